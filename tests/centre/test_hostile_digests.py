@@ -33,7 +33,7 @@ def hostile(name: str) -> Digest:
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 @pytest.mark.parametrize("name", EVIL)
-def test_names_are_text_in_every_form(name: str, lang: str) -> None:
+def test_hostile_names_are_plain_text_in_every_digest(name: str, lang: str) -> None:
     plain = FORMS["text"](hostile("plain"), language_in(lang))
     found = {form: make(hostile(name), language_in(lang)) for form, make in FORMS.items()}
     for form, text in found.items():

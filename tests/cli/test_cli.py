@@ -53,7 +53,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run.iodock"
 
 
-def test_import_names_and_refuses(imported: Path) -> None:
+def test_import_chooses_the_store_name_and_refuses_an_existing_one(imported: Path) -> None:
     folder = imported.parent
     assert good("import", "run.log", "-q", cwd=folder) == "run-2.iodock\n"
     again = iodock("import", "run.log", "-o", "run.iodock", cwd=folder)
@@ -66,7 +66,7 @@ def test_import_names_and_refuses(imported: Path) -> None:
     assert good("import", "run.log", "-o", "run-2.iodock", "--force", cwd=folder) == "run-2.iodock\n"
 
 
-def test_import_takes_each_log_once(imported: Path, tmp_path: Path) -> None:
+def test_import_reads_a_log_given_twice_once(imported: Path, tmp_path: Path) -> None:
     log = imported.parent / "run.log"
     (tmp_path / "link.log").symlink_to(log)
     done = iodock("import", log, "link.log", cwd=tmp_path)
@@ -74,13 +74,13 @@ def test_import_takes_each_log_once(imported: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "link.log"]
 
 
-def test_a_byte_order_mark_costs_no_line(tmp_path: Path) -> None:
+def test_a_byte_order_mark_loses_no_line(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text(LOG, encoding="utf-8-sig")
     done = iodock("import", "run.log", "--cwd", "/work", cwd=tmp_path)
     assert "strace: 7 calls" in done.stderr and "note:" not in done.stderr
 
 
-def test_import_of_one_of_several_logs(tmp_path: Path) -> None:
+def test_import_asks_which_of_several_logs_to_read(tmp_path: Path) -> None:
     bare = "".join(line.partition(" ")[2] for line in LOG.splitlines(keepends=True))
     (tmp_path / "run.log").write_text(bare * 2)
     done = iodock("import", "run.log", cwd=tmp_path)
@@ -99,17 +99,17 @@ def test_import_of_one_of_several_logs(tmp_path: Path) -> None:
     assert several.returncode == 2 and "--lines is for one log" in several.stderr
 
 
-def test_import_from_a_pipe(tmp_path: Path) -> None:
+def test_import_reads_from_a_pipe(tmp_path: Path) -> None:
     assert piped(LOG, "import", "-", "-q", cwd=tmp_path).stdout == "stdin.iodock\n"
 
 
-def test_table(imported: Path) -> None:
+def test_show_summary_prints_a_table(imported: Path) -> None:
     done = iodock("show", "summary", imported)
     assert done.returncode == 0
     assert "openat" in done.stdout and "ENOENT 1" in done.stdout and "total" in done.stdout
 
 
-def test_table_in_a_terminal(imported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_fits_the_width_of_a_terminal(imported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iodock.shared.tables.table.terminal_width", lambda: 100)
     text = printed("show", "summary", imported)
     assert all(len(line) <= 100 for line in text.splitlines())
@@ -128,7 +128,7 @@ def test_tables_fit_any_terminal(mixed_path: Path, monkeypatch: pytest.MonkeyPat
         )
 
 
-def test_json(imported: Path) -> None:
+def test_show_summary_gives_the_documented_json(imported: Path) -> None:
     answer = json.loads(good("show", "summary", imported, "--format", "json", "--top", "1"))
     assert list(answer) == [
         "analysis",
@@ -155,7 +155,7 @@ def test_json(imported: Path) -> None:
     assert answer["source"]["calls"] == 7 and answer["source"]["durations"] is True
 
 
-def test_csv_and_parquet_hold_the_same(mixed_path: Path, tmp_path: Path) -> None:
+def test_csv_and_parquet_contain_the_same_values(mixed_path: Path, tmp_path: Path) -> None:
     rows = list(
         csv.DictReader(io.StringIO(good("show", "accesses", mixed_path, "--kind", "all", "--format", "csv")))
     )
@@ -223,7 +223,7 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary", "{store}", "--chart", "pie", "--format", "svg"], 2, ["pie"]),
     ],
 )
-def test_errors_say_what_and_what_to_do(
+def test_errors_name_the_cause_and_the_remedy(
     imported: Path, arguments: list[str], status: int, words: list[str]
 ) -> None:
     done = iodock(*(argument.format(store=imported) for argument in arguments))
@@ -236,7 +236,7 @@ def test_errors_say_what_and_what_to_do(
         assert word in done.stderr
 
 
-def test_a_store_that_is_none(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "log.txt").write_text(LOG)
     assert "is not a store" in iodock("show", "summary", tmp_path / "empty").stderr
@@ -249,7 +249,7 @@ def test_a_store_that_is_none(tmp_path: Path) -> None:
     assert "written by a newer iodock" in iodock("show", "summary", broken).stderr
 
 
-def test_a_damaged_table_is_an_error_with_a_hint(mixed_path: Path, tmp_path: Path) -> None:
+def test_a_damaged_table_gives_an_error_with_a_hint(mixed_path: Path, tmp_path: Path) -> None:
     import shutil
 
     store = tmp_path / "s.iodock"
@@ -259,7 +259,7 @@ def test_a_damaged_table_is_an_error_with_a_hint(mixed_path: Path, tmp_path: Pat
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "hint: " in done.stderr
 
 
-def test_folders_with_wildcards_in_their_name(mixed_path: Path, tmp_path: Path) -> None:
+def test_folder_names_may_contain_wildcards(mixed_path: Path, tmp_path: Path) -> None:
     import shutil
 
     store = tmp_path / "a*b[c]?'q.iodock"
@@ -267,7 +267,7 @@ def test_folders_with_wildcards_in_their_name(mixed_path: Path, tmp_path: Path) 
     assert "total" in good("show", "summary", store)
 
 
-def test_a_reader_that_goes_is_no_error(mixed_path: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(mixed_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
@@ -287,7 +287,7 @@ def test_a_reader_that_goes_is_no_error(mixed_path: Path) -> None:
         assert process.wait(60) == 0
 
 
-def test_an_interrupted_query_is_no_bug(tmp_path: Path) -> None:
+def test_an_interrupted_query_is_not_reported_as_a_bug(tmp_path: Path) -> None:
     events = [event_row("read", ts=1, dur=1, file_id=0)]
     store = write_store(tmp_path / "run.iodock", events, [file_row(0, "/d")], [process_row(0, 1)])
     question = "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range * b.range % 7 = 3"
@@ -300,7 +300,7 @@ def test_an_interrupted_query_is_no_bug(tmp_path: Path) -> None:
         assert process.returncode == 130
 
 
-def test_interrupted_import_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_import_leaves_no_files(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "iodock", "import", "-", "-o", "s.iodock"]
     with subprocess.Popen(command, stdin=reading, stderr=subprocess.PIPE, cwd=tmp_path) as process:
@@ -318,14 +318,14 @@ def test_interrupted_import_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "s.iodock").exists()
 
 
-def test_query(imported: Path) -> None:
+def test_a_query_prints_its_rows(imported: Path) -> None:
     sql = "SELECT call, count(*) AS n FROM calls_seen GROUP BY call ORDER BY n DESC, call LIMIT 2"
     answer = json.loads(good("query", imported, sql, "--format", "json"))
     assert answer["rows"] == [{"call": "openat", "n": 2}, {"call": "read", "n": 2}]
     assert "openat" in good("query", imported, sql)
 
 
-def test_help_is_quick_because_it_loads_no_engine() -> None:
+def test_help_does_not_load_the_query_engine() -> None:
     code = (
         "import sys; from iodock.cli.run import run; run(['--help']);"
         "heavy = {'duckdb', 'pyarrow', 'altair', 'pandas', 'rich', 'numpy', 'vl_convert'} & set(sys.modules);"
@@ -341,7 +341,7 @@ def test_every_verb_has_help_with_examples(verb: str) -> None:
     assert f"iodock {verb}" in text and "Examples:" in text
 
 
-def test_doctor() -> None:
+def test_doctor_reports_all_topics() -> None:
     done = iodock("doctor", "--format", "json")
     findings = {finding["topic"]: finding for finding in json.loads(done.stdout)}
     assert {"kernel", "ptrace", "perf events", "BPF", "file systems", "space"} <= set(findings)
@@ -349,14 +349,14 @@ def test_doctor() -> None:
 
 
 @pytest.mark.parametrize("form", ["png", "svg", "pdf", "html"])
-def test_charts(mixed_path: Path, tmp_path: Path, form: str) -> None:
+def test_show_writes_charts_in_every_format(mixed_path: Path, tmp_path: Path, form: str) -> None:
     out = tmp_path / f"chart.{form}"
     good("show", "summary", mixed_path, "-o", out, "--title", "A <title>")
     head = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!"}[form]
     assert out.read_bytes().lstrip()[:4].lower().startswith(head[:4].lower())
 
 
-def test_columns_of_a_query_keep_their_names(imported: Path) -> None:
+def test_query_columns_keep_their_names(imported: Path) -> None:
     shown = good("query", imported, "SELECT count(*) AS my_calls, 1 AS dur FROM events")
     assert shown.splitlines()[1].split() == ["my_calls", "dur"]
 
@@ -377,7 +377,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("what", DAMAGE)
-def test_a_damaged_manifest_is_an_error_with_a_hint(mixed_path: Path, tmp_path: Path, what: str) -> None:
+def test_a_damaged_manifest_gives_an_error_with_a_hint(mixed_path: Path, tmp_path: Path, what: str) -> None:
     store = Path(shutil.copytree(mixed_path, tmp_path / "s.iodock"))
     (store / "manifest.json").write_text(DAMAGE[what])
     done = iodock("show", "summary", store)
@@ -386,14 +386,14 @@ def test_a_damaged_manifest_is_an_error_with_a_hint(mixed_path: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("table", ["events/part-00000", "files", "processes", "calls", "errnos"])
-def test_a_missing_table_is_no_empty_one(imported: Path, tmp_path: Path, table: str) -> None:
+def test_a_missing_table_is_not_read_as_empty(imported: Path, tmp_path: Path, table: str) -> None:
     store = Path(shutil.copytree(imported, tmp_path / "s.iodock"))
     (store / f"{table}.parquet").unlink()
     done = iodock("show", "summary", store)
     assert done.returncode == 1 and "is missing" in done.stderr and done.stdout == ""
 
 
-def test_a_page_that_does_not_unpack(imported: Path, tmp_path: Path) -> None:
+def test_a_data_page_that_cannot_be_decompressed_gives_an_error(imported: Path, tmp_path: Path) -> None:
     store = Path(shutil.copytree(imported, tmp_path / "s.iodock"))
     events = store / "events" / "part-00000.parquet"
     content = bytearray(events.read_bytes())
@@ -404,7 +404,7 @@ def test_a_page_that_does_not_unpack(imported: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "parquet"])
-def test_a_query_may_give_any_type(imported: Path, tmp_path: Path, form: str) -> None:
+def test_a_query_may_return_any_type(imported: Path, tmp_path: Path, form: str) -> None:
     sql = "SELECT DATE '2020-01-02' AS d, INTERVAL 1 DAY AS i, 1.5::DECIMAL(9, 2) AS n, 'x'::BLOB AS b"
     out = tmp_path / "out"
     good("query", imported, sql, "--format", form, "-o", out)

@@ -49,15 +49,15 @@ def completed(*words: str, cwd: Path | None = None) -> list[str]:
         (("nonsense", "x"), []),
     ],
 )
-def test_what_is_completed(words: tuple[str, ...], wanted: list[str]) -> None:
+def test_the_expected_words_are_completed(words: tuple[str, ...], wanted: list[str]) -> None:
     assert completed(*words) == wanted
 
 
-def test_all_verbs_are_completed() -> None:
+def test_all_commands_are_completed() -> None:
     assert completed("") == [f"plain,{name}" for name in VERBS]
 
 
-def test_a_shell_that_is_not_known() -> None:
+def test_an_unknown_shell_is_refused() -> None:
     status, out, said = asked("completion", "tcsh")
     assert (status, out) == (2, "") and "bash, zsh, fish" in said
 
@@ -92,7 +92,7 @@ _iodock_completion""",
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_shell_completes(shell: str, program: Path, tmp_path: Path) -> None:
+def test_the_completion_works_in_a_real_shell(shell: str, program: Path, tmp_path: Path) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "script").write_text(printed("completion", shell))

@@ -61,7 +61,9 @@ MEANT = [
 
 
 @pytest.mark.parametrize("arguments, said, hint, status", MEANT, ids=[" ".join(one[0]) for one in MEANT])
-def test_what_was_meant(tmp_path: Path, arguments: list[str], said: str, hint: str, status: int) -> None:
+def test_a_misspelt_word_gets_a_suggestion(
+    tmp_path: Path, arguments: list[str], said: str, hint: str, status: int
+) -> None:
     (tmp_path / "run.log").write_text(LOG)
     assert run([*IODOCK, "import", "run.log", "-q"], tmp_path).returncode == 0
     store = os.fspath(tmp_path / "run.iodock")
@@ -73,7 +75,7 @@ def test_what_was_meant(tmp_path: Path, arguments: list[str], said: str, hint: s
     assert not (tmp_path / "x.foo").exists() and not (tmp_path / "x.csv").exists()
 
 
-def test_back_ends_are_those_of_the_recorder(tmp_path: Path) -> None:
+def test_the_known_back_ends_equal_those_of_the_recorder(tmp_path: Path) -> None:
     from iodock.program.recording import BACKENDS, PAGE_FAULTS, RecordRefused, record
 
     with pytest.raises(RecordRefused) as refused:

@@ -48,16 +48,16 @@ def by_click(arguments: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("line", PLAIN)
-def test_plain_arguments_mean_what_click_says(line: str) -> None:
+def test_plain_arguments_are_parsed_as_by_click(line: str) -> None:
     assert plain(line.split()) == by_click(line.split())
 
 
 @pytest.mark.parametrize("line", OTHERS)
-def test_all_else_is_left_to_click(line: str) -> None:
+def test_other_arguments_are_parsed_by_click(line: str) -> None:
     assert plain(line.split()) is None
 
 
-def test_asking_a_portal_loads_no_more_than_it_needs() -> None:
+def test_a_digest_request_loads_only_required_modules() -> None:
     # Without site, which loads what installed packages request.
     start = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); "

@@ -42,7 +42,7 @@ def test_volume_is_shown_once_in_a_job_with_a_digest(tmp_path: Path) -> None:
     assert "iodock report" in said
 
 
-def test_in_japanese(tmp_path: Path) -> None:
+def test_the_pointer_to_the_digest_is_in_japanese(tmp_path: Path) -> None:
     said = check_up(tmp_path, PORTAL, SLURM_JOB_ID="4711", LC_ALL="ja_JP.UTF-8")
     assert "ジョブ出力の末尾のダイジェストにあります" in said.replace(" ", "")
     assert "digest at the end" not in said
@@ -58,7 +58,9 @@ def test_in_japanese(tmp_path: Path) -> None:
     ],
     ids=["no-job", "no-digest", "only-slower", "no-portal"],
 )
-def test_else_the_check_up_is_whole(tmp_path: Path, settings: str | None, variables: dict[str, str]) -> None:
+def test_without_a_digest_the_check_up_is_complete(
+    tmp_path: Path, settings: str | None, variables: dict[str, str]
+) -> None:
     said = check_up(tmp_path, settings, **variables)
     assert "I/O calls:" in said
     assert "digest at the end" not in said

@@ -116,7 +116,9 @@ KINDS: list[Callable[[Path], str]] = [
 
 @pytest.mark.parametrize("verb", STORES)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_stores_are_replaced_only_if_all_is_own(verb: str, kind: Callable[[Path], str], place: Path) -> None:
+def test_force_replaces_only_stores_without_foreign_files(
+    verb: str, kind: Callable[[Path], str], place: Path
+) -> None:
     named = kind(place)
     before = content(place)
     done = iodock(place, *STORES[verb])
@@ -125,7 +127,7 @@ def test_stores_are_replaced_only_if_all_is_own(verb: str, kind: Callable[[Path]
 
 
 @pytest.mark.parametrize("verb", STORES)
-def test_own_stores_are_replaced(verb: str, place: Path) -> None:
+def test_force_replaces_stores_of_iodock(verb: str, place: Path) -> None:
     store(place)
     before = (place / "target" / "manifest.json").read_bytes()
     assert iodock(place, *STORES[verb]).returncode == 0
@@ -134,7 +136,7 @@ def test_own_stores_are_replaced(verb: str, place: Path) -> None:
 
 
 @pytest.mark.whole
-def test_bundle_replaces_only_archives_of_its_own(place: Path) -> None:
+def test_bundle_replaces_only_archives_of_iodock(place: Path) -> None:
     words = ("bundle", "run.iodock", "--force", "-o", "out.tar.gz")
     for mine in (b"", b"mine", b"\x1f\x8bcut", bytes(1000)):
         (place / "out.tar.gz").write_bytes(mine)
@@ -149,7 +151,7 @@ def test_bundle_replaces_only_archives_of_its_own(place: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_report_replaces_only_reports(place: Path) -> None:
+def test_report_replaces_only_reports_of_iodock(place: Path) -> None:
     (place / "page.html").write_text("<p>mine")
     done = iodock(place, "report", "run.iodock", "--force", "-o", "page.html")
     assert done.returncode == 1 and "is not an iodock report" in done.stderr
@@ -159,7 +161,7 @@ def test_report_replaces_only_reports(place: Path) -> None:
 
 
 @pytest.mark.whole
-def test_cases_are_replaced_only_if_all_is_own(place: Path) -> None:
+def test_cases_with_foreign_files_are_not_replaced(place: Path) -> None:
     words = ("cases", "add", "ours", "--before", "run.iodock", "--after", "run.iodock", "--title", "t")
     assert iodock(place, *words).returncode == 0
     assert iodock(place, *words, "--force").returncode == 0
@@ -169,7 +171,7 @@ def test_cases_are_replaced_only_if_all_is_own(place: Path) -> None:
     assert (place / "cases" / "ours" / "before.iodock" / "notes.txt").read_text() == "mine"
 
 
-def test_check_ups_only_overwrite_their_own_file(tmp_path: Path) -> None:
+def test_check_ups_overwrite_only_their_own_result_file(tmp_path: Path) -> None:
     plan = Plan("/scratch", "S", 3, 1, 1, "now", [])
     path = tmp_path / "kept"
     for mine in ("mine\n", json.dumps({"format": "another"}) + "\n", ""):

@@ -51,7 +51,7 @@ def commands(command: click.Command, context: click.Context) -> Iterator[tuple[c
             yield from commands(inner, inner.context_class(inner, info_name=name, parent=context))
 
 
-def test_every_help_is_japanese(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_help_text_is_in_japanese(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in JA.items():
         monkeypatch.setenv(name, value)
     root = application()
@@ -74,7 +74,7 @@ def test_every_command_takes_a_language() -> None:
     assert wrong.startswith("error: no such value of --lang: xx")
 
 
-def test_what_follows_a_recorded_program_is_its_own(tmp_path: Path) -> None:
+def test_options_after_a_recorded_program_belong_to_the_program(tmp_path: Path) -> None:
     done = iodock("record", "--backend", "nope", "--", "true", "--lang", "ja", cwd=tmp_path, LC_ALL="C")
     assert done.stderr.startswith("error: no such value of --backend: nope")
 
@@ -98,13 +98,13 @@ def test_what_follows_a_recorded_program_is_its_own(tmp_path: Path) -> None:
         (["volume"], "エラー: コマンド、または -p PID"),
     ],
 )
-def test_errors_and_hints_are_japanese(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_errors_and_hints_are_in_japanese(arguments: list[str], said: str, tmp_path: Path) -> None:
     done = iodock(*arguments, cwd=tmp_path, **JA)
     assert done.returncode in (1, 2) and done.stderr.startswith(said), done.stderr
     assert is_japanese(done.stderr), done.stderr
 
 
-def test_tables_are_japanese(mixed_path: Path) -> None:
+def test_tables_are_in_japanese(mixed_path: Path) -> None:
     for analysis in ("overview", "summary", "files", "errors", "sizes", "processes"):
         done = iodock("show", analysis, mixed_path, **JA)
         title, heading, *_ = done.stdout.splitlines()
@@ -112,7 +112,7 @@ def test_tables_are_japanese(mixed_path: Path) -> None:
         assert not english(done.stdout + done.stderr), done.stdout + done.stderr
 
 
-def test_what_scripts_read_is_not_translated(mixed_path: Path) -> None:
+def test_output_for_scripts_is_not_translated(mixed_path: Path) -> None:
     csv = iodock("show", "summary", mixed_path, "--format", "csv", **JA)
     assert csv.stdout == iodock("show", "summary", mixed_path, "--format", "csv", LC_ALL="C").stdout
     for asked in (["show", "summary", mixed_path], ["ratio", RATIO / "gnu-verbose.log"], ["doctor"]):
@@ -121,30 +121,30 @@ def test_what_scripts_read_is_not_translated(mixed_path: Path) -> None:
         assert not JAPANESE.search(spoken_)
 
 
-def test_ratio_is_japanese() -> None:
+def test_the_output_of_ratio_is_in_japanese() -> None:
     done = iodock("ratio", RATIO / "gnu-verbose.log", RATIO / "sacct.txt", **JA)
     assert is_japanese(iodock("ratio", RATIO / "gnu-verbose.log", **JA).stdout), done.stderr
     history = iodock("ratio", "--history", RATIO / "sacct.txt", "--min-real", "0", **JA)
     assert is_japanese(history.stdout + history.stderr), history.stderr
 
 
-def test_explain_is_japanese() -> None:
+def test_the_output_of_explain_is_in_japanese() -> None:
     for name in ("total_time_ns", "openat", "missing-durations", "losses", "columns", "noise"):
         done = iodock("explain", name, **JA)
         assert is_japanese(done.stdout), english(done.stdout)
 
 
-def test_doctor_is_japanese() -> None:
+def test_the_output_of_doctor_is_in_japanese() -> None:
     assert is_japanese(iodock("doctor", **JA).stdout)
 
 
-def test_the_check_up_of_a_recording_is_japanese(mixed_path: Path) -> None:
+def test_the_check_up_of_a_recording_is_in_japanese(mixed_path: Path) -> None:
     done = iodock("diagnose", mixed_path, **JA)
     assert is_japanese(done.stdout + done.stderr), done.stdout
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80])
-def test_lines_are_broken_between_words(width: int) -> None:
+def test_japanese_lines_are_broken_between_words(width: int) -> None:
     text = (
         "ファイルシステムの読み込みと書き込みを区別していません「詳細は --help を参照」。ヒストグラムでは"
         "メタデータの呼び出しが 1,200 回です。集団型 I/O を使ってください。"

@@ -52,7 +52,7 @@ def documented() -> dict[str, list[str]]:
     return found
 
 
-def test_every_verb_with_results_has_it_and_is_documented() -> None:
+def test_every_command_with_results_has_a_documented_json_option() -> None:
     every = dict(verbs(application(), "iodock"))
     with_format = {name for name, one in every.items() if gives_json(one)}
     with_json = {name for name, one in every.items() if "--json" in options(one)}
@@ -80,7 +80,7 @@ def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     ],
     ids=lambda arguments: "-".join(arguments[:2]),
 )
-def test_its_keys_are_those_of_the_page(
+def test_the_keys_of_json_output_are_documented(
     arguments: list[str], mixed_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "time.log").write_text("real 10.0\nuser 1.0\nsys 1.0\n")
@@ -95,7 +95,7 @@ def test_its_keys_are_those_of_the_page(
         assert answer([*given, "--format", "json"], capsys) == found
 
 
-def test_what_is_listed_has_the_keys_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_listed_objects_have_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, rows in ((["explain"], "explanations"), (["cases"], "cases"), (["doctor"], None)):
         if arguments == ["doctor"]:
             run_command(["doctor", "--json"])
@@ -106,7 +106,7 @@ def test_what_is_listed_has_the_keys_of_the_page(capsys: pytest.CaptureFixture[s
         assert list(found[0]) == re.findall("`([^`]+)`", line.rsplit("each: ", 1)[1])
 
 
-def test_two_forms_exclude_each_other(mixed_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_output_formats_exclude_each_other(mixed_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["show", "files"], ["query"], ["diff", str(mixed_path)]):
         extra = ["SELECT 1"] if arguments == ["query"] else []
         assert run_command([*arguments, str(mixed_path), *extra, "--json", "--format", "csv"]) == 2

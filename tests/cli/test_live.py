@@ -102,7 +102,7 @@ def recorded(folder: Path, *options: str, seconds: float = 6) -> str:
 @pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_block_is_drawn_and_removed_and_the_program_is_as_without(tmp_path: Path, backend: str) -> None:
+def test_the_live_view_does_not_change_the_programs_output(tmp_path: Path, backend: str) -> None:
     if backend == "bpf" and (reason := bpf_unavailable()):
         pytest.skip(reason)
     without, with_it = tmp_path / "without", tmp_path / "with"
@@ -127,7 +127,7 @@ def test_the_block_is_drawn_and_removed_and_the_program_is_as_without(tmp_path: 
 @pytest.mark.whole
 @live
 @pytest.mark.parametrize("columns", [40, 60])
-def test_a_narrow_terminal_is_not_overrun(tmp_path: Path, columns: int) -> None:
+def test_the_live_view_fits_a_narrow_terminal(tmp_path: Path, columns: int) -> None:
     _, said = on_terminal(["sh", "-c", recorded(tmp_path, "--live", "-q")], tmp_path, (24, columns))
     drawn = said.decode()
     assert "recording for " in drawn
@@ -138,7 +138,7 @@ def test_a_narrow_terminal_is_not_overrun(tmp_path: Path, columns: int) -> None:
 
 @pytest.mark.whole
 @live
-def test_output_on_the_same_terminal_is_refused_before_it_begins(tmp_path: Path) -> None:
+def test_live_view_on_the_programs_terminal_is_refused_before_the_start(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [*IODOCK, "record", "--live", "-o", "run.iodock", "--", sys.executable, program, 1]
@@ -152,7 +152,7 @@ def test_output_on_the_same_terminal_is_refused_before_it_begins(tmp_path: Path)
 
 @pytest.mark.whole
 @live
-def test_an_interrupt_goes_to_the_program_as_before(tmp_path: Path) -> None:
+def test_an_interrupt_reaches_the_program_during_the_live_view(tmp_path: Path) -> None:
     line = recorded(tmp_path, "--live", "-q", seconds=30)
     status, said = on_terminal(["sh", "-c", line], tmp_path, keys=(b"out.dat", b"\x03"))
     assert status == 7
@@ -162,7 +162,7 @@ def test_an_interrupt_goes_to_the_program_as_before(tmp_path: Path) -> None:
 
 
 @live
-def test_without_a_terminal_the_program_runs(tmp_path: Path) -> None:
+def test_the_program_runs_if_the_live_view_has_no_terminal(tmp_path: Path) -> None:
     done = run(
         [*IODOCK, "record", "--live", "-q", "-o", "run.iodock", "--", "true"],
         tmp_path,
@@ -213,13 +213,13 @@ def test_no_line_is_wider_than_the_terminal(language: str, width: int) -> None:
     assert len(live_lines(SIGHT, language_in(language), width, 5)) <= 5
 
 
-def test_the_least_telling_columns_go_first() -> None:
+def test_the_least_important_columns_are_dropped_first() -> None:
     wide, narrow = ("\n".join(live_lines(SIGHT, language_in("en"), width, 30)) for width in (120, 40))
     assert "58,201" in wide and "14.2 MiB" in wide and "4.1 s" in wide
     assert "4.1 s" in narrow and "folders.dat" in narrow and "14.2 MiB" not in narrow
 
 
-def test_a_terminal_that_has_become_narrower_is_cleared_wholly() -> None:
+def test_a_terminal_that_became_narrower_is_cleared_completely() -> None:
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     block = Block(slave)

@@ -21,7 +21,7 @@ SHOWN = r"no\x1b[31m\u202egone\nhint: all is well"
     ["diagnose {}", "show files {}", "report {}", "bundle {}", "diff {} {}", "import {}", "explain {}",
      "record {}", "diagnose {store} -o {}/x", "show {} x", "query {} FROM"],
 )  # fmt: skip
-def test_names_cannot_steer_the_terminal(
+def test_hostile_names_cannot_control_the_terminal(
     mixed_path: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -62,13 +62,13 @@ def test_an_output_that_cannot_be_written_is_named(
 
 
 @pytest.mark.parametrize("words", ["cases -q", "cases show -q shell-loop", "explain -q openat"])
-def test_every_verb_can_be_quiet(capsys: pytest.CaptureFixture[str], words: str) -> None:
+def test_every_command_can_be_quiet(capsys: pytest.CaptureFixture[str], words: str) -> None:
     assert run(words.split()) == 0
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("rated", [True, False])
-def test_parts_are_not_counted_in_millions(monkeypatch: pytest.MonkeyPatch, rated: bool) -> None:
+def test_huge_numbers_of_missing_ranks_are_summarised(monkeypatch: pytest.MonkeyPatch, rated: bool) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     said: list[str] = []
     with ProgressBar("packing", False, "parts", rated) as progress:
@@ -91,7 +91,7 @@ class Shown:
         """Nothing is shown."""
 
 
-def test_a_damaged_case_is_not_spoken_of_quietly(
+def test_a_damaged_case_is_reported_even_with_quiet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "odd").mkdir()

@@ -41,7 +41,9 @@ def told(store: Path, *options: str) -> str:
 
 
 @pytest.mark.parametrize("width", ["80", "200"])
-def test_a_table_has_the_heaviest_first(store: Path, width: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_lists_the_heaviest_jobs_first(
+    store: Path, width: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", width)
     lines = told(store, "--over", "1d").splitlines()
     assert lines[0].split()[:2] == ["job", "user"] and lines[1].startswith(OTHER)
@@ -49,7 +51,7 @@ def test_a_table_has_the_heaviest_first(store: Path, width: str, monkeypatch: py
     assert "ジョブ" in told(store, "--lang", "ja").splitlines()[0]
 
 
-def test_files_have_plain_numbers_and_no_formulas(store: Path) -> None:
+def test_csv_files_have_plain_numbers_and_no_formulas(store: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(told(store, "--format", "csv", "--sort", "opens"))))
     assert tuple(rows[0]) == COLUMNS and [row["job"] for row in rows] == [OTHER, OWN, "400"]
     assert int(rows[1]["opens"]) == 2 * STEPS * OPENED and rows[1]["episodes"] == "1"
@@ -58,7 +60,7 @@ def test_files_have_plain_numbers_and_no_formulas(store: Path) -> None:
     assert found["rows"][0]["episodes"] == 1
 
 
-def test_the_ledger_may_be_in_use_or_elsewhere(store: Path, tmp_path: Path) -> None:
+def test_the_episode_log_may_be_in_use_or_in_another_folder(store: Path, tmp_path: Path) -> None:
     answers = Answers(store.with_name("store.response"))
     try:
         assert json.loads(told(store, "--json"))["rows"][0]["episodes"] is not None
@@ -68,7 +70,7 @@ def test_the_ledger_may_be_in_use_or_elsewhere(store: Path, tmp_path: Path) -> N
     assert status and "response.db" in err and "Traceback" not in err
 
 
-def test_without_episodes_it_says_so(tmp_path: Path) -> None:
+def test_an_unknown_number_of_episodes_is_mentioned(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     fill(collector)
     _, out, err = asked("monitor", "heavy", "--store", tmp_path / "store", "--json")
@@ -76,11 +78,11 @@ def test_without_episodes_it_says_so(tmp_path: Path) -> None:
     assert "episodes of unwell servers are not known" in err
 
 
-def test_bad_options_are_refused(store: Path) -> None:
+def test_invalid_options_are_refused(store: Path) -> None:
     for options in (("--over", "5m"), ("--sort", "x"), ("--top", "0"), ("--until", "x")):
         status, _, err = asked("monitor", "heavy", "--store", store, *options)
         assert status and err.startswith("error: ") and "hint: " in err
 
 
-def test_every_column_to_sort_by_is_offered() -> None:
+def test_every_sortable_column_is_completed() -> None:
     assert monitor_heavy._SORTS == SORTS

@@ -31,7 +31,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_pages_are_opened(
+def test_pages_are_opened_in_a_browser(
     mixed_path: Path, tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DISPLAY", ":0")
@@ -45,7 +45,7 @@ def test_pages_are_opened(
     assert opened == [(tmp_path / name).resolve().as_uri() for name in names]
 
 
-def test_without_a_display_the_page_is_named(
+def test_without_a_display_the_path_of_the_page_is_printed(
     tmp_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "card.html"
@@ -65,7 +65,7 @@ def test_without_a_display_the_page_is_named(
         ["fs", "."],
     ],
 )
-def test_what_is_no_page_is_not_opened(
+def test_results_that_are_not_pages_are_not_opened(
     arguments: list[str], mixed_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [str(mixed_path) if one == "STORE" else one for one in arguments]
@@ -76,7 +76,7 @@ def test_what_is_no_page_is_not_opened(
     assert not opened
 
 
-def test_a_browser_of_ones_own(tmp_path: Path) -> None:
+def test_the_browser_variable_is_respected(tmp_path: Path) -> None:
     browser, seen, page = tmp_path / "browser", tmp_path / "seen", tmp_path / "card.html"
     browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
     browser.chmod(0o755)

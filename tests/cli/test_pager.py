@@ -47,7 +47,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_only_what_is_longer_than_the_screen(mixed_path: Path, tmp_path: Path) -> None:
+def test_only_output_longer_than_the_screen_is_paged(mixed_path: Path, tmp_path: Path) -> None:
     pager = f"cat > {tmp_path / 'paged'}"
     seen, status = at_a_terminal(["show", "summary", mixed_path], lines=50, PAGER=pager)
     assert status == 0 and not (tmp_path / "paged").exists() and "openat" in seen
@@ -58,14 +58,14 @@ def test_only_what_is_longer_than_the_screen(mixed_path: Path, tmp_path: Path) -
     assert paged.startswith("\x1b[1mCalls")
 
 
-def test_which_pager(mixed_path: Path, tmp_path: Path) -> None:
+def test_iodock_pager_precedes_pager(mixed_path: Path, tmp_path: Path) -> None:
     chosen, other = (f"cat > {tmp_path / name}" for name in ("chosen", "other"))
     at_a_terminal(["show", "files", mixed_path], lines=5, IODOCK_PAGER=chosen, PAGER=other)
     assert (tmp_path / "chosen").exists() and not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_no_pager(mixed_path: Path, tmp_path: Path, before: bool) -> None:
+def test_the_option_no_pager_prints_directly(mixed_path: Path, tmp_path: Path, before: bool) -> None:
     words = ["show", "files", mixed_path]
     words = ["--no-pager", *words] if before else [*words, "--no-pager"]
     seen, _ = at_a_terminal(words, lines=5, PAGER=f"cat > {tmp_path / 'paged'}")
@@ -73,31 +73,31 @@ def test_no_pager(mixed_path: Path, tmp_path: Path, before: bool) -> None:
 
 
 @pytest.mark.parametrize("pager", ["", "cat"])
-def test_none_is_wanted(mixed_path: Path, pager: str) -> None:
+def test_an_empty_pager_variable_prints_directly(mixed_path: Path, pager: str) -> None:
     seen, status = at_a_terminal(["show", "files", mixed_path], lines=5, PAGER=pager)
     assert status == 0 and "calls" in seen
 
 
 @pytest.mark.parametrize("verb", ["show summary {}", "show accesses {} --format csv", "explain losses"])
-def test_leaving_early_is_no_error(mixed_path: Path, verb: str) -> None:
+def test_leaving_the_pager_early_is_not_an_error(mixed_path: Path, verb: str) -> None:
     words = [word.format(mixed_path) for word in verb.split(" ")]
     seen, status = at_a_terminal(words, lines=5, PAGER="head -c 1")
     assert status == 0 and "error" not in seen
 
 
-def test_the_exit_status_is_the_verb_s(mixed_path: Path) -> None:
+def test_the_exit_status_is_that_of_the_command(mixed_path: Path) -> None:
     words = ["diagnose", mixed_path, "--fail-on", "low"]
     assert at_a_terminal(words, lines=3, PAGER="true")[1] == asked(*words)[0]
 
 
-def test_a_pager_that_is_not_there(mixed_path: Path) -> None:
+def test_a_missing_pager_gives_a_warning(mixed_path: Path) -> None:
     seen, status = at_a_terminal(["show", "files", mixed_path], lines=5, PAGER="/no/such/pager")
     assert status == 0 and "warning: the pager /no/such/pager can't be started" in seen and "calls" in seen
 
 
 @pytest.mark.whole
 @pytest.mark.skipif(shutil.which("less") is None, reason="needs less")
-def test_less_as_git_calls_it(mixed_path: Path) -> None:
+def test_less_is_called_with_the_options_of_git(mixed_path: Path) -> None:
     words = ["show", "files", mixed_path]
     seen, status = at_a_terminal(words, lines=5, keys=(b"q", b"\r\n:"))
     assert status == 0 and "calls" in seen and "total" not in seen
@@ -106,7 +106,9 @@ def test_less_as_git_calls_it(mixed_path: Path) -> None:
     assert "read_again_bytes" not in seen and "hidden" not in seen
 
 
-def test_none_in_a_pipe(mixed_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_pager_is_started_in_a_pipe(
+    mixed_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from in_process import printed
 
     monkeypatch.setenv("PAGER", f"cat > {tmp_path / 'paged'}")
@@ -114,7 +116,7 @@ def test_none_in_a_pipe(mixed_path: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("pager", ["/no/such/pager", "sleep 0.2; no-such-pager", "exec no-such-pager"])
-def test_a_pager_that_is_not_there_loses_nothing(tmp_path: Path, pager: str) -> None:
+def test_a_missing_pager_loses_no_output(tmp_path: Path, pager: str) -> None:
     rows = 40_000
     read = "1 1700000000.0 read(3, ..., 4096) = 4096 <0.00001>\n"
     (tmp_path / "log").write_text(
@@ -126,6 +128,6 @@ def test_a_pager_that_is_not_there_loses_nothing(tmp_path: Path, pager: str) -> 
     assert status == 0 and seen.count(',"read","/d/a",') == rows
 
 
-def test_no_colour_in_a_dumb_terminal(mixed_path: Path) -> None:
+def test_a_dumb_terminal_gets_no_colour(mixed_path: Path) -> None:
     seen, _ = at_a_terminal(["show", "files", mixed_path], TERM="dumb")
     assert "\x1b" not in seen

@@ -46,7 +46,7 @@ def test_answers_and_errors_pass_through() -> None:
         asked.others(0, 1)
 
 
-def test_a_server_without_an_answer_is_given_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unresponsive_server_is_abandoned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "LONGEST_S", 0.05)
     may = threading.Event()
     slow = Slow(may)
@@ -62,7 +62,7 @@ def test_a_server_without_an_answer_is_given_up_once(monkeypatch: pytest.MonkeyP
     assert not is_asking()
 
 
-def test_a_store_that_hangs_when_it_is_opened_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_hangs_when_opened_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hangs like a folder on a dead NFS server."""
     monkeypatch.setattr(patience, "LONGEST_S", 0.05)
     may = threading.Event()

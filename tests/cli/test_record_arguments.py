@@ -52,7 +52,7 @@ def by_click(arguments: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("line", PLAIN)
-def test_plain_arguments_mean_what_click_says(line: str) -> None:
+def test_plain_arguments_are_parsed_as_by_click(line: str) -> None:
     asked = plain(line.split())
     assert asked is not None
     own = {**asked, "command": list(asked["command"]), "pid": asked["pids"]}
@@ -61,11 +61,11 @@ def test_plain_arguments_mean_what_click_says(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", OTHERS)
-def test_all_else_is_left_to_click(line: str) -> None:
+def test_other_arguments_are_parsed_by_click(line: str) -> None:
     assert plain(line.split()) is None
 
 
-def test_recording_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+def test_recording_loads_only_required_modules(tmp_path: Path) -> None:
     # Without site, which loads what installed packages request.
     start = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r}); "

@@ -49,14 +49,14 @@ def test_diagnose_names_the_server(place: Path) -> None:
     assert "From the same machine 777 of alice read 0 B and wrote" in plain
 
 
-def test_diagnose_in_japanese(place: Path) -> None:
+def test_diagnose_names_the_server_in_japanese(place: Path) -> None:
     told = printed("diagnose", place / "run.iodock", "--settings", place / "site.toml", "--lang", "ja")
     plain = re.sub(r"\s", "", told)
     assert "lfsのサーバmds01は応答停止状態でした" in plain
     assert "At that time" not in told
 
 
-def test_json_has_the_sentences(place: Path) -> None:
+def test_json_contains_the_sentences_about_servers(place: Path) -> None:
     options = ("--settings", place / "site.toml", "--format", "json")
     found = json.loads(printed("diagnose", place / "run.iodock", *options))
     schema = json.loads((ROOT / "docs/reference/findings.schema.json").read_text())
@@ -67,7 +67,7 @@ def test_json_has_the_sentences(place: Path) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_the_report_has_curves_on_the_run_s_axis(place: Path) -> None:
+def test_the_report_draws_server_curves_on_the_runs_time_axis(place: Path) -> None:
     printed("report", place / "run.iodock", "-o", place / "run.html")
     servers = page_data(place / "run.html")["servers"]
     stall = next(one for one in servers["states"] if one["server"] == "mds01")
@@ -89,7 +89,7 @@ def page_data(page: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("settings")
-def test_show_machine_has_the_servers_too(place: Path) -> None:
+def test_show_machine_lists_the_servers_too(place: Path) -> None:
     rows = shown(place / "run.iodock", "machine")["rows"]
     waiting = {
         row["ts"]: row["value"] for row in rows if row["source"] == "server" and row["metric"] == "waiting"
@@ -103,7 +103,7 @@ def test_show_machine_has_the_servers_too(place: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["diagnose", "report", "show"])
-def test_a_store_that_is_not_there_is_no_error_of_the_verb(
+def test_a_missing_monitor_store_does_not_fail_the_command(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     (tmp_path / "site.toml").write_text('[servers]\nstore = "/nowhere/at/all"\n')
@@ -119,19 +119,19 @@ def test_a_store_that_is_not_there_is_no_error_of_the_verb(
         assert "server" not in {row["source"] for row in shown(run, "machine")["rows"]}
 
 
-def test_a_prometheus_that_is_not_there_is_one_line(place: Path, tmp_path: Path) -> None:
+def test_an_unreachable_prometheus_gives_a_message_of_one_line(place: Path, tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text('[servers]\nstore = "prometheus://127.0.0.1:9"\n')
     told = printed("diagnose", place / "run.iodock", "--settings", tmp_path / "site.toml")
     assert told.count("What the servers did is not known:") == 1
 
 
-def test_a_key_that_is_misspelt_is_named(place: Path, tmp_path: Path) -> None:
+def test_a_misspelt_setting_is_named(place: Path, tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text('[servers]\nstores = "x"\n')
     with pytest.raises(AssertionError, match=r"\[servers\] stores is not known"):
         printed("diagnose", place / "run.iodock", "--settings", tmp_path / "site.toml")
 
 
-def test_hostile_names_are_text(tmp_path: Path) -> None:
+def test_hostile_names_are_plain_text_in_sentences_about_servers(tmp_path: Path) -> None:
     """A job with a name like markup, and a mount with a name like a template."""
     evil = '"><script>alert(1)</script>{file_system}\x1b[2J'
     node_rows(centre_store(tmp_path / "m", None), others=[(evil, evil, 50_000_000)])

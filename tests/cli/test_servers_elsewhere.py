@@ -61,7 +61,7 @@ def test_the_check_up_names_the_server(
 
 
 @pytest.mark.usefixtures("patient")
-def test_the_bundle_has_the_servers(place: Path, tmp_path: Path) -> None:
+def test_the_bundle_contains_the_servers(place: Path, tmp_path: Path) -> None:
     options = ("--settings", place / "site.toml", "--quiet")
     printed("bundle", place / "run.iodock", "-o", tmp_path / "b.tar.gz", *options)
     found = " ".join(member(tmp_path / "b.tar.gz", "findings.txt").split())
@@ -88,7 +88,7 @@ def member(archive: Path, name: str) -> str:
 
 
 @pytest.mark.usefixtures("patient")
-def test_python_asks_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_interface_reads_the_servers_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with iodock.open(place / "run.iodock") as run:
         found = run.diagnose(iodock.load_settings(str(place / "site.toml")))
         assert any("servers" in one.text or "mds01" in str(one.values) for one in found.remarks)
@@ -97,7 +97,7 @@ def test_python_asks_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(row["source"] == "server" and row["target"] == "mds01" for row in rows)
 
 
-def test_a_silent_store_is_one_line(place: Path, tmp_path: Path, silent: str) -> None:
+def test_a_silent_monitor_store_gives_a_message_of_one_line(place: Path, tmp_path: Path, silent: str) -> None:
     (tmp_path / "site.toml").write_text(f'[servers]\nstore = "{silent}"\n')
     options = ("--settings", tmp_path / "site.toml", "--quiet")
     status, _, said = asked("bundle", place / "run.iodock", "-o", tmp_path / "b.tar.gz", *options)
@@ -106,7 +106,9 @@ def test_a_silent_store_is_one_line(place: Path, tmp_path: Path, silent: str) ->
     assert found.count("What the servers did is not known:") == 1
 
 
-def test_a_silent_store_changes_no_status_of_record(tmp_path: Path, silent: str) -> None:
+def test_a_silent_monitor_store_does_not_change_the_exit_status_of_record(
+    tmp_path: Path, silent: str
+) -> None:
     (tmp_path / "site.toml").write_text(f'[servers]\nstore = "{silent}"\nclocks_agree_s = 1\n')
     (tmp_path / "data").write_bytes(bytes(100_000))
     ended = subprocess.run(

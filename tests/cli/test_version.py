@@ -8,7 +8,7 @@ from iodock import _native
 from iodock.program.recording import BACKENDS
 
 
-def test_version_says_build_and_back_ends() -> None:
+def test_version_prints_build_and_back_ends() -> None:
     first, build, ends = printed("--version").splitlines()
     assert first == f"iodock {iodock.__version__}" == f"iodock {_native.__version__}"
     assert build == f"build: {_native.__commit__ or 'not known'}"

@@ -39,7 +39,7 @@ _LIST = "import json, sys; from iodock.cli.run import run; run(sys.argv[1:]); " 
 
 
 @pytest.mark.parametrize("command", NOT_NEEDED)
-def test_what_a_verb_does_not_import(command: str, tmp_path: Path) -> None:
+def test_commands_import_only_required_modules(command: str, tmp_path: Path) -> None:
     store = made_store(tmp_path)
     # As recordings and imports have it: else the time in I/O is added up from the events, by Arrow.
     manifest = json.loads((store / "manifest.json").read_text())

@@ -51,7 +51,7 @@ def members(archive: Path) -> dict[str, str]:
         }
 
 
-def test_everything_is_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bundle_contains_all_its_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = mixed_store(tmp_path / "mixed.iodock")
     target = tmp_path / "b.tar.gz"
     assert run_command(["bundle", str(store), "-o", str(target)]) == 0
@@ -72,7 +72,7 @@ def test_everything_is_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert all(name in " ".join(listed) for name in found if name.endswith(".csv"))
 
 
-def test_no_name_is_left_in_an_anonymous_one(tmp_path: Path) -> None:
+def test_an_anonymous_bundle_contains_no_name(tmp_path: Path) -> None:
     target = tmp_path / "b.tar.gz"
     assert run_command(["bundle", str(secret_store(tmp_path)), "--anonymous", "-o", str(target)]) == 0
     for name, content in members(target).items():
@@ -83,7 +83,7 @@ def test_no_name_is_left_in_an_anonymous_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_a_named_one_has_them(tmp_path: Path) -> None:
+def test_a_bundle_with_names_contains_them(tmp_path: Path) -> None:
     target = tmp_path / "b.tar.gz"
     assert run_command(["bundle", str(secret_store(tmp_path)), "-o", str(target)]) == 0
     assert "topsecret7.dat" in members(target)["files.csv"]
@@ -98,7 +98,7 @@ def test_numbers_stay_in_an_anonymous_copy(tmp_path: Path) -> None:
             assert after.show("summary", by=keys, kind="all").to_arrow().equals(first)
 
 
-def test_names_are_made_up_the_same_way_everywhere() -> None:
+def test_anonymous_names_are_the_same_in_all_parts() -> None:
     names = Anonymiser(["/scratch"])
     one, other = names.path("/scratch/alice/run1/a.dat"), names.path("/scratch/alice/run1/b.dat")
     assert one.rsplit("/", 1)[0] == other.rsplit("/", 1)[0] and one != other
@@ -131,7 +131,7 @@ def test_anonymous_bundles_keep_generated_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MADE_UP)
-def test_only_what_is_known_stays(name: str) -> None:
+def test_only_known_names_are_kept(name: str) -> None:
     assert "alice" not in Anonymiser().path(name).lower()
 
 
@@ -150,7 +150,9 @@ def test_well_known_endings_programs_and_libraries_stay(name: str, form: str) ->
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_an_existing_archive_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_bundle_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "b.tar.gz"
     target.write_text("mine")
     assert run_command(["bundle", str(secret_store(tmp_path)), "-o", str(target)]) == 1
@@ -162,13 +164,15 @@ def test_an_existing_archive_stays(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "READ-ME.txt" in members(target)
 
 
-def test_no_such_store(tmp_path: Path) -> None:
+def test_a_missing_store_gives_an_error_and_no_bundle(tmp_path: Path) -> None:
     assert run_command(["bundle", str(tmp_path / "none.iodock"), "-o", str(tmp_path / "b.tar.gz")]) == 1
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_a_damaged_store_is_named_not_its_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_reported_with_the_original_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = secret_store(tmp_path)
     (store / "files.parquet").unlink()
     assert run_command(["bundle", "--anonymous", str(store), "-o", str(tmp_path / "b.tar.gz")]) == 1
@@ -177,7 +181,7 @@ def test_a_damaged_store_is_named_not_its_copy(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("name", ["b.tar.gz", "b.tgz", "b.TGZ", "b.tar", "b.gz", "b"])
 @pytest.mark.usefixtures("few_rules")
-def test_its_folder_is_called_as_the_archive_without_its_ending(tmp_path: Path, name: str) -> None:
+def test_the_folder_in_a_bundle_has_the_archives_name(tmp_path: Path, name: str) -> None:
     store = mixed_store(tmp_path / "mixed.iodock")
     assert run_command(["bundle", str(store), "-o", str(tmp_path / name)]) == 0
     with tarfile.open(tmp_path / name) as opened:

@@ -43,7 +43,7 @@ def figures(finding: dict[str, Any]) -> dict[str, Any]:
 
 @live
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_findings_are_those_of_the_run(tmp_path: Path, name: str) -> None:
+def test_findings_in_a_bundle_equal_those_of_the_run(tmp_path: Path, name: str) -> None:
     (tmp_path / "program").write_text(PROGRAMS[name])
     done = record(tmp_path, "--", "python3", "-S", "program")
     assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.name)
-def test_a_case_is_whole(case: Case) -> None:
+def test_every_case_is_complete(case: Case) -> None:
     assert all(getattr(case, key) for key in TEXTS)
     assert set(case.rules) <= set(rules.names())
     assert case.before and case.after
@@ -45,7 +45,7 @@ def test_a_case_is_whole(case: Case) -> None:
         assert named and all((case.folder / name).is_file() for name in named)
 
 
-def test_what_rules_refer_to_is_there() -> None:
+def test_the_cases_named_by_rules_exist() -> None:
     assert {rule.case for rule in rules.every() if rule.case} <= set(names())
 
 
@@ -64,7 +64,7 @@ def test_both_versions_do_the_same_work(case: Case, tmp_path: Path) -> None:
         assert not diagnose(after, Settings()).worth_changing
 
 
-def test_running_one_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_case_can_be_run_from_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     keep = tmp_path / "kept"
     with only_rules("open-close-loop", "small-requests"):
         assert (
@@ -78,7 +78,7 @@ def test_running_one_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_a_site_adds_its_own(tmp_path: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_site_can_add_its_own_case(tmp_path: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = tmp_path / "before", tmp_path / "after"
     for folder in folders:
         folder.mkdir()
@@ -108,16 +108,16 @@ def test_a_site_adds_its_own(tmp_path: Path, site: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a b", "a/b"])
-def test_names_that_are_none(name: str, tmp_path: Path) -> None:
+def test_invalid_case_names_are_refused(name: str, tmp_path: Path) -> None:
     assert run_command(["cases", "add", name, "--before", "x", "--after", "y", "--title", "t"]) == 2
 
 
 @pytest.mark.parametrize(("name", "title"), [("small-writes", "ours"), ("ours", " "), ("ours", "a\nb")])
-def test_names_that_are_taken_and_titles_that_are_none(name: str, title: str) -> None:
+def test_used_names_and_empty_titles_are_refused(name: str, title: str) -> None:
     assert run_command(["cases", "add", name, "--before", "x", "--after", "y", "--title", title]) == 2
 
 
-def test_unknown_case() -> None:
+def test_an_unknown_case_gives_an_error() -> None:
     with pytest.raises(RequestError, match="no such case: nothing"):
         find("nothing")
 
@@ -152,7 +152,7 @@ def test_a_damaged_case_hides_no_other_one(
         find("broken")
 
 
-def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_parts_of_a_case_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(IodockError) as caught:
         run_case(find("ifstream-tellg"), tmp_path / "run", 1, lambda *told: None)
@@ -160,7 +160,7 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("code", ["en", "ja"])
-def test_pages_in_both_languages(code: str) -> None:
+def test_case_pages_exist_in_both_languages(code: str) -> None:
     for case in OWN:
         page = case_text(case, language_in(code), 60)
         assert case.name in page and "{" not in page
@@ -176,6 +176,6 @@ def test_measured_effects_are_reported_even_if_unexpected() -> None:
     assert "still there" in effect_text(Effect(1.0, 0.5, 0.0, 0.0, (), remaining=1), text)
 
 
-def test_every_case_lies_in_the_package() -> None:
+def test_every_case_is_part_of_the_package() -> None:
     listed = {path.name for path in OWN_CASES.iterdir() if path.is_dir()}
     assert listed == {case.name for case in OWN}

@@ -87,7 +87,7 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("order", ["as numbered", "backwards", "in two steps"])
-def test_the_whole_is_the_run_imported_at_once(
+def test_merged_parts_equal_the_run_imported_at_once(
     order: str, run: tuple[Path, list[Path]], tmp_path: Path
 ) -> None:
     whole, parts = run
@@ -111,7 +111,7 @@ def test_the_whole_is_the_run_imported_at_once(
         assert {**store.manifest.source} == {**told}
 
 
-def test_what_commands_say_of_the_whole(run: tuple[Path, list[Path]], tmp_path: Path) -> None:
+def test_commands_describe_a_merged_run_as_one(run: tuple[Path, list[Path]], tmp_path: Path) -> None:
     whole, parts = run
     merged = tmp_path / "merged.iodock"
     done = iodock("merge", *map(str, parts), "-o", str(merged))
@@ -144,7 +144,7 @@ def changed(part: Path, to: Path, change: dict[str, Any]) -> Path:
     return to
 
 
-def test_a_cut_part_and_missing_ranks_that_the_launcher_counted(
+def test_a_truncated_part_and_missing_ranks_are_reported(
     run: tuple[Path, list[Path]], tmp_path: Path
 ) -> None:
     _, parts = run
@@ -173,9 +173,7 @@ def without_ranks(part: Path, to: Path, change: dict[str, Any]) -> Path:
     return to
 
 
-def test_a_node_without_a_part_is_counted_where_nothing_has_a_rank(
-    run: tuple[Path, list[Path]], tmp_path: Path
-) -> None:
+def test_without_ranks_a_node_without_a_part_is_counted(run: tuple[Path, list[Path]], tmp_path: Path) -> None:
     _, parts = run
     job = {"scheduler": "slurm", "id": "17", "nodes": 4}
     made = [
@@ -239,7 +237,7 @@ def test_a_damaged_part_is_named_and_nothing_is_written(run: tuple[Path, list[Pa
     assert not list(tmp_path.glob("*merged*"))
 
 
-def test_a_store_in_the_way_is_replaced_only_if_asked(run: tuple[Path, list[Path]], tmp_path: Path) -> None:
+def test_an_existing_store_is_replaced_only_on_request(run: tuple[Path, list[Path]], tmp_path: Path) -> None:
     _, parts = run
     into = tmp_path / "merged.iodock"
     merge(parts[:2], into)

@@ -72,7 +72,7 @@ for at in range(5):
     assert reading.step is Step.TRACE_REDUNDANT
 
 
-def test_children_are_counted_and_the_status_is_passed_on(tmp_path: Path) -> None:
+def test_child_processes_are_counted_and_the_exit_status_is_passed_on(tmp_path: Path) -> None:
     target = tmp_path / "out"
     found = run(["sh", "-c", f"head -c 2000000 /dev/zero > {target}; exit 7"])
     assert found.exit_code == 7
@@ -83,12 +83,12 @@ def test_death_by_a_signal_is_reported() -> None:
     assert run(["sh", "-c", "kill -9 $$"]).exit_signal == 9
 
 
-def test_a_program_that_is_not_there() -> None:
+def test_a_missing_program_gives_an_error() -> None:
     with pytest.raises(RequestError, match="no-such-program"):
         run(["./no-such-program"])
 
 
-def test_watching_a_process() -> None:
+def test_the_volume_of_a_running_process_is_measured() -> None:
     code = "import os, time\nfor _ in range(8): os.write(1, b'x' * 1000); time.sleep(0.1)"
     child = subprocess.Popen(python(code), stdout=subprocess.DEVNULL)
 
@@ -101,19 +101,19 @@ def test_watching_a_process() -> None:
     assert seen and sum(one.io.wchar for one in seen) >= 1000
 
 
-def test_watching_no_process() -> None:
+def test_watching_a_missing_process_gives_an_error() -> None:
     with pytest.raises(IodockError, match="no process"):
         next(iter(watch(2**22 - 1, 1)))
 
 
-def test_mountstats() -> None:
+def test_nfs_volumes_are_read_from_mountstats() -> None:
     (found,) = parse_mountstats(MOUNTSTATS)
     assert (found.mount, found.kind) == ("/home", "nfs")
     assert (found.read_bytes, found.written_bytes) == (72600870912 + 1000, 137520414720 + 2000)
     assert (found.server_read_bytes, found.server_written_bytes) == (72600870900, 137520414700)
 
 
-def test_lustre_difference_of_the_report() -> None:
+def test_the_lustre_difference_equals_the_published_one() -> None:
     """The report's example: 256 GiB exactly."""
     before = parse_llite("lustre-ffff8800", LLITE.format(read=5, written=1_000_000))
     after = parse_llite("lustre-ffff8800", LLITE.format(read=5, written=1_000_000 + 274_877_906_944))
@@ -121,7 +121,7 @@ def test_lustre_difference_of_the_report() -> None:
     assert (grown.mount, grown.read_bytes, grown.written_bytes) == ("lustre", 0, 256 << 30)
 
 
-def test_counters_below_another_root(tmp_path: Path) -> None:
+def test_counters_are_read_below_another_root(tmp_path: Path) -> None:
     folder = tmp_path / "proc/fs/lustre/llite/work-ffff"
     folder.mkdir(parents=True)
     (folder / "stats").write_text(LLITE.format(read=10, written=20))
@@ -134,11 +134,11 @@ def test_counters_below_another_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "rchar", "rchar: x\n", "\x00\x00", "rchar: 5\nnew_counter: 3\n"])
-def test_odd_counters_of_a_process(text: str) -> None:
+def test_unusual_process_counters_are_read(text: str) -> None:
     assert parse_process_io(text).rchar in (0, 5)
 
 
-def test_a_name_with_brackets_and_blanks(tmp_path: Path) -> None:
+def test_process_names_may_contain_brackets_and_blanks(tmp_path: Path) -> None:
     for pid, parent in ((10, 1), (11, 10), (12, 11), (13, 1)):
         folder = tmp_path / "proc" / str(pid)
         folder.mkdir(parents=True)
@@ -170,12 +170,12 @@ def volume(**changes: object) -> Volume:
         (volume(mounts=(MountIo("/home", "nfs", 9_000, 0),)), Step.TRACE_METADATA),
     ],
 )
-def test_the_next_step(found: Volume, step: Step) -> None:
+def test_the_next_step_follows_from_the_measured_volume(found: Volume, step: Step) -> None:
     settings = Settings(file_systems={"/home": FileSystem(read_bytes_per_s=100)})
     assert read_volume(found, settings).step is step
 
 
-def test_the_verb(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_and_writes_the_volume(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "answer.json"
     status = run_command(
         [
@@ -202,11 +202,11 @@ def test_the_verb(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     "arguments",
     [[], ["-p", "1", "--", "true"], ["--expect", "much", "--", "true"], ["-p", "1", "--format", "json"]],
 )
-def test_wrong_usage(arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(arguments: list[str]) -> None:
     assert run_command(["volume", *arguments]) == 2
 
 
-def test_volume_of_a_store(mixed: Run) -> None:
+def test_the_volume_of_a_store_is_shown(mixed: Run) -> None:
     table = mixed.show("volume").to_arrow().to_pylist()
     summary = {row["file"]: row for row in mixed.show("summary", by=["file"]).to_arrow().to_pylist()}
     assert table
@@ -216,7 +216,7 @@ def test_volume_of_a_store(mixed: Run) -> None:
             assert row["read_factor"] == pytest.approx(row["read_bytes"] / row["size_bytes"])
 
 
-def test_text_in_both_languages() -> None:
+def test_the_text_is_written_in_both_languages() -> None:
 
     found = volume(mounts=(MountIo("/home", "nfs", 1, 2, 3, 4),))
     for code in ("en", "ja"):
@@ -239,14 +239,14 @@ def test_unwritable_output_is_refused_before_the_run(
     assert "no such folder" in shown.err and not shown.out
 
 
-def test_an_answer_for_which_there_is_no_room_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_result_that_cannot_be_written_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     assert run_command(["volume", "-o", "/dev/full", "--", "echo", "ran"]) == 1
     assert "No space left" in (said := capfd.readouterr().err) and "/proc/PID/io" in said
 
 
 @pytest.mark.parametrize("code", ["en", "ja"])
 @pytest.mark.parametrize("width", [40, 100])
-def test_sentences_are_as_wide_as_the_terminal(code: str, width: int) -> None:
+def test_sentences_are_wrapped_at_the_width_of_the_terminal(code: str, width: int) -> None:
     found = volume()
     text = language_in(code)
     lines = volume_text(found, read_volume(found, Settings()), text, width).splitlines()
@@ -255,13 +255,13 @@ def test_sentences_are_as_wide_as_the_terminal(code: str, width: int) -> None:
     assert "".join("".join(lines).split()) == "".join("".join(whole).split())
 
 
-def test_columns_hold_in_japanese() -> None:
+def test_columns_are_aligned_in_japanese() -> None:
     found = volume()
     lines = volume_text(found, read_volume(found, Settings()), language_in("ja"), 500).splitlines()
     assert len({cells(line) for line in lines[2:6]}) == 1
 
 
-def test_what_pipes_and_null_may_hold_is_not_compared_with_files(tmp_path: Path) -> None:
+def test_bytes_to_pipes_and_null_devices_are_not_compared_with_files(tmp_path: Path) -> None:
     target = tmp_path / "data"
     target.write_bytes(b"x" * 8_000_000)
     # Each keeps its descriptors open long enough to be observed.

@@ -45,20 +45,20 @@ def quiet(*found: tuple[str, str], allowed: str = "", kind: str = "clean", error
     return Outcome(label, found, error=error)
 
 
-def test_found_and_first() -> None:
+def test_a_label_found_first_counts_twice() -> None:
     score_ = score([fault("seek-storm", ("seek-storm", "high"), ("small-requests", "low"))])
     assert score_.recall == Share(1, 1)
     assert score_.top_right == Share(1, 1)
     assert score_.false_alarms == Share(0, 0)
 
 
-def test_found_but_not_first() -> None:
+def test_a_label_found_but_not_first_counts_as_found() -> None:
     score_ = score([fault("seek-storm", ("small-requests", "high"), ("seek-storm", "low"))])
     assert score_.recall == Share(1, 1)
     assert score_.top_right == Share(0, 1)
 
 
-def test_a_note_is_no_finding() -> None:
+def test_a_note_does_not_count_as_a_finding() -> None:
     outcome = fault("seek-storm", ("small-requests", "note"), ("seek-storm", "note"))
     assert outcome.found == [] and outcome.missed == ["seek-storm"] and outcome.top == ""
     assert score([quiet(("seek-storm", "note"))]).false_alarms == Share(0, 1)
@@ -73,7 +73,7 @@ def test_a_rule_found_twice_counts_once() -> None:
     assert outcome.found == ["seek-storm"]
 
 
-def test_false_alarms_count_runs_not_findings_and_leave_out_what_is_allowed() -> None:
+def test_false_alarms_count_runs_without_allowed_findings() -> None:
     runs = [
         quiet(("seek-storm", "low"), ("small-requests", "high")),
         quiet(("seek-storm", "low"), allowed="seek-storm"),
@@ -83,7 +83,7 @@ def test_false_alarms_count_runs_not_findings_and_leave_out_what_is_allowed() ->
     assert score(runs).false_alarms == Share(1, 3)
 
 
-def test_recall_is_over_faults_and_mixed_runs_have_several() -> None:
+def test_recall_counts_every_problem_of_a_mixed_run() -> None:
     rules = frozenset(["seek-storm", "small-requests", "stat-storm"])
     mixed = Label(name="m", kind="mixed", program="a.c", faults=rules)
     runs = [Outcome(mixed, [("stat-storm", "low"), ("seek-storm", "low")]), fault("sync-heavy")]
@@ -92,7 +92,7 @@ def test_recall_is_over_faults_and_mixed_runs_have_several() -> None:
     assert score(runs).top_right == Share(0, 1)
 
 
-def test_a_failed_run_counts_against_and_a_skipped_one_not_at_all() -> None:
+def test_failed_runs_count_as_missed_and_skipped_ones_not() -> None:
     runs = [
         fault("seek-storm", error="status 1"),
         fault("stat-storm", skipped="no mpicc"),
@@ -103,7 +103,7 @@ def test_a_failed_run_counts_against_and_a_skipped_one_not_at_all() -> None:
     assert score(runs).false_alarms == Share(1, 1)
 
 
-def test_sets_are_reported_apart_and_together() -> None:
+def test_sets_are_reported_separately_and_together() -> None:
     right, wrong = fault("seek-storm", ("seek-storm", "low")), fault("stat-storm")
     rows = labelled.shares({"development": [right], "heldout": [wrong]})
     assert [row[0] for row in rows[1:]] == ["development", "heldout", "together"]
@@ -118,7 +118,7 @@ def test_sets_of_one_folder_are_also_reported_together() -> None:
     assert [len(outcomes) for outcomes in labelled.grouped(runs).values()] == [1, 1, 1, 2, 3]
 
 
-def test_a_folder_of_sets_stands_for_them(tmp_path: Path) -> None:
+def test_a_folder_of_sets_means_all_its_sets(tmp_path: Path) -> None:
     for name in ("data", "metadata", "empty"):
         (tmp_path / "development" / name).mkdir(parents=True)
     for name in ("data", "metadata"):
@@ -128,7 +128,7 @@ def test_a_folder_of_sets_stands_for_them(tmp_path: Path) -> None:
     assert labelled.main([str(tmp_path / "development" / "empty")]) == 2
 
 
-def test_a_row_says_what_was_missed_and_what_was_false() -> None:
+def test_a_row_lists_missed_and_false_findings() -> None:
     row = labelled.row(fault("seek-storm", ("stat-storm", "low"), ("sync-heavy", "note")))
     cells = [
         "seek-storm",
@@ -151,7 +151,7 @@ def test_a_fault_reported_as_a_note_counts_as_missed() -> None:
     assert fault("seek-storm", ("seek-storm", "low"), ("seek-storm", "note")).noted == []
 
 
-def test_figures_by_cost_leave_nothing_out() -> None:
+def test_results_by_cost_include_every_problem() -> None:
     note, found = ("seek-storm", "note"), ("seek-storm", "low")
     runs = [
         replace(fault("seek-storm", found), cost_class=CostClass.WORTH),
@@ -170,7 +170,7 @@ def test_figures_by_cost_leave_nothing_out() -> None:
     assert sum(one.found.part for one in figures.values()) == score(runs).recall.part
 
 
-def test_totals_show_no_single_set_of_a_part() -> None:
+def test_totals_do_not_reveal_results_of_a_single_held_out_set() -> None:
     parts = {name: [fault("seek-storm")] for name in ("heldout/a", "heldout/b", "development/c")}
     shown = labelled.totals(parts, labelled.shares(parts))
     assert [row[0] for row in shown] == ["set", "development/c", "heldout", "together"]
@@ -188,14 +188,14 @@ def test_totals_show_no_single_set_of_a_part() -> None:
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_label_that_cannot_be_meant_is_refused(changes: dict[str, object], complaint: str) -> None:
+def test_an_impossible_label_is_refused(changes: dict[str, object], complaint: str) -> None:
     table = {"name": "a", "kind": "fault", "program": "a.c", "faults": ["seek-storm"], "top": "seek-storm"}
     with pytest.raises(LabelError, match=complaint):
         label_from(table | changes)
 
 
 @pytest.mark.whole
-def test_inputs_are_the_same_every_time(tmp_path: Path) -> None:
+def test_generated_inputs_are_reproducible(tmp_path: Path) -> None:
     for name in ("a", "b"):
         labelled_runs.write_input(Input("x", size_bytes=5_000_000), tmp_path / name, seed=3)
         labelled_runs.write_input(Input("x", lines=100), tmp_path / f"{name}.txt", seed=3)
@@ -206,7 +206,7 @@ def test_inputs_are_the_same_every_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folders", APART, ids=["earlier", "heldout"])
-def test_sets_written_apart_are_large_enough_and_every_fault_has_a_clean_twin(folders: list[Path]) -> None:
+def test_held_out_sets_are_large_and_every_problem_has_a_clean_twin(folders: list[Path]) -> None:
     sets = [read_labels(folder / "labels.toml") for folder in folders]
     labels = [label for labels in sets for label in labels]
     kinds = [label.kind for label in labels]
@@ -220,7 +220,7 @@ def test_sets_written_apart_are_large_enough_and_every_fault_has_a_clean_twin(fo
 
 
 @pytest.mark.parametrize("folder", [*APART[0], *HELD_OUT], ids=lambda path: path.name)
-def test_every_file_of_a_set_written_apart_is_used(folder: Path) -> None:
+def test_every_file_of_a_held_out_set_is_used(folder: Path) -> None:
     texts = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
     named = {name for name in texts if any(name in text for other, text in texts.items() if other != name)}
     assert set(texts) - named == {"labels.toml"}

@@ -39,11 +39,11 @@ def moved(by: float) -> Times:
     ],
     ids=["wall", "cpu", "below 1 %", "nothing", "other work", "none"],
 )
-def test_classes(cost: Cost | None, expected: CostClass) -> None:
+def test_costs_are_classified(cost: Cost | None, expected: CostClass) -> None:
     assert class_of(cost) is expected
 
 
-def test_a_gain_within_noise_is_none() -> None:
+def test_a_gain_within_the_noise_does_not_count() -> None:
     noisy = Times((1.0, 1.5, 1.1, 1.6, 1.2), (1.0, 1.4, 1.1, 1.5, 1.1))
     assert noisy.gain == pytest.approx(0.1)
     quartiles_apart = (0.4, 0.3)
@@ -51,17 +51,17 @@ def test_a_gain_within_noise_is_none() -> None:
     assert class_of(Cost(noisy, SAME)) is CostClass.LITTLE
 
 
-def test_one_disturbed_turn_makes_no_noise() -> None:
+def test_a_single_disturbed_repeat_does_not_raise_the_noise() -> None:
     disturbed = Times((1.1, 1.1, 9.0, 1.1, 1.1), STEADY)
     assert (disturbed.noise, disturbed.gain) == (0.0, pytest.approx(0.1))
 
 
-def test_more_turns_are_only_needed_near_the_limit() -> None:
+def test_more_repeats_are_needed_only_near_the_limit() -> None:
     assert Cost(moved(0.5), SAME).is_clear and Cost(SAME, SAME).is_clear
     assert not Cost(moved(0.011), SAME).is_clear and not Cost(moved(0.008), SAME).is_clear
 
 
-def test_what_was_measured_is_read_back_and_not_measured_again(tmp_path: Path) -> None:
+def test_stored_measurements_are_reused(tmp_path: Path) -> None:
     labels = [
         Label(
             "faulty",
@@ -80,7 +80,7 @@ def test_what_was_measured_is_read_back_and_not_measured_again(tmp_path: Path) -
     assert costs == {"faulty": Cost(moved(0.5), SAME)}
 
 
-def test_a_pair_is_run_by_turns_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_programs_of_a_pair_run_alternately(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "spin.py").write_text("import sys\nsum(range(int(sys.argv[1])))\n")
     labels = [
         Label(

@@ -79,12 +79,12 @@ def test_every_cure_of_a_loss_is_translated(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
-def test_helps_errors_and_notes_are_translated(language: str) -> None:
+def test_help_errors_and_notes_are_translated(language: str) -> None:
     missing = {message.id for message in tool.untranslated(tool.read(language))}
     assert len(missing & set(tool.unmarked())) <= MOST_UNTRANSLATED, "run `make messages`, then translate"
 
 
-def test_few_texts_are_outside_of_the_catalogue() -> None:
+def test_few_texts_are_outside_the_catalogue() -> None:
     catalog = tool.read("ja")
     known = {text for one in catalog if one.id for text in ([one.id] if isinstance(one.id, str) else one.id)}
     found = tool.message_texts.outside(tool.SOURCE, known)
@@ -118,7 +118,7 @@ def test_a_finished_text_finds_its_template() -> None:
     assert known.find("3 of files") is None
 
 
-def test_finished_texts_are_translated_inside_and_out() -> None:
+def test_nested_finished_texts_are_translated() -> None:
     text = language_in("ja")
     assert text.told("run.log: no such folder") == "run.log: ディレクトリがありません"
     assert text.told("not written here") == "not written here"
@@ -127,13 +127,13 @@ def test_finished_texts_are_translated_inside_and_out() -> None:
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
-def test_the_catalogue_is_as_make_messages_writes_it(language: str, tmp_path: Path) -> None:
+def test_the_catalogue_is_formatted_as_by_make_messages(language: str, tmp_path: Path) -> None:
     on_disk = tool.po_file(language).read_bytes()
     assert tool.content(tool.updated(language, tool.template())) == on_disk, "run `make messages`"
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
-def test_translations_have_the_places_of_their_text(language: str) -> None:
+def test_translations_have_the_placeholders_of_their_text(language: str) -> None:
     wrong = [
         f"{english(message)!r} and {form!r}"
         for message in translations(language)
@@ -144,7 +144,7 @@ def test_translations_have_the_places_of_their_text(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
-def test_nothing_stays_unfilled(language: str) -> None:
+def test_every_placeholder_is_filled(language: str) -> None:
     for message in translations(language):
         values = dict.fromkeys(_PLACE.findall(english(message)), "x")
         for form in tool.forms(message):
@@ -152,7 +152,7 @@ def test_nothing_stays_unfilled(language: str) -> None:
             assert fill(form, values).count("{") == fill(english(message), values).count("{"), form
 
 
-def test_texts_are_whole_where_they_are_marked() -> None:
+def test_marked_texts_are_complete() -> None:
     """Texts assembled from pieces or f-strings would not be found for translation."""
     pieces = (ast.JoinedStr, ast.BinOp, ast.BoolOp)
     for kind, path in tool.sources():
@@ -165,7 +165,7 @@ def test_texts_are_whole_where_they_are_marked() -> None:
                 )
 
 
-def test_only_texts_are_taken_from_python() -> None:
+def test_only_marked_texts_are_extracted_from_python() -> None:
     code = """
 f.gettext("one " "text", no="no"); gettext(WORDS["no"]); N_(x); gettext("x" if a == "no" else "y")
 a.b.ngettext("{n} a", "{n} as", len("no")); gettext("")
@@ -173,7 +173,7 @@ a.b.ngettext("{n} a", "{n} as", len("no")); gettext("")
     assert set(tool.python_texts(ast.parse(code))) == {"one text", "x", "y", ("{n} a", "{n} as")}
 
 
-def test_the_page_brings_every_text_of_its_script() -> None:
+def test_the_page_contains_every_text_of_its_script() -> None:
     asked: set[str] = set()
     for kind, path in tool.sources():
         if kind == "javascript":
@@ -183,7 +183,7 @@ def test_the_page_brings_every_text_of_its_script() -> None:
     assert asked == {*words["sentences"], *words["plurals"]}  # type: ignore[misc]
 
 
-def test_catalogues_have_no_dates_and_no_places() -> None:
+def test_catalogues_contain_no_dates_and_line_numbers() -> None:
     content = tool.content(tool.template()).decode()
     assert "Date:" not in content and "#:" not in content and str(ROOT) not in content
     assert content == tool.content(tool.template()).decode()
@@ -198,7 +198,7 @@ def test_the_compiled_catalogue_is_read() -> None:
     assert text.listed(["a", "b"]) == "a、b"
 
 
-def test_english_needs_no_catalogue() -> None:
+def test_english_texts_need_no_catalogue() -> None:
     text = language_in("en")
     assert text.gettext("Wall time") == "Wall time"
     assert text.ngettext("{n} file", "{n} files", 1) == "1 file"
@@ -217,11 +217,11 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Language:
     return language_in.__wrapped__("ja")
 
 
-def test_without_a_compiled_catalogue_texts_are_english_and_say_so(uncompiled: Language) -> None:
+def test_without_a_compiled_catalogue_texts_are_english_with_a_warning(uncompiled: Language) -> None:
     assert (uncompiled.code, uncompiled.gettext("Wall time")) == ("en", "Wall time")
 
 
-def test_values_are_not_filled_again() -> None:
+def test_placeholders_in_values_are_not_filled() -> None:
     text = language_in("en")
     assert text.gettext("{call} on {file}", call="{file}", file="a{call}b") == "{file} on a{call}b"
     assert text.gettext("{call} on {file}", call="read") == "read on {file}"
@@ -242,6 +242,6 @@ def test_values_are_not_filled_again() -> None:
         ({"LANG": "jam_JM"}, "en"),
     ],
 )
-def test_the_locale_chooses_unless_the_user_does(environment: dict[str, str], code: str) -> None:
+def test_the_locale_chooses_the_language_unless_the_user_does(environment: dict[str, str], code: str) -> None:
     assert chosen(None, environment) == code
     assert chosen("ja", environment) == "ja" and chosen("en", environment) == "en"

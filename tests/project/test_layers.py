@@ -77,7 +77,7 @@ def level(wing: str, room: str) -> int:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_go_down(path: Path) -> None:
+def test_modules_import_only_lower_layers(path: Path) -> None:
     wing, room = place(path)
     for name in imports(path):
         parts = [*name.split("."), ""]
@@ -89,7 +89,7 @@ def test_imports_go_down(path: Path) -> None:
             assert level(wing, parts[2]) < level(wing, room), f"{wing}.{room} imports {name}"
 
 
-def test_every_room_has_a_level() -> None:
+def test_every_package_has_a_layer() -> None:
     for wing, levels in LEVELS.items():
         there = {
             path.stem for path in (SOURCE / wing).iterdir() if path.stem not in ("__init__", "__pycache__")
@@ -101,13 +101,13 @@ ENGINE = ("program/store/", "shared/engine/", "centre/store.py", "centre/prometh
 """Only these name an engine: stores query it, and all others query stores."""
 
 
-def test_only_stores_name_the_engine() -> None:
+def test_only_the_store_packages_import_the_engine() -> None:
     for path in MODULES:
         if not str(path.relative_to(SOURCE)).startswith(ENGINE):
             assert not re.search(r"\b(duckdb|pyspark|spark)\b", path.read_text(), re.IGNORECASE), path
 
 
-def test_only_the_command_line_prints_and_exits() -> None:
+def test_only_the_command_line_package_prints_and_exits() -> None:
     for path in MODULES:
         if place(path)[0] in ("cli", "__main__"):
             continue
@@ -122,7 +122,7 @@ def test_only_the_command_line_prints_and_exits() -> None:
                 assert node.attr not in ("argv", "exit", "stdout", "stderr"), path
 
 
-def test_native_types_are_what_is_there() -> None:
+def test_declared_native_names_equal_the_existing_ones() -> None:
     from iodock import _native
 
     declared = ast.parse((SOURCE / "_native.pyi").read_text())

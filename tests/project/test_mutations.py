@@ -14,26 +14,26 @@ from mutations import MUTATIONS, Mutated, Mutation
 pytestmark = pytest.mark.whole
 
 
-def test_readers_stand_damaged_inputs() -> None:
+def test_readers_handle_damaged_inputs() -> None:
     tried = list(mutated.outcomes(seed=7, numbers=range(100)))
     assert sorted(one.number for one in tried) == list(range(100))
     assert [one for one in tried if one.wrong] == []
 
 
-def test_a_case_follows_from_its_seed_and_number() -> None:
+def test_a_mutation_follows_from_its_seed_and_number() -> None:
     first, again, other = (mutated.case(seed, 5, "bench") for seed in (1, 1, 2))
     assert first == again
     assert first[3].content != other[3].content
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.__name__)
-def test_mutations_stand_any_input(mutation: Mutation) -> None:
+def test_mutations_accept_any_input(mutation: Mutation) -> None:
     for content in (b"", b"\n", b"12 bytes of it", b"a 1\nb 2\nc 3\n"):
         for seed in range(8):
             assert isinstance(mutation(Random(seed), content, b"other"), Mutated)
 
 
-def test_what_a_reader_does_wrong_is_seen() -> None:
+def test_misbehaviour_of_a_reader_is_detected() -> None:
     (target,) = [one for one in TARGETS if one.name == "import"]
     outcome = mutated.Outcome(0, "import", "x", "bit_flips")
     whole = Seen(0, "", 10, {"cut-lines": 1})
@@ -68,7 +68,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_worker_that_ends_or_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_or_hanging_worker_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "worker.py"
     program.write_text(WORKER)
     monkeypatch.setattr(mutated, "__file__", str(program))

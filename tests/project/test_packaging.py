@@ -36,7 +36,7 @@ def wheel(tmp_path: Path) -> Path:
     return path
 
 
-def test_files_are_put_into_a_wheel_and_recorded(wheel: Path, tmp_path: Path) -> None:
+def test_files_added_to_a_wheel_are_recorded(wheel: Path, tmp_path: Path) -> None:
     share = tmp_path / "share"
     (share / "man" / "man1").mkdir(parents=True)
     (share / "man" / "man1" / "iodock.1").write_text(".TH x")
@@ -57,7 +57,7 @@ def test_files_are_put_into_a_wheel_and_recorded(wheel: Path, tmp_path: Path) ->
         files.put(wheel, {"scripts/run": (b"", files._PROGRAM)})
 
 
-def test_manual_pages_show_what_help_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manual_pages_contain_the_help_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     import click
 
     from iodock.cli import application
@@ -72,11 +72,11 @@ def test_manual_pages_show_what_help_says(monkeypatch: pytest.MonkeyPatch) -> No
     assert all(text.startswith(".TH ") and "\b" not in text for text in written.values())
 
 
-def test_a_line_that_begins_with_a_dot_is_text() -> None:
+def test_a_manual_line_that_begins_with_a_dot_is_text() -> None:
     assert tool("man_pages").escaped(".so x\n'y \\z") == "\\&.so x\n\\&'y \\ez"
 
 
-def test_glibc_that_a_program_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_required_glibc_version_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("elftools", reason="requirements-wheel.txt is not installed")
     versions = tool("glibc_versions")
     program = Path("/bin/sh").resolve()
@@ -100,7 +100,7 @@ def test_glibc_that_a_program_needs(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("nonsense", False),
     ],
 )
-def test_licences_that_go_with_ours(licence: str, is_allowed: bool) -> None:
+def test_licences_of_included_code_are_accepted(licence: str, is_allowed: bool) -> None:
     pytest.importorskip("license_expression", reason="requirements-wheel.txt is not installed")
     licences = tool("licences")
     assert licences.is_allowed(licence, licences.settings()["allowed"]) == is_allowed

@@ -25,7 +25,7 @@ SOURCES = (".c", ".cpp", ".f90", ".java", ".py", ".sh", ".R")
 
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
-def test_a_pair_is_whole(one: pair.Pair) -> None:
+def test_every_pair_is_complete(one: pair.Pair) -> None:
     known = {advice.language for rule in rules.every() for advice in rule.advice} | {"Java", "R"}
     assert one.title and one.why
     assert one.languages and one.languages <= known
@@ -36,7 +36,7 @@ def test_a_pair_is_whole(one: pair.Pair) -> None:
         assert all((one.folder / name).is_file() for name in named)
 
 
-def test_packages_are_pinned() -> None:
+def test_python_packages_of_pairs_are_pinned() -> None:
     pinned = {line.split("==")[0] for line in (pair.FOLDER / "requirements.txt").read_text().splitlines()}
     assert {name for one in EVERY for name in one.packages} <= pinned
 
@@ -65,20 +65,20 @@ def measured(*findings: dict[str, Any], after: tuple[dict[str, Any], ...] = ()) 
     return one
 
 
-def test_right_advice() -> None:
+def test_correct_advice_is_recognised() -> None:
     one = judged(measured(finding("bytewise-read", "high", (0.4, 0.7), "C")))
     assert (one.gain, one.promised) == (1.0, (0.4, 0.7))
     assert one.first_right and one.inside and one.within_io_time and not one.wrong_languages
 
 
-def test_work_around_the_calls_could_go_too() -> None:
+def test_savings_may_include_work_around_the_calls() -> None:
     more = finding("bytewise-read", "high", (0.8, 1.8), "C")
     assert not judged(measured(more)).within_what_could_go
     one = judged(measured(more | {"work_seconds": 0.4}))
     assert one.within_what_could_go and not one.within_io_time
 
 
-def test_wrong_advice() -> None:
+def test_wrong_advice_is_recognised() -> None:
     right, left = (
         finding("seek-storm", "low", (0.1, 1.6), "C++"),
         finding("pipe-bound", "high", (9, 20), "C"),
@@ -97,14 +97,14 @@ def test_wrong_advice() -> None:
     ]
 
 
-def test_notes_promise_nothing() -> None:
+def test_notes_do_not_count_as_advice() -> None:
     one = judged(measured(finding("bytewise-read", "note", (0.8, 1.2), "C")))
     assert one.promised is None and not one.inside and not one.first and one.is_silent
 
 
 @pytest.mark.whole
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no cc")
-def test_the_command_runs_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_runs_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep = tmp_path / "kept"
     options = ["--runs", "1", "--dir", str(tmp_path / "work"), "--keep", str(keep), "--format", "markdown"]
     assert pairs.main(["--only", "c-bytewise", *options]) == 0

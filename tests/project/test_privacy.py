@@ -25,17 +25,17 @@ def test_every_setting_on_the_page_exists() -> None:
     assert named and named <= set(SETTINGS), named - set(SETTINGS)
 
 
-def test_every_setting_of_privacy_is_on_the_page() -> None:
+def test_every_privacy_setting_is_on_the_page() -> None:
     for field in dataclasses.fields(Privacy):
         assert f"`{field.name}" in PAGE, field.name
 
 
 @pytest.mark.parametrize(("name", "days"), sorted(set(DAYS.findall(PAGE))))
-def test_times_are_the_defaults(name: str, days: str) -> None:
+def test_retention_times_on_the_page_are_the_defaults(name: str, days: str) -> None:
     default = OPTIONS[name].default if name in OPTIONS else SETTINGS[name].default
     assert default == float(days)
 
 
-def test_all_times_were_compared() -> None:
+def test_all_retention_times_on_the_page_are_compared() -> None:
     assert len(set(DAYS.findall(PAGE))) == 3 + 5
     assert LASTS_S == 12 * 3600

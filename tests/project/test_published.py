@@ -59,7 +59,7 @@ def changes(found: Diagnosis) -> list[str]:
     return [finding.rule for finding in found.worth_changing]
 
 
-def test_the_tables_are_what_was_published(folder: Path) -> None:
+def test_the_tables_equal_the_published_ones(folder: Path) -> None:
     with opened(folder, "jaxa-cfd.strace") as run:
         rows = {row["call"]: row for row in run.show("summary").to_arrow().to_pylist()}
         files = {
@@ -82,7 +82,7 @@ def test_the_tables_are_what_was_published(folder: Path) -> None:
     assert (counts["lseek"], counts["read"], counts["write"]) == (30_202, 24_704, 1_005)
 
 
-def test_jaxa_fluid_dynamics_is_fine(folder: Path) -> None:
+def test_jaxa_fluid_dynamics_gives_no_finding(folder: Path) -> None:
     found = diagnosis(folder, "jaxa-cfd.strace")
     assert not found.worth_changing
     assert "fine" in say(found.verdict.text, language_in("en"))
@@ -90,19 +90,19 @@ def test_jaxa_fluid_dynamics_is_fine(folder: Path) -> None:
     assert cache_speed.severity is Severity.NOTE
 
 
-def test_jaxa_data_processing_reads_again_and_again(folder: Path) -> None:
+def test_jaxa_data_processing_is_found_to_read_repeatedly(folder: Path) -> None:
     found = diagnosis(folder, "jaxa-data.strace")
     assert changes(found)[0] == "redundant-reads"
     assert one(found, "redundant-reads").evidence["factor"] == pytest.approx(50, rel=0.1)
 
 
-def test_kyoto_starts_a_process_for_each_record(folder: Path) -> None:
+def test_the_kyoto_script_is_found_to_start_a_process_per_record(folder: Path) -> None:
     found = diagnosis(folder, "kyoto.truss")
     assert "process-storm" in changes(found)
     assert {"bytewise-read", "failed-open-storm"} & {finding.rule for finding in found.findings}
 
 
-def test_slow_ls_asks_for_attributes_in_vain_and_is_dated(folder: Path) -> None:
+def test_slow_ls_has_failed_attribute_queries_and_a_dated_slow_call(folder: Path) -> None:
     found = diagnosis(folder, "ls-slow.strace")
     # The size of each file is also queried three times, which costs far less.
     assert changes(found)[:2] == ["failed-xattr", "slow-call"]
@@ -114,14 +114,14 @@ def test_fast_ls_has_no_slow_call(folder: Path) -> None:
     assert "slow-call" not in changes(diagnosis(folder, "ls-fast.strace"))
 
 
-def test_swarp_closes_are_explained_and_left_alone(folder: Path) -> None:
+def test_slow_closes_of_swarp_are_explained_without_a_finding(folder: Path) -> None:
     found = diagnosis(folder, "swarp.strace")
     assert not found.worth_changing
     closes = one(found, "slow-close")
     assert (closes.severity, closes.gain) == (Severity.NOTE, None)
 
 
-def test_plot5_is_dated(folder: Path) -> None:
+def test_the_slow_call_of_plot5_is_dated(folder: Path) -> None:
     found = diagnosis(folder, "plot5-slow.strace")
     opens = found.worth_changing[0]
     assert (opens.rule, opens.call, opens.files) == ("slow-call", "open", ("plot.cfg",))
@@ -130,12 +130,14 @@ def test_plot5_is_dated(folder: Path) -> None:
     assert any(other.call == "close" for other in found.worth_changing[1:])
 
 
-def test_plot5_as_usual_has_no_slow_call(folder: Path) -> None:
+def test_plot5_on_a_normal_day_has_no_slow_call(folder: Path) -> None:
     assert "slow-call" not in changes(diagnosis(folder, "plot5-usual.strace"))
 
 
 @pytest.mark.parametrize(("stage", "factor", "seeks"), [("before", 50, 1.5), ("header", 25, 2.0)])
-def test_super_kamiokande(folder: Path, stage: str, factor: float, seeks: float) -> None:
+def test_super_kamiokande_has_redundant_reads_and_seeks(
+    folder: Path, stage: str, factor: float, seeks: float
+) -> None:
     found = diagnosis(folder, f"super-kamiokande-{stage}.strace")
     assert set(changes(found)) == {"redundant-reads", "seek-storm"}
     assert one(found, "redundant-reads").evidence["factor"] == pytest.approx(factor, rel=0.05)
@@ -143,5 +145,5 @@ def test_super_kamiokande(folder: Path, stage: str, factor: float, seeks: float)
     assert float(storm["seeks"] or 0) / float(storm["transfers"] or 1) == pytest.approx(seeks, rel=0.05)
 
 
-def test_super_kamiokande_without_tellg_and_seeks(folder: Path) -> None:
+def test_super_kamiokande_without_tellg_has_no_seek_storm(folder: Path) -> None:
     assert not diagnosis(folder, "super-kamiokande-after.strace").worth_changing

@@ -20,13 +20,13 @@ def generator(name: str = "reference") -> ModuleType:
 
 
 @pytest.mark.parametrize("page", sorted(generator().pages()))
-def test_reference_is_what_the_code_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_generated_reference_is_up_to_date(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     written = (ROOT / "docs" / "reference" / page).read_text()
     assert written == generator().pages()[page], "run `make reference`"
 
 
-def test_pages_of_cases_are_what_the_cases_say() -> None:
+def test_the_generated_case_pages_are_up_to_date() -> None:
     folder = ROOT / "docs" / "cases"
     pages = generator("casebook").documents()
     by_hand = {"index.md", "ja/index.md"}
@@ -35,7 +35,7 @@ def test_pages_of_cases_are_what_the_cases_say() -> None:
     assert not lagging, "run `make reference`"
 
 
-def test_links_between_documents_lead_somewhere() -> None:
+def test_links_between_documents_work() -> None:
     broken = []
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):

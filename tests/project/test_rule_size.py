@@ -24,19 +24,19 @@ A_NEW_RULE = {"thresholds": MOST_THRESHOLDS, "constants": 1, "sql_lines": 25, "l
 
 
 @pytest.mark.parametrize("measure", LIMITS)
-def test_rules_together_are_no_larger_than_they_were(measure: str) -> None:
+def test_the_total_size_of_rules_does_not_grow(measure: str) -> None:
     found, total = rule_size.sizes()
     more = max(0, len(found) - COUNTED_RULES) * A_NEW_RULE[measure]
     assert getattr(total, measure) <= LIMITS[measure] + more
 
 
-def test_no_rule_has_more_thresholds_than_it_may() -> None:
+def test_no_rule_exceeds_the_limit_of_thresholds() -> None:
     found, _ = rule_size.sizes()
     more = {one.name: one.thresholds for one in found if one.thresholds > MOST_THRESHOLDS}
     assert more == {}
 
 
-def test_a_rule_declares_the_views_that_it_asks() -> None:
+def test_a_rule_declares_the_views_that_it_queries() -> None:
     own = [rule for rule in rules.every() if rule.settings.__module__.startswith("iodock.")]
     wrong = {rule.name: rule_size.views_asked(rule) ^ set(rule.views) for rule in own}
     assert {name: views for name, views in wrong.items() if views} == {}

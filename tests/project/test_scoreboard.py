@@ -23,7 +23,7 @@ def sets(*pairs: tuple[str, str]) -> list[tuple[frozenset[str], frozenset[str]]]
     return [(frozenset(there.split()), frozenset(found.split())) for there, found in pairs]
 
 
-def test_shares_are_over_all_logs_together() -> None:
+def test_scores_are_computed_over_all_logs_together() -> None:
     one = scoreboard.score(sets(("A B", "A C"), ("A", ""), ("", "")))
     assert one == Score(hits=1, false_alarms=1, misses=2)
     assert one.precision == 0.5
@@ -31,24 +31,24 @@ def test_shares_are_over_all_logs_together() -> None:
     assert one.f1 == 0.4
 
 
-def test_nothing_there_and_nothing_found_is_no_score() -> None:
+def test_a_log_without_labels_and_findings_has_no_score() -> None:
     one = scoreboard.score(sets(("", "")))
     assert (one.precision, one.recall, one.f1) == (None, None, None)
     assert scoreboard.score(sets(("A", ""))).f1 == 0.0
 
 
-def test_each_rule_of_the_table_judges_counters() -> None:
+def test_each_rule_of_the_table_supports_counters() -> None:
     known = {rule.name: rule for rule in rules.every()}
     assert [name for name in LABELS_OF if known[name].counters is None] == []
 
 
-def test_each_label_lies_in_one_area() -> None:
+def test_each_label_belongs_to_one_area() -> None:
     heads = {label.partition("-")[0] for answers in LABELS_OF.values() for label in answers}
     inside = [head for area in AREAS.values() for head in area]
     assert sorted(inside) == sorted(heads)
 
 
-def test_peers_are_scored_on_the_logs_that_they_answered() -> None:
+def test_other_tools_are_scored_on_the_logs_they_analysed() -> None:
     known = [
         Judged("one", frozenset({"SHF"}), frozenset({"SHF"}), {"peer": frozenset({"file_strategy"})}),
         Judged("two", frozenset({"SML-R"}), frozenset(), {"peer": None}),
@@ -84,7 +84,7 @@ def test_a_folder_is_scored(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "| small | SHF SML-W | SML-R | MPNM |" in said
 
 
-def test_a_label_without_a_log_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_label_without_a_log_gives_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "small.darshan-parser.txt").unlink()
     with pytest.raises(SystemExit):
         scoreboard.main([str(folder)])

@@ -44,13 +44,13 @@ def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @needs_systemd
 @pytest.mark.parametrize("unit", [one.name for one in UNITS])
-def test_systemd_takes_it(unit: str, units: Path) -> None:
+def test_systemd_accepts_every_unit(unit: str, units: Path) -> None:
     done = analyze("verify", "--man=no", units / unit)
     assert done.returncode == 0 and unit not in done.stderr, done.stderr
 
 
 @needs_systemd
-def test_what_is_wrong_is_seen(units: Path) -> None:
+def test_errors_in_a_unit_are_detected(units: Path) -> None:
     """Shows that the check above can fail."""
     unit = units / "iodock-probe@.service"
     unit.write_text(unit.read_text().replace("ProtectClock=yes", "ProtectClock=sometimes"))
@@ -59,7 +59,7 @@ def test_what_is_wrong_is_seen(units: Path) -> None:
 
 @needs_systemd
 @pytest.mark.parametrize("unit", sorted(MOST_EXPOSED))
-def test_it_gives_up_what_it_does_not_need(unit: str, units: Path) -> None:
+def test_units_drop_unneeded_privileges(unit: str, units: Path) -> None:
     done = analyze(
         "security", "--offline=yes", "--no-pager", f"--threshold={MOST_EXPOSED[unit]}", units / unit
     )
@@ -68,7 +68,7 @@ def test_it_gives_up_what_it_does_not_need(unit: str, units: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_every_service_is_judged() -> None:
+def test_the_security_of_every_service_is_tested() -> None:
     assert {one.name for one in UNITS if one.suffix == ".service"} == set(MOST_EXPOSED)
 
 
@@ -98,7 +98,7 @@ def started(unit: str, folder: Path, state: Path, options: str) -> list[subproce
     return done
 
 
-def test_the_services_probe_and_write_a_page(tmp_path: Path) -> None:
+def test_the_probe_services_run_and_write_a_page(tmp_path: Path) -> None:
     folder, state = tmp_path / "watched", tmp_path / "state"
     folder.mkdir()
     # As systemd creates it before the start: empty.

@@ -20,7 +20,7 @@ VALUES = (0.0, 0.25, 10.0, 999.0, 1000.0, 1024.0, 1536.0, 123_456.0, 10**6, 2.0*
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_top_and_portal_show_the_same(value: float) -> None:
+def test_top_and_portal_format_amounts_alike(value: float) -> None:
     rates = {"read_rate": value, "write_rate": value * 3, "metadata_rate": value / 7}
     row = {"name": "4711", "user": "ann", "file_systems": "lfs", "nodes": 3, "command": None,
            "job_name": None, "exact": True, "read_ts": 1, "total": 1, **rates}  # fmt: skip
@@ -37,7 +37,7 @@ def test_top_and_portal_show_the_same(value: float) -> None:
     assert of_portal["hosts"].title in head
 
 
-def test_since_when_rates_are_means(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_averaging_period_of_rates_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     rows = pa.Table.from_pylist([{"exact": True, "total": 1}]).slice(1)
@@ -54,7 +54,7 @@ def test_since_when_rates_are_means(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rates are means over 24 h 0 min, since 2026-03-31 12:00:00" in said[1]
 
 
-def test_forms() -> None:
+def test_amounts_are_written_with_units() -> None:
     assert [amount(value, "bytes") for value in (None, 0, 1, 1536, 10 * 2**30)] == [
         "", "0", "1 B", "1.5 KiB", "10 GiB",
     ]  # fmt: skip
@@ -63,7 +63,7 @@ def test_forms() -> None:
 
 
 @pytest.mark.parametrize("value", [0.3, 1.0, 700.0, 1023.0, 1025.0, 3e6, 9.99e8, 1e12])
-def test_axes_of_bytes_end_at_round_numbers_of_their_unit(value: float) -> None:
+def test_byte_axes_end_at_round_numbers_of_their_unit(value: float) -> None:
     top = nice_top(value, "bytes_rate")
     assert value <= top <= 4 * value
     for level in (top, top / 2):
@@ -72,7 +72,7 @@ def test_axes_of_bytes_end_at_round_numbers_of_their_unit(value: float) -> None:
         assert number == 512 or f"{number:g}".strip("0.") in ("1", "2", "4", "5", "25")
 
 
-def test_labels_of_a_short_axis_differ() -> None:
+def test_labels_of_a_short_axis_are_distinct() -> None:
     length = 110 * 1_000_000_000
     labels = [tick(1_780_000_000_000_000_000 + length * part // 4, length) for part in range(5)]
     assert len(set(labels)) == 5
@@ -90,11 +90,11 @@ def test_labels_of_a_short_axis_differ() -> None:
         (9.996e-7, "1.00 µs"),
     ],
 )
-def test_times_that_are_rounded_up_take_the_next_unit(seconds: float, shown: str) -> None:
+def test_times_that_round_up_use_the_next_unit(seconds: float, shown: str) -> None:
     assert short_time(seconds) == shown
 
 
-def test_times_have_no_second_prefix() -> None:
+def test_times_have_only_one_unit_prefix() -> None:
     for at in range(-900, 600):
         number, unit = short_time(10 ** (at / 100)).split(" ")
         assert unit in ("ns", "µs", "ms", "s")

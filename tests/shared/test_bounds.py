@@ -86,7 +86,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_verbs_refuse_input_without_bounds(verb: str, inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_commands_refuse_unbounded_input(verb: str, inputs: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "small.log").write_text("1 1700000000.1 close(3) = 0 <0.1>\n")
     import_logs([str(tmp_path / "small.log")], tmp_path / "small.iodock")
     for name, path in inputs.items():
@@ -122,7 +122,7 @@ def measured(words: list[str], standard_input: int, folder: Path) -> tuple[int, 
     return status, (folder / "said").read_text(), int((folder / "rss").read_text())
 
 
-def test_files_up_to_their_limit_are_whole(tmp_path: Path) -> None:
+def test_files_up_to_their_limit_are_read_completely(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"a" * 2 * MIB)
     assert files.content(path, Limit("a test", 2 * MIB)) == b"a" * 2 * MIB
@@ -139,7 +139,7 @@ def test_pipes_are_read_to_their_end(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_pipes_without_a_writer_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipes_without_a_writer_are_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr(files, "WRITER_PATIENCE_S", 0.2)
     with pytest.raises(OSError, match="no program writes to"):
@@ -157,7 +157,7 @@ def test_long_lines_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             next(lines)
 
 
-def test_xz_unpacks_as_the_library_does(tmp_path: Path) -> None:
+def test_xz_data_is_decompressed_as_by_the_library(tmp_path: Path) -> None:
     parts = [os.urandom(3000), b"", b"text " * 1_000_000]
     path = tmp_path / "packed"
     path.write_bytes(b"\0\0\0\0".join(map(lzma.compress, parts)))
@@ -196,24 +196,24 @@ def test_xz_that_needs_much_memory_is_refused(tmp_path: Path) -> None:
         (b"\xff\xfe\xff", "is not JSON"),
     ],
 )
-def test_json_beyond_bounds_is_an_error(document: str | bytes, said: str) -> None:
+def test_json_beyond_its_limits_gives_an_error(document: str | bytes, said: str) -> None:
     with pytest.raises(documents.DocumentError, match=said):
         documents.from_json(document)
 
 
-def test_documents_within_bounds_are_read() -> None:
+def test_documents_within_the_limits_are_read() -> None:
     deep = "[" * 100 + "]" * 100
     assert documents.from_json(deep) is not None
     assert documents.from_toml("a.b = 1\n") == {"a": {"b": 1}}
 
 
 @pytest.mark.parametrize("document", ["a = " + "[" * 5000 + "]" * 5000, ".".join("a" * 5000) + " = 1"])
-def test_toml_beyond_bounds_is_an_error(document: str) -> None:
+def test_toml_beyond_its_limits_gives_an_error(document: str) -> None:
     with pytest.raises(documents.DocumentError, match="nested too deeply"):
         documents.from_toml(document)
 
 
-def test_commands_that_write_without_an_end_are_ended() -> None:
+def test_external_commands_with_endless_output_are_ended() -> None:
     assert answer_of(["yes"], Limit("a test", MIB), 60).outcome == "endless"
     assert answer_of(["sleep", "60"], Limit("a test", MIB), 0.2).outcome == "silent"
     answer = answer_of(["echo", "so"], Limit("a test", MIB), 60)
@@ -259,7 +259,7 @@ PACKAGE = (
 """These read files of the package; the last one serves all readers."""
 
 
-def test_input_is_read_in_one_place() -> None:
+def test_only_one_module_reads_input_files() -> None:
     names = {"read_text", "read_bytes", "readline", "loads"}
     for path in sorted(SOURCE.rglob("*.py")):
         place = str(path.relative_to(SOURCE))

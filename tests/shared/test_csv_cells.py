@@ -20,7 +20,7 @@ from places import SOURCE
 
 
 @pytest.mark.parametrize("sign", STARTS)
-def test_formulas_get_an_apostrophe(sign: str) -> None:
+def test_formulas_in_csv_cells_get_an_apostrophe(sign: str) -> None:
     texts = [f"{sign}1+1", f"a{sign}", sign, "", None]
     expected = [f"'{sign}1+1", f"a{sign}", f"'{sign}", "", None]
     assert [guarded(text) for text in texts] == expected
@@ -28,7 +28,7 @@ def test_formulas_get_an_apostrophe(sign: str) -> None:
         assert guarded_column(pa.array(texts, kind)).to_pylist() == expected
 
 
-def test_numbers_stay_numbers() -> None:
+def test_numbers_in_csv_cells_are_unchanged() -> None:
     assert [guarded(value) for value in (-1, -1.5, None, True)] == [-1, -1.5, None, True]
     table = pa.table({"=name": ["-1"], "number": [-1], "share": [-0.5]})
     out = io.BytesIO()
@@ -38,14 +38,14 @@ def test_numbers_stay_numbers() -> None:
     ]  # fmt: skip
 
 
-def test_names_with_commas_are_quoted_in_the_header() -> None:
+def test_column_names_with_commas_are_quoted() -> None:
     table = pa.table({'a,"b"': [1]})
     out = io.BytesIO()
     write_batches(table.schema, table.to_batches(), out)
     assert next(csv.reader(io.StringIO(out.getvalue().decode()))) == ['a,"b"']
 
 
-def test_files_are_guarded_in_csv_and_exact_in_json(
+def test_file_names_are_escaped_in_csv_and_exact_in_json(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     name = "=cmd|' /C calc'!A0"
@@ -58,11 +58,11 @@ def test_files_are_guarded_in_csv_and_exact_in_json(
     assert [row["file"] for row in shown(tmp_path / "run.iodock", "files")["rows"]] == [name]
 
 
-def test_portal_guards_with_the_same_function() -> None:
+def test_the_portal_escapes_csv_cells_with_the_same_function() -> None:
     assert tables.guarded is guarded
 
 
-def test_no_rows_are_written_past_the_guard() -> None:
+def test_all_csv_rows_are_written_through_the_escape_function() -> None:
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
         if "cases" in path.parts or "csv.writer" not in text:

@@ -19,7 +19,7 @@ UNKNOWN = """SELECT range::{kind} AS a, sum(range) AS wide, {{'k': range}} AS s
 @pytest.mark.parametrize("sql", [KNOWN, UNKNOWN])
 @pytest.mark.parametrize("kind", ["TINYINT", "USMALLINT", "UINTEGER", "BIGINT", "DOUBLE"])
 @pytest.mark.parametrize("rows", [0, 1, 100, MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1, 3 * MOST_ROWS])
-def test_types_and_values_are_the_engines_own(sql: str, kind: str, rows: int) -> None:
+def test_types_and_values_equal_those_of_the_engine(sql: str, kind: str, rows: int) -> None:
     asked = sql.format(kind=kind, rows=min(rows, 100) if kind == "TINYINT" else rows)
     with connected() as connection:
         found = arrow_table(connection, asked)
@@ -28,12 +28,12 @@ def test_types_and_values_are_the_engines_own(sql: str, kind: str, rows: int) ->
     assert found.equals(expected)
 
 
-def test_an_error_is_the_engines() -> None:
+def test_errors_of_the_engine_are_raised() -> None:
     with connected() as connection, pytest.raises(duckdb.ParserException):
         arrow_table(connection, "SELECT 1 FRM nowhere")
 
 
-def test_folded_rows_go_in_with_and_without_arrow_alike() -> None:
+def test_aggregated_rows_are_the_same_with_and_without_arrow() -> None:
     numbers = (-5).to_bytes(8, "little", signed=True) + (2**62).to_bytes(8, "little") + bytes(8)
     folded = Groups(
         3,

@@ -29,13 +29,13 @@ HOSTILE = "".join(f"x{letter}" for letter in DIRECTION + UNSEEN)
 
 
 @pytest.mark.parametrize("letter", [*DIRECTION, *UNSEEN, "\x1b", "\x07", "\n", "\r", "\u2028", "\x85"])
-def test_one_function_writes_the_escape(letter: str) -> None:
+def test_hidden_characters_are_escaped_once(letter: str) -> None:
     shown = visible(f"a{letter}b")
     assert shown.isascii() and shown.startswith("a\\") and shown.endswith("b")
     assert visible(shown) == shown
 
 
-def test_every_character_without_a_shape_is_escaped() -> None:
+def test_every_invisible_character_is_escaped() -> None:
     for number in range(sys.maxunicode + 1):
         letter = chr(number)
         kind = unicodedata.category(letter)
@@ -46,11 +46,11 @@ def test_every_character_without_a_shape_is_escaped() -> None:
 @pytest.mark.parametrize(
     "name", ["file.txt", "日本語\u3000の名前", "naïve", "Ωmega", "e\u0301", "데이터", "🦀"]
 )
-def test_names_that_can_be_read_stay(name: str) -> None:
+def test_readable_names_are_unchanged(name: str) -> None:
     assert visible(name) == name
 
 
-def test_html_has_no_hidden_character_whatever_is_put_in() -> None:
+def test_html_contains_no_hidden_character_for_any_input() -> None:
     made = tag("p", HOSTILE, file_name(HOSTILE, 1000), join("a", HOSTILE), title=HOSTILE, data_x=HOSTILE)
     assert not set(DIRECTION + UNSEEN) & set(made)
     assert tag("pre", "one\ntwo\u202e") == "<pre>one\ntwo\\u202e</pre>"
@@ -94,7 +94,7 @@ def shown(*words: str | Path) -> str:
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_terminals(store: Path, words: tuple[str, ...]) -> None:
+def test_terminal_output_contains_no_hidden_characters(store: Path, words: tuple[str, ...]) -> None:
     verb, *rest = words
     said = shown(verb, *(rest[:1] if verb == "show" else []), store, *(rest[1:] if verb == "show" else rest))
     assert not set(DIRECTION + UNSEEN) & set(said)
@@ -102,7 +102,7 @@ def test_terminals(store: Path, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("form", ["report", "html", "svg"])
-def test_reports_and_charts(store: Path, form: str, tmp_path: Path) -> None:
+def test_reports_and_charts_contain_no_hidden_characters(store: Path, form: str, tmp_path: Path) -> None:
     made = tmp_path / f"made.{'svg' if form == 'svg' else 'html'}"
     if form == "report":
         shown("report", store, "-o", made)
@@ -115,7 +115,7 @@ def test_reports_and_charts(store: Path, form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node here to run the report's script")
-def test_the_reports_script_shows_the_same(tmp_path: Path) -> None:
+def test_the_script_of_the_report_escapes_alike(tmp_path: Path) -> None:
     letters = [chr(number) for number in range(sys.maxunicode + 1)]
     # The set of assigned characters differs between versions of Unicode.
     letters = [letter for letter in letters if unicodedata.category(letter) not in ("Cn", "Cs")]

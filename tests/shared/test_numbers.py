@@ -29,16 +29,16 @@ ALLOWED = {"program/views/counters/heat.py", "centre/portal/charts.py"}
 
 
 @pytest.mark.parametrize(("value", "digits"), AS_WRITTEN)
-def test_a_number_as_people_write_it(value: float, digits: int) -> None:
+def test_numbers_are_written_with_separators_and_few_digits(value: float, digits: int) -> None:
     assert number_text(value, digits) == AS_WRITTEN[value, digits]
 
 
-def test_what_has_no_number_of_digits_is_shown() -> None:
+def test_infinite_and_unknown_numbers_are_shown() -> None:
     assert number_text(float("inf")) == "inf"
     assert number_text(float("nan")) == "nan"
 
 
-def test_messages_and_units() -> None:
+def test_numbers_in_messages_and_units_are_formatted() -> None:
     assert value_text("count", 1643.0) == "1,643"
     assert COUNT.text(0.00001) == "0.00001"
     assert NANOSECONDS.text(0.00001) == "0.00001 ns"
@@ -60,7 +60,7 @@ def _with_exponents(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_every_text_for_people_has_its_numbers_written_so() -> None:
+def test_all_texts_use_the_number_formatting() -> None:
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()

@@ -24,13 +24,13 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
+def test_missing_settings_have_defaults(tmp_path: Path) -> None:
     found = load(written(tmp_path, "[severity]\nhigh = 0.5\n"))
     assert (found.severity.high, found.severity.medium, found.severity.low) == (0.5, 0.05, 0.01)
     assert found.ratio.io_below == Settings().ratio.io_below
 
 
-def test_file_systems_by_mount_point(tmp_path: Path) -> None:
+def test_file_system_settings_are_found_by_mount_point(tmp_path: Path) -> None:
     text = (
         '[file_systems."/home"]\nkind = "network"\nlink_bytes_per_s = 125_000_000\nstat_knee_processes = 50\n'
     )
@@ -40,7 +40,7 @@ def test_file_systems_by_mount_point(tmp_path: Path) -> None:
     assert load(written(tmp_path, text)).file_system("/other") is None
 
 
-def test_thresholds_of_a_rule(tmp_path: Path) -> None:
+def test_thresholds_of_a_rule_are_read(tmp_path: Path) -> None:
     found = load(written(tmp_path, "[rules.some-rule]\nleast = 7\nshare = 1\ncareful = true\n"))
     assert found.of_rule("some-rule", Thresholds) == Thresholds(7, 1, True)
     assert found.of_rule("another", Thresholds) == Thresholds()
@@ -79,13 +79,13 @@ def test_thresholds_of_a_rule(tmp_path: Path) -> None:
         ("[monitor]\nqueue = 100\n", "[monitor] is not used any more"),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, says: str) -> None:
+def test_unusable_settings_are_named(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(RequestError) as caught:
         load(written(tmp_path, text))
     assert says in str(caught.value) and "site.toml" in str(caught.value)
 
 
-def test_a_wrong_threshold_is_named(tmp_path: Path) -> None:
+def test_an_invalid_threshold_is_named(tmp_path: Path) -> None:
     found = load(written(tmp_path, "[rules.some-rule]\nleats = 7\n"))
     with pytest.raises(RequestError) as caught:
         found.of_rule("some-rule", Thresholds)
@@ -93,7 +93,7 @@ def test_a_wrong_threshold_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["50", "nan", "inf"])
-def test_a_share_of_a_rule_is_at_most_1(tmp_path: Path, value: str) -> None:
+def test_a_threshold_that_is_a_share_is_at_most_1(tmp_path: Path, value: str) -> None:
     found = load(written(tmp_path, f"[rules.some-rule]\nleast_share = {value}\n"))
 
     @dataclass(frozen=True)
@@ -105,23 +105,27 @@ def test_a_share_of_a_rule_is_at_most_1(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize(("given", "mount"), [("/dev/shm/", "/dev/shm"), ("//home", "/home"), ("/", "/")])
-def test_mount_points_are_as_the_kernel_writes_them(tmp_path: Path, given: str, mount: str) -> None:
+def test_mount_points_may_be_escaped_like_in_the_kernels_tables(
+    tmp_path: Path, given: str, mount: str
+) -> None:
     found = load(written(tmp_path, f'[file_systems."{given}"]\nstripe_count = 4\n'))
     system = found.file_system(mount)
     assert system is not None and system.stripe_count == 4
 
 
-def test_no_such_file(tmp_path: Path) -> None:
+def test_a_missing_settings_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"nowhere\.toml"):
         load(tmp_path / "nowhere.toml")
 
 
-def test_the_variable_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_names_a_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(VARIABLE, str(written(tmp_path, "[ratio]\nio_below = 0.2\n")))
     assert load().ratio.io_below == 0.2
 
 
-def test_the_response_to_unwell_servers(tmp_path: Path) -> None:
+def test_settings_of_the_response_to_unwell_servers_are_read(tmp_path: Path) -> None:
     text = """
 [response]
 mode = "ask"
@@ -168,7 +172,7 @@ suspects_days = 30
         ("[privacy]\nforever = true\n", "[privacy] forever"),
     ],
 )
-def test_a_response_that_can_not_be_is_named(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_response_settings_are_named(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(RequestError) as error:
         load(written(tmp_path, text))
     assert says in str(error.value)

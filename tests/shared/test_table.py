@@ -56,13 +56,13 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "s.iodock"
 
 
-def test_a_map_of_which_no_touch_is_known_has_no_share(store: Path) -> None:
+def test_a_mapped_file_with_unknown_accesses_has_no_share(store: Path) -> None:
     rows = iodock.open(str(store)).show("maps").to_arrow().to_pylist()
     assert [row["touched_share"] for row in rows] == [None]
     assert "touched" not in printed("show", "maps", store)
 
 
-def test_a_query_shows_the_columns_that_it_names(store: Path) -> None:
+def test_a_query_shows_all_columns_that_it_names(store: Path) -> None:
     asked = printed("query", store, "SELECT call, bytes, 0 AS none, by_path FROM calls_seen LIMIT 1")
     heading, row = asked.splitlines()[1:3]
     assert heading.split() == ["call", "bytes", "none", "by_path"]
@@ -94,7 +94,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("width", "analysis"), [(width, name) for width in KEPT for name in KEPT[width]])
-def test_least_important_columns_go_first(
+def test_the_least_important_columns_are_dropped_first(
     long_run: Path, monkeypatch: pytest.MonkeyPatch, width: int, analysis: str
 ) -> None:
     at_width(monkeypatch, width)
@@ -103,7 +103,7 @@ def test_least_important_columns_go_first(
     assert lines[1].split() == KEPT[width][analysis].split()
 
 
-def test_names_are_whole_and_no_column_is_hidden_in_a_file(
+def test_files_have_complete_names_and_all_columns(
     long_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
@@ -114,14 +114,14 @@ def test_names_are_whole_and_no_column_is_hidden_in_a_file(
     assert (tmp_path / "table.txt").read_text() == asked
 
 
-def test_the_day_stands_once(long_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_date_is_printed_once(long_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_width(monkeypatch, 80)
     title, _, first = printed("show", "accesses", long_run, "-q").splitlines()[:3]
     assert title == "Single calls, 2023-11-14" and first.startswith("22:13:20.000000 ")
     assert printed("show", "summary", long_run, "-q").startswith("Calls on files with a path by call\n")
 
 
-def test_rows_by_any_column(long_run: Path) -> None:
+def test_rows_can_be_sorted_by_any_column(long_run: Path) -> None:
     longest = shown(long_run, "accesses", "--top", "2", "--sort", "dur")
     assert [row["dur"] for row in longest["rows"]] == [900_000, 800_000]
     assert longest["totals"]["text"] == "2 of 13 calls"
@@ -149,7 +149,7 @@ def test_every_analysis_has_top_and_sort(long_run: Path, analysis: str) -> None:
     assert found.to_arrow().to_pylist()[:1] == found.to_arrow().to_pylist()
 
 
-def test_a_column_that_is_not_there(long_run: Path) -> None:
+def test_an_unknown_sort_column_gets_a_suggestion(long_run: Path) -> None:
     with pytest.raises(RequestError) as refused:
         iodock.open(str(long_run)).show("accesses", sort="durr")
     assert refused.value.hint == "did you mean dur"
@@ -158,7 +158,7 @@ def test_a_column_that_is_not_there(long_run: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "told", "width"), [(0, "", None), (1, "", None), (0, "90", 90), (80, "90", 80)]
 )
-def test_a_terminal_that_does_not_know_its_width(
+def test_a_terminal_of_unknown_width_gets_80_columns(
     monkeypatch: pytest.MonkeyPatch, columns: int, told: str, width: int | None
 ) -> None:
     monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
@@ -166,7 +166,7 @@ def test_a_terminal_that_does_not_know_its_width(
     assert table.terminal_width() == width
 
 
-def test_hidden_columns_are_counted_where_their_names_have_no_room(
+def test_hidden_columns_are_counted_if_their_names_do_not_fit(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_width(monkeypatch, 20)
@@ -177,11 +177,11 @@ def test_hidden_columns_are_counted_where_their_names_have_no_room(
 @pytest.mark.parametrize(
     ("text", "width", "cut"), [("abcdefghij", 7, "ab…ghij"), ("日本語日本語", 7, "日…本語")]
 )
-def test_texts_are_cut_in_the_middle(text: str, width: int, cut: str) -> None:
+def test_long_texts_are_shortened_in_the_middle(text: str, width: int, cut: str) -> None:
     assert table.elided(text, width) == cut
 
 
-def test_a_long_text_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_width_of_a_long_text_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
 
     def measure(text: str) -> int:

@@ -25,29 +25,29 @@ def together(episodes: Iterable[Episode]) -> str:
     return found.hexdigest()
 
 
-def test_there_are_enough_and_none_is_used_twice() -> None:
+def test_the_series_has_enough_distinct_runs() -> None:
     assert len(STORIES) * len(JUDGING) >= 240 and len(HEALTHY_DAYS) == 30
     assert not set(TUNING) & set(JUDGING)
 
 
-def test_the_first_runs_are_as_they_were_frozen() -> None:
+def test_the_first_runs_equal_their_frozen_checksums() -> None:
     assert together(play(story, JUDGING[0]) for story in ("k-stall", "overload-2", "failover")) == FIRST
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
-def test_all_runs_are_as_they_were_frozen() -> None:
+def test_all_runs_equal_their_frozen_checksums() -> None:
     assert together(runs(TUNING)) == TUNED_ON
     assert together(runs(JUDGING)) == JUDGED_BY
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
-def test_the_healthy_days_are_as_they_were_frozen() -> None:
+def test_the_healthy_days_equal_their_frozen_checksums() -> None:
     assert together(map(healthy_day, HEALTHY_DAYS)) == DAYS
 
 
-def test_what_a_job_asked_for_is_shared_out_by_time() -> None:
+def test_requests_of_a_job_are_distributed_over_time() -> None:
     episode = play("healthy", TUNING[0])
     last = episode.ticks[-1].round.observations[0]
     step = last.end_ns - last.begin_ns
@@ -58,7 +58,7 @@ def test_what_a_job_asked_for_is_shared_out_by_time() -> None:
     assert whole == pytest.approx(last.handled, rel=1e-4) and half == pytest.approx(whole / 2)
 
 
-def test_little_s_law_holds_where_requests_wait() -> None:
+def test_waiting_requests_obey_littles_law() -> None:
     for story in ("k-overload", "overload-1"):
         episode = play(story, TUNING[0])
         for tick in episode.ticks[202:240]:

@@ -90,7 +90,7 @@ class Alone:
         return list(self.target.entries)
 
 
-def test_an_idle_entry_goes_when_a_new_id_comes() -> None:
+def test_an_idle_entry_is_removed_when_a_new_job_appears() -> None:
     alone = Alone()
     alone.works("a", 0, 10)
     alone.target.bring_back(alone.at(5000))
@@ -107,7 +107,7 @@ def test_an_idle_entry_goes_when_a_new_id_comes() -> None:
     assert alone.target.expired == 1
 
 
-def test_known_jobs_do_not_trigger_a_sweep_of_the_server() -> None:
+def test_known_jobs_do_not_trigger_a_cleanup() -> None:
     alone = Alone()
     alone.works("a", 0, 10)
     alone.works("b", 0, 10)
@@ -118,7 +118,7 @@ def test_known_jobs_do_not_trigger_a_sweep_of_the_server() -> None:
     assert alone.ids == ["b"]
 
 
-def test_an_entry_that_comes_back_begins_at_zero() -> None:
+def test_an_entry_that_reappears_begins_at_zero() -> None:
     alone = Alone()
     alone.works("a", 0, 100)
     alone.works("b", 2000, 1)
@@ -130,21 +130,21 @@ def test_an_entry_that_comes_back_begins_at_zero() -> None:
     assert alone.streams["a"].truth_at(now_ns)["write_bytes"].samples == 111
 
 
-def test_an_entry_was_updated_by_its_last_operation() -> None:
+def test_the_time_of_an_entry_is_that_of_its_last_operation() -> None:
     alone = Alone()
     alone.works("a", 0, 9.5)
     assert alone.target.entries["a"].updated_ns(alone.at(100)) == alone.at(9)
 
 
 @pytest.mark.parametrize(("cleanup_s", "left"), [(0, ["a", "b"]), (60, ["b"])])
-def test_the_interval_is_what_the_administrator_says(cleanup_s: int, left: list[str]) -> None:
+def test_the_administrator_sets_the_cleanup_interval(cleanup_s: int, left: list[str]) -> None:
     alone = Alone(cleanup_s)
     alone.works("a", 0, 1)
     alone.works("b", 62, 1)
     assert alone.ids == left
 
 
-def test_active_jobs_reappear_after_a_clear() -> None:
+def test_active_jobs_reappear_after_their_entries_are_cleared() -> None:
     alone = Alone()
     alone.works("gone", 0, 1)
     stream = Stream(next(iter(alone.streams.values())).job, "busy", alone.target)
@@ -165,7 +165,7 @@ def test_active_jobs_reappear_after_a_clear() -> None:
 
 @pytest.mark.parametrize("seed", [7, 8, 9])
 @pytest.mark.parametrize("name", [scenario.name for scenario in SCENARIOS if scenario.jobs < 1000])
-def test_the_same_seed_gives_the_same_day_in_whatever_steps(name: str, seed: int) -> None:
+def test_the_same_seed_gives_the_same_day_for_any_step_length(name: str, seed: int) -> None:
     def played(step_s: float, seed: int) -> str:
         centre = Centre(named(name), seed=seed, jobs=10)
         for _ in range(int(2400 / step_s)):
@@ -181,7 +181,7 @@ def test_the_same_seed_gives_the_same_day_in_whatever_steps(name: str, seed: int
     assert once != played(2400, seed + 1)
 
 
-def test_readings_since_leave_out_only_what_did_not_change() -> None:
+def test_incremental_readings_omit_only_unchanged_entries() -> None:
     centre = Centre(named("cleanup"))
     known: dict[tuple[str, str], dict[str, int]] = {}
     left_out = 0
@@ -197,7 +197,7 @@ def test_readings_since_leave_out_only_what_did_not_change() -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_scenario_says_what_it_does(scenario: object) -> None:
+def test_every_scenario_has_a_description(scenario: object) -> None:
     sentence = getattr(scenario, "sentence", "")
     assert sentence[0].isupper() or sentence[0].isdigit()
     assert len(sentence) > 40
@@ -210,7 +210,7 @@ def test_an_unknown_scenario_is_refused() -> None:
         in_release(named("idle"), "1.8")
 
 
-def test_healthy_does_all_kinds_of_work() -> None:
+def test_the_healthy_scenario_makes_all_kinds_of_requests() -> None:
     centre = Centre(named("healthy"))
     centre.advance(3600)
     assert all(done(centre, operation) > 0 for operation in ("open", "close", "mknod", "unlink", "getattr"))
@@ -221,7 +221,7 @@ def test_healthy_does_all_kinds_of_work() -> None:
     assert all(re.fullmatch(r"\d*:170\d\d:(r\d+c\d+|login01)", job_id) for job_id in ids)
 
 
-def test_idle_does_hardly_anything() -> None:
+def test_the_idle_scenario_makes_few_requests() -> None:
     centre = Centre(named("idle"))
     centre.advance(3600)
     jobs = [job for job in truth(centre)["jobs"] if job["number"] is not None]
@@ -232,7 +232,7 @@ def test_idle_does_hardly_anything() -> None:
             assert counted < 200
 
 
-def test_overload_is_high_and_steady_on_a_busy_server() -> None:
+def test_the_overload_scenario_has_a_high_steady_load() -> None:
     centre = Centre(named("overload"))
     before = max(by_minute(centre, 5))
     during = list(by_minute(centre, 40))
@@ -247,7 +247,7 @@ def test_overload_is_high_and_steady_on_a_busy_server() -> None:
     assert (len(big.nodes), (big.end_ns or 0) - big.start_ns) == (1008, 23 * 3600 * SECOND_NS)
 
 
-def test_in_a_stall_operations_collapse_while_requests_wait_and_the_cpu_is_idle() -> None:
+def test_in_a_stall_requests_wait_while_the_cpu_is_idle() -> None:
     centre = Centre(named("stall"))
     before = list(by_minute(centre, 10))
     server = centre.servers[0]
@@ -264,7 +264,7 @@ def test_in_a_stall_operations_collapse_while_requests_wait_and_the_cpu_is_idle(
     assert server.condition.name == "healthy"
 
 
-def test_the_stalling_job_is_that_of_k() -> None:
+def test_the_stalling_job_has_the_load_of_the_k_computers_job() -> None:
     centre = Centre(named("stall"), jobs=0)
     centre.advance(30 * MINUTE)
     job = next(job for job in truth(centre)["jobs"] if job["application"] == "wide-stripes")
@@ -322,7 +322,7 @@ def test_a_reboot_resets_all_counters() -> None:
 
 
 @pytest.mark.whole
-def test_cleanup_takes_entries_and_with_start_times_nothing_is_lost() -> None:
+def test_with_start_times_cleanup_of_entries_loses_no_growth() -> None:
     """As a reader sees it every 10 s: the growth of all entries equals the truth, to the byte."""
     centre = Centre(named("cleanup"))
     last: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
@@ -352,7 +352,7 @@ def test_cleanup_takes_entries_and_with_start_times_nothing_is_lost() -> None:
 
 
 @pytest.mark.whole
-def test_many_jobs_are_fifty_thousand_entries() -> None:
+def test_the_scenario_many_jobs_has_fifty_thousand_entries() -> None:
     centre = Centre(named("many-jobs"))
     centre.advance(10)
     metadata = next(target for target in centre.targets if target.kind == "mdt")
@@ -361,7 +361,7 @@ def test_many_jobs_are_fifty_thousand_entries() -> None:
 
 
 @pytest.mark.parametrize("scenario", ["overload", "stall", "failover", "reboot"])
-def test_what_a_scenario_is_about_begins_after_an_ordinary_day(scenario: str) -> None:
+def test_the_event_of_a_scenario_begins_after_an_ordinary_day(scenario: str) -> None:
     chosen = named(scenario)
     centre = Centre(replace(named("healthy"), servers=chosen.servers))
     centre.advance(HOUR)
@@ -385,7 +385,7 @@ def test_what_a_scenario_is_about_begins_after_an_ordinary_day(scenario: str) ->
 
 
 @pytest.mark.parametrize("scenario", ["idle", "cleanup"])
-def test_a_scenario_of_other_jobs_takes_the_place_of_those_that_run(scenario: str) -> None:
+def test_jobs_of_a_scenario_replace_running_jobs(scenario: str) -> None:
     chosen = named(scenario)
     centre = Centre(named("healthy"), jobs=25)
     centre.advance(HOUR)
@@ -405,7 +405,7 @@ def test_a_scenario_of_other_jobs_takes_the_place_of_those_that_run(scenario: st
     assert sum(len(job["work"]) > 0 for job in truth(centre)["jobs"]) > len(before) / 2
 
 
-def test_the_same_work_on_fewer_nodes() -> None:
+def test_a_job_does_the_same_work_on_fewer_nodes() -> None:
     special = named("stall").specials[0]
     smaller = replace(special, application=special.application.on_fewer_nodes(1008))
     centre = Centre(replace(named("stall"), specials=(smaller,)), jobs=0)

@@ -62,7 +62,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize(("release", "kind", "line"), REAL)
-def test_an_operation_is_printed_as_the_release_does(release: Release, kind: str, line: str) -> None:
+def test_an_operation_has_the_format_of_its_lustre_release(release: Release, kind: str, line: str) -> None:
     operation = line.split(":")[0].strip()
     tally = Tally()
     for name, attribute in FIELDS.items():
@@ -71,7 +71,7 @@ def test_an_operation_is_printed_as_the_release_does(release: Release, kind: str
     assert line in forms.job_entry(release, kind, "24", {operation: tally}, 0, 0).splitlines()
 
 
-def test_an_entrys_head_is_printed_as_the_release_does() -> None:
+def test_the_header_of_a_job_entry_has_the_format_of_its_lustre_release() -> None:
     updated = 1_721_048_534_873_002_069
     new = forms.job_entry("2.15", "mdt", ":988:ds88", {}, 1_720_767_442_368_619_499, updated)
     assert new.splitlines()[:4] == [
@@ -84,7 +84,7 @@ def test_an_entrys_head_is_printed_as_the_release_does() -> None:
     assert old.splitlines()[:2] == ["- job_id:          24", "  snapshot_time:   1510782606"]
 
 
-def test_sizes_fall_into_powers_of_two() -> None:
+def test_request_sizes_are_counted_by_powers_of_two() -> None:
     tally = Tally()
     for size in (1, 2, 3, 512, 513, 1024, 4096, 1 << 20, (1 << 20) + 1):
         tally.add(1, size)
@@ -103,11 +103,11 @@ def test_sizes_fall_into_powers_of_two() -> None:
         ("\udcff", r'"\xFF"'),
     ],
 )  # fmt: skip
-def test_ids_are_quoted_as_2_15_does(job_id: str, printed: str) -> None:
+def test_job_ids_are_quoted_as_in_lustre_2_15(job_id: str, printed: str) -> None:
     assert forms.quoted(job_id) == printed
 
 
-def test_sums_of_squares_wrap_as_the_kernels() -> None:
+def test_sums_of_squares_overflow_as_in_the_kernel() -> None:
     tally = Tally()
     tally.add(2**40, 2**20)
     assert "sumsq:                  0" in forms.job_entry(
@@ -115,7 +115,7 @@ def test_sums_of_squares_wrap_as_the_kernels() -> None:
     )
 
 
-def test_the_services_statistics_are_printed_as_the_release_does() -> None:
+def test_service_statistics_have_the_format_of_their_lustre_release() -> None:
     tally = Tally()
     tally.samples, tally.smallest, tally.largest = 171898, 3, 6638
     tally.sum, tally.sum_of_squares = 9524258, 703415796
@@ -135,7 +135,7 @@ def test_the_services_statistics_are_printed_as_the_release_does() -> None:
     ]
 
 
-def test_ids_follow_jobid_name() -> None:
+def test_job_ids_follow_the_jobid_name_pattern() -> None:
     job = Job(11317854, "user01", 17001, "cfd-1", "cfd", ("r01c01", "r01c02"), 0, 1)
     outside = replace(job, number=None, name="rsync", nodes=("login01",))
     assert job.ids("%j") == ("11317854",)

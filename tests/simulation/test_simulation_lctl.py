@@ -45,7 +45,7 @@ def test_lctl_lists_parameters(centre_tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["job_stats", "*.job_stats", "obdfilter.lfs-OST0001.job_stats"])
-def test_lctl_clears(centre_tree: Tree, pattern: str) -> None:
+def test_lctl_clears_job_stats(centre_tree: Tree, pattern: str) -> None:
     folder = centre_tree.root / "oss01/proc/fs/lustre/obdfilter/lfs-OST0001"
     before = wanted(centre_tree, True)
     name = "obdfilter.lfs-OST0001.job_stats=clear\n"
@@ -64,7 +64,7 @@ def test_lctl_clears(centre_tree: Tree, pattern: str) -> None:
     assert (folder / "job_stats").read_text().count("job_id") == len(target.entries)
 
 
-def test_lctl_sets_the_interval(centre_tree: Tree) -> None:
+def test_lctl_sets_the_cleanup_interval(centre_tree: Tree) -> None:
     answer = lctl(centre_tree, "set_param", "*.job_cleanup_interval=70", server="oss01")
     names = ("lfs-OST0000", "lfs-OST0001")
     assert answer == (0, "".join(f"obdfilter.{name}.job_cleanup_interval=70\n" for name in names), "")
@@ -90,7 +90,7 @@ def test_lctl_sets_the_interval(centre_tree: Tree) -> None:
         (),
     ],
 )
-def test_lctl_complains(centre_tree: Tree, words: tuple[str, ...]) -> None:
+def test_lctl_refuses_invalid_parameters(centre_tree: Tree, words: tuple[str, ...]) -> None:
     status, _, complaint = lctl(centre_tree, *words)
     assert status != 0 and complaint
     centre_tree.write()

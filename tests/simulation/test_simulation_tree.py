@@ -28,7 +28,7 @@ PROJECT = ROOT
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("name", ["healthy", "overload"])
-def test_what_the_agent_reads_is_the_truth(agent: Path, tmp_path: Path, name: str, release: str) -> None:
+def test_the_agent_reads_the_simulated_values(agent: Path, tmp_path: Path, name: str, release: str) -> None:
     tree = played(tmp_path / "centre", name, 1500, cleanup_s=0, release=release)
     read = {
         (sample["job"], sample["target"], sample["metric"]): sample["value"]
@@ -38,7 +38,7 @@ def test_what_the_agent_reads_is_the_truth(agent: Path, tmp_path: Path, name: st
     assert read == wanted(tree, release != "2.5")
 
 
-def test_histograms_hold_every_sample(agent: Path, tmp_path: Path) -> None:
+def test_histograms_contain_every_sample(agent: Path, tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "healthy", 900, cleanup_s=0)
     by_size: Counter[tuple[str, str, str]] = Counter()
     for sample in read_by(agent, tree):
@@ -49,7 +49,7 @@ def test_histograms_hold_every_sample(agent: Path, tmp_path: Path) -> None:
     assert by_size == true != {}
 
 
-def test_times_of_entries_are_those_of_the_model(agent: Path, tmp_path: Path) -> None:
+def test_times_of_entries_equal_those_of_the_model(agent: Path, tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "cleanup", 4000)
     centre = tree.centre
     model = {
@@ -64,7 +64,7 @@ def test_times_of_entries_are_those_of_the_model(agent: Path, tmp_path: Path) ->
     assert read == model != {}
 
 
-def test_statistics_of_targets_and_services_hold_all_requests(agent: Path, tmp_path: Path) -> None:
+def test_statistics_of_targets_and_services_contain_all_requests(agent: Path, tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "healthy", 900)
     true = wanted(tree, True)
     read = {(sample["source"], sample["metric"]): sample for sample in read_by(agent, tree)}
@@ -79,7 +79,7 @@ def test_statistics_of_targets_and_services_hold_all_requests(agent: Path, tmp_p
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_login_node_counts_what_its_users_did(agent: Path, tmp_path: Path, release: str) -> None:
+def test_the_login_node_counts_the_io_of_its_users(agent: Path, tmp_path: Path, release: str) -> None:
     tree = played(tmp_path / "centre", "reboot", 1500, release=release)
     true: Counter[str] = Counter()
     for (job_id, _, counter), value in wanted(tree, True).items():
@@ -93,7 +93,7 @@ def test_the_login_node_counts_what_its_users_did(agent: Path, tmp_path: Path, r
     assert {(one["host"], one["file_system"]) for one in samples if one["target"]} >= {("login01", "lfs")}
 
 
-def test_a_server_that_is_down_has_no_files(agent: Path, tmp_path: Path) -> None:
+def test_a_failed_server_has_no_files(agent: Path, tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "failover", 610)
     dead, heir = (tree.root / name / "proc/fs/lustre/obdfilter" for name in ("oss01", "oss02"))
     assert not dead.exists() and len(list(heir.iterdir())) == 2
@@ -129,7 +129,7 @@ def test_files_are_up_to_date_after_every_step(tmp_path: Path, name: str) -> Non
         assert written == model != {}
 
 
-def test_a_stall_is_seen_in_the_files(tmp_path: Path) -> None:
+def test_a_stall_is_visible_in_the_files(tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "stall", 660)
     stat = tree.root / "mds01/proc/stat"
     service = tree.root / "mds01/sys/kernel/debug/lustre/mds/MDS/mdt/stats"
@@ -151,7 +151,7 @@ def test_a_stall_is_seen_in_the_files(tmp_path: Path) -> None:
     assert "some avg10=99.00" in (tree.root / "mds01/proc/pressure/io").read_text()
 
 
-def test_everything_says_that_it_is_synthetic(tmp_path: Path) -> None:
+def test_every_folder_is_marked_as_synthetic(tmp_path: Path) -> None:
     tree = played(tmp_path / "centre", "idle", 10)
     for folder in (tree.root, *(tree.root / server.name for server in tree.centre.servers)):
         assert (folder / "SYNTHETIC").read_text().startswith("SYNTHETIC: nothing here was measured")
@@ -159,7 +159,7 @@ def test_everything_says_that_it_is_synthetic(tmp_path: Path) -> None:
     assert json.loads((tree.root / "truth.json").read_text())["synthetic"] is True
 
 
-def test_only_a_simulations_folder_is_taken(tmp_path: Path) -> None:
+def test_only_a_folder_of_a_simulation_is_overwritten(tmp_path: Path) -> None:
     root = tmp_path / "centre"
     played(root, "failover", 10, servers=5)
     (root / "mine").mkdir()
@@ -205,7 +205,7 @@ def iodock(*words: object) -> list[str]:
     return [sys.executable, "-m", "iodock", "monitor", "simulate", *map(str, words)]
 
 
-def test_the_verb_simulates(tmp_path: Path) -> None:
+def test_the_command_simulates_a_scenario(tmp_path: Path) -> None:
     before_ns = time.time_ns()
     words = ("--scenario", "reboot", "--seconds", 1200, "--speed", 0, "--seed", 3, "--release", "2.12")
     told = subprocess.run(
@@ -227,7 +227,7 @@ def test_the_verb_simulates(tmp_path: Path) -> None:
     assert (tmp_path / "t/mds01/proc/fs/lustre/version").read_text() == "2.12.8\n"
 
 
-def test_the_verb_lists_scenarios() -> None:
+def test_the_command_lists_scenarios() -> None:
     told = subprocess.run(iodock("--list"), capture_output=True, text=True, timeout=120, check=True)
     names = [line.split()[0] for line in told.stdout.splitlines()]
     assert {"healthy", "idle", "overload", "stall", "failover", "reboot", "cleanup", "many-jobs"} == set(
@@ -236,7 +236,7 @@ def test_the_verb_lists_scenarios() -> None:
 
 
 @pytest.mark.whole
-def test_ctrl_c_ends_with_the_truth_of_what_is_in_the_files(tmp_path: Path, agent: Path) -> None:
+def test_after_ctrl_c_the_truth_matches_the_files(tmp_path: Path, agent: Path) -> None:
     root = tmp_path / "t"
     running = subprocess.Popen(
         iodock(root, "--speed", 100, "--every", 20, "--jobs", 8), stderr=subprocess.PIPE, text=True
@@ -276,7 +276,7 @@ def test_ctrl_c_ends_with_the_truth_of_what_is_in_the_files(tmp_path: Path, agen
         (("--speed", "-1"), "--speed"),
     ],
 )
-def test_the_verb_refuses(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_the_command_refuses_invalid_options(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     told = subprocess.run(
         iodock(tmp_path / "t", *words), capture_output=True, text=True, timeout=60, check=False
     )
@@ -286,7 +286,7 @@ def test_the_verb_refuses(tmp_path: Path, words: tuple[str, ...], said: str) -> 
 
 
 @pytest.mark.whole
-def test_play_follows_the_clock_and_ends_on_request(tmp_path: Path) -> None:
+def test_a_simulation_follows_the_clock_and_ends_on_request(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "t", Centre(in_release(named("idle"), "2.15")))
     reading, writing = os.pipe()
     seen: list[int] = []

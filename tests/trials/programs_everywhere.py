@@ -4,7 +4,7 @@ that `strace -f` shows; or the store has a loss that says why not, and the termi
 
     tests/trials/programs_everywhere.py [--only WORD] [--backends auto,rewrite,bpf,ptrace] [--keep FOLDER]
 
-The back end `complete` is `rewrite` with `--complete`.
+The back end `complete` is `rewrite` with `--complete`, `sites` and `all` are `rewrite` with these `--stacks`.
 
 Compared are the calls that a recording stops at (docs/reference/calls.md), by name. What the dynamic linker
 does before the library of `rewrite` is there is told apart in strace's log: up to the munmap of
@@ -46,6 +46,11 @@ _OWN_WORDS = re.compile(rb"(note|warning|error): |\n|$")
 IN_RINGS = frozenset({"io_uring_read", "io_uring_write", "io_uring_fsync"})
 """Requests inside an io_uring are not calls."""
 BACKENDS = ("auto", "rewrite", "bpf", "ptrace")
+WAYS = {
+    "complete": ("rewrite", "--complete"),
+    "sites": ("rewrite", "--stacks", "sites"),
+    "all": ("rewrite", "--stacks", "all"),
+}
 PATIENCE_S = 300
 MOST_RUNS = 6
 """Number of runs under strace, until the spread of a program with varying behaviour is known."""
@@ -221,7 +226,7 @@ class Trial:
     def by(self, backend: str) -> Verdict:
         """Records the program."""
         shutil.rmtree(self.place.store, ignore_errors=True)
-        way = ["rewrite", "--complete"] if backend == "complete" else [backend]
+        way = WAYS.get(backend, (backend,))
         words = [sys.executable, "-m", "iodock", "record", "--force", "--backend", *way]
         ended = self.place.run(self.program, [*words, "-o", self.place.store, "--"])
         verdict = Verdict(self._outside(ended))

@@ -220,7 +220,7 @@ def kinds(site: Site, total: int) -> dict[str, tuple[str, tuple[str, ...], str]]
     }
 
 
-def test_each_kind_is_counted_exactly_and_unchanged(site: Site) -> None:
+def test_each_kind_of_job_is_counted_exactly_without_changing_its_output(site: Site) -> None:
     """27 jobs that read 40 MB. The I/O of the shell, srun and scancel is known from the same jobs without
     reading."""
     with site.patient():
@@ -256,7 +256,7 @@ def test_each_kind_is_counted_exactly_and_unchanged(site: Site) -> None:
     assert {statuses[str(job)] for _, _, _, job, _ in found} == {0}
 
 
-def test_each_task_of_an_array_has_its_own(site: Site) -> None:
+def test_each_array_task_has_its_own_digest(site: Site) -> None:
     with site.patient():
         job, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-8")
     assert state == "COMPLETED 0:0"
@@ -266,7 +266,7 @@ def test_each_task_of_an_array_has_its_own(site: Site) -> None:
     assert [round(float(one[2])) for one in told] == [38] * 9
 
 
-def test_jobs_are_not_held_up(site: Site) -> None:
+def test_digests_do_not_delay_jobs(site: Site) -> None:
     before = len(site.rows())
     job, path = site.submit(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-23")
     assert site.state(job) == "COMPLETED 0:0"
@@ -323,7 +323,7 @@ def test_the_owner_gets_a_mail_from_the_controllers_epilog(site: Site) -> None:
 
 
 @pytest.mark.parametrize("portal", ["dead", "silent", "out of reach"])
-def test_without_an_answer_there_is_one_line(site: Site, portal: str) -> None:
+def test_without_an_answer_the_script_prints_one_line(site: Site, portal: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         # The last one is in a network that does not exist (RFC 5737).
         places = {
@@ -343,7 +343,7 @@ def test_without_an_answer_there_is_one_line(site: Site, portal: str) -> None:
     assert re.fullmatch(r"begin\niodock: exactly, on n[12]: read 38\.1.*\n", output)
 
 
-def test_what_dies_changes_no_output(site: Site) -> None:
+def test_killed_services_do_not_change_job_output(site: Site) -> None:
     site.ask_for(site.portal, "LIMIT_S=15", "SHORT_S=0")
     for dies in ("agent-n1", "agent-n2", "collector"):
         site.slurm.kill(dies)

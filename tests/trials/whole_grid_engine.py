@@ -97,7 +97,7 @@ def site() -> Iterator[Site]:
         shutil.rmtree(folder)
 
 
-def test_ten_jobs_have_their_digests(site: Site) -> None:
+def test_ten_jobs_of_grid_engine_get_their_digests(site: Site) -> None:
     engine = site.engine
     ok, failed = (engine.submit(f"echo begin; exit {status}\n") for status in (0, 3))
     killed = engine.submit("echo begin; kill -9 $$\n")
@@ -125,7 +125,7 @@ def test_ten_jobs_have_their_digests(site: Site) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://192.0.2.1:9847"])
-def test_without_a_portal_the_output_is_as_without(site: Site, url: str) -> None:
+def test_without_a_portal_the_job_output_is_unchanged(site: Site, url: str) -> None:
     site.ask_for(url, limit_s=0.47)
     job = site.engine.submit("echo begin; exit 5\n")
     site.engine.wait()

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 
-def test_states_of_a_real_master_and_suspects_are_right(agent: Path) -> None:
+def test_states_and_suspects_of_a_real_moosefs_are_correct(agent: Path) -> None:
     words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1", "--learn", "25"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     # After so short a time the usual load of each job is unknown, so a stall may name some.

@@ -218,7 +218,7 @@ def wrong(row: dict[str, int], job: Job) -> list[str]:
     return [name for name, value in wanted.items() if not is_near(row[name], value, of)]
 
 
-def test_the_store_has_what_jobs_did(centre: Centre, settled: list[Job]) -> None:
+def test_the_store_has_the_io_of_all_jobs(centre: Centre, settled: list[Job]) -> None:
     print(f"\n{told(centre, settled)}")
     asked = centre.asked()
     assert {job.name: wrong(asked[job.number], job) for job in settled} == {job.name: [] for job in settled}
@@ -233,7 +233,7 @@ def test_a_job_has_one_user(centre: Centre, settled: list[Job]) -> None:
     assert {job.name: found[job.number] for job in settled} == {job.name: [job.user] for job in settled}
 
 
-def test_calls_are_apart_from_devices(centre: Centre, settled: list[Job]) -> None:
+def test_bytes_of_calls_and_of_devices_are_separate(centre: Centre, settled: list[Job]) -> None:
     rows = {job.name: centre.asked()[job.number] for job in settled}
     for name in ("threads", "two nodes", "killed"):
         # /dev/zero is not a device.
@@ -253,7 +253,7 @@ def is_on_disk(folder: Path) -> bool:
     return kind.strip() not in ("tmpfs", "overlayfs")
 
 
-def test_samples_gave_a_part_and_totals_the_rest(centre: Centre, settled: list[Job]) -> None:
+def test_samples_and_step_totals_add_up(centre: Centre, settled: list[Job]) -> None:
     rows = centre.table(
         "SELECT job, source, sum(call_read_bytes)::BIGINT AS bytes FROM job_io "
         "WHERE job IS NOT NULL GROUP BY ALL"
@@ -265,7 +265,7 @@ def test_samples_gave_a_part_and_totals_the_rest(centre: Centre, settled: list[J
     assert parts.get((number["two nodes"], "process_io"), 0) > 100 * MB
 
 
-def test_what_ended_counts_nowhere_a_second_time(centre: Centre, settled: list[Job]) -> None:
+def test_ended_processes_do_not_count_twice(centre: Centre, settled: list[Job]) -> None:
     rows = centre.table(
         "SELECT host, command, begin_ts, sum(call_read_bytes)::BIGINT AS bytes FROM job_io "
         "WHERE job IS NULL AND source = 'process_io' AND command IN ('bash', 'slurmd', 'slurmstepd') "
@@ -276,12 +276,12 @@ def test_what_ended_counts_nowhere_a_second_time(centre: Centre, settled: list[J
     assert found < limit, "\n".join(str(row) for row in rows[:12])
 
 
-def test_nothing_was_dropped_by_agents_that_were_killed(centre: Centre, settled: list[Job]) -> None:
+def test_killed_agents_lost_no_batch(centre: Centre, settled: list[Job]) -> None:
     rows = centre.table("SELECT host, name, sum(count)::BIGINT AS count FROM losses GROUP BY ALL")
     assert [row for row in rows if row["name"] == "dropped-batches"] == []
 
 
-def test_top_tells_it(centre: Centre, settled: list[Job]) -> None:
+def test_top_shows_the_io_of_jobs(centre: Centre, settled: list[Job]) -> None:
     words = [
         sys.executable,
         "-m",
@@ -303,7 +303,7 @@ def test_top_tells_it(centre: Centre, settled: list[Job]) -> None:
     assert rows[str(next(job.number for job in settled if job.name == "two nodes"))]["nodes"] == 2
 
 
-def test_the_portal_tells_it(centre: Centre, settled: list[Job]) -> None:
+def test_the_portal_shows_the_io_of_jobs(centre: Centre, settled: list[Job]) -> None:
     def page(job: Job) -> dict[str, float]:
         rows = portal(centre, job.number, "totals")
         return next((row for row in rows if row["counted_by"] == "processes on nodes"), {})
@@ -318,7 +318,7 @@ def test_the_portal_tells_it(centre: Centre, settled: list[Job]) -> None:
         wait_for(lambda job=job: is_told(job), f"{job}: {page(job)}")
 
 
-def test_each_job_is_listed_once_and_everywhere_with_the_same_sum(centre: Centre, settled: list[Job]) -> None:
+def test_each_job_is_listed_once_with_the_same_sum_on_every_page(centre: Centre, settled: list[Job]) -> None:
     numbers = [str(job.number) for job in settled]
     listed = [
         row for row in asked(centre, "/jobs?range=1h&at=processes&format=json") if row["job"] in numbers

@@ -130,7 +130,7 @@ def test_a_job_is_suspended_and_resumed(
     site.responder.close()
 
 
-def test_a_job_that_a_person_suspended_again_stays_so(
+def test_a_job_suspended_again_by_hand_stays_suspended(
     tmp_path: Path, submitted: Callable[..., str], desk: SchedulerDesk
 ) -> None:
     job = submitted()
@@ -149,7 +149,7 @@ def test_a_job_that_a_person_suspended_again_stays_so(
     site.responder.close()
 
 
-def test_a_job_that_has_ended_is_left_alone(
+def test_an_ended_job_is_left_alone(
     tmp_path: Path, submitted: Callable[..., str], desk: SchedulerDesk
 ) -> None:
     job = submitted()
@@ -165,7 +165,7 @@ def test_a_job_that_has_ended_is_left_alone(
     site.responder.close()
 
 
-def test_a_job_that_waits_is_held_and_released(
+def test_a_waiting_job_is_held_and_released(
     tmp_path: Path, submitted: Callable[..., str], desk: SchedulerDesk
 ) -> None:
     job = submitted("--begin=now+1hour")
@@ -180,7 +180,7 @@ def test_a_job_that_waits_is_held_and_released(
     site.responder.close()
 
 
-def test_a_job_is_ended_and_held_and_starts_again(
+def test_a_job_is_requeued_held_and_starts_again(
     tmp_path: Path, submitted: Callable[..., str], desk: SchedulerDesk
 ) -> None:
     job = submitted("--requeue")
@@ -198,7 +198,7 @@ def test_a_job_is_ended_and_held_and_starts_again(
 @pytest.mark.parametrize(
     "name", ["x SuspendTime=2026-01-01T00:00:00", "x\n   SuspendTime=None", "x Restarts=0"]
 )
-def test_a_name_that_looks_like_a_field_keeps_a_job_from_being_touched(
+def test_a_job_name_that_imitates_a_field_prevents_actions(
     tmp_path: Path, submitted: Callable[..., str], desk: SchedulerDesk, name: str
 ) -> None:
     job = submitted("-J", name)
@@ -211,7 +211,7 @@ def test_a_name_that_looks_like_a_field_keeps_a_job_from_being_touched(
     site.responder.close()
 
 
-def test_elements_of_an_array_are_jobs_of_their_own(
+def test_elements_of_a_job_array_are_separate_jobs(
     tmp_path: Path, submitted: Callable[..., str], desk: SchedulerDesk
 ) -> None:
     job = submitted("--array=1-2")
@@ -225,5 +225,5 @@ def test_elements_of_an_array_are_jobs_of_their_own(
     site.responder.close()
 
 
-def test_a_job_that_never_was_is_not_known(desk: SchedulerDesk) -> None:
+def test_a_job_that_never_existed_is_unknown(desk: SchedulerDesk) -> None:
     assert desk.facts("4000000") is None

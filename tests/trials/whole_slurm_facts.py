@@ -34,7 +34,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmSite]:
         slurm_site.end()
 
 
-def test_owner_name_nodes_and_times_of_a_job_that_runs(site: SlurmSite) -> None:
+def test_owner_name_nodes_and_times_of_a_running_job_are_read(site: SlurmSite) -> None:
     command = ["sbatch", "--parsable", "-N", "2", "-J", NAME, "-o", "/dev/null", "--wrap", "sleep 300"]
     begun = time.time_ns()
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=site.environment)

@@ -36,7 +36,7 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made)
 
 
-def test_srun_on_two_nodes(folder: Path) -> None:
+def test_a_check_up_runs_with_srun_on_two_nodes(folder: Path) -> None:
     with loop_ext4(folder / "disk", 256) as disk:
         others_files(disk)
         before = contents(disk)

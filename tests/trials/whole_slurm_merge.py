@@ -50,7 +50,7 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def test_sums_are_the_programs_own(folder: Path) -> None:
+def test_merged_sums_equal_the_programs_io(folder: Path) -> None:
     parts = sorted((folder / "parts").glob("*.iodock"))
     assert sorted(part.name for part in parts) == [f"n{1 + rank // 2}-{rank}.iodock" for rank in range(TASKS)]
     merged = iodock("merge", *parts, "-o", folder / "run.iodock")
@@ -69,7 +69,7 @@ def test_sums_are_the_programs_own(folder: Path) -> None:
     assert [(row["rank"], row["host"]) for row in hosts] == [(0, "n1"), (1, "n1"), (2, "n2"), (3, "n2")]
 
 
-def test_a_node_that_is_left_out_is_named(folder: Path) -> None:
+def test_a_missing_node_is_named(folder: Path) -> None:
     parts = sorted((folder / "parts").glob("n1-*.iodock"))
     assert iodock("merge", *parts, "-o", folder / "half.iodock").returncode == 0
     assert "(rank 2, 3)" in loss_cures(folder / "half.iodock")["missing-ranks"]

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_in_their_quotes() {
+    fn label_values_cannot_end_their_quotes() {
         assert_eq!(escaped(b"11317854:17627127:r01c01"), "11317854:17627127:r01c01");
         assert_eq!(escaped(b"a\"} 1\n# EOF"), "a\\\"} 1\\\\x0a# EOF");
         assert_eq!(escaped(b"<b>\xff"), "<b>\\\\xff");
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_exact() {
+    fn seconds_are_written_without_rounding() {
         assert_eq!(seconds(389_295_481, 6), "389.295481");
         assert_eq!(seconds(5, 9), "0.000000005");
     }

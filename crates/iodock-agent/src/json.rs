@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_is_no_text_is_there_to_the_byte() {
+    fn an_id_that_is_not_utf8_is_preserved_byte_by_byte() {
         let owner = |job: &[u8]| Owner { evidence: Evidence::Server, job: job.into(), ..Owner::default() };
         let report = Report::new("s", 0);
         let row = |job| {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_a_newline_is_cut() {
+    fn a_last_line_without_a_newline_counts_as_truncated() {
         let (found, faults) = lines(b"one\n\nthree");
         assert_eq!((found, faults.lines), (vec![b"one".to_vec(), b"".to_vec()], 3));
         assert_eq!((faults.unreadable, faults.first_line), (1, Some(3)));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_many_files_name_one() {
+    fn the_faults_of_several_files_name_the_first_file() {
         let mut all = Faults::default();
         all.absorb(lines(b"good\n").1, Path::new("a"));
         all.absorb(lines(b"good\nbad").1, Path::new("b"));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_few_and_short() {
+    fn notes_are_bounded_in_number_and_length() {
         let refused = (0..3000).map(|number| (format!("/{number}{}", "x".repeat(2000)).into(), "why".into()));
         let notes = notes(&[round(refused.collect())]);
         assert_eq!((notes.len(), notes[10].as_str()), (11, "note: s: and 2990 more"));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn names_can_not_make_lines_nor_move_the_cursor() {
+    fn names_in_notes_cannot_contain_control_characters() {
         let notes = notes(&[round(vec![("/a\n\x1b[2Jnote: all is well".into(), "why".into())])]);
         assert_eq!(notes, ["note: s: /a\\x0a\\x1b[2Jnote: all is well: why"]);
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_of_two_sources_is_reported_once() {
+    fn a_problem_that_two_sources_share_is_reported_once() {
         let one = || round(vec![("/sys/kernel/debug".into(), "Permission denied".into())]);
         assert_eq!(notes(&[one(), one()]).len(), 1);
     }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_are_listed_and_the_sums_are_exact() {
+    fn the_heaviest_owners_are_listed_and_the_sums_are_exact() {
         let mut all = entries(1000, &mut Names::default());
         let mut ranking = Ranking::new(10);
         all.iter().for_each(|entry| ranking.add(entry));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_sums_all() {
+    fn a_limit_of_zero_sums_all_owners() {
         let all = entries(5, &mut Names::default());
         let mut ranking = Ranking::new(0);
         all.iter().for_each(|entry| ranking.add(entry));

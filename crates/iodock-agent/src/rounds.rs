@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_lie_together_and_not_in_one_moment() {
+    fn agents_spread_their_readings_within_the_same_round() {
         let interval = Duration::from_secs(10);
         let next = |host: &str, now: f64| {
             let now = Duration::from_secs_f64(now);

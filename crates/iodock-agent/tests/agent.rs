@@ -6,7 +6,7 @@ use std::process::Command;
 use tree::{check_form, fifo, has, sum, Tree};
 
 #[test]
-fn all_sources_of_a_tree() {
+fn all_sources_below_a_root_are_read() {
     let tree = Tree::new("all");
     tree.fixture("proc/fs/lustre/obdfilter/lfs-OST0000/job_stats", "lustre-2.15-obdfilter.job_stats");
     tree.fixture("proc/fs/lustre/mdt/lfs-MDT0000/job_stats", "lustre-2.15-mdt.job_stats");
@@ -65,14 +65,14 @@ fn all_sources_of_a_tree() {
 }
 
 #[test]
-fn an_empty_tree_is_no_fault() {
+fn an_empty_root_gives_no_error() {
     let text = Tree::new("empty").samples(&[]);
     assert_eq!(text.lines().filter(|line| line.starts_with("iodock_agent_source_done")).count(), 22);
     assert_eq!(sum(&text, "iodock_agent_source_done{"), 22);
 }
 
 #[test]
-fn many_jobs_are_bounded_and_the_sums_are_exact() {
+fn the_number_of_jobs_is_bounded_and_the_sums_are_exact() {
     let tree = Tree::new("many");
     let (mut jobs, mut opened) = (String::from("job_stats:\n"), 0);
     for job in 0..3000u64 {
@@ -95,7 +95,7 @@ fn many_jobs_are_bounded_and_the_sums_are_exact() {
 }
 
 #[test]
-fn hostile_ids_stay_in_their_labels() {
+fn hostile_ids_cannot_leave_their_labels() {
     let tree = Tree::new("hostile");
     let ids = [
         r#""a\x22} 1\x0A# EOF\x0A""#,
@@ -142,7 +142,7 @@ fn nfs(device: &str, mount_point: &str, read: u64) -> String {
 }
 
 #[test]
-fn nfs_counters_count_once() {
+fn nfs_counters_of_a_server_are_counted_once() {
     let tree = Tree::new("nfs");
     let other = "device tmpfs mounted on /data with fstype tmpfs\n".to_string();
     let stats = [
@@ -179,7 +179,7 @@ fn nfs_counters_count_once() {
 }
 
 #[test]
-fn wrong_arguments_give_an_error() {
+fn invalid_arguments_give_an_error() {
     let run = |arguments: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_iodock-agent")).args(arguments).output().expect("runs")
     };

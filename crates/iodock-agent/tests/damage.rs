@@ -32,7 +32,7 @@ fn text(lines: &[String]) -> Vec<u8> {
 }
 
 #[test]
-fn one_bad_line_in_100_loses_no_good_entry() {
+fn one_damaged_line_in_100_loses_no_other_entry() {
     let junk = [
         "  open:   { samples: 5, unit: usecs, min: 1, max",
         "%$&",
@@ -53,7 +53,7 @@ fn one_bad_line_in_100_loses_no_good_entry() {
 }
 
 #[test]
-fn a_damaged_counter_loses_itself_only() {
+fn a_damaged_counter_loses_only_itself() {
     let mut lines = job_lines();
     let places: Vec<usize> = (3..lines.len()).step_by(700).collect();
     for &place in &places {
@@ -82,7 +82,7 @@ fn counters_of_a_lost_job_line_belong_to_no_job() {
 }
 
 #[test]
-fn a_cut_file_keeps_what_was_whole() {
+fn the_complete_entries_of_a_truncated_file_are_kept() {
     let whole = text(&job_lines());
     for cut in [whole.len() / 2, whole.len() / 3, whole.len() - 3] {
         let read = read(&whole[..cut], job_stats::parse);
@@ -93,7 +93,7 @@ fn a_cut_file_keeps_what_was_whole() {
 }
 
 #[test]
-fn operations_that_are_zero_still_tell_another_job() {
+fn operations_with_zero_counts_still_separate_jobs() {
     let text =
         b"job_stats:\n- job_id: A\n  open: { samples: 5, unit: reqs }\n  close: { samples: 0, unit: reqs }\n\
         @@damaged@@\n  open: { samples: 0, unit: reqs }\n  close: { samples: 7, unit: reqs }\n";
@@ -103,7 +103,7 @@ fn operations_that_are_zero_still_tell_another_job() {
 }
 
 #[test]
-fn histograms_are_bounded_and_have_each_bucket_once() {
+fn histograms_are_bounded_and_contain_each_bucket_once() {
     let bucket = |at: u64| format!("{at}: 1");
     let buckets = |count: u64| (0..count).map(bucket).collect::<Vec<_>>().join(", ");
     let line = |name: &str, buckets: &str| {
@@ -116,21 +116,21 @@ fn histograms_are_bounded_and_have_each_bucket_once() {
 }
 
 #[test]
-fn a_job_has_a_bounded_number_of_operations() {
+fn the_number_of_operations_per_job_is_bounded() {
     let lines: String = (0..100).map(|at| format!("  op{at}: {{ samples: 1, unit: reqs }}\n")).collect();
     let read = read(format!("- job_id: 1\n{lines}").as_bytes(), job_stats::parse);
     assert_eq!((read.values(0).len(), read.faults.unreadable), (64, 36));
 }
 
 #[test]
-fn a_number_that_may_be_cut_is_not_taken() {
+fn a_number_that_may_be_truncated_is_not_used() {
     let read = read(b"open 12 samples [usecs] 1 9 40 1\nclose 5 samples [usecs] 1 9 1", lustre_stats::parse);
     assert_eq!(read.values(0), [("open", Count, 0, 12), ("open", Time, 0, 40)]);
     assert_eq!(read.faults.unreadable, 1);
 }
 
 #[test]
-fn a_junk_line_costs_no_table() {
+fn a_junk_line_loses_no_table() {
     let text = b"\t\tread\t\twrite\npages per rpc  rpcs   % cum % |  rpcs   % cum %\njunk\n100 % junk\n\
         1:   3  30  30   |   0   0   0\n256:   7  70 100   |   9 100 100\n256:   7  70 100   |   9 100 100\n";
     let read = read(text, rpc_stats::parse);
@@ -161,7 +161,7 @@ fn damaged(text: &[u8], mut take: impl FnMut(&[u8])) {
 }
 
 #[test]
-fn arrays_logs_rules_and_probes_however_damaged_are_read_or_refused() {
+fn damaged_arrays_logs_rules_and_probes_are_read_or_refused() {
     let array = b"md2 : active raid5 sdl1[9] sdb1[2](F)\n 5 blocks level 5 [10/9] [UU_]\n [=>..]  recovery = 12.6% (5/9) finish=1.5min speed=3K/sec\n";
     let (whole, faults) = md::arrays(array);
     assert_eq!((whole.len(), whole[0].members, faults.unreadable), (1, Some((10, 9)), 0));

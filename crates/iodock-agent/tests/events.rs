@@ -52,7 +52,7 @@ fn told(target: &str, kind: &str, severity: &str, text: &str) -> (String, String
 }
 
 #[test]
-fn arrays_that_are_not_well_and_what_is_rebuilt() {
+fn degraded_arrays_and_rebuilds_are_reported() {
     let tree = Tree::new("md");
     tree.write("proc/mdstat", MDSTAT);
     assert_eq!(
@@ -85,7 +85,7 @@ fn path(tree: &Tree, name: &str, state: &str) {
 }
 
 #[test]
-fn paths_of_a_device_are_those_that_run() {
+fn only_running_paths_of_a_device_are_counted() {
     let tree = Tree::new("multipath");
     tree.write("sys/block/dm-0/dm/uuid", "mpath-3600a0b80000f1f\n");
     tree.write("sys/block/dm-0/dm/name", "ost0\n");
@@ -104,7 +104,7 @@ fn paths_of_a_device_are_those_that_run() {
 }
 
 #[test]
-fn links_have_their_counters_and_only_those_of_hardware() {
+fn only_hardware_links_have_counters() {
     let tree = Tree::new("network");
     for (name, device) in
         [("eth0", "device/vendor"), ("bond0", "bonding/mode"), ("veth1", "other/x"), ("lo", "x/x")]
@@ -130,7 +130,7 @@ fn links_have_their_counters_and_only_those_of_hardware() {
 }
 
 #[test]
-fn ports_have_their_counters_in_bytes() {
+fn port_counters_are_reported_in_bytes() {
     let tree = Tree::new("infiniband");
     let port = "sys/class/infiniband/mlx5_0/ports/1";
     tree.write(&format!("{port}/state"), "4: ACTIVE\n");
@@ -151,7 +151,7 @@ fn ports_have_their_counters_in_bytes() {
 }
 
 #[test]
-fn hostile_files_are_neither_believed_nor_fatal() {
+fn hostile_files_are_ignored_without_a_failure() {
     let tree = Tree::new("odd");
     let long = "[".repeat(300_000);
     let lines = [

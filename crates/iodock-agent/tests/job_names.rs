@@ -80,7 +80,7 @@ fn job_names_of_all_schedulers_are_sent_once() {
 }
 
 #[test]
-fn a_collector_that_missed_names_gets_them_again() {
+fn job_names_are_sent_again_after_a_gap() {
     let tree = tree("names-again");
     process(&tree, 10, STEP, b"SLURM_JOB_ID=7\0SLURM_JOB_NAME=ocean\0");
     let collector = Collector::start(Conduct::Keep);
@@ -91,7 +91,7 @@ fn a_collector_that_missed_names_gets_them_again() {
 }
 
 #[test]
-fn hostile_names_are_cut_and_harm_nothing() {
+fn hostile_job_names_are_shortened_and_harmless() {
     let tree = tree("names-hostile");
     let evil = b"\"><script>alert(1)</script>\n{job=\"8\"} 1\xff\x1b[2J' OR 1=1 --".to_vec();
     process(&tree, 10, STEP, &[b"SLURM_JOB_ID=7\0SLURM_JOB_NAME=", &evil[..], b"\0"].concat());
@@ -106,7 +106,7 @@ fn hostile_names_are_cut_and_harm_nothing() {
 }
 
 #[test]
-fn an_environment_that_never_answers_costs_the_name_only() {
+fn an_unreadable_environment_loses_only_the_job_name() {
     let tree = tree("names-stuck");
     process(&tree, 10, STEP, b"");
     fs::remove_file(tree.0.join("proc/10/environ")).expect("removed");

@@ -17,7 +17,7 @@ fn samples<'a>(round: &'a Value, job: &str, metric: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn counters_have_their_names_and_times() {
+fn counters_in_json_have_names_and_times() {
     let tree = Tree::new("json-names");
     tree.fixture("proc/fs/lustre/obdfilter/lfs-OST0000/job_stats", "lustre-2.15-obdfilter.job_stats");
     tree.fixture("proc/fs/lustre/mdt/lfs-MDT0000/job_stats", "lustre-2.15-mdt.job_stats");
@@ -45,7 +45,7 @@ fn counters_have_their_names_and_times() {
 }
 
 #[test]
-fn all_jobs_are_there_and_hostile_ids_stay_ids() {
+fn json_contains_all_jobs_and_hostile_ids_unchanged() {
     let tree = Tree::new("json-ids");
     let ids = ["190:20:30", "0123", "a\\\"b", "<script>", "$(reboot)", "lfs.0.", "kworker/86:1.0"];
     let mut jobs = String::from("job_stats:\n");
@@ -65,7 +65,7 @@ fn all_jobs_are_there_and_hostile_ids_stay_ids() {
 }
 
 #[test]
-fn one_bad_line_in_a_hundred_loses_no_good_record() {
+fn one_damaged_line_in_100_loses_no_other_record() {
     let tree = Tree::new("json-bad");
     let mut jobs = String::from("job_stats:\n");
     for job in 0..500 {
@@ -85,7 +85,7 @@ fn one_bad_line_in_a_hundred_loses_no_good_record() {
 }
 
 #[test]
-fn every_key_is_described() {
+fn every_json_key_is_documented() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/agent.md");
     let guide = std::fs::read_to_string(guide).expect("the guide");
     let tree = Tree::new("json-keys");

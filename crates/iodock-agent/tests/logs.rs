@@ -90,7 +90,7 @@ fn a_log_line_is_sent_once_even_after_a_restart() {
 }
 
 #[test]
-fn the_kernels_own_log_counts_and_syslogs_copy_of_it_does_not() {
+fn kernel_messages_that_syslog_copies_count_once() {
     let site = Site::new("kmsg");
     site.kernel("b1");
     site.add("dev/kmsg", "3,7,999000000,-;I/O error, dev sdold, sector 1\n");
@@ -116,7 +116,7 @@ fn the_kernels_own_log_counts_and_syslogs_copy_of_it_does_not() {
 }
 
 #[test]
-fn a_flood_is_few_events_with_all_their_counts() {
+fn a_flood_of_messages_becomes_few_events_with_complete_counts() {
     let site = Site::new("log-flood");
     site.add("var/log/messages", "");
     let _agent = site.start(&[]);
@@ -139,7 +139,7 @@ fn a_flood_is_few_events_with_all_their_counts() {
 }
 
 #[test]
-fn a_sites_rules_and_files_and_what_is_wrong_with_them() {
+fn rules_of_the_site_are_used_and_errors_in_them_reported() {
     let site = Site::new("log-rules");
     let rules = site
         .tree
@@ -166,7 +166,7 @@ fn a_sites_rules_and_files_and_what_is_wrong_with_them() {
 }
 
 #[test]
-fn the_journal_is_asked_from_its_cursor_on_and_may_die_or_hang() {
+fn the_journal_is_read_from_its_cursor_even_if_journalctl_fails() {
     let site = Site::new("journal");
     let script = "#!/bin/sh\ncase \"$*\" in\n\
         *--after-cursor=s=2*) exit 1;;\n\

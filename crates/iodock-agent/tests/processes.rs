@@ -20,7 +20,7 @@ fn process(tree: &Tree, pid: u32, cgroup: &str, environment: &str, read: u64) {
 }
 
 #[test]
-fn processes_are_added_up_by_job_else_by_session() {
+fn processes_are_summed_by_job_or_else_by_session() {
     let tree = Tree::new("processes");
     tree.write("etc/passwd", "root:x:0:0::/root:/bin/sh\nsato:x:1000:1000::/home/sato:/bin/sh\n");
     process(&tree, 10, "0::/system.slice/slurmstepd.scope/job_7/step_0\n", "", 100);
@@ -65,7 +65,7 @@ const READ: &str = "iodock_process_io_bytes{host=\"node7\",";
 
 /// In all parts of a heterogeneous job, Slurm sets SLURM_JOB_ID to the first part's. Users can set any value.
 #[test]
-fn a_process_is_its_slurmstepds_whatever_its_environment_says() {
+fn slurmstepd_decides_the_job_of_a_process() {
     let tree = Tree::new("daemons");
     tree.write("etc/passwd", PASSWD);
     step_daemon(&tree, 20, "slurmstepd: [5.0+1]", 7, 100);
@@ -96,7 +96,7 @@ fn a_process_is_its_slurmstepds_whatever_its_environment_says() {
 /// The extern step runs `sleep` as root, and each step has a slurmstepd of root. Root is not a user of the
 /// job.
 #[test]
-fn a_jobs_own_slurm_processes_have_its_user() {
+fn slurm_processes_of_a_job_belong_to_its_user() {
     let tree = Tree::new("extern");
     tree.write("etc/passwd", PASSWD);
     for (pid, step) in [(20, "extern"), (22, "batch"), (24, "0")] {
@@ -130,7 +130,7 @@ fn a_jobs_own_slurm_processes_have_its_user() {
 }
 
 #[test]
-fn an_environment_that_never_answers_costs_only_environments() {
+fn an_unreadable_environment_does_not_affect_other_values() {
     let tree = Tree::new("environment");
     process(&tree, 10, "0::/user.slice\n", "HOME=/\0", 70);
     process(&tree, 11, "0::/system.slice/slurmstepd.scope/job_7/step_1\n", "", 1000);
@@ -143,7 +143,7 @@ fn an_environment_that_never_answers_costs_only_environments() {
 }
 
 #[test]
-fn environments_that_never_answer_cost_only_themselves() {
+fn unreadable_environments_affect_only_their_processes() {
     let tree = Tree::new("stuck");
     process(&tree, 10, "0::/user.slice\n", "", 70);
     process(&tree, 12, "0::/\n", "PJM_JOBID=30005\0", 5);
@@ -175,7 +175,7 @@ fn sums_over_live_processes_are_gauges() {
 }
 
 #[test]
-fn a_process_that_ends_during_the_reading_is_left_out() {
+fn a_process_that_ends_while_it_is_read_is_left_out() {
     let tree = Tree::new("gone");
     process(&tree, 10, "0::/slurm/job_7/step\n", "", 5);
     process(&tree, 11, "0::/slurm/job_7/step\n", "", 9);
@@ -206,7 +206,7 @@ fn a_process_that_ends_during_the_reading_is_left_out() {
 }
 
 #[test]
-fn faults_of_processes_name_the_file() {
+fn an_unreadable_process_file_is_named() {
     let tree = Tree::new("named");
     process(&tree, 10, "0::/\n", "", 5);
     tree.write("proc/9/io", "rchar: 5\njunk\nwchar: 7");
@@ -222,7 +222,7 @@ fn faults_of_processes_name_the_file() {
 }
 
 #[test]
-fn containers_and_names_that_are_no_text() {
+fn containers_and_names_that_are_not_utf8_are_read() {
     let tree = Tree::new("containers");
     tree.write("sys/fs/cgroup/cgroup.controllers", "io\n");
     let stat = |path: &[u8], bytes: u64| {
@@ -246,7 +246,7 @@ fn containers_and_names_that_are_no_text() {
 }
 
 #[test]
-fn cgroups_are_counted_at_one_place_each() {
+fn each_cgroup_is_counted_once() {
     let tree = Tree::new("cgroups");
     tree.write("sys/fs/cgroup/cgroup.controllers", "io\n");
     let stat = |path: &str, bytes: u64| {
@@ -277,7 +277,7 @@ fn cgroups_are_counted_at_one_place_each() {
 }
 
 #[test]
-fn this_machine_is_read() {
+fn processes_of_this_machine_are_read() {
     let output = Command::new(env!("CARGO_BIN_EXE_iodock-agent")).arg("once").output().expect("runs");
     let text = String::from_utf8(output.stdout).expect("text");
     check_form(&text);

@@ -74,7 +74,7 @@ fn has_batches(site: &Site, count: usize) -> Vec<Batch> {
 }
 
 #[test]
-fn what_is_not_acknowledged_is_given_again() {
+fn unacknowledged_batches_are_sent_again() {
     let site = pulled("pulled");
     let agent = site.start();
     has_batches(&site, 3);
@@ -117,7 +117,7 @@ fn a_killed_agent_still_delivers_all_unsent_batches() {
 }
 
 #[test]
-fn what_is_refused_is_set_aside_and_only_what_was_given() {
+fn only_refused_batches_are_set_aside() {
     let site = pulled("pulled-refused");
     let agent = site.start();
     has_batches(&site, 3);
@@ -156,7 +156,7 @@ fn warns_when_the_spool_is_open_to_all_users() {
 }
 
 #[test]
-fn a_pull_that_makes_no_sense_changes_nothing() {
+fn an_invalid_pull_request_changes_nothing() {
     let site = pulled("pulled-nonsense");
     let agent = site.start();
     has_batches(&site, 2);
@@ -178,7 +178,7 @@ fn a_pull_that_makes_no_sense_changes_nothing() {
 }
 
 #[test]
-fn who_does_not_serve_its_spool_has_none_to_be_asked_for() {
+fn an_agent_that_pushes_serves_no_spool() {
     let site = Site::spooling("pulled-not");
     let agent = site.start();
     has_batches(&site, 2);
@@ -186,7 +186,7 @@ fn who_does_not_serve_its_spool_has_none_to_be_asked_for() {
 }
 
 #[test]
-fn only_the_token_opens_metrics_and_spool() {
+fn metrics_and_spool_require_the_token() {
     let site = pulled("pulled-token");
     let token = site.file("token", "abc-123\n", 0o600);
     let site = site.with("--listen-token-file", &token);
@@ -239,7 +239,7 @@ fn through_tls(agent: &Agent, certificate: Option<&Path>) -> Result<Asked, Strin
 }
 
 #[test]
-fn only_a_certificate_of_the_authority_opens() {
+fn only_a_certificate_of_the_authority_is_accepted() {
     let site = pulled("pulled-tls");
     let key = site.file("key", fs::read(fixture("server.key")).expect("a key"), 0o600);
     let site = site.with("--listen-cert", &fixture("server.pem")).with("--listen-key", &key);

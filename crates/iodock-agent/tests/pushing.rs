@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tree::check_form;
 
 #[test]
-fn rounds_arrive_and_leave_the_spool() {
+fn delivered_rounds_are_removed_from_the_spool() {
     let collector = Collector::start(Conduct::Keep);
     let site = Site::new("push", &collector.url());
     let token = site.file("token", "abc-123\n", 0o600);
@@ -47,7 +47,7 @@ fn rounds_arrive_and_leave_the_spool() {
 }
 
 #[test]
-fn a_collector_that_hangs_up_between_requests_is_no_failure() {
+fn a_connection_closed_between_requests_is_not_a_failure() {
     let collector = Collector::start(Conduct::KeepOnce);
     let site = Site::new("push-once", &collector.url());
     let agent = site.start();
@@ -57,7 +57,7 @@ fn a_collector_that_hangs_up_between_requests_is_no_failure() {
 }
 
 #[test]
-fn an_outage_is_made_up_for() {
+fn batches_of_an_outage_are_delivered_later() {
     // A port on which nothing listens yet.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -81,7 +81,7 @@ fn an_outage_is_made_up_for() {
 
 #[test]
 #[ignore = "part of `make test-all`: kills an agent again and again"]
-fn an_agent_that_is_killed_at_any_moment_loses_nothing() {
+fn an_agent_killed_at_any_moment_loses_no_batch() {
     let collector = Collector::start(Conduct::Keep);
     let site = Site::new("push-killed", &collector.url());
     let mut seed = 99u64;
@@ -116,7 +116,7 @@ fn an_agent_that_is_killed_at_any_moment_loses_nothing() {
 }
 
 #[test]
-fn a_collector_that_misses_something_gets_all_once() {
+fn a_collector_that_misses_batches_gets_a_full_round_once() {
     let collector = Collector::start(Conduct::AskFull);
     let site = Site::new("push-full", &collector.url());
     let agent = site.start();
@@ -134,7 +134,7 @@ fn a_collector_that_misses_something_gets_all_once() {
 }
 
 #[test]
-fn a_wrong_token_is_reported_once_and_read_again() {
+fn a_wrong_token_is_reported_once_and_its_file_read_again() {
     let collector = Collector::start(Conduct::Status(401, String::new()));
     let site = Site::new("push-token", &collector.url());
     let token = site.file("token", "secret-word", 0o600);
@@ -171,7 +171,7 @@ fn answer(collector: &Collector) -> (Answer, Duration) {
 }
 
 #[test]
-fn rounds_go_on_whatever_the_collector_does() {
+fn rounds_continue_despite_any_collector_failure() {
     for conduct in [Conduct::Hang, Conduct::Drip] {
         let collector = Collector::start(conduct.clone());
         let (failed, took) = answer(&collector);
@@ -185,7 +185,7 @@ fn rounds_go_on_whatever_the_collector_does() {
 }
 
 #[test]
-fn an_answer_without_an_end_is_not_read() {
+fn an_endless_answer_is_not_read() {
     let collector = Collector::start(Conduct::Flood);
     let site = Site::new("push-flood", &collector.url());
     let agent = site.start();
@@ -199,7 +199,7 @@ fn an_answer_without_an_end_is_not_read() {
 }
 
 #[test]
-fn a_receipt_that_makes_no_sense_is_a_failure() {
+fn an_invalid_receipt_counts_as_a_failure() {
     for says in [0, u64::MAX] {
         let collector = Collector::start(Conduct::Says(says));
         let site = Site::new(&format!("push-says-{says}"), &collector.url());
@@ -216,7 +216,7 @@ fn a_receipt_that_makes_no_sense_is_a_failure() {
 }
 
 #[test]
-fn a_collector_that_knows_more_than_the_spool_is_believed() {
+fn the_agent_continues_from_the_collectors_higher_number() {
     let collector = Collector::start(Conduct::Says(1000));
     let site = Site::new("push-ahead", &collector.url());
     let agent = site.start();
@@ -233,7 +233,7 @@ fn a_collector_that_knows_more_than_the_spool_is_believed() {
 }
 
 #[test]
-fn requests_that_are_too_long_are_sent_in_pieces() {
+fn oversized_requests_are_sent_in_pieces() {
     let collector = Collector::start(Conduct::Status(503, String::new()));
     let site = Site::new("push-long", &collector.url());
     let agent = site.start();
@@ -245,7 +245,7 @@ fn requests_that_are_too_long_are_sent_in_pieces() {
 }
 
 #[test]
-fn a_batch_that_is_refused_is_set_aside_and_the_others_arrive() {
+fn a_refused_batch_is_set_aside_and_the_others_are_delivered() {
     let collector = Collector::start(Conduct::Not(3));
     let site = Site::new("push-refused", &collector.url());
     let agent = site.start();
@@ -272,7 +272,7 @@ fn a_batch_that_is_refused_is_set_aside_and_the_others_arrive() {
 }
 
 #[test]
-fn what_must_not_be_sent_with_is_refused_at_the_start() {
+fn insecure_push_settings_are_refused_at_the_start() {
     let url = "http://127.0.0.1:9";
     let open = Site::new("push-open", url);
     let token = open.file("token", "abc", 0o644);

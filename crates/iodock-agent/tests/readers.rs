@@ -16,7 +16,7 @@ macro_rules! fixture {
 use Quantity::*;
 
 #[test]
-fn job_stats_of_2_5_object_servers() {
+fn job_stats_of_lustre_2_5_object_servers_are_read() {
     let read = fixture!("lustre-2.5-obdfilter.job_stats", job_stats::parse);
     assert_eq!(read.jobs(), ["24", "kworker/86:1.0", "lfs.0."]);
     assert_eq!(
@@ -31,7 +31,7 @@ fn job_stats_of_2_5_object_servers() {
 }
 
 #[test]
-fn job_stats_of_2_5_metadata_servers() {
+fn job_stats_of_lustre_2_5_metadata_servers_are_read() {
     let read = fixture!("lustre-2.5-mdt.job_stats", job_stats::parse);
     // Not the number 83.
     assert_eq!(read.jobs(), ["43", "0123"]);
@@ -40,7 +40,7 @@ fn job_stats_of_2_5_metadata_servers() {
 }
 
 #[test]
-fn job_stats_of_2_12() {
+fn job_stats_of_lustre_2_12_are_read() {
     let read = fixture!("lustre-2.12-obdfilter.job_stats", job_stats::parse);
     // Not the number 685230.
     assert_eq!(read.jobs(), ["815871", "190:20:30"]);
@@ -57,7 +57,7 @@ fn job_stats_of_2_12() {
 }
 
 #[test]
-fn job_stats_of_2_15() {
+fn job_stats_of_lustre_2_15_are_read() {
     let mdt = fixture!("lustre-2.15-mdt.job_stats", job_stats::parse);
     assert_eq!(mdt.jobs(), [":988:ds88"]);
     assert_eq!(mdt.values(0), [("statfs", Count, 0, 9372), ("statfs", Time, 0, 148887)]);
@@ -85,7 +85,7 @@ fn job_stats_of_2_15() {
 }
 
 #[test]
-fn ids_met_in_the_field() {
+fn job_ids_of_real_sites_are_read() {
     let ids = [
         "11317854:17627127:r01c01",
         ":17627127:r01c01",
@@ -112,7 +112,7 @@ fn ids_met_in_the_field() {
 }
 
 #[test]
-fn queues_of_metadata_servers() {
+fn queues_of_metadata_servers_are_read() {
     let read = fixture!("lustre-2.12-mds.stats", lustre_stats::parse);
     assert_eq!(
         read.values(0)[..8],
@@ -138,7 +138,7 @@ fn queues_of_metadata_servers() {
 }
 
 #[test]
-fn metadata_operations_and_clients() {
+fn metadata_operations_and_clients_are_read() {
     let read = fixture!("lustre-2.12-mdt.md_stats", lustre_stats::parse);
     assert_eq!(read.values(0)[2..], [("statfs", Count, 0, 113929), ("statfs", Time, 0, 798435)]);
     let old = fixture!("lustre-2.10-llite.stats", lustre_stats::parse);
@@ -156,7 +156,7 @@ fn metadata_operations_and_clients() {
 }
 
 #[test]
-fn requests_of_clients() {
+fn requests_of_lustre_clients_are_read() {
     let asked = fixture!("lustre-2.15-mdc.stats", lustre_stats::parse_requests);
     assert_eq!(
         asked.values(0),
@@ -211,7 +211,7 @@ fn requests_of_clients() {
 }
 
 #[test]
-fn nfs_mounts_once_each() {
+fn each_nfs_mount_is_read_once() {
     let read = fixture!("mountstats-5.2-and-5.3", mountstats::parse);
     assert_eq!(read.entries.len(), 2, "a bind mount is its device's");
     assert_eq!(
@@ -238,7 +238,7 @@ fn nfs_mounts_once_each() {
 }
 
 #[test]
-fn gpfs_lines() {
+fn lines_of_gpfs_mmpmon_are_read() {
     let (mut names, mut found, mut unreadable) = (Names::default(), Vec::new(), 0);
     for line in include_str!("fixtures/mmpmon-p.txt").lines() {
         match mmpmon::line(line.as_bytes(), &mut names) {
@@ -257,7 +257,7 @@ fn gpfs_lines() {
 }
 
 #[test]
-fn stats_of_a_moosefs_mount() {
+fn the_stats_of_a_moosefs_mount_are_read() {
     // Recorded from mfsmount 3.0.117, unchanged.
     let read = fixture!("moosefs-3.0.117.stats", moosefs::parse);
     let values = read.values(0);
@@ -276,7 +276,7 @@ fn stats_of_a_moosefs_mount() {
 }
 
 #[test]
-fn damaged_stats_of_a_moosefs_mount() {
+fn damaged_stats_of_a_moosefs_mount_are_counted() {
     let text = b"fuse_ops.lookup: 7\nfuse_ops.lookup: 8\nfuse_ops.open: 18446744073709551616\nfuse_ops.\x1b[2J: 5\n\
         master.usec_timediff: [-69]\nmaster.usec_ping: 5]\nfuse_ops.create 4\nfuse_ops.mkdir: 3\nfuse_ops.rmdir: 1";
     let read = read(text, moosefs::parse);
@@ -287,7 +287,7 @@ fn damaged_stats_of_a_moosefs_mount() {
 }
 
 #[test]
-fn mounts_of_moosefs() {
+fn moosefs_mounts_are_found_in_mountinfo() {
     let line =
         b"45 27 0:39 / /mnt/job_5/a\\040b rw,relatime - fuse mfs\\04310.77.0.1:9421/projects rw,user_id=0";
     let mount = moosefs::mount(line).expect("a mount");

@@ -81,7 +81,7 @@ impl Process {
 }
 
 #[test]
-fn an_environment_is_read_once() {
+fn the_environment_of_a_process_is_read_once() {
     let process = Process::new("remembered-environment");
     set(&process.tree, "environ", "");
     for round in 1..10 {
@@ -90,7 +90,7 @@ fn an_environment_is_read_once() {
 }
 
 #[test]
-fn another_program_is_queried_again() {
+fn a_process_that_executes_another_program_is_read_again() {
     let process = Process::new("remembered-program");
     set(&process.tree, "environ", "PJM_JOBID=8\0");
     set(&process.tree, "stat", &stat(8192, 'S'));
@@ -108,7 +108,7 @@ fn unreaped_processes_belong_to_their_job() {
 }
 
 #[test]
-fn a_process_that_is_moved_to_a_jobs_cgroup_is_seen_there_soon() {
+fn a_process_moved_to_the_cgroup_of_a_job_soon_counts_there() {
     let process = Process::new("remembered-cgroup");
     set(&process.tree, "cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_0\n");
     process.more_rounds(8);

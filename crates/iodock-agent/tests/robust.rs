@@ -41,7 +41,7 @@ fn load_without_an_owner_is_shown_without_jobs() {
 }
 
 #[test]
-fn lines_that_are_there_twice_make_no_series_twice() {
+fn duplicate_lines_give_one_series() {
     let tree = Tree::new("twice");
     tree.write("proc/diskstats", DISK.repeat(2));
     let some = |total: u64| format!("some avg10=0 avg60=0 avg300=0 total={total}\n");
@@ -57,7 +57,7 @@ fn lines_that_are_there_twice_make_no_series_twice() {
 }
 
 #[test]
-fn numbers_that_overflow_are_unreadable() {
+fn overflowing_numbers_count_as_unreadable() {
     let tree = Tree::new("overflow");
     tree.write("proc/diskstats", format!("8 0 sda 1 2 {} 4 5 6 7 8 9 10 11\n", u64::MAX));
     let text = tree.samples(&[]);
@@ -67,7 +67,7 @@ fn numbers_that_overflow_are_unreadable() {
 
 /// A loop of links is an error for root, too.
 #[test]
-fn refusals_are_reported_once() {
+fn files_without_permission_are_reported_once() {
     let tree = Tree::new("refused");
     fs::create_dir_all(tree.0.join("sys/kernel/debug")).expect("a folder");
     symlink("lustre", tree.0.join("sys/kernel/debug/lustre")).expect("a link");
@@ -81,7 +81,7 @@ fn refusals_are_reported_once() {
 }
 
 #[test]
-fn names_that_are_no_text_stay_two() {
+fn different_names_that_are_not_utf8_stay_different() {
     let tree = Tree::new("names");
     for name in [&b"l-MDT\xff"[..], b"l-MDT\xfe"] {
         let folder = tree.0.join("proc/fs/lustre/mdt").join(OsStr::from_bytes(name));
@@ -102,7 +102,7 @@ fn full() -> Stdio {
 }
 
 #[test]
-fn broken_outputs_cost_nothing_else() {
+fn a_failing_output_does_not_affect_the_others() {
     let tree = Tree::new("outputs");
     tree.write("proc/diskstats", format!("{DISK}junk\n"));
     let output = with_outputs(&tree, Stdio::piped(), full());

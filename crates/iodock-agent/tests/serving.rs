@@ -66,7 +66,7 @@ impl Drop for Agent {
 }
 
 #[test]
-fn metrics_are_of_this_moment() {
+fn metrics_are_read_at_the_time_of_the_request() {
     let tree = Tree::new("serving");
     let jobs = |opens| format!("job_stats:\n- job_id: 7\n  open: {{ samples: {opens}, unit: reqs }}\n");
     tree.write("proc/fs/lustre/mdt/lfs-MDT0000/job_stats", jobs(1));
@@ -83,7 +83,7 @@ fn metrics_are_of_this_moment() {
 }
 
 #[test]
-fn other_questions_are_refused() {
+fn unknown_requests_are_refused() {
     let tree = Tree::new("serving-other");
     let agent = Agent::start(&tree, &[]);
     for (method, path, status) in [
@@ -134,7 +134,7 @@ fn hundreds_of_slow_senders_do_not_block_others() {
 }
 
 #[test]
-fn a_source_that_hangs_does_so_once() {
+fn a_hanging_source_is_not_started_again() {
     let tree = Tree::new("serving-hung");
     fifo(&tree, "proc/diskstats");
     let agent = Agent::start(&tree, &["--deadline", "0.1"]);
@@ -169,7 +169,7 @@ fn only_authenticated_collectors_can_pull() {
 }
 
 #[test]
-fn the_unit_gives_options_that_are_there() {
+fn the_systemd_unit_uses_existing_options_only() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations/systemd/iodock-agent.service");
     let unit = fs::read_to_string(unit).expect("the unit");
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");

@@ -60,7 +60,7 @@ fn start(tree: &Tree) -> (Agent, PathBuf) {
 }
 
 #[test]
-fn records_are_shown_by_job_and_stay_where_nothing_is_kept() {
+fn without_a_spool_step_records_are_shown_and_not_removed() {
     let tree = tree("steps-shown");
     let (one, two) = (
         put(&tree, "7.0.1.step", &record("7", "0", 1, 100)),
@@ -73,7 +73,7 @@ fn records_are_shown_by_job_and_stay_where_nothing_is_kept() {
 }
 
 #[test]
-fn a_record_is_sent_once_and_removed() {
+fn a_step_record_is_sent_once_and_then_removed() {
     let tree = tree("steps-sent");
     let one = put(&tree, "7.0.5.step", &record("7", "0", 5, 100));
     let (_agent, spool) = start(&tree);
@@ -95,7 +95,7 @@ fn both_runs_of_a_requeued_job_are_sent() {
 }
 
 #[test]
-fn without_a_round_that_has_it_a_record_stays() {
+fn a_step_record_stays_until_a_round_contains_it() {
     let tree = tree("steps-kept");
     let one = put(&tree, "7.0.5.step", &record("7", "0", 5, 100));
     let agent = Agent::start(&tree, &[]);
@@ -106,7 +106,7 @@ fn without_a_round_that_has_it_a_record_stays() {
 }
 
 #[test]
-fn damage_costs_itself_and_is_set_aside() {
+fn a_damaged_step_record_is_set_aside() {
     let tree = tree("steps-damaged");
     let good = put(&tree, "9.0.5.step", &record("9", "0", 5, 100));
     let torn = put(&tree, "7.0.5.step", &record("7", "0", 5, 100)[..80]);
@@ -142,7 +142,7 @@ fn invalid_records_are_named_and_do_not_hang_the_agent() {
 }
 
 #[test]
-fn a_folder_that_others_may_write_to_is_not_believed() {
+fn a_folder_that_other_users_may_write_to_is_not_read() {
     let tree = tree("steps-open");
     put(&tree, "9.0.5.step", &record("9", "0", 5, 100));
     fs::set_permissions(tree.0.join(FOLDER), Permissions::from_mode(0o1777)).expect("it is ours");
@@ -164,7 +164,7 @@ fn process(tree: &Tree, pid: u32, command: &str, user: u32, title: &str, environ
 /// I/O of a slurmstepd's own threads does not belong to its step. That of the processes it waited for does,
 /// with the user of the step's processes.
 #[test]
-fn what_a_steps_daemon_has_waited_for_is_its_steps() {
+fn io_of_processes_that_slurmstepd_reaped_counts_for_the_step() {
     let tree = tree("steps-daemon");
     process(&tree, 10, "slurmstepd", 0, "slurmstepd: [7.0]", "", 5000);
     for (thread, read) in [(10, 300), (11, 4)] {

@@ -28,7 +28,7 @@ fn last(spool: &Path) -> Option<Batch> {
 }
 
 #[test]
-fn rounds_are_kept_the_first_one_full_and_then_what_changed() {
+fn the_spool_has_one_full_round_followed_by_changes() {
     let tree = Tree::new("spool-rounds");
     let (spool, path) = spool_of(&tree);
     write_opens(&tree, 1);
@@ -56,7 +56,7 @@ fn rounds_are_kept_the_first_one_full_and_then_what_changed() {
 }
 
 #[test]
-fn pulls_get_the_round_of_the_interval() {
+fn a_pull_returns_the_round_of_the_current_interval() {
     let tree = Tree::new("spool-metrics");
     let (spool, path) = spool_of(&tree);
     write_opens(&tree, 1);
@@ -70,7 +70,7 @@ fn pulls_get_the_round_of_the_interval() {
 
 #[test]
 #[ignore = "part of `make test-all`: kills an agent again and again"]
-fn an_agent_that_is_killed_at_any_moment_loses_nothing_that_was_written() {
+fn an_agent_killed_at_any_moment_loses_no_written_batch() {
     let tree = Tree::new("spool-killed");
     let (spool, path) = spool_of(&tree);
     let mut seed = 12345u64;
@@ -108,7 +108,7 @@ fn filled(tree: &Tree) -> u64 {
 }
 
 #[test]
-fn a_torn_tail_is_dropped_and_counted_and_its_number_may_come_again() {
+fn a_truncated_last_batch_is_dropped_and_counted() {
     let tree = Tree::new("spool-torn");
     let count = filled(&tree);
     let (spool, path) = spool_of(&tree);
@@ -123,7 +123,7 @@ fn a_torn_tail_is_dropped_and_counted_and_its_number_may_come_again() {
 }
 
 #[test]
-fn damage_in_the_middle_costs_one_batch() {
+fn damage_in_the_middle_loses_one_batch() {
     let tree = Tree::new("spool-damaged");
     let count = filled(&tree);
     let (spool, path) = spool_of(&tree);
@@ -149,7 +149,7 @@ fn damage_in_the_middle_costs_one_batch() {
 
 /// A damaged place stays in its file until the collector has stored all of that file.
 #[test]
-fn what_is_damaged_is_lost_once_however_often_the_agent_starts() {
+fn a_damaged_batch_is_counted_once_over_all_starts_of_the_agent() {
     let tree = Tree::new("spool-damaged-once");
     let first = filled(&tree);
     let (spool, path) = spool_of(&tree);
@@ -178,7 +178,7 @@ fn what_is_damaged_is_lost_once_however_often_the_agent_starts() {
 }
 
 #[test]
-fn what_is_no_frame_at_all_is_no_harm() {
+fn a_file_without_any_frame_does_no_harm() {
     let tree = Tree::new("spool-junk");
     let (spool, path) = spool_of(&tree);
     fs::create_dir_all(&spool).expect("a folder");
@@ -205,7 +205,7 @@ fn what_is_no_frame_at_all_is_no_harm() {
 }
 
 #[test]
-fn the_limit_holds_and_the_oldest_go() {
+fn the_oldest_batches_are_removed_at_the_size_limit() {
     let tree = Tree::new("spool-limit");
     let (spool, path) = spool_of(&tree);
     let agent = Agent::start(&tree, &["--spool", &path, "--interval", "0.1", "--spool-limit", "64K"]);
@@ -224,7 +224,7 @@ fn the_limit_holds_and_the_oldest_go() {
 }
 
 #[test]
-fn one_agent_has_it() {
+fn a_second_agent_cannot_use_the_same_spool() {
     let tree = Tree::new("spool-lock");
     let (spool, path) = spool_of(&tree);
     let agent = Agent::start(&tree, &["--spool", &path, "--interval", "3600"]);
@@ -252,7 +252,7 @@ fn a_removed_spool_is_created_again() {
 }
 
 #[test]
-fn a_folder_that_others_may_write_to_is_refused() {
+fn a_spool_that_other_users_may_write_to_is_refused() {
     let tree = Tree::new("spool-others");
     let (spool, path) = spool_of(&tree);
     fs::create_dir_all(&spool).expect("a folder");
@@ -264,7 +264,7 @@ fn a_folder_that_others_may_write_to_is_refused() {
 
 /// A shell limits the size of files before it starts the agent, so writing fails.
 #[test]
-fn files_that_may_not_grow_cost_batches_and_never_the_agent() {
+fn a_file_size_limit_loses_batches_but_does_not_end_the_agent() {
     let tree = Tree::new("spool-grow");
     let (spool, path) = spool_of(&tree);
     write_opens(&tree, 1);
@@ -317,7 +317,7 @@ fn write_others(tree: &Tree, round: &mut u64) {
 }
 
 #[test]
-fn a_full_disk_costs_the_oldest_batches() {
+fn on_a_full_disk_the_oldest_batches_are_removed() {
     let tree = Tree::new("spool-full");
     let Some((agent, inside)) = on_a_small_disk(&tree, &["--spool-limit", "512K"]) else { return };
     let mut round = 0;
@@ -330,7 +330,7 @@ fn a_full_disk_costs_the_oldest_batches() {
 }
 
 #[test]
-fn where_nothing_can_be_dropped_batches_wait_in_memory() {
+fn batches_wait_in_memory_if_no_other_can_be_removed() {
     let tree = Tree::new("spool-waiting");
     let Some((agent, inside)) = on_a_small_disk(&tree, &[]) else { return };
     wait_for("a batch", || last(&inside));

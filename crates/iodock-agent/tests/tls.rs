@@ -36,7 +36,7 @@ fn tls_collector(asks_who: bool) -> Collector {
 }
 
 #[test]
-fn the_collector_is_known_by_its_authority() {
+fn the_agent_verifies_the_collectors_certificate() {
     let collector = tls_collector(false);
     let site = Site::new("push-tls", &collector.url()).with("--ca", &fixture("authority.pem"));
     let agent = site.start();
@@ -59,7 +59,7 @@ fn the_collector_is_known_by_its_authority() {
 }
 
 #[test]
-fn the_agent_is_known_by_its_certificate() {
+fn the_agent_authenticates_with_its_certificate() {
     let collector = tls_collector(true);
     let site = Site::new("push-mutual", &collector.url()).with("--ca", &fixture("authority.pem"));
     let agent = site.start();

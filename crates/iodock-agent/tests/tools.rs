@@ -15,7 +15,7 @@ fn program(tree: &Tree, script: &str) {
 }
 
 #[test]
-fn gpfs_is_asked_through_its_tool() {
+fn gpfs_counters_are_read_with_mmpmon() {
     let tree = Tree::new("gpfs");
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mmpmon-p.txt");
     program(
@@ -51,7 +51,7 @@ fn pid(path: &Path) -> Option<String> {
 }
 
 #[test]
-fn a_tool_that_hangs_is_killed_with_what_it_started() {
+fn a_hanging_tool_is_killed_with_its_children() {
     let tree = Tree::new("tool");
     let path = tree.0.join("pid");
     program(&tree, &format!("#!/bin/sh\nsleep 1000 &\necho $! > {}\nwait\ntrue\n", path.display()));
@@ -61,7 +61,7 @@ fn a_tool_that_hangs_is_killed_with_what_it_started() {
 }
 
 #[test]
-fn a_tool_that_is_started_too_late_is_killed() {
+fn a_tool_that_starts_after_its_time_limit_is_killed() {
     let tree = Tree::new("late");
     let path = tree.0.join("pid");
     program(&tree, &format!("#!/bin/sh\necho $$ > {}\nexec sleep 1000\n", path.display()));
@@ -78,7 +78,7 @@ fn a_tool_that_is_started_too_late_is_killed() {
 }
 
 #[test]
-fn a_tool_that_fails_says_so() {
+fn the_error_of_a_failing_tool_is_reported() {
     for (script, why) in [
         (
             "echo '_ver_ 3'; echo 'mmpmon: not authorized' >&2; echo more >&2; exit 3",

@@ -217,7 +217,7 @@ mod tests {
     use super::verdict;
 
     #[test]
-    fn the_verdict_is_the_last_line_that_says_why() {
+    fn the_error_is_the_verifiers_last_line_with_a_reason() {
         let log =
             b"0: (95) exit\nR0 !read_ok\nverification time 5 usec\nprocessed 1 insns (limit 1000000)\n\0\0";
         assert_eq!(verdict(log), "R0 !read_ok");

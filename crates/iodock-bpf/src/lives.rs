@@ -98,7 +98,7 @@ mod tests {
     use super::Lives;
 
     #[test]
-    fn a_leader_ends_with_the_last_thread() {
+    fn a_process_ends_with_its_last_thread() {
         let mut lives = Lives::default();
         lives.begins(10, 10);
         lives.begins(11, 10);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exec_of_a_thread_goes_on_as_the_leader() {
+    fn after_exec_a_thread_continues_as_the_leader() {
         let mut lives = Lives::default();
         lives.begins(10, 10);
         lives.begins(11, 10);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_used_again_though_its_end_was_not_seen() {
+    fn an_id_can_be_reused_without_a_seen_end() {
         let mut lives = Lives::default();
         lives.begins(10, 10);
         lives.begins(11, 10);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_records_count_nothing_below_zero() {
+    fn damaged_records_give_no_negative_counts() {
         let mut lives = Lives::default();
         lives.begins(11, 10);
         lives.begins(20, 20);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn data_calls_are_small_and_names_are_copied() {
+    fn records_of_data_calls_are_small_and_file_names_are_copied() {
         assert_eq!(plan("read"), plan::RECORDED | plan::SMALL);
         assert_eq!(plan("close"), plan::RECORDED | plan::SMALL);
         assert_eq!(plan("pread64"), plan::RECORDED | plan::SMALL | plan::POSITIONED);

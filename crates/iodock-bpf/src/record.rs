@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_read_as_it_was_written() {
+    fn a_note_is_read_back_as_written() {
         let mut words = Vec::new();
         put_note(&mut words, Kind::Rank, 3, 5, &[7], &[]);
         put_note(&mut words, Kind::Descriptor, 4, 6, &[1, 2], &[b"123456789", &[b'x'; 1 << 20]]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_record_stands_for_a_small_one() {
+    fn a_short_record_expands_to_a_small_one() {
         let before = 5 << SHORT_TIME | 0xff_ffff_fff0;
         let short = |kind: Kind, time: u64, more: &[u64]| {
             let first = 7 | (kind as u64) << 16 | 17 << 20 | 99 << 32;
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_no_record() {
+    fn a_truncated_record_is_refused() {
         let mut words = Vec::new();
         put_note(&mut words, Kind::Rank, 3, 5, &[7], &[]);
         assert!(Record::first_of(&words[..2]).is_none());

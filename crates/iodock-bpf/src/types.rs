@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_asked_for_are_kept_with_their_offsets_and_tracepoints_with_their_numbers() {
+    fn requested_fields_and_tracepoints_are_kept() {
         let kernel = kernel();
         let reduced = reduced(&kernel, &["outer"], &["wanted"], &["trace"]).expect("understood");
         let structures = Types::read(&reduced.structures).expect("well made");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_asked_for_are_kept_and_what_is_not_there_is_not_said_to_be() {
+    fn requested_numbers_are_kept_and_missing_ones_reported() {
         let mut draft = Draft::new();
         let [flags, first, second] = ["flags", "first", "second"].map(|name| draft.text(name));
         let entries = [first, 4, second, 6].iter().flat_map(|part| part.to_le_bytes()).collect::<Vec<u8>>();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_strange_is_not_understood() {
+    fn truncated_or_invalid_type_data_is_refused() {
         let kernel = kernel();
         for length in [0, 3, 20, 40, 60] {
             assert!(reduced(&kernel[..length], &["outer"], &["wanted"], &[]).is_none(), "{length}");

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_old_and_new_kernels() {
+    fn disk_fields_of_old_and_new_kernels_are_read() {
         let old = line(b"   8       0 sda 1 2 3 4 5 6 7 8 9 10 11").expect("a disk");
         assert_eq!((old.name, old.values().len()), (&b"sda"[..], 11));
         let new = line(b" 259 0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17").expect("a disk");

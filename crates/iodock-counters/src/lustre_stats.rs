@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_several_releases() {
+    fn stats_lines_of_several_lustre_releases_are_read() {
         let bytes =
             line(b"write_bytes    89467810 samples [bytes] 4096 1048576 93813797294080").expect("a line");
         assert_eq!((bytes.name, bytes.samples, bytes.unit), (&b"write_bytes"[..], 89467810, &b"bytes"[..]));
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn other_and_damaged_lines_are_none() {
+    fn other_and_damaged_lines_give_no_counter() {
         assert_eq!(line(b"snapshot_time   1716295737.288815113 secs.nsecs"), None);
         assert_eq!(line(b"open 136 samples [usecs"), None);
         assert_eq!(line(b"open 136 samples [usecs] 0 x 5"), None);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read_and_a_name_without_escapes() {
+    fn a_mountinfo_line_is_read_and_its_escapes_resolved() {
         let text = b"36 35 98:0 / /mnt\\040a rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue";
         let mount = line(text).expect("a mount");
         assert_eq!((mount.device, mount.fs_type), (&b"98:0"[..], &b"ext4"[..]));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn each_device_is_met_once() {
+    fn each_device_is_listed_once() {
         let text = b"36 35 0:42 / /mnt\\040a rw - nfs4 srv:/x rw\n37 35 0:42 / /bind rw - nfs4 srv:/x rw\n\
             junk\n38 35 0:43 / /mnt\\040a rw shared:1 - nfs4 srv:/x rw\n";
         let mut devices = Devices::read(text);

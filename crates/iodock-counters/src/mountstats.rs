@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_bytes_and_operations() {
+    fn mounts_with_bytes_and_operations_are_read() {
         let Line::Mount(mount) =
             line(b"device 10.0.0.1:/var/lib/a mounted on /var/lib/a with fstype nfs statvers=1.0")
         else {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_of_old_and_new_kernels() {
+    fn operations_of_old_and_new_kernels_are_read() {
         let Line::Operation(old) = line(b"   NULL: 1 1 0 44 24 0 0 0") else { panic!("an operation") };
         let Line::Operation(new) = line(b"   READ: 1 2 3 4 5 6 7 8 9") else { panic!("an operation") };
         assert!(!old.has_errors && new.has_errors);

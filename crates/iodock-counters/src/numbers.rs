@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_end_where_digits_end() {
+    fn a_number_ends_at_its_last_digit() {
         assert_eq!(leading(b"12, 3"), Some((12, &b", 3"[..])));
         assert_eq!(whole(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(whole(b"18446744073709551616"), None);
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_finite() {
+    fn only_finite_fractions_are_read() {
         assert_eq!(
             (finite(b"1.25"), finite(b"inf"), finite(b"NaN"), finite(b"")),
             (Some(1.25), None, None, None)
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_of_all_releases() {
+    fn time_stamps_of_all_lustre_releases_are_read() {
         assert_eq!(instant(b"1510782606"), Some(1_510_782_606_000_000_000));
         assert_eq!(instant(b"1372786692.389858"), Some(1_372_786_692_389_858_000));
         assert_eq!(instant(b"1721048534.873002069"), Some(1_721_048_534_873_002_069));

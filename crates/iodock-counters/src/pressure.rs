@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_lines() {
+    fn both_lines_of_a_pressure_file_are_read() {
         let some = line(b"some avg10=1.25 avg60=0.00 avg300=0.00 total=81253").expect("a line");
         assert_eq!((some.who, some.average_10s_percent, some.total_us), (&b"some"[..], Some(1.25), 81253));
         assert_eq!(line(b"full avg10=0.00 avg60=0.00"), None);

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_fields_only() {
+    fn only_known_fields_are_read() {
         assert_eq!(line(b"rchar: 323934931"), Some((0, 323934931)));
         assert_eq!(line(b"cancelled_write_bytes: 0"), Some((6, 0)));
         assert_eq!((line(b"rchar: x"), line(b"new: 5"), line(b"rchar 5")), (None, None, None));

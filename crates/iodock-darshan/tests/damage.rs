@@ -45,7 +45,7 @@ fn held(log: &Log) -> usize {
 }
 
 #[test]
-fn nothing_is_lost_in_silence() {
+fn every_lost_part_of_a_damaged_log_is_reported() {
     let logs: Vec<Vec<u8>> = samples().iter().map(|path| std::fs::read(path).expect("readable")).collect();
     let (mut refused, mut told, mut whole) = (0, 0, 0);
     for seed in 0..tried() {
@@ -74,7 +74,7 @@ fn nothing_is_lost_in_silence() {
 
 /// A text has no checksums, so a changed number is not detectable.
 #[test]
-fn damaged_texts_are_no_jobs_without_io() {
+fn a_damaged_text_is_not_read_as_a_job_without_io() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/darshan/text");
     let files = std::fs::read_dir(folder).expect("texts are there");
     let mut texts: Vec<_> =
@@ -90,7 +90,7 @@ fn damaged_texts_are_no_jobs_without_io() {
 }
 
 #[test]
-fn a_cut_log_keeps_what_is_before_the_cut() {
+fn a_truncated_log_keeps_everything_before_the_cut() {
     let whole = sample("imbalanced-io");
     let all = read(&whole).expect("a whole log");
     let mut kept = Vec::new();
@@ -105,7 +105,7 @@ fn a_cut_log_keeps_what_is_before_the_cut() {
 }
 
 #[test]
-fn damage_in_one_process_stream_leaves_the_others() {
+fn damage_in_one_process_stream_does_not_affect_the_others() {
     let log = sample("hdf5-half-ranks-dxt");
     let whole = read(&log).expect("a whole log").module(Module::POSIX).expect("it has POSIX").len();
     let parts = forms::apart(&log);
@@ -124,7 +124,7 @@ fn damage_in_one_process_stream_leaves_the_others() {
 }
 
 #[test]
-fn a_bomb_is_bounded() {
+fn a_decompression_bomb_is_bounded() {
     for compression in [forms::ZLIB, forms::BZIP2] {
         let mut parts = forms::apart(&sample("mpi-io-test-x86_64-3.5.0"));
         let posix = parts.regions.iter_mut().find(|(place, _)| *place == Some(32 + 16 * 2)).expect("POSIX");
@@ -141,7 +141,7 @@ fn a_bomb_is_bounded() {
 }
 
 #[test]
-fn lengths_that_no_file_has_are_only_said() {
+fn impossible_lengths_are_only_reported() {
     let mut log = sample("mpi-io-test-x86_64-3.5.0");
     log[32 + 16 * 2 + 8..32 + 16 * 3].copy_from_slice(&u64::MAX.to_le_bytes());
     let read = read(&log).expect("its header is whole");
@@ -149,7 +149,7 @@ fn lengths_that_no_file_has_are_only_said() {
 }
 
 #[test]
-fn a_length_of_zero_is_no_job_without_io() {
+fn a_zero_length_is_not_read_as_a_job_without_io() {
     let mut log = sample("stdio-no-posix");
     let at = (0..=16).map(|at| 24 + 16 * at).filter(|&at| log[at + 8] > 0).max().expect("STDIO");
     log[at..at + 16].fill(0);
@@ -159,7 +159,7 @@ fn a_length_of_zero_is_no_job_without_io() {
 }
 
 #[test]
-fn a_version_of_other_records_is_not_believed() {
+fn records_of_an_unknown_version_are_refused() {
     let mut log = sample("mpi-io-test-x86_64-3.5.0");
     let versions = 32 + 16 * 65;
     assert_eq!(log[versions + 4], 4);
@@ -175,7 +175,7 @@ fn a_version_of_other_records_is_not_believed() {
 
 /// Some sites add values to records and leave the version as it was.
 #[test]
-fn longer_records_are_read_where_all_of_them_are_named() {
+fn longer_records_are_read_if_all_counters_are_named() {
     let mut parts = forms::apart(&sample("hdf5-half-ranks-dxt"));
     let before = read(&parts.together(forms::ZLIB)).expect("whole");
     let posix = parts.regions.iter_mut().find(|(place, _)| *place == Some(24 + 16 * 2)).expect("POSIX");
@@ -189,7 +189,7 @@ fn longer_records_are_read_where_all_of_them_are_named() {
 
 /// As in the logs of a site that writes 8,192 additional zeros.
 #[test]
-fn a_longer_header_is_passed() {
+fn a_longer_header_is_skipped() {
     let parts = forms::apart(&sample("mpi-io-test-x86_64-3.4.4"));
     let before = support::text(&read(&parts.together(forms::ZLIB)).expect("whole"));
     let longer = forms::Parts { header: [parts.header.clone(), vec![0; 8192]].concat(), ..parts };
@@ -199,7 +199,7 @@ fn a_longer_header_is_passed() {
 }
 
 #[test]
-fn files_that_are_no_log_give_an_error() {
+fn files_that_are_not_logs_give_an_error() {
     let fault = |bytes: &[u8]| read(bytes).expect_err("it is no log");
     assert!(matches!(fault(b""), Fault::Empty));
     assert!(matches!(fault(b"3.41"), Fault::NotDarshan));

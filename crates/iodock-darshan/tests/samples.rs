@@ -9,7 +9,7 @@ use std::process::Command;
 use support::{forms, read, sample, samples, text};
 
 #[test]
-fn values_of_all_samples_are_those_of_pydarshan() {
+fn values_of_all_samples_equal_those_of_pydarshan() {
     let expected = include_str!("../../../fixtures/darshan/expected.tsv");
     let mut compared = 0;
     for path in samples() {
@@ -32,7 +32,7 @@ fn values_of_all_samples_are_those_of_pydarshan() {
 /// The whole comparison, line by line: `make test-darshan` installs PyDarshan and sets its Python. Its wheel
 /// can't read bzip2. `IODOCK_DARSHAN_LOGS` may name a folder of more logs.
 #[test]
-fn values_are_those_of_pydarshan_here() {
+fn values_equal_those_of_the_installed_pydarshan() {
     let Some(python) = std::env::var_os("IODOCK_PYDARSHAN") else {
         eprintln!("skipped: IODOCK_PYDARSHAN does not name a Python with PyDarshan (make test-darshan)");
         return;
@@ -62,7 +62,7 @@ fn values_are_those_of_pydarshan_here() {
 }
 
 #[test]
-fn other_compressions_hold_the_same() {
+fn other_compressions_give_the_same_log() {
     for path in samples() {
         let whole = std::fs::read(&path).expect("readable");
         // The four largest contain nothing special, and take most of the time.
@@ -79,7 +79,7 @@ fn other_compressions_hold_the_same() {
 
 /// Samples converted by Darshan's own darshan-convert, which raises the format to 3.41.
 #[test]
-fn bzip2_of_darshan_itself_holds_the_same() {
+fn a_log_compressed_by_darshan_with_bzip2_gives_the_same_values() {
     for name in ["ior-hdf5", "ior-pnetcdf", "mpi-io-test-dxt"] {
         let path = format!("{}/../../fixtures/darshan/bzip2/{name}.darshan", env!("CARGO_MANIFEST_DIR"));
         let log = read(&std::fs::read(path).expect("readable")).expect("a whole log");
@@ -104,7 +104,7 @@ fn both_byte_orders_are_recognised() {
 /// Values that PyDarshan drops from POSIX records of version 3. The numbers are from the record's bytes with
 /// `struct.unpack`.
 #[test]
-fn variances_of_version_3_are_kept() {
+fn variances_of_version_3_logs_are_kept() {
     let log = read(&sample("mpi-io-test-ppc64-3.1.0")).expect("a whole log");
     let posix = log.module(Module::POSIX).expect("it has POSIX");
     let at = posix.layout.fraction("POSIX_F_VARIANCE_RANK_TIME").expect("version 3 has it");
@@ -114,7 +114,7 @@ fn variances_of_version_3_are_kept() {
 
 /// Version 1 of POSIX counted C streams too: PyDarshan drops these counters, and records that contain them.
 #[test]
-fn streams_of_version_1_are_kept() {
+fn streams_of_version_1_logs_are_kept() {
     let mut parts = forms::apart(&sample("mpi-io-test-x86_64-3.0.1"));
     let posix = parts.regions.iter_mut().find(|(place, _)| *place == Some(24 + 16 * 2)).expect("POSIX");
     posix.1[0][16 + 8 * 6] = 5;
@@ -125,7 +125,7 @@ fn streams_of_version_1_are_kept() {
 }
 
 #[test]
-fn records_of_all_ranks_stay_one() {
+fn a_record_of_all_ranks_stays_one_record() {
     let log = read(&sample("skew-app")).expect("a whole log");
     let posix = log.module(Module::POSIX).expect("it has POSIX");
     let ranks: Vec<_> = posix.records().map(|record| record.rank()).collect();
@@ -136,7 +136,7 @@ fn records_of_all_ranks_stay_one() {
 }
 
 #[test]
-fn what_darshan_did_not_keep_is_named() {
+fn records_that_darshan_dropped_are_named() {
     let log = read(&sample("imbalanced-io")).expect("a whole log");
     assert_eq!(support::losses(&log), [("POSIX module".into(), "darshan-partial-module", 1)]);
     assert!(log.losses[0].kind.cure().contains("DARSHAN_MODMEM"));
@@ -151,7 +151,7 @@ fn what_darshan_did_not_keep_is_named() {
 }
 
 #[test]
-fn a_job_without_files_is_whole() {
+fn a_job_without_files_is_read_without_losses() {
     let log = read(&sample("empty")).expect("a whole log");
     assert_eq!((log.records(), log.losses.len()), (0, 0));
     assert_eq!(log.job.expect("whole").processes, 4);

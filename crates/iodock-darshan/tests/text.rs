@@ -48,7 +48,7 @@ const ZEROED: [&str; 2] = ["POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_
 const SWAPPED: [&str; 3] = ["POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TIME"];
 
 #[test]
-fn texts_hold_what_their_logs_hold() {
+fn a_text_has_the_same_values_as_its_log() {
     for path in texts() {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let text = Log::open(&path, Limits::default()).expect("a text");
@@ -101,7 +101,7 @@ fn same_layouts(text: &Log, log: &Log, name: &str) {
 }
 
 #[test]
-fn a_text_says_what_it_lacks() {
+fn modules_missing_from_a_text_are_named() {
     let log = read(fixture("apmpi-apxc.txt").as_bytes()).expect("a text");
     let unread = |name: &str, bytes| (format!("{name} module"), "darshan-unread-module", bytes);
     assert!(losses(&log).contains(&unread("APXC", 1374)) && losses(&log).contains(&unread("APMPI", 504)));
@@ -123,7 +123,7 @@ fn damaged_lines_are_counted() {
 }
 
 #[test]
-fn a_cut_text_keeps_whole_records() {
+fn a_truncated_text_keeps_its_complete_records() {
     let text = fixture("mpi-io-test-x86_64-3.5.0.txt");
     let whole = read(text.as_bytes()).expect("a text").records();
     let mut kept = Vec::new();
@@ -143,7 +143,7 @@ fn a_cut_text_keeps_whole_records() {
 }
 
 #[test]
-fn a_text_without_records_is_no_job_without_io() {
+fn a_text_without_records_is_not_read_as_a_job_without_io() {
     let text = fixture("ior-hdf5.txt");
     let head: String =
         text.lines().filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
@@ -158,7 +158,7 @@ fn a_text_without_records_is_no_job_without_io() {
 }
 
 #[test]
-fn long_lines_take_no_memory() {
+fn long_lines_do_not_use_memory() {
     let long = format!("# darshan log version: 3.41\nPOSIX\t{}\n", "9".repeat(1 << 20));
     let log = Log::read(Cursor::new(long), Limits::default()).expect("a text");
     assert!(losses(&log).contains(&("line 2".into(), "darshan-unreadable-lines", 1)));

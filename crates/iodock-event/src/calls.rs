@@ -857,7 +857,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_found() {
+    fn call_names_are_unique_and_can_be_looked_up() {
         for (index, spec) in CALLS.iter().enumerate() {
             assert_eq!(CallId::intern(spec.name.as_bytes()), Some(CallId(index as u16)), "{}", spec.name);
         }
@@ -872,7 +872,7 @@ mod tests {
     }
 
     #[test]
-    fn recorders_skip_memory_and_time() {
+    fn recorders_skip_memory_and_time_calls() {
         let recorded = |name: &str| CallId::intern(name.as_bytes()).unwrap().spec().is_recorded();
         for name in ["openat", "read", "mmap", "poll", "clone3", "execve", "sync", "rename", "fcntl"] {
             assert!(recorded(name), "{name}");

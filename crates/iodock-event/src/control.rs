@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_ends_it() {
+    fn invalid_control_data_ends_the_list() {
         let mut control = message(SCM_RIGHTS, &[3, 4]);
         control[..8].copy_from_slice(&u64::MAX.to_ne_bytes());
         assert_eq!(passed(&control), [3, 4]);

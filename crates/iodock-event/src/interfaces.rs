@@ -216,7 +216,7 @@ const fn joined<const COUNT: usize>(parts: &[&[InterfaceSpec]]) -> [InterfaceSpe
     all
 }
 
-const CALLS_OF_NETCDF: [InterfaceSpec; 14] = [
+const CALLS_OF_NETCDF: [InterfaceSpec; 18] = [
     netcdf_other("nc_create", InterfaceEffect::Open),
     netcdf_other("nc__create", InterfaceEffect::Open),
     netcdf_other("nc_create_par", InterfaceEffect::Open),
@@ -225,7 +225,11 @@ const CALLS_OF_NETCDF: [InterfaceSpec; 14] = [
     netcdf_other("nc__open", InterfaceEffect::Open),
     netcdf_other("nc_open_par", InterfaceEffect::Open),
     netcdf_other("nc_open_par_fortran", InterfaceEffect::Open),
+    netcdf_other("nc_create_mem", InterfaceEffect::Open),
+    netcdf_other("nc_open_mem", InterfaceEffect::Open),
+    netcdf_other("nc_open_memio", InterfaceEffect::Open),
     netcdf_other("nc_close", InterfaceEffect::Close),
+    netcdf_other("nc_close_memio", InterfaceEffect::Close),
     netcdf_other("nc_abort", InterfaceEffect::Close),
     netcdf_other("nc_enddef", InterfaceEffect::Nothing),
     netcdf_other("nc__enddef", InterfaceEffect::Nothing),
@@ -250,7 +254,7 @@ const CALLS_OF_PNETCDF: [InterfaceSpec; 14] = [
     pnetcdf_other("ncmpi_wait_all", true, InterfaceEffect::Nothing),
 ];
 
-const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 87] = [
+const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 88] = [
     together("MPI_File_open", InterfaceEffect::Open),
     together("MPI_File_close", InterfaceEffect::Close),
     together("MPI_File_set_view", InterfaceEffect::View),
@@ -334,6 +338,7 @@ const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 87] = [
     hdf5_other("H5Aclose", InterfaceEffect::Close),
     hdf5_other("H5Gcreate1", InterfaceEffect::Part),
     hdf5_other("H5Gcreate2", InterfaceEffect::Part),
+    hdf5_other("H5Gcreate_anon", InterfaceEffect::Part),
     hdf5_other("H5Gopen1", InterfaceEffect::Part),
     hdf5_other("H5Gopen2", InterfaceEffect::Part),
     hdf5_other("H5Gclose", InterfaceEffect::Close),

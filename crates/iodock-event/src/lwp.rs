@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn thread_numbers_are_decoded_as_encoded() {
         assert_eq!(thread_id(28115, 1), Some(28115));
         assert_eq!(parts(28115), None);
         for (pid, lwp) in [(1, 2), (28115, 7), (999_999, 2047)] {

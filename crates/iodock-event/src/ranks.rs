@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_ranks_says_which_it_holds() {
+    fn a_list_of_ranks_contains_the_named_ranks() {
         let chosen = RankSet::parse("96-103, 0,7,98-110,8").expect("a list");
         assert_eq!(chosen.to_string(), "0,7-8,96-110");
         assert_eq!(

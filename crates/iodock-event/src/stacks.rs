@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_back_as_they_were() {
+    fn frames_are_decoded_as_encoded() {
         let native =
             |module: &'static [u8], offset| Frame { module, offset: Some(offset), ..Frame::default() };
         let told = Frame {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_is_known_by_its_place() {
+    fn installed_code_is_recognised_by_its_folder() {
         assert!(is_installed(b"/home/u/env/lib/python3.11/site-packages/h5py/_hl/files.py"));
         assert!(is_installed(b"/usr/lib/libc.so.6") && is_installed(b"[vdso]"));
         assert!(is_installed(b"<frozen os>") && is_installed(b"<__array_function__ internals>"));

@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_not_text_are_escaped_and_kept() {
+    fn names_that_are_not_utf8_are_escaped_and_kept() {
         let mut files = FileTable::default();
         files.push(b"/d/a\xffb.tar.gz", FileEntry::new(FileKind::File));
         files.push(b"/.bashrc", FileEntry::new(FileKind::File));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_split_their_arguments() {
+    fn command_lines_are_split_into_arguments() {
         let mut commands = CommandTable::default();
         let path = commands.add_text(b"/bin/echo");
         let argv = commands.add_text(b"echo\0\0x");

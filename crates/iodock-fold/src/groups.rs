@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_count_as_a_map_does() {
+    fn groups_give_the_same_counts_as_a_hash_map() {
         let mut state = 1;
         let mut random = || {
             state = mixed(state + 0x9e37);

@@ -30,7 +30,7 @@ mod tests {
     use super::quietly;
 
     #[test]
-    fn a_panic_is_no_result() {
+    fn a_panic_gives_no_result() {
         assert_eq!(quietly(|| 3), Some(3));
         let numbers = [1, 2];
         assert_eq!(quietly(|| numbers[std::hint::black_box(7)]), None);

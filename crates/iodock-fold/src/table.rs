@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_is_a_bit_that_is_not_set() {
+    fn a_null_value_clears_its_validity_bit() {
         let values = vec![1, UNKNOWN, 0, 4, 5, 6, 7, 8, UNKNOWN, 10];
         assert_eq!(Column::nullable("bytes", values).valid, Some(vec![0b1111_1101, 0b10]));
         assert_eq!(Column::ids("file_id", vec![], 9).valid, Some(vec![]));

@@ -277,7 +277,7 @@ mod tests {
     use super::size_bin;
 
     #[test]
-    fn powers_of_two_close_their_bin() {
+    fn a_power_of_two_belongs_to_the_bin_that_it_ends() {
         let bins = [0, 1, 2, 3, 4, 5, 4096, 4097, i64::MAX].map(size_bin);
         assert_eq!(bins, [-1, 0, 1, 2, 2, 3, 12, 13, 63]);
     }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_go_wherever_they_are_cut() {
+    fn escape_sequences_are_removed_wherever_chunks_are_cut() {
         let cases: &[(&[u8], &[u8])] = &[
             (b"write(1, \"\\33[0m\") = 1\n", b"write(1, \"\\33[0m\") = 1\n"),
             (b"\x1b[01;32muser@n1\x1b[00m:~$ ls\r\n", b"user@n1:~$ ls\r\n"),

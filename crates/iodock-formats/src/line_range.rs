@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_text() {
+    fn a_range_selects_lines_of_a_text() {
         let read = |first, last, step: usize| {
             let mut reader = LinesOf::new(&b"a\nbb\n\nd"[..], LineRange { first, last });
             let (mut out, mut buffer) = (String::new(), vec![0; step]);

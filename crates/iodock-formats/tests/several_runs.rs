@@ -65,7 +65,7 @@ fn beginnings(log: &str) -> String {
 }
 
 #[test]
-fn two_logs_are_not_one() {
+fn two_logs_in_a_file_are_not_read_as_one() {
     for (log, second) in [(perf(77), "41"), (freebsd(), "41"), (solaris(), "42"), (ltrace(), "82")] {
         assert_eq!(beginnings(&log.repeat(2)), second, "{log}");
         let all = ReadOptions { lines: Some(LineRange { first: 1, last: None }), ..small_chunks(200) };
@@ -84,7 +84,7 @@ fn two_logs_are_not_one() {
 }
 
 #[test]
-fn fences_and_prompts_stand_between_logs() {
+fn fences_and_prompts_separate_logs() {
     for (log, command) in [
         (perf(77), "perf trace -o x ./a"),
         (freebsd(), "truss -d ./a"),
@@ -105,14 +105,14 @@ fn fences_and_prompts_stand_between_logs() {
 }
 
 #[test]
-fn a_process_that_ended_makes_no_more_calls() {
+fn a_call_of_an_ended_process_begins_another_log() {
     let ended = "close(3)\t\t\t = 0 (0x0)\nexit(0x0)\t\t\t\t\nprocess exit, rval = 0\n";
     assert_eq!(beginnings(&ended.repeat(2)), "4");
     assert_eq!(read(ended).unwrap().1.calls["close"].count, 1);
 }
 
 #[test]
-fn what_stands_before_lines_is_cut_off() {
+fn text_before_each_line_is_removed() {
     let before =
         |log: &str, lead: &str| log.lines().map(|line| format!("{lead}{line}\n")).collect::<String>();
     for (name, log) in
@@ -134,7 +134,7 @@ fn what_stands_before_lines_is_cut_off() {
 }
 
 #[test]
-fn arguments_with_names_are_not_straces() {
+fn arguments_with_names_are_not_read_as_strace() {
     let line = "a b c 1 openat(dfd: CWD, filename: \"/data/a\", flags: RDONLY) = 3\n";
     assert!(read(&line.repeat(9)).is_err());
 }

@@ -73,7 +73,7 @@ fn check(log: &Path, truth: &Value) {
 }
 
 #[test]
-fn cases_agree_with_their_truths() {
+fn the_cases_give_their_known_results() {
     let mut checked = 0;
     for entry in std::fs::read_dir(cases().join("strace")).unwrap() {
         let folder = entry.unwrap().path();
@@ -84,14 +84,14 @@ fn cases_agree_with_their_truths() {
 }
 
 #[test]
-fn a_cut_last_line_is_no_call() {
+fn a_truncated_last_line_is_not_read_as_a_call() {
     let folder = cases().join("damaged");
     let truth = json_of(&folder.join("d01_cut_mid_line.expect.json.xz"));
     check(&folder.join("d01_cut_mid_line.log.xz"), &truth["truth"]);
 }
 
 #[test]
-fn without_durations_it_says_so() {
+fn missing_durations_are_reported() {
     let folder = cases().join("damaged");
     let truth = json_of(&folder.join("d10_no_T.expect.json.xz"));
     let log = folder.join("d10_no_T.log.xz");
@@ -101,7 +101,7 @@ fn without_durations_it_says_so() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn a_file_that_is_not_a_log_is_refused() {
     let folder = cases().join("damaged");
     let empty = read_file(&folder.join("d05_empty.log"), &small_chunks(1 << 20)).unwrap_err();
     assert!(empty.message.contains("empty") && !empty.hint.is_empty());
@@ -110,7 +110,7 @@ fn what_is_no_log_is_refused() {
 }
 
 #[test]
-fn chunk_borders_change_nothing() {
+fn chunk_borders_do_not_change_the_result() {
     for name in ["04_python_mix", "10c_fdzoo_yy", "12a_restart", "14_midnight"] {
         let log = cases().join("strace").join(name).join("log.xz");
         let whole = read_file(&log, &small_chunks(1 << 24)).unwrap();
@@ -128,7 +128,7 @@ fn chunk_borders_change_nothing() {
 }
 
 #[test]
-fn a_generated_log_agrees_with_its_truth() {
+fn a_generated_log_gives_its_known_result() {
     let folder = std::env::temp_dir().join(format!("iodock-genlog-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let run = |command: &mut std::process::Command| assert!(command.status().unwrap().success());

@@ -16,7 +16,7 @@ fn read(log: &[u8]) -> Tally {
 }
 
 #[test]
-fn line_ends_of_other_systems_and_none_at_the_end() {
+fn foreign_and_missing_line_ends_are_read() {
     let good = log("12a_restart");
     let plain = read(&good);
     let text = String::from_utf8(good.clone()).unwrap();
@@ -26,7 +26,7 @@ fn line_ends_of_other_systems_and_none_at_the_end() {
 }
 
 #[test]
-fn garbage_lines_are_counted_and_the_others_kept() {
+fn garbage_lines_are_counted_and_other_lines_kept() {
     let good = log("14_midnight");
     let plain = read(&good);
     let mut random = Random(7);
@@ -53,7 +53,7 @@ fn garbage_lines_are_counted_and_the_others_kept() {
 }
 
 #[test]
-fn a_tail_of_nul_bytes_is_one_loss() {
+fn nul_bytes_at_the_end_count_as_one_loss() {
     let mut cut = log("18_header8k");
     let plain = read(&cut);
     cut.extend_from_slice(&vec![0; 3 << 20]);
@@ -67,7 +67,7 @@ fn a_tail_of_nul_bytes_is_one_loss() {
 }
 
 #[test]
-fn a_hole_of_nul_bytes_costs_the_lines_it_is_in() {
+fn nul_bytes_in_a_log_lose_only_their_lines() {
     let mut holed = log("18_header8k");
     let plain = read(&holed);
     holed[50_000..60_000].fill(0);
@@ -78,7 +78,7 @@ fn a_hole_of_nul_bytes_costs_the_lines_it_is_in() {
 }
 
 #[test]
-fn a_log_emptied_while_it_was_written_goes_on_behind_the_hole() {
+fn a_log_emptied_while_written_is_read_after_the_nul_bytes() {
     let mut log = vec![0; 100_000];
     log.extend_from_slice(b"5 1.1 close(3) = 0\n5 1.2 close(4) = 0\n");
     let tally = read(&log);
@@ -86,7 +86,7 @@ fn a_log_emptied_while_it_was_written_goes_on_behind_the_hole() {
 }
 
 #[test]
-fn a_line_of_five_megabytes_is_read() {
+fn a_line_of_5_mb_is_read() {
     let text = "x".repeat(5 << 20);
     let long = format!(
         "5 1795229749.1 write(3, \"{text}\", 5242880) = 5242880 <0.1>\n5 1795229749.3 close(3) = 0 <0.1>\n"
@@ -118,7 +118,7 @@ fn a_first_line_longer_than_the_head_is_recognised() {
 }
 
 #[test]
-fn a_log_cut_anywhere_loses_at_most_its_last_line() {
+fn a_log_truncated_anywhere_loses_at_most_its_last_line() {
     let good = log("12a_restart");
     let plain = read(&good);
     for end in (200..good.len()).step_by(13) {
@@ -173,7 +173,7 @@ fn packed(bytes: &[u8], ending: &str) -> Vec<u8> {
 }
 
 #[test]
-fn packed_logs_are_known_by_their_bytes() {
+fn compressed_logs_are_recognised_by_their_bytes() {
     let good = log("01_dd");
     let plain = read(&good);
     let (first, second) = good.split_at(good.len() / 3);
@@ -192,7 +192,7 @@ fn packed_logs_are_known_by_their_bytes() {
 }
 
 #[test]
-fn a_log_on_a_terminal_has_other_lines_in_between() {
+fn output_of_the_program_between_lines_is_skipped() {
     let mixed = "execve(\"/bin/sh\", [\"sh\"], 0x7ff /* 3 vars */) = 0\nhello\nwrite(1, \"hello\\n\", 6)                  = 6\n\
                  write(2, \"a\\nb\\n\", 4a\nb\n)                  = 4\n\
                  clone(child_stack=NULL, flags=SIGCHLDstrace: Process 12 attached\n <unfinished ...>\n[pid    12] read(0,  <unfinished ...>\n\
@@ -208,7 +208,7 @@ fn a_log_on_a_terminal_has_other_lines_in_between() {
 }
 
 #[test]
-fn threads_that_die_or_change() {
+fn threads_that_end_or_change_their_number_are_followed() {
     let tally = read(
         b"1 read(3,  <unfinished ...>\n2 futex(0x1, FUTEX_WAIT, 0, NULL <unfinished ...>\n\
           3 execve(\"/bin/x\", [\"x\"], 0x1 <unfinished ...>\n1 <... read resumed>)             = ?\n\
@@ -223,7 +223,7 @@ fn threads_that_die_or_change() {
 }
 
 #[test]
-fn midnights_and_sums_of_differences() {
+fn times_over_midnight_and_relative_times_add_up() {
     let days = read(
         b"23:59:59.5 close(1) = 0\n00:00:01.0 close(1) = 0\n23:59:59.0 close(1) = 0\n00:00:02 close(1) = 0\n",
     );
@@ -262,7 +262,7 @@ fn a_clock_set_back_is_reported_and_time_continues() {
 }
 
 #[test]
-fn a_clock_without_a_date_that_was_set_back_is_no_midnight() {
+fn a_clock_that_was_set_back_is_not_taken_for_midnight() {
     let log = b"1 10:00:00.5 close(1) = 0\n1 09:00:00.0 close(1) = 0\n1 09:00:00.5 close(1) = 0\n";
     for chunk_size in [1, 5000] {
         let tally = read_strace(log, &small_chunks(chunk_size)).unwrap();
@@ -272,7 +272,7 @@ fn a_clock_without_a_date_that_was_set_back_is_no_midnight() {
 }
 
 #[test]
-fn a_call_in_which_the_clock_was_set_back_ends_after_it_began() {
+fn a_call_during_which_the_clock_was_set_back_has_no_negative_duration() {
     let log = b"1 1790007200.000000 read(3,  <unfinished ...>\n2 1790003600.000000 close(1) = 0\n\
         1 1790003600.250000 <... read resumed>\"a\", 1) = 1\n1 1790003600.500000 close(1) = 0\n";
     for chunk_size in [1, 5000] {
@@ -283,7 +283,7 @@ fn a_call_in_which_the_clock_was_set_back_ends_after_it_began() {
 }
 
 #[test]
-fn logs_of_several_programs_one_after_the_other_are_no_clock_that_was_set() {
+fn consecutive_logs_are_not_taken_for_a_changed_clock() {
     let log = b"1 1790007200.0 close(1) = 0\n1 1790007201.0 close(1) = 0\n2 1790007200.5 close(1) = 0\n2 1790007201.5 close(1) = 0\n";
     for chunk_size in [1, 5000] {
         let tally = read_strace(log, &small_chunks(chunk_size)).unwrap();
@@ -296,7 +296,7 @@ fn logs_of_several_programs_one_after_the_other_are_no_clock_that_was_set() {
 }
 
 #[test]
-fn nothing_readable_is_an_error() {
+fn a_log_without_readable_lines_gives_an_error() {
     let error = read_strace(b"hello\nworld\n", &ReadOptions::default()).unwrap_err();
     assert!(error.message.contains("no line of it can be read as strace"), "{error}");
     let table = b"% time     seconds  usecs/call     calls    errors syscall\n------ ----------- ----------- --------- --------- ----------------\n 38.42    0.000073          24         3           read\n";
@@ -305,7 +305,7 @@ fn nothing_readable_is_an_error() {
 }
 
 #[test]
-fn long_hostile_lines_do_not_take_for_ever() {
+fn long_hostile_lines_are_read_in_linear_time() {
     for part in [
         "<a,",
         "<a>b",
@@ -341,7 +341,7 @@ fn long_hostile_lines_do_not_take_for_ever() {
 
 /// With `-r` strace counts from the previous line, whatever that line is.
 #[test]
-fn relative_stamps_of_signals_count() {
+fn relative_times_of_signals_are_added_up() {
     let log = b"7      0.000000 brk(NULL) = 0x1 <0.000001>\n\
         7      0.000500 --- SIGPIPE {si_signo=SIGPIPE} ---\n\
         7      0.000020 close(3) = 0 <0.000001>\n";
@@ -351,7 +351,7 @@ fn relative_stamps_of_signals_count() {
 
 /// With a filter on calls, the execve of a thread ends in this way, and its leader continues it.
 #[test]
-fn a_thread_that_becomes_its_leader() {
+fn a_thread_that_calls_execve_becomes_the_leader() {
     let log = b"8 1.0 execve(\"/bin/cat\", [\"cat\"], 0x7 /* 3 vars */ <pid changed to 7 ...>\n\
         7 1.1 +++ superseded by execve in pid 8 +++\n\
         7 1.2 <... execve resumed>) = 0 <0.2>\n";

@@ -87,7 +87,7 @@ fn returned(tally: &Tally) -> BTreeMap<String, (u64, u64)> {
 
 #[test]
 #[ignore = "part of `make test-all`: strace with 29 sets of options"]
-fn counts_are_those_of_strace() {
+fn counts_equal_those_of_strace() {
     for (index, options) in OPTIONS.iter().enumerate() {
         let folder = scratch(&index.to_string());
         let log = folder.join("log");
@@ -149,7 +149,7 @@ fn threads_are_joined_as_strace_joins_them() {
 }
 
 #[test]
-fn a_tracer_that_leaves_says_so() {
+fn the_detaching_of_strace_is_recognised() {
     let log = scratch("attach").join("log");
     let Ok(mut sleeper) = Command::new("sleep").arg("30").spawn() else { return };
     let tracer = Command::new("strace")
@@ -174,7 +174,7 @@ fn a_tracer_that_leaves_says_so() {
 
 /// The program checks that two of its calls were answered by a signal, and then exits with 0.
 #[test]
-fn calls_that_a_filter_answers_have_no_result() {
+fn calls_refused_by_a_seccomp_filter_have_no_result() {
     let folder = scratch("refused");
     let program = folder.join("refused");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../iodock-record/tests/programs/refused.c");

@@ -57,7 +57,7 @@ const LEADS: &[Lead] = &[
 
 #[test]
 #[ignore = "part of `make test-all`: every log behind every lead"]
-fn any_lead_before_any_log() {
+fn any_leading_text_before_any_log_is_removed() {
     for log in LOGS {
         let plain = read(log);
         for (number, lead) in LEADS.iter().enumerate() {
@@ -72,7 +72,7 @@ fn any_lead_before_any_log() {
 
 /// An indentation is not a column of `strace -r`.
 #[test]
-fn indented_logs() {
+fn indented_logs_are_read() {
     for log in LOGS {
         let plain = read(log);
         for lead in ["    ", "  ", "\t\t"] {
@@ -88,7 +88,7 @@ fn indented_logs() {
 
 /// Times that strace could have written are read as its own: here `ts` printed them for a log without times.
 #[test]
-fn times_of_ts() {
+fn times_of_the_tool_ts_are_removed() {
     let plain = read(BARE);
     for lead in
         ["Mar 11 10:00:0{} ", "11 Mar 10:00:0{} ", "Sun Mar 11 2026 10:00:0{} ", "2026-03-01 10:00:0{} "]
@@ -105,7 +105,7 @@ fn times_of_ts() {
 
 /// Numbers after a date are threads if they alternate.
 #[test]
-fn threads_behind_times() {
+fn thread_numbers_after_times_are_read() {
     let plain = read(THREADS);
     for lead in ["Mar 01 10:00:0{} ", "2026-03-01T10:00:0{}Z ", "10:00:0{} "] {
         let tally = read(&with_leads(THREADS, |i| lead.replace("{}", &i.to_string())));
@@ -114,7 +114,7 @@ fn threads_behind_times() {
 }
 
 #[test]
-fn lines_without_the_lead_are_counted() {
+fn lines_without_the_leading_text_are_counted() {
     let mut pasted = with_leads(&long(70), |_| "app-1  | ".into());
     pasted += "close(7) = 0\nelsewhere\n\nother-1  | close(8) = 0\napp-1  |\n";
     let tally = read(&pasted);
@@ -146,7 +146,7 @@ fn lines_of_several_logs_are_distinguished() {
 }
 
 #[test]
-fn leads_of_no_shape_are_named() {
+fn irregular_leading_text_is_named() {
     let leads = ["a.b: ", "[x] ", "{d-e} ", "f/g/h "];
     let said = refused(&with_leads(BARE, |i| leads[i % 4].into()));
     assert!(said.contains("differs from line to line") && said.contains("\"[x]\""), "{said}");
@@ -184,7 +184,7 @@ const REWRITES: &[&[(&str, &str)]] = &[
 ];
 
 #[test]
-fn characters_that_were_put_for_others() {
+fn replaced_characters_are_restored() {
     for log in LOGS {
         let plain = read(log);
         for rewrites in REWRITES {
@@ -200,7 +200,7 @@ fn characters_that_were_put_for_others() {
 
 /// Data may contain any text.
 #[test]
-fn characters_in_strings_and_names_stay() {
+fn characters_in_strings_and_names_are_not_changed() {
     let log = "openat(AT_FDCWD, \"/a&lt;b&quot;\", O_RDONLY) = 3</a&lt;b>\n\
                read(3</tmp/“x”…>, \"12: openat(AT_FDCWD, “\", 9) = 9\n\
                write(1, \"> Mar 01 10:00:00 read(3, 4) = 4\", 9) = 9\n";
@@ -212,7 +212,7 @@ fn characters_in_strings_and_names_stay() {
 
 /// Only the beginning of a log is examined, so later changes are counted as losses.
 #[test]
-fn characters_that_come_late_are_counted() {
+fn replaced_characters_late_in_a_log_are_counted() {
     let late = "openat(AT_FDCWD, “/data/z”, O_RDONLY) = 3\nunlink(&quot;/data/z&quot;) = 0\n\
                 access(\"/z\", F_OK) = –1 ENOENT (No such file or directory)\nread(0,  &lt;unfinished ...&gt;\n";
     let tally = read(&(long(500) + late));
@@ -221,7 +221,7 @@ fn characters_that_come_late_are_counted() {
 }
 
 #[test]
-fn colours_go_wherever_they_come() {
+fn colours_are_removed_wherever_they_occur() {
     let plain = read(&long(300));
     let coloured: String = long(300)
         .lines()
@@ -238,7 +238,7 @@ fn colours_go_wherever_they_come() {
 }
 
 #[test]
-fn lines_longer_than_a_block() {
+fn lines_longer_than_a_block_are_read() {
     let line = format!("write(1, \"{}\", 9) = 9\n", "x“".repeat(400_000));
     let log = (long(1) + &line + &long(1)).replace('"', "&quot;");
     let options = ReadOptions { longest_line: 4 << 20, ..ReadOptions::default() };
@@ -276,7 +276,7 @@ fn damaged_logs_are_read_or_refused() {
 }
 
 #[test]
-fn pieces_of_a_line_are_joined() {
+fn pieces_of_a_broken_line_are_joined() {
     let time = |at: usize| format!("2026-01-01T00:00:00.{at:09}Z");
     let cri = |log: &str| {
         let mut out = String::new();
@@ -302,7 +302,7 @@ fn pieces_of_a_line_are_joined() {
 }
 
 #[test]
-fn json_and_wide_characters_are_named() {
+fn logs_in_json_and_utf16_are_named() {
     let hint = |log: &[u8]| read_with(log, &small_chunks(64)).map(|_| ()).unwrap_err();
     let docker = "{\"log\":\"close(3) = 0\\n\",\"stream\":\"stderr\"}\n";
     for (log, word) in [

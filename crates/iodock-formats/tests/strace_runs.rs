@@ -36,7 +36,7 @@ const TABLE: &str = "\
 ";
 
 #[test]
-fn rows_stand_below_a_header() {
+fn a_table_needs_a_header_above_its_rows() {
     let lost = |log: &str| read(log).losses.count(LossKind::UnreadableLines);
     assert_eq!(lost(&format!("{BARE}{TABLE}")), 0);
     // One row may be damaged.
@@ -105,7 +105,7 @@ fn several_logs_in_a_file_are_not_mixed() {
 }
 
 #[test]
-fn one_of_several_logs() {
+fn one_of_several_logs_can_be_chosen() {
     let log = format!("$ strace x\n{BARE}$ strace -f y\n{THREADS}");
     let of = |first, last| {
         let lines = Some(LineRange { first, last });

@@ -33,7 +33,7 @@ fn stacks(chunk_size: usize) -> Vec<(String, Vec<u64>)> {
 }
 
 #[test]
-fn stacks_belong_to_the_call_before_them() {
+fn a_stack_belongs_to_the_call_before_it() {
     let write = ("write".to_string(), vec![0xf838f, 0x4f, 0x1259, 0x39]);
     let (read, close) = (("read".to_string(), vec![0x1300, 3]), ("close".to_string(), vec![]));
     let exit = ("exit_group".to_string(), vec![]);

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_mount_point_counts() {
+    fn the_longest_matching_mount_point_is_used() {
         let mut files = FileTable::default();
         for name in ["/a", "/scratch/x/y", "/scratchpad", "/tmp/z", "pipe"] {
             let kind = if name == "pipe" { FileKind::Pipe } else { FileKind::File };

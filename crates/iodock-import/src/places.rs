@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn unclear_names_are_refused() {
+    fn ambiguous_file_names_are_refused() {
         assert!(ranks(&["a.log", "b.log"], "name").unwrap_err().contains("not named alike"));
         assert!(ranks(&["1.2.3.log", "4.5.6.log"], "name").unwrap_err().contains("3 numbers vary"));
         assert!(ranks(&["t.99999999999.log", "t.1.log"], "name").unwrap_err().contains("too large"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_and_expressions() {
+    fn templates_and_expressions_give_the_rank() {
         assert_eq!(ranks(&["x/t.3.log"], "t.{rank}.log").unwrap(), [Some(3)]);
         assert_eq!(ranks(&["x/r12-n.log"], r"r(?P<rank>\d+)").unwrap(), [Some(12)]);
         let logs = vec!["n1.0.5".to_string(), "n1.0.6".into(), "n2.0.5".into()];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_without_ranks_are_one_space() {
+    fn logs_without_ranks_share_one_process_space() {
         let places = place_logs(&["a".into(), "b".into()], None).unwrap();
         assert!(places.iter().all(|place| place.space == 0 && place.rank.is_none()));
     }

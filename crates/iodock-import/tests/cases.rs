@@ -23,7 +23,7 @@ fn folders(kind: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn strace_cases() {
+fn the_strace_cases_give_their_known_results() {
     let mut differences = Vec::new();
     for folder in folders("strace") {
         let truth = read_json(&folder.join("truth.json"));
@@ -36,7 +36,7 @@ fn strace_cases() {
 }
 
 #[test]
-fn truss_cases() {
+fn the_truss_cases_give_their_known_results() {
     let mut differences = Vec::new();
     for log in folders("truss").into_iter().filter(|path| path.to_string_lossy().contains(".truss")) {
         let name = log.to_string_lossy().replace(".truss", ".truth.json").replace(".json.xz", ".json");

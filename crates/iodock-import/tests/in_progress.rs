@@ -71,7 +71,7 @@ fn seen(following: &mut Following) -> Seen {
 }
 
 #[test]
-fn what_was_flushed_is_read_and_nothing_is_changed() {
+fn flushed_records_are_read_and_the_recording_is_not_changed() {
     let folder = Folder::new("read");
     let batches = batches();
     let mut journal = folder.journal("main");
@@ -97,7 +97,7 @@ fn what_was_flushed_is_read_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_frame_that_is_half_there_is_not_read_yet() {
+fn an_incomplete_frame_is_not_read_yet() {
     let folder = Folder::new("half");
     let mut journal = folder.journal("main");
     batches().iter().for_each(|batch| journal.push(batch).unwrap());
@@ -114,7 +114,7 @@ fn a_frame_that_is_half_there_is_not_read_yet() {
 }
 
 #[test]
-fn a_follower_sees_in_steps_what_a_late_reader_sees() {
+fn a_follower_sees_the_same_calls_as_a_late_reader() {
     let folder = Folder::new("steps");
     let batches = batches();
     let mut journal = folder.journal("0");

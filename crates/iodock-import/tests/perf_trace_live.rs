@@ -102,7 +102,7 @@ fn work(run: &Run) -> Vec<Vec<Row>> {
 }
 
 #[test]
-fn the_same_calls_bytes_and_offsets_as_strace() {
+fn perf_trace_gives_the_same_calls_bytes_and_offsets_as_strace() {
     let scratch = std::env::temp_dir().join(format!("iodock-perf-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).unwrap();
     let strace = traced("strace", &["-f", "-ttt", "-T", "-o"], &scratch);

@@ -31,7 +31,7 @@ fn lost(run: &Run, kind: LossKind) -> u64 {
 }
 
 #[test]
-fn untagged_lines_belong_to_the_process_that_is_left() {
+fn untagged_lines_belong_to_the_last_remaining_process() {
     let bare = Run::of(&public("strace-root-exits-first/root-exits.log"), None);
     let tagged = Run::of(&public("strace-root-exits-first/root-exits-tagged.log"), None);
     assert_eq!(rows(&bare), rows(&tagged));
@@ -43,7 +43,7 @@ fn untagged_lines_belong_to_the_process_that_is_left() {
 
 /// What tags and ends of a log show without other information.
 #[test]
-fn untagged_lines_without_messages_and_forks() {
+fn untagged_lines_are_read_without_messages_and_forks() {
     let text = std::fs::read_to_string(public("strace-root-exits-first/root-exits.log")).unwrap();
     let lines = |without: &[&str]| -> String {
         let kept = text.lines().filter(|line| !without.iter().any(|word| line.contains(word)));
@@ -75,7 +75,7 @@ fn owners(run: &Run) -> Vec<(i32, String)> {
 }
 
 #[test]
-fn three_processes_end_one_after_another() {
+fn three_processes_may_end_one_after_another() {
     let run = of_text(
         "execve(\"/a\", [\"a\"], 0x7ffd /* 9 vars */) = 0\n\
          clone(child_stack=NULL, flags=SIGCHLD) = 12\nstrace: Process 12 attached\n\
@@ -92,7 +92,7 @@ fn three_processes_end_one_after_another() {
 }
 
 #[test]
-fn a_thread_that_calls_execve_goes_on_under_the_first_number() {
+fn a_thread_that_calls_execve_continues_under_the_process_number() {
     let run = of_text(
         "execve(\"/a\", [\"a\"], 0x7ffd /* 9 vars */) = 0\n\
          clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM) = 12\n\
@@ -106,7 +106,7 @@ fn a_thread_that_calls_execve_goes_on_under_the_first_number() {
 
 /// With `-qq` no end is shown, so either of the two may be the remaining one.
 #[test]
-fn lines_of_one_of_several_are_not_guessed() {
+fn lines_of_an_unknown_process_are_not_guessed() {
     let run = of_text(
         "execve(\"/a\", [\"a\"], 0x7ffd /* 9 vars */) = 0\nclone(child_stack=NULL, flags=SIGCHLD) = 12\n\
          [pid    11] clone(child_stack=NULL, flags=SIGCHLD) = 13\n[pid    12] close(7) = 0\n\
@@ -154,7 +154,7 @@ fn opened_and_read(
 }
 
 #[test]
-fn what_stands_before_all_lines_is_cut_off() {
+fn text_before_all_lines_is_removed() {
     let of = |name: &str| Run::of(&public("strace-with-prefixes").join(name), None);
     let none = [UNKNOWN; 3];
     for (name, pid, times) in [
@@ -191,7 +191,7 @@ fn what_stands_before_all_lines_is_cut_off() {
 
 /// For the files of `strace -ff`, each of which is a process.
 #[test]
-fn names_of_files_before_the_lines_tell_processes_apart() {
+fn file_names_before_the_lines_distinguish_processes() {
     let run = Run::of(&public("strace-with-prefixes/grep-files.log"), None);
     let calls: Vec<_> = rows(&run).into_iter().map(|row| (row.0, row.1, row.2)).collect();
     let row = |pid, call: &str, file: &str| (pid, call.to_string(), file.to_string());
@@ -202,7 +202,7 @@ fn names_of_files_before_the_lines_tell_processes_apart() {
 }
 
 #[test]
-fn colours_and_carriage_returns_are_no_part_of_a_log() {
+fn colours_and_carriage_returns_are_removed() {
     let run = Run::of(&public("strace-coloured-output/typescript"), None);
     let calls: Vec<_> = rows(&run).into_iter().map(|row| (row.1, row.3)).collect();
     let names = ["execve", "openat", "getdents64", "write", "close"];
@@ -343,7 +343,7 @@ fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
 }
 
 #[test]
-fn maps_of_32_bit_machines() {
+fn mmap_calls_of_32_bit_machines_are_read() {
     let run = Run::of(&public("strace-old-mmap/mmapold.log"), None);
     let maps: Vec<_> = rows(&run).into_iter().filter(|row| row.1.contains("mmap")).collect();
     let map = |call: &str, offset| (0, call.to_string(), "/mnt/a.dat".to_string(), UNKNOWN, offset);
@@ -358,7 +358,7 @@ fn family(call: &str) -> String {
 
 /// The same log with the names of the calls on x86-64.
 #[test]
-fn names_that_other_machines_have_for_calls() {
+fn call_names_of_other_architectures_are_read() {
     const USUAL: &[(&str, &str)] = &[
         ("llseek", "_llseek"),
         ("_llseek", "_llseek"),

@@ -89,7 +89,7 @@ fn a_store_is_only_replaced_on_request() {
 }
 
 #[test]
-fn nothing_is_left_of_an_import_that_failed() {
+fn a_failed_import_leaves_no_files() {
     let folder = Folder::new("failed");
     let cancelled = import(&options(&[fixture()], folder.store()), &mut |_| {}, &AtomicBool::new(true));
     assert!(matches!(cancelled, Err(ImportError::Cancelled)));
@@ -130,7 +130,7 @@ fn offsets(logs: &[String]) -> Vec<i64> {
 }
 
 #[test]
-fn files_of_one_run_are_merged_by_when_calls_end() {
+fn the_logs_of_one_run_are_merged_by_the_end_of_calls() {
     let folder = Folder::new("ff");
     let logs = [folder.log("t.11", WRITER), folder.log("t.12", THREAD)];
     // The thread's write ended first, so it was at 0.
@@ -152,7 +152,7 @@ fn without_durations_shared_offsets_are_not_guessed() {
 }
 
 #[test]
-fn ranks_are_spaces_of_their_own() {
+fn each_rank_has_its_own_process_space() {
     let folder = Folder::new("ranks");
     let line = "7 1.0 openat(AT_FDCWD, \"f\", O_RDONLY) = 3 <0.1>\n";
     let logs = [folder.log("t.0.log", line), folder.log("t.1.log", line)];
@@ -193,7 +193,7 @@ fn record(folder: &Folder, part: &str, rank: Option<i32>, close: bool) -> PathBu
 }
 
 #[test]
-fn a_recording_is_finished_once() {
+fn a_recording_is_completed_only_once() {
     let folder = Folder::new("recording");
     record(&folder, "0", None, true);
     let store = folder.store();
@@ -214,7 +214,7 @@ fn a_recording_is_finished_once() {
 }
 
 #[test]
-fn a_cut_recording_keeps_what_was_flushed() {
+fn a_truncated_recording_keeps_its_flushed_records() {
     let folder = Folder::new("cut");
     let journal = record(&folder, "0", None, false);
     let whole = std::fs::read(&journal).unwrap();
@@ -225,7 +225,7 @@ fn a_cut_recording_keeps_what_was_flushed() {
 }
 
 #[test]
-fn parts_of_ranks_are_one_store() {
+fn the_parts_of_all_ranks_form_one_store() {
     let folder = Folder::new("parts");
     for rank in 0..2 {
         record(&folder, &rank.to_string(), Some(rank), true);
@@ -239,7 +239,7 @@ fn parts_of_ranks_are_one_store() {
 }
 
 #[test]
-fn missing_and_cut_ranks_are_named() {
+fn missing_and_truncated_ranks_are_named() {
     let folder = Folder::new("missing");
     for rank in [0, 1, 3] {
         record(&folder, &rank.to_string(), Some(rank), rank != 1);
@@ -251,7 +251,7 @@ fn missing_and_cut_ranks_are_named() {
 }
 
 #[test]
-fn a_running_recording_is_left_alone() {
+fn a_running_recording_is_not_completed() {
     let folder = Folder::new("running");
     record(&folder, "0", None, true);
     let path = folder.store().join("journal/1.journal");

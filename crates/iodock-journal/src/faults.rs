@@ -72,7 +72,7 @@ mod tests {
     use iodock_event::UNKNOWN;
 
     #[test]
-    fn faults_come_back_as_they_went() {
+    fn page_faults_are_decoded_as_encoded() {
         let map = |path: &[u8], time| FileMap {
             pid: 7,
             time,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_a_run_takes_five_bytes_or_less() {
+    fn a_repeated_page_fault_takes_at_most_five_bytes() {
         let faults = (0..1000).map(|page| PageFault {
             ts: page * 3000,
             tid: 4321,

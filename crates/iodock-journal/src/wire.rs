@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_survive() {
+    fn numbers_are_decoded_as_encoded() {
         for value in [0, 1, -1, 63, 64, -64, -65, i64::MAX, i64::MIN + 1, i64::MIN, 1 << 40] {
             let mut out = Vec::new();
             put_signed(&mut out, value);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_numbers_are_refused() {
+    fn overlong_numbers_are_refused() {
         assert_eq!(Cursor::new(&[0xff; 20]).varint(), None);
         assert_eq!(Cursor::new(&[0xff]).varint(), None);
         assert_eq!(Cursor::new(&[5, 1, 2]).bytes(), None);

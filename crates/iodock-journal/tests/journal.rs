@@ -155,7 +155,7 @@ fn drain(reader: &mut JournalReader) -> Vec<Batch> {
 }
 
 #[test]
-fn everything_comes_back() {
+fn a_journal_is_read_back_as_written() {
     let folder = Folder::new("round");
     let mut writer = JournalWriter::create(folder.file(), &meta()).unwrap();
     let batch = everything();
@@ -214,7 +214,7 @@ fn several_flushes(folder: &Folder, flushes: usize) -> Vec<u64> {
 }
 
 #[test]
-fn cut_anywhere_it_holds_what_was_flushed() {
+fn a_journal_truncated_anywhere_keeps_its_flushed_records() {
     let folder = Folder::new("cut");
     let lengths = several_flushes(&folder, 3);
     let bytes = std::fs::read(folder.file()).unwrap();
@@ -237,7 +237,7 @@ fn cut_anywhere_it_holds_what_was_flushed() {
 }
 
 #[test]
-fn no_flipped_byte_gets_through() {
+fn every_flipped_byte_is_detected() {
     let folder = Folder::new("flip");
     several_flushes(&folder, 2);
     let bytes = std::fs::read(folder.file()).unwrap();
@@ -292,7 +292,7 @@ fn seal(bytes: &mut [u8], frame: std::ops::Range<usize>) {
 }
 
 #[test]
-fn zeros_behind_the_end_are_a_cut() {
+fn zeros_after_the_end_count_as_a_truncation() {
     let folder = Folder::new("zeros");
     several_flushes(&folder, 1);
     let mut bytes = std::fs::read(folder.file()).unwrap();
@@ -317,7 +317,7 @@ fn other_files_and_newer_journals_are_refused() {
 }
 
 #[test]
-fn a_large_run_of_records_is_flushed_by_itself() {
+fn a_large_number_of_records_is_flushed_automatically() {
     let folder = Folder::new("large");
     let mut writer = JournalWriter::create(folder.file(), &meta()).unwrap();
     let batch = everything();
@@ -334,7 +334,7 @@ fn a_large_run_of_records_is_flushed_by_itself() {
 /// Needs root to mount a small file system: `cargo test -p iodock-journal -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
-fn a_full_disk_keeps_what_was_written() {
+fn a_full_disk_keeps_the_written_records() {
     let folder = Folder::new("full");
     let mounted = std::process::Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_others_only() {
+    fn cpu_shares_exclude_the_measuring_processes() {
         let before = moment(
             Processors { total: 1000, programs: 100, steal: 10 },
             vec![
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_is_not_known() {
+    fn unreadable_loads_are_unknown() {
         let nowhere = Moment::of(Path::new("/nowhere"));
         let busy = nowhere.until_now();
         assert_eq!((busy.load_average, busy.others_cpu_share, busy.steal_share), (None, None, None));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_blanks_and_brackets_do_not_move_the_fields() {
+    fn process_names_with_blanks_and_brackets_are_read() {
         let line = b"7 (a) R b (c)) S 1 7 7 0 -1 4194560 1 0 0 0 11 22 3 4 20 0 1 0 777 1 1";
         let found = process_in(line).unwrap();
         assert_eq!(
@@ -341,14 +341,14 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_seen() {
+    fn the_load_of_this_machine_is_read() {
         let busy = Moment::now().until_now();
         assert!(busy.load_average.is_some());
         assert!(Moment::now().processes[&std::process::id()].is_ours);
     }
 
     #[test]
-    fn of_several_machines_the_busiest_counts() {
+    fn the_busiest_of_several_machines_is_reported() {
         let busy = |share, name: &str, processors| Busy {
             others_cpu_share: share,
             by_cpu: Some(vec![CpuUser { name: name.into(), processors }]),

@@ -200,7 +200,7 @@ mod tests {
     const GPFS: i64 = 0x4750_4653;
 
     #[test]
-    fn a_label_says_no_more_than_is_known() {
+    fn the_cache_label_claims_only_what_is_known() {
         let pages = |looked_at, in_memory, direct| Pages { looked_at, in_memory, direct };
         let own = |magic, pages| label(magic, &Under::Devices, pages, Origin::Own).0;
         assert_eq!(own(EXT4, pages(1000, 0, 0)), Cache::Uncached);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_under_a_file_system_may_have_a_cache() {
+    fn devices_below_a_file_system_may_have_a_cache() {
         let (stacked, memory) = (Under::Perhaps("loop0 is buffered".into()), Under::Memory("zram0".into()));
         let pages = |looked_at, in_memory, direct| Pages { looked_at, in_memory, direct };
         let of = |under, pages| label(EXT4, under, pages, Origin::Own).0;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_machine_wrote_is_in_no_cache_of_this_one() {
+    fn data_written_by_another_machine_is_not_in_the_local_cache() {
         let pages = |looked_at, in_memory| Pages { looked_at, in_memory, direct: 0 };
         let far = |magic, pages| label(magic, &Under::Devices, pages, Origin::OtherMachine);
         assert_eq!(far(GPFS, pages(0, 0)).0, Cache::Uncached);

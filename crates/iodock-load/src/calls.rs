@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_numbered() {
+    fn file_names_are_numbered() {
         let mut name = Name::new();
         for number in [0, 7, 10, 99, 1_234_567_890, u64::MAX / 100] {
             assert_eq!(name.set(b'f', number).to_bytes(), format!("f{number}").as_bytes());

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_lies_in_its_bucket_and_within_one_percent_of_its_middle() {
+    fn every_value_is_within_one_percent_of_the_middle_of_its_bucket() {
         for ns in spread_values() {
             let (low, high) = bounds_of(bucket_of(ns));
             assert!(low <= ns && ns < high, "{ns} in {low}..{high}");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_follow_each_other_without_a_gap() {
+    fn buckets_have_no_gaps_between_them() {
         for bucket in 1..BUCKETS {
             assert_eq!(bounds_of(bucket - 1).1, bounds_of(bucket).0);
             assert_eq!(bucket_of(bounds_of(bucket).0), bucket);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_than_the_last_bucket_is_counted_there() {
+    fn values_beyond_the_last_bucket_are_counted_in_it() {
         assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
     }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_quantile() {
+    fn an_empty_histogram_has_no_quantile() {
         assert_eq!(Latencies::default().quantile(0.5), None);
     }
 }

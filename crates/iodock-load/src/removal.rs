@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_names_are_ours() {
+    fn only_files_with_names_of_iodock_are_removed() {
         for name in ["w0", "w12", "d7", "meet"] {
             assert_eq!(kind_of(name.as_bytes()), Some(Own::Folder), "{name}");
         }

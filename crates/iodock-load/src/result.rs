@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_counted_and_their_clocks_kept_apart() {
+    fn machines_are_counted_and_their_clocks_not_mixed() {
         let found = merged(2, &["b", "b", "a", "a"]);
         assert_eq!((found.machines, found.processes), (2, 4));
         assert_eq!(found.hosts, ["host-a", "host-b"]);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_of_all_machines_are_one_distribution() {
+    fn latencies_of_all_machines_form_one_distribution() {
         let found = merged(1, &["a", "b", "c", "d"]);
         let latencies = &found.done[0].latencies;
         let near = |share, expected: f64| {

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotas_leave_what_the_kernel_grants() {
+    fn the_free_space_under_a_quota_is_what_the_kernel_grants() {
         let left = |used, soft, hard, grace_end| Limits { used, soft, hard, grace_end }.left(1000);
         assert_eq!(left(5, 0, 0, 0), None);
         assert_eq!(left(5, 0, 20, 0), Some(15));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_may_hand_its_group_on() {
+    fn files_in_a_setgid_folder_count_for_its_group() {
         use std::os::fd::AsRawFd;
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let place = std::env::temp_dir().join(format!("iodock-load-group-{}", std::process::id()));

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_goes_but_what_is_not_ours_stays() {
+    fn removing_a_tree_leaves_files_of_others() {
         let folder = scratch("foreign");
         let outside = folder.join("outside.txt");
         std::fs::write(&outside, "mine").unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_in_use_is_not_cleaned_and_a_left_one_is() {
+    fn only_unused_trees_are_cleaned() {
         let folder = scratch("clean");
         let tree = Tree::make(&folder, None).unwrap();
         std::fs::create_dir(folder.join(".iodock-load-mine")).unwrap();

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_device_is_as_its_file_is_read() {
+    fn a_loop_device_is_cached_like_its_file() {
         let machine = Machine::new("loop");
         let file = machine.1.join("image");
         fs::write(&file, "").unwrap();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_as_its_worst_part() {
+    fn a_stack_of_devices_is_judged_by_its_most_cached_part() {
         let machine = Machine::new("stack");
         machine.device("8:0", "pci0/sda", &[], &[]);
         machine.device("7:0", "virtual/block/loop0", &[("loop/backing_file", "/i"), ("loop/dio", "0")], &[]);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_serve_is_not_called_hardware() {
+    fn network_storage_is_not_called_hardware() {
         let machine = Machine::new("served");
         machine.device("43:0", "virtual/block/nbd0", &[], &[]);
         machine.device("250:0", "virtual/block/rbd0", &[], &[]);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn some_kinds_of_file_systems_say_it_themselves() {
+    fn some_types_of_file_systems_determine_their_cache() {
         let of = |line: &str| of_type(&mount_in(line.as_bytes()).unwrap());
         for line in [
             "30 1 0:50 / /a rw - overlay overlay rw,upperdir=/u",

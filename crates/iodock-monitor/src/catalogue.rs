@@ -198,7 +198,7 @@ mod tests {
     use crate::intake::tests::Folder;
 
     #[test]
-    fn a_catalogue_without_an_end_is_refused() {
+    fn a_truncated_catalogue_is_refused() {
         let folder = Folder::new("catalogue-long");
         fs::create_dir_all(&folder.0).expect("a folder");
         let file = fs::File::create(folder.0.join(FILE)).expect("a file");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_refused_and_a_catalogue_without_checksums_read() {
+    fn a_flipped_bit_in_a_catalogue_is_detected() {
         let folder = Folder::new("catalogue-flipped");
         let mut written = Catalogue { next_file: 7, ..Catalogue::default() };
         let name = "job_io/fine/2026-11-22/00000007.parquet".to_string();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_those_of_utc() {
+    fn days_are_counted_in_utc() {
         let second = 1_000_000_000;
         assert_eq!(day_of(0), "1970-01-01");
         assert_eq!(day_of(951_782_400 * second), "2000-02-29");

@@ -106,19 +106,19 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_column_is_another_operation() {
+    fn operations_without_a_column_count_as_other() {
         assert_eq!(row(&[("quotactl", Count, 3), ("prealloc", Count, 4)]), [("other", 7)]);
     }
 
     #[test]
-    fn kinds_of_renames_are_renames_already() {
+    fn kinds_of_renames_are_not_counted_twice() {
         let renames =
             row(&[("rename", Count, 3), ("samedir_rename", Count, 1), ("crossdir_rename", Count, 2)]);
         assert_eq!(renames, [("rename", 3)]);
     }
 
     #[test]
-    fn what_programs_ask_for_is_apart_from_what_devices_do() {
+    fn requests_of_programs_and_of_devices_are_separate_columns() {
         let row = row(&[("read_call", Bytes, 5), ("read_call", Count, 1), ("read_device", Bytes, 4096)]);
         assert_eq!(row, [("read_bytes", 4096), ("call_read_bytes", 5), ("read_calls", 1)]);
     }

@@ -401,7 +401,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_first_start_that_ends_early_leaves_a_store() {
+    fn an_interrupted_first_start_leaves_a_valid_store() {
         let folder = Folder::new("first-start");
         // A journal cannot be created, as if the process was killed before that.
         fs::write(folder.0.join("journal"), b"").expect("room");
@@ -413,7 +413,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_own_states_segments_and_strays_are_removed() {
+    fn only_files_of_the_collector_are_removed() {
         let folder = Folder::new("own-names");
         drop(Intake::open(&folder.0).expect("a store"));
         let day = folder.0.join("job_io/fine/2026-11-22");
@@ -433,7 +433,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_in_the_last_readings_is_refused() {
+    fn a_flipped_bit_in_the_last_readings_is_detected() {
         let folder = Folder::new("state-flipped");
         drop(Intake::open(&folder.0).expect("a store"));
         let state = Catalogue::open(&folder.0).expect("a store").state.expect("a snapshot");

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_appended_is_replayed_in_order() {
+    fn appended_entries_are_replayed_in_order() {
         let folder = Folder::new("journal-order");
         let mut journal = Journal::begin(&folder.0, 3).expect("a journal");
         for sequence in 1..4 {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_end_costs_itself_and_a_damaged_middle_too() {
+    fn damage_in_a_journal_loses_only_the_affected_entries() {
         let folder = Folder::new("journal-torn");
         let mut journal = Journal::begin(&folder.0, 0).expect("a journal");
         let whole = frame(1).len();

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_overlap_have_tracks_of_their_own() {
+    fn overlapping_calls_are_on_separate_tracks() {
         let mut writer = Writer::new([(7, "/data".to_owned())]);
         let mut out = Vec::new();
         writer.write(&CALL, &mut out);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_numbers_do_not_stop_it() {
+    fn damaged_numbers_do_not_stop_the_export() {
         let mut out = Vec::new();
         let extreme = Call { ts: i64::MAX, duration: i64::MAX, thread: -1, file: -1, errno: 1, ..CALL };
         Writer::new([(-1, String::new())])

@@ -4,12 +4,13 @@
  *   POINTER (file, buffer, count, type, ...): at the file's own or shared position
  *   OFFSET  (file, offset, buffer, count, type, ...)
  *   PLAIN   (file, ...)
+ *   INFO    (file, info)
  *   each of the others is a separate kind
  *
  * The second name is that of Fortran, whose arguments are the same, each by reference; the number is the
  * index, from 0, of the error code.
  */
-#define EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW) \
+#define EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW, INFO) \
 	OPEN(MPI_File_open, mpi_file_open, 5) \
 	CLOSE(MPI_File_close, mpi_file_close, 1) \
 	VIEW(MPI_File_set_view, mpi_file_set_view, 6) \
@@ -18,7 +19,7 @@
 	PLAIN(MPI_File_get_size, mpi_file_get_size, 2) \
 	PLAIN(MPI_File_sync, mpi_file_sync, 1) \
 	PLAIN(MPI_File_set_atomicity, mpi_file_set_atomicity, 2) \
-	PLAIN(MPI_File_set_info, mpi_file_set_info, 2) \
+	INFO(MPI_File_set_info, mpi_file_set_info, 2) \
 	PLAIN(MPI_File_seek, mpi_file_seek, 3) \
 	PLAIN(MPI_File_seek_shared, mpi_file_seek_shared, 3) \
 	POINTER(MPI_File_read, mpi_file_read, 5) \

@@ -5,24 +5,43 @@
 
 #include "interfaces.h"
 
-enum kind { POINTER_KIND, OFFSET_KIND, PLAIN_KIND, OPEN_KIND, CLOSE_KIND, VIEW_KIND };
+enum kind { POINTER_KIND, OFFSET_KIND, PLAIN_KIND, OPEN_KIND, CLOSE_KIND, VIEW_KIND, INFO_KIND };
 enum { ARGUMENTS = 8, NAME_MOST = 4095 };
 typedef void fortran_call(word, word, word, word, word, word, word, word);
 
-static void *real[3][CALLS], *real_type_size;
+static void *real[3][CALLS], *real_type_size, *real_type_size_x, *info_of_c, *file_of_c;
 
 /* Handles are Fortran's own numbers. */
 #define HANDLE_AT(argument) ((word)*(const u32 *)(argument) | 1l << 40)
 #define NUMBER_AT(argument) (*(const int *)(argument))
 
+/* As in mpi_io.c. */
 static word bytes_of(word count, word type) {
 	int bytes = 0, error = 1;
+	word of_one, all;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
 	void (*type_size)(word, int *, int *) = (void (*)(word, int *, int *))helper_of("pmpi_type_size_", &real_type_size);
 	if (type_size)
 		type_size(type, &bytes, &error);
-	return error || bytes < 0 ? UNKNOWN : count * bytes;
+	of_one = bytes;
+	if (!error && bytes < 0) {
+		void (*large_size)(word, word *, int *) = (void (*)(word, word *, int *))helper_of("pmpi_type_size_x_", &real_type_size_x);
+		if (large_size)
+			large_size(type, &of_one, &error);
+	}
+	return error || of_one < 0 || __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
+}
+
+/* C's handle of Fortran's. Where numbers stand for both there is no function for it. */
+static word in_c(const char *name, void **place, word handle) {
+	word (*convert)(word) = (word (*)(word))helper_of(name, place);
+	return convert ? convert(*(const int *)handle) : *(const int *)handle;
+}
+
+static void tell_hints(u32 number, enum kind kind, const word *given) {
+	word info = given[kind == OPEN_KIND ? 3 : kind == VIEW_KIND ? 5 : 1], file = given[kind == OPEN_KIND ? 4 : 0];
+	iodock_tell_hints(number, in_c("PMPI_Info_f2c", &info_of_c, info), in_c("PMPI_File_f2c", &file_of_c, file), kind == OPEN_KIND);
 }
 
 /* Blanks fill the name up to its length. Compilers such as gfortran 7 pass the length in 32 bits, and the other half of the word is undefined. */
@@ -68,8 +87,11 @@ static void hand_on(const char *name, void **place, u32 number, enum kind kind, 
 		return;
 	facts[RESULT] = NUMBER_AT(given[error_at]);
 	int is_named = kind == OPEN_KIND && !facts[RESULT];
-	if (!facts[RESULT])
+	if (!facts[RESULT]) {
 		note(facts, kind, given);
+		if (kind == OPEN_KIND || kind == INFO_KIND || (kind == VIEW_KIND && outer.layer == PROGRAM))
+			tell_hints(number, kind, given);
+	}
 	if (is_named)
 		copy_name(opened, (const char *)given[1], given[6]);
 	ends(number, facts, is_named ? opened : 0);
@@ -90,5 +112,6 @@ static void hand_on(const char *name, void **place, u32 number, enum kind kind, 
 #define OPEN(name, fortran, error_at) EACH_WAY(name, fortran, error_at, OPEN_KIND)
 #define CLOSE(name, fortran, error_at) EACH_WAY(name, fortran, error_at, CLOSE_KIND)
 #define VIEW(name, fortran, error_at) EACH_WAY(name, fortran, error_at, VIEW_KIND)
+#define INFO(name, fortran, error_at) EACH_WAY(name, fortran, error_at, INFO_KIND)
 
-EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW)
+EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW, INFO)

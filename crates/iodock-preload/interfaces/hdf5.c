@@ -10,7 +10,7 @@ static struct caller *last;
 
 enum { FILE_KIND, OBJECT_KIND, UNNAMED_KIND, DATA_KIND, MANY_KIND, WRITES_CHUNK_KIND, READS_CHUNK_KIND, VALUE_KIND, PLAIN_KIND, RELEASES_KIND };
 #define IDENTIFIER_LEAST (1l << 32)
-enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, VIRTUAL = 3, FILTERS_MOST = 8, NAME_MOST = 1024 };
+enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, VIRTUAL = 3, FILTERS_MOST = 8, NAME_MOST = 1024, UNNAMED_MOST = 4096 };
 /* Kinds of types. */
 enum { TEXTS = 3, COMPOUND = 6, REFERENCE = 7, VARYING = 9, ARRAY = 10 };
 
@@ -145,10 +145,36 @@ static void put_dataset(const struct library *library, struct text *to, word dat
 	}
 }
 
+/* Two libraries in a process give the same identifiers. */
+static word of_library(const struct library *library, word object) {
+	return object ^ (word)iodock_helper(library->caller, HELPER_H5get_libversion, "H5get_libversion", library->sibling) << 12;
+}
+
+/* Objects without a name that HDF5 knows at once, and those opened in them: HDF5 would look through the whole file for it. (Another one may take
+ * a place: its name is asked then.) */
+static word unnamed[UNNAMED_MOST];
+
+static word *place_of_unnamed(const struct library *library, word object) {
+	unsigned long key = (unsigned long)of_library(library, object) * 0x9e3779b97f4a7c15ul;
+	return &unnamed[key >> 32 & (UNNAMED_MOST - 1)];
+}
+
+static int is_unnamed(const struct library *library, word object) {
+	return object > 0 && __atomic_load_n(place_of_unnamed(library, object), __ATOMIC_RELAXED) == of_library(library, object);
+}
+
+/* `given`: of the call that gave the object: where it lies, and its path from there. */
+static int has_name(const struct library *library, u32 kind, word object, const word *given) {
+	const char *path = (const char *)given[1];
+	if (kind == OBJECT_KIND && (!is_unnamed(library, given[0]) || (path && *path == '/')))
+		return 1;
+	__atomic_store_n(place_of_unnamed(library, object), of_library(library, object), __ATOMIC_RELAXED);
+	return 0;
+}
+
 enum { TEXT_MOST = 3 * NAME_MOST };
 
-/* Its file; of a data set also its name there, and how it lies in the file. One without a name is not asked for it: HDF5 would look through the
- * whole file. */
+/* Its file; of a data set also its name there, and how it lies in the file. */
 static void describe(const struct library *library, word object, int is_named, char *place) {
 	struct text text = {place, place + TEXT_MOST};
 	put_name(library, &text, object, 1);
@@ -169,7 +195,7 @@ static const char *note(const struct library *library, u32 kind, const word *giv
 		return (const char *)given[0];
 	case OBJECT_KIND:
 	case UNNAMED_KIND:
-		describe(library, facts[HANDLE], kind == OBJECT_KIND, place);
+		describe(library, facts[HANDLE], has_name(library, kind, facts[HANDLE], given), place);
 		return place;
 	case VALUE_KIND:
 		facts[BYTES] = moved_of_attribute(library, given[0], given[1]);
@@ -191,11 +217,6 @@ static const char *note(const struct library *library, u32 kind, const word *giv
 /* The kind of what it stands for is in an identifier's highest bits. */
 static int is_worth_it(u32 kind, word object) {
 	return kind != RELEASES_KIND || object >> KIND_AT == IS_FILE || object >> KIND_AT == IS_DATASET;
-}
-
-/* Two libraries in a process give the same identifiers. */
-static word of_library(const struct library *library, word object) {
-	return object ^ (word)iodock_helper(library->caller, HELPER_H5get_libversion, "H5get_libversion", library->sibling) << 12;
 }
 
 static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *name, const void *own, const void *address, const word *given) {

@@ -1,4 +1,4 @@
-/* Hints: those that the program set when it opened a file, and those that the implementation uses. */
+/* Hints: those that the program gave with a file, and those that the implementation uses. */
 
 #include "interfaces.h"
 
@@ -91,8 +91,11 @@ static void tell(u32 number, const struct hint *hint) {
 	iodock_interface(HINTS, number, 0, 0, text);
 }
 
+enum which { TAKEN_ONES, ASKED_ONES, ASKED_AND_NOT_TAKEN };
+
 /* Reports each key of `info`, with its value in `other` unless that is 0. */
-static void tell_each(u32 number, word info, word other, int is_asked) {
+static void tell_each(u32 number, word info, word other, enum which which) {
+	int is_asked = which != TAKEN_ONES;
 	int (*count_of)(word, int *) = (int (*)(word, int *))helper_of("PMPI_Info_get_nkeys", &key_count);
 	int (*key)(word, int, char *) = (int (*)(word, int, char *))helper_of("PMPI_Info_get_nthkey", &key_at);
 	int count = 0;
@@ -106,24 +109,34 @@ static void tell_each(u32 number, word info, word other, int is_asked) {
 			continue;
 		int is_in_other = other && value(other, hint.key, others);
 		/* Keys in both were reported together with the used value. */
-		if (!is_asked || !is_in_other)
+		if (which != ASKED_AND_NOT_TAKEN || !is_in_other)
 			tell(number, &hint);
 	}
 }
 
-void iodock_tell_hints(u32 number, word info, word file) {
-	if (found() == OTHER)
-		return;
+static void tell_all(u32 number, word asked, word file, int is_open) {
 	int (*info_of)(word, word *) = (int (*)(word, word *))helper_of("PMPI_File_get_info", &file_info);
 	int (*free_info)(word *) = (int (*)(word *))helper_of("PMPI_Info_free", &info_free);
-	word taken = 0, asked = is_info(info) ? info : 0;
+	word taken = 0;
 	if (!info_of || !free_info || info_of(file, &taken) || !is_info(taken)) {
 		if (asked)
-			tell_each(number, asked, 0, 1);
+			tell_each(number, asked, 0, ASKED_ONES);
 		return;
 	}
-	tell_each(number, taken, asked, 0);
+	if (is_open)
+		tell_each(number, taken, asked, TAKEN_ONES);
 	if (asked)
-		tell_each(number, asked, taken, 1);
+		tell_each(number, asked, taken, is_open ? ASKED_AND_NOT_TAKEN : ASKED_ONES);
 	free_info(&taken);
+}
+
+void iodock_tell_hints(u32 number, word info, word file, int is_open) {
+	struct within outer = iodock_within;
+	word asked = found() != OTHER && is_info(info) ? info : 0;
+	if (found() == OTHER || (!asked && !is_open))
+		return;
+	/* What is called here is not the program's. */
+	iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
+	tell_all(number, asked, file, is_open);
+	iodock_within = outer;
 }

@@ -27,7 +27,7 @@ WEAK int iodock_interface(u32 part, u32 call, const word *facts, u32 count, cons
 #define UNKNOWN (-9223372036854775807l - 1)
 
 #define NUMBER(name, fortran, error_at) NUMBER_##name,
-enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
+enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
 #define LAYER_NUMBER(name, ...) NUMBER_##name,
 enum {
 	BEFORE_LAYERS = CALLS - 1,
@@ -98,7 +98,8 @@ word iodock_handle_of(word given);
 u32 iodock_handle_bytes(void);
 /* Of so many of a type of MPI, which must be one. */
 word iodock_bytes_of(word count, word type);
-void iodock_tell_hints(u32 number, word info, word file);
+/* Of a call that has succeeded. The program may have given no info (`is_open`: then all that the implementation uses are told even so). */
+void iodock_tell_hints(u32 number, word info, word file, int is_open);
 void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place);
 
 /* The next function of that name, looked up once. */

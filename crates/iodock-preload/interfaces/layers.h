@@ -49,6 +49,7 @@
 	PLAIN(H5Aclose) \
 	OBJECT(H5Gcreate1) \
 	OBJECT(H5Gcreate2) \
+	UNNAMED(H5Gcreate_anon) \
 	OBJECT(H5Gopen1) \
 	OBJECT(H5Gopen2) \
 	PLAIN(H5Gclose) \
@@ -56,7 +57,7 @@
 
 /* NetCDF-C. Each of its calls that move data is there for each type in memory, with the bytes of one element there, and for the variable's own type.
  *
- *   OPENS     (path, ..., &file): the place of the last
+ *   OPENS     (path, ..., &file): the place of the last, and whether the file is in memory
  *   CLOSES    (file, ...)
  *   DOES      (file, ...)
  *   WHOLE     (file, variable, values): all of the variable
@@ -64,7 +65,7 @@
  *   SOME      (file, variable, where, how many, ..., values)
  *   PUTS_NOTE, GETS_NOTE: attributes
  */
-enum { OWN_TYPE, VARYING_BYTES = -1, IS_TEXT = -2 };
+enum { OWN_TYPE, VARYING_BYTES = -1, IS_TEXT = -2, IN_MEMORY = 16 };
 #define EACH_TYPE_OF_NETCDF(KIND, name) \
 	KIND(name, OWN_TYPE) KIND(name##_text, IS_TEXT) KIND(name##_schar, 1) KIND(name##_uchar, 1) KIND(name##_ubyte, 1) KIND(name##_short, 2) \
 	KIND(name##_ushort, 2) KIND(name##_int, 4) KIND(name##_uint, 4) KIND(name##_long, 8) KIND(name##_longlong, 8) KIND(name##_ulonglong, 8) \
@@ -78,7 +79,11 @@ enum { OWN_TYPE, VARYING_BYTES = -1, IS_TEXT = -2 };
 	OPENS(nc__open, 3) \
 	OPENS(nc_open_par, 4) \
 	OPENS(nc_open_par_fortran, 4) \
+	OPENS(nc_create_mem, 3 | IN_MEMORY) \
+	OPENS(nc_open_mem, 4 | IN_MEMORY) \
+	OPENS(nc_open_memio, 3 | IN_MEMORY) \
 	CLOSES(nc_close, 0) \
+	CLOSES(nc_close_memio, 0) \
 	CLOSES(nc_abort, 0) \
 	DOES(nc_enddef, 0) \
 	DOES(nc__enddef, 0) \

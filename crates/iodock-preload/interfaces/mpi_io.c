@@ -18,7 +18,7 @@ struct loaded { unsigned long at; const char *path; };
 WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), void *given);
 
 #define NAME(name, fortran, error_at) #name,
-static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME)};
+static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME, NAME)};
 static void *real[CALLS], *real_large[CALLS], *real_type_size, *real_type_size_x, *error_handler;
 __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
@@ -174,11 +174,8 @@ static call *large_of(const char *name, u32 number, word count) {
 		HANDED_ON(name); \
 		if (is_told) { \
 			word facts[FACTS] = {(int)result, is_done ? *(word *)e : 0, UNKNOWN, UNKNOWN, 0}; \
-			if (is_done) { \
-				iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l; \
-				iodock_tell_hints(NUMBER_##name, d, *(word *)e); \
-				iodock_within = outer; \
-			} \
+			if (is_done) \
+				iodock_tell_hints(NUMBER_##name, d, *(word *)e, 1); \
 			ends(NUMBER_##name, facts, is_done ? (const char *)b : 0); \
 		} \
 		return result; \
@@ -195,15 +192,29 @@ static call *large_of(const char *name, u32 number, word count) {
 		return result; \
 	}
 /* (file, displacement, elementary type, file's type, representation, info): offsets count elementary
- * types, and there are no gaps if the two types are equal. */
+ * types, and there are no gaps if the two types are equal. Libraries such as HDF5 give the info of the file again with each view. */
 #define VIEW(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \
 			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(1, c) : UNKNOWN, b, iodock_handle_of(c) == iodock_handle_of(d)}; \
+			if (is_done && outer.layer == PROGRAM) \
+				iodock_tell_hints(NUMBER_##name, f, a, 0); \
 			ends(NUMBER_##name, facts, 0); \
 		} \
 		return result; \
 	}
 
-EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW)
+#define INFO(name, fortran, error_at) \
+	HEAD(name) { \
+		HANDED_ON(name); \
+		if (is_told) { \
+			word facts[FACTS] = {(int)result, a, UNKNOWN, UNKNOWN, 0}; \
+			if (is_done) \
+				iodock_tell_hints(NUMBER_##name, b, a, 0); \
+			ends(NUMBER_##name, facts, 0); \
+		} \
+		return result; \
+	}
+
+EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW, INFO)

@@ -221,12 +221,13 @@ static int is_path(const char *path) {
 /* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
 static const char *note(const struct library *library, enum kind kind, int detail, const word *given, word *facts, char *place) {
 	if (kind == OPENS_KIND) {
-		if (!given[detail])
+		const int *opened = (const int *)given[detail & ~IN_MEMORY];
+		if (!opened)
 			return 0;
-		int file = *(const int *)given[detail];
+		int file = *opened;
 		iodock_variables_begin(file_of(file));
 		facts[HANDLE] = file_of(file) << 32 | OF_FILE;
-		return is_path((const char *)given[0]) ? (const char *)given[0] : 0;
+		return !(detail & IN_MEMORY) && is_path((const char *)given[0]) ? (const char *)given[0] : 0;
 	}
 	if (kind <= DOES_KIND)
 		return 0;
@@ -255,7 +256,7 @@ static __attribute__((noinline)) word hand_on(u32 number, enum kind kind, int de
 	char text[TEXT_MOST + 1];
 	const char *said = 0;
 	facts[RESULT] = (int)result;
-	if (!(int)result) {
+	if (!(int)result || ((int)result == NC_ERANGE && kind > DOES_KIND)) {
 		iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
 		said = note(&library, kind, detail, given, facts, text);
 	}

@@ -194,7 +194,7 @@ static __attribute__((noinline)) word hand_on(u32 number, u32 kind, int detail, 
 	char text[TEXT_MOST + 1];
 	const char *said = 0;
 	facts[RESULT] = (int)result;
-	if (!(int)result) {
+	if (!(int)result || ((int)result == NC_ERANGE && kind > DOES_KIND)) {
 		iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
 		said = note(&library, kind, detail, given, facts, text);
 	}

@@ -22,6 +22,26 @@ int is_installed(const char *name) {
 	return 0;
 }
 
+/* What a module's file says, which stays as it is until other code is loaded: page by page, for a system call takes longer than all that is done
+ * with its answer. A second thread, or a handler, goes without. Returns how many bytes were read. */
+u64 copy_code(void *to, u64 from, u64 count) {
+	struct stack_tables *tables = stack_tables;
+	u64 page = from / CODE_PAGE, place = page % CODE_PAGES, loads = *(volatile u32 *)&tables->loads, done = 0;
+	if ((from + count - 1) / CODE_PAGE != page || __atomic_exchange_n(&tables->pages_taken, 1, __ATOMIC_ACQUIRE))
+		return copy_in(to, (const void *)from, count);
+	if (tables->code_keys[place].page != page || tables->code_keys[place].loads != loads) {
+		tables->code_keys[place].page = 0;
+		if (copy_in(tables->code_pages[place], (const void *)(page * CODE_PAGE), CODE_PAGE) == CODE_PAGE)
+			tables->code_keys[place].loads = loads, tables->code_keys[place].page = page;
+	}
+	if (tables->code_keys[place].page == page) {
+		put_bytes(to, tables->code_pages[place] + from % CODE_PAGE, count);
+		done = count;
+	}
+	__atomic_store_n(&tables->pages_taken, 0, __ATOMIC_RELEASE);
+	return done;
+}
+
 /* The name at `from`, or an empty one. There may be no page behind its end. */
 static void copy_name(char *to, u64 from) {
 	u64 done = 0;
@@ -66,13 +86,13 @@ static int look_at_module(struct code *code, const struct link *link, int is_pro
 	u64 at = stack_tables->segments_at, count = stack_tables->segments;
 	if (!is_program) {
 		struct elf elf;
-		if (copy_in(&elf, (const void *)link->load, sizeof(elf)) != sizeof(elf) || *(const unaligned_u32 *)elf.ident != ELF_MAGIC)
+		if (copy_code(&elf, link->load, sizeof(elf)) != sizeof(elf) || *(const unaligned_u32 *)elf.ident != ELF_MAGIC)
 			return 0;
 		at = link->load + elf.segments_at;
 		count = elf.segments;
 	}
 	count = count < SEGMENTS_MOST ? count : SEGMENTS_MOST;
-	if (copy_in(segments, (const void *)at, count * sizeof(*segments)) != count * sizeof(*segments))
+	if (copy_code(segments, at, count * sizeof(*segments)) != count * sizeof(*segments))
 		return 0;
 	code->from = code->table = 0;
 	for (u64 i = 0; i < count; i++) {
@@ -124,10 +144,46 @@ u32 code_of(u64 pc) {
 	return place + 1;
 }
 
-/* Code was mapped there. What was known of other code in its place is known no longer. */
-void code_is_mapped(u64 from, u64 bytes) {
+/* Is that library this one, or the one beside it? */
+static int is_ours(const char *name) {
+	u64 i = 0, folder = 0;
+	for (; name[i] && name[i] == library[i]; i++)
+		folder = name[i] == '/' ? i + 1 : folder;
+	for (u64 left = folder; library[left]; left++)
+		if (library[left] == '/')
+			return 0;
+	return folder > 1;
+}
+
+/* May one of its frames be wanted, with STACKS_SITES? (A name without a folder is the kernel's own.) */
+static int has_own_code(const char *name) {
+	u64 folders = 0;
+	for (u64 i = 0; name[i]; i++) {
+		if (begins((const u8 *)name + i, "/libpython"))
+			return 1;
+		folders += name[i] == '/';
+	}
+	return folders && !is_installed(name) && !is_ours(name);
+}
+
+/* While the library is loaded. Most programs that a shell script starts have no code of the user's: where their calls come from is not looked
+ * for, until they load some. */
+void find_own_code(void) {
+	const struct link *link = stack_tables->modules;
+	if (stack_tables->which != STACKS_SITES || !link || has_own_code(stack_tables->program) || is_python(link))
+		return;
+	for (link = link->next; link; link = link->next)
+		if (has_own_code(link->name))
+			return;
+	stack_tables->idle = 1;
+}
+
+/* Code of that file was mapped there; the name is empty if it is not known. What was known of other code in its place is known no longer. */
+void code_is_mapped(u64 from, u64 bytes, const char *name) {
 	if (!stack_tables)
 		return;
+	if (stack_tables->idle && (!name[0] || has_own_code(name)))
+		set(stack_tables->idle, 0);
 	u32 count = stack_tables->count;
 	for (u32 i = 0; i < count && i < CODES_MOST; i++) {
 		struct code *code = &stack_tables->codes[i];

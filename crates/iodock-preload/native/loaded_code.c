@@ -47,8 +47,9 @@ NOINLINE void has_loaded(const u64 *arguments, s64 result) {
 	u8 name[MODULE_NAME + 2];
 	if (!(arguments[2] & PROT_EXEC) || !(arguments[3] & MAP_DENYWRITE) || (arguments[3] & MAP_ANONYMOUS) || failed(result))
 		return;
-	code_is_mapped((u64)result, arguments[1]);
 	long bytes = name_of_descriptor(name, MODULE_NAME + 1, (s32)arguments[4]);
-	if (!failed(bytes) && bytes <= MODULE_NAME)
+	int is_named = !failed(bytes) && bytes <= MODULE_NAME;
+	code_is_mapped((u64)result, arguments[1], is_named ? (const char *)name : "");
+	if (is_named)
 		note_other((const char *)name);
 }

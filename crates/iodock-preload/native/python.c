@@ -29,7 +29,7 @@ static int find_exports(struct exports *exports, const struct link *link) {
 	u64 entry[2], at = link->dynamic;
 	*exports = (struct exports){link->load, 0, 0, 0};
 	for (u32 i = 0; at && i < 128; i++, at += sizeof(entry)) {
-		if (copy_in(entry, (const void *)at, sizeof(entry)) != sizeof(entry) || !entry[0])
+		if (copy_code(entry, at, sizeof(entry)) != sizeof(entry) || !entry[0])
 			break;
 		/* (The dynamic linker has made addresses of them, but in the kernel's own module.) */
 		u64 place = entry[1] < link->load ? entry[1] + link->load : entry[1];
@@ -51,19 +51,19 @@ static u64 find_export(const struct exports *exports, const char *name) {
 	u64 bytes = length((const u8 *)name, sizeof(text) - 1);
 	for (u64 i = 0; i < bytes; i++)
 		hash = hash * 33 + (u8)name[i];
-	if (copy_in(&head, (const void *)exports->table, sizeof(head)) != sizeof(head) || !head.buckets || !head.words)
+	if (copy_code(&head, exports->table, sizeof(head)) != sizeof(head) || !head.buckets || !head.words)
 		return 0;
 	u64 filter = exports->table + sizeof(head), buckets = filter + 8ul * head.words, chains = buckets + 4ul * head.buckets;
-	u64 word = word_in(filter + 8ul * (hash / 64 % head.words));
-	if (!(word >> hash % 64 & 1) || !(word >> (hash >> (head.shift & 31)) % 64 & 1))
+	u64 word = 0;
+	if (copy_code(&word, filter + 8ul * (hash / 64 % head.words), 8) != 8 || !(word >> hash % 64 & 1) || !(word >> (hash >> (head.shift & 31)) % 64 & 1))
 		return 0;
-	if (copy_in(&bucket, (const void *)(buckets + 4ul * (hash % head.buckets)), 4) != 4 || bucket < head.first)
+	if (copy_code(&bucket, buckets + 4ul * (hash % head.buckets), 4) != 4 || bucket < head.first)
 		return 0;
 	for (u32 i = bucket; i - bucket < WALKED_MOST; i++) {
-		if (copy_in(&chain, (const void *)(chains + 4ul * (i - head.first)), 4) != 4)
+		if (copy_code(&chain, chains + 4ul * (i - head.first), 4) != 4)
 			return 0;
-		if ((chain | 1) == (hash | 1) && copy_in(&symbol, (const void *)(exports->symbols + 24ul * i), 24) == 24 && symbol.section &&
-		    copy_in(text, (const void *)(exports->names + symbol.name), bytes + 1) == bytes + 1 && is_same((const u8 *)text, name, bytes + 1))
+		if ((chain | 1) == (hash | 1) && copy_code(&symbol, exports->symbols + 24ul * i, 24) == 24 && symbol.section &&
+		    copy_code(text, exports->names + symbol.name, bytes + 1) == bytes + 1 && is_same((const u8 *)text, name, bytes + 1))
 			return exports->load + symbol.value;
 		if (chain & 1)
 			break;
@@ -123,6 +123,9 @@ static int find_layout(struct layout *layout, u64 runtime, u32 version) {
 
 /* Its frames stay unknown. */
 static void count_unread(u32 version) {
+	if (stack_tables->python.is_unread)
+		return;
+	stack_tables->python.is_unread = 1;
 	set(session->python_version, version);
 	__atomic_fetch_add(&session->python_unread, 1, __ATOMIC_RELAXED);
 }
@@ -168,6 +171,20 @@ static ALWAYS int page_is_there(u64 page, int keep) {
 static ALWAYS int is_there(u64 at, u64 bytes, int keep) {
 	u64 first = at >> 12, last = (at + bytes - 1) >> 12;
 	return first && !(at & 7) && page_is_there(first, keep) && (likely(first == last) || page_is_there(last, keep));
+}
+
+/* Copies what lives as long as this thread runs the code that it belongs to. Returns how many bytes, up to two pages'. */
+static u64 copy_live(void *to, u64 from, u64 count) {
+	u64 first = from >> 12, last = (from + count - 1) >> 12;
+	if (!first || !page_is_there(first, 1) || (last != first && !page_is_there(last, 1)))
+		return 0;
+	put_bytes(to, (const u8 *)from, count);
+	return count;
+}
+
+static u64 live_word(u64 from) {
+	u64 word;
+	return copy_live(&word, from, 8) ? word : 0;
 }
 
 /* Threads that read now have a level. */
@@ -220,6 +237,8 @@ void forget_pages(u64 from, u64 bytes) {
 
 /* A child has not all pages of its parent: MADV_DONTFORK. */
 void forget_all_pages(void) {
+	if (stack_tables)
+		stack_tables->pages_taken = 0;
 	if (stack_tables && stack_tables->python.runtime)
 		for (u32 i = 0; i < PYTHON_PAGES; i++)
 			set(stack_tables->pages[i], 0);
@@ -259,19 +278,38 @@ static NOINLINE void learn_slot(struct python *python, u64 pointer) {
 		count_unread(python->layout.version);
 }
 
-/* What tells a code object from others that lay in its place before. */
-static ALWAYS u64 key_of(const struct layout *layout, u64 code, int keep) {
-	if (unlikely(!is_there(code, layout->bytecode, keep)))
+/* Finds what is read of a code object; 0: its pages are not there. */
+static NOINLINE int see_code(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
+	seen->code = 0;
+	u64 unmapped = *(const volatile u64 *)&stack_tables->unmapped;
+	if (!is_there(code, layout->bytecode, keep))
 		return 0;
 	u64 file = *(const u64 *)(code + layout->file), lines = *(const u64 *)(code + layout->lines);
-	if (unlikely(!is_there(file, 40, keep) || !is_there(lines, 48, keep)))
+	if (!is_there(file, 40, keep) || !is_there(lines, 48, keep))
+		return 0;
+	u64 name_bytes = *(const u64 *)(file + SIZE_AT), line_bytes = *(const u64 *)(lines + SIZE_AT);
+	u64 name_keyed = name_bytes < NAME_KEYED ? name_bytes : NAME_KEYED, lines_keyed = line_bytes < LINES_KEYED ? line_bytes & ~7ul : LINES_KEYED;
+	if (!is_there(file, layout->ascii + name_keyed, keep) || !is_there(lines, BYTES_AT + lines_keyed + 16, keep))
+		return 0;
+	*seen = (struct seen_code){code, file, lines, name_bytes, line_bytes, unmapped, 0, 0};
+	return 1;
+}
+
+/* Are those the pages that were seen? */
+static ALWAYS int is_seen(const struct layout *layout, u64 code, const struct seen_code *seen) {
+	return code && seen->code == code && seen->unmapped == *(const volatile u64 *)&stack_tables->unmapped &&
+	       seen->file == *(const u64 *)(code + layout->file) && seen->lines == *(const u64 *)(code + layout->lines) &&
+	       seen->name_bytes == *(const u64 *)(seen->file + SIZE_AT) && seen->line_bytes == *(const u64 *)(seen->lines + SIZE_AT);
+}
+
+/* What tells a code object from others that lay in its place before. */
+static ALWAYS u64 key_of(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
+	if (unlikely(!is_seen(layout, code, seen)) && !see_code(layout, code, keep, seen))
 		return 0;
 	/* What was made by compile() or exec() often differs in the end of its file's name alone, or in a few lines. */
-	u64 name_bytes = *(const u64 *)(file + SIZE_AT), line_bytes = *(const u64 *)(lines + SIZE_AT);
+	u64 file = seen->file, lines = seen->lines, name_bytes = seen->name_bytes, line_bytes = seen->line_bytes;
 	name_bytes = name_bytes < NAME_KEYED ? name_bytes : NAME_KEYED;
 	line_bytes = line_bytes < LINES_KEYED ? line_bytes & ~7ul : LINES_KEYED;
-	if (unlikely(!is_there(file, layout->ascii + name_bytes, keep) || !is_there(lines, BYTES_AT + line_bytes + 16, keep)))
-		return 0;
 	/* (Products that do not wait for each other.) */
 	u64 name_end = file + layout->ascii + name_bytes;
 	u64 place = (code ^ (u64) * (const u32 *)(code + layout->first_line) << 40) * 0x9e3779b97f4a7c15ul;
@@ -320,7 +358,7 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 	u8 pieces[64];
 	u64 head[5], done = 0;
 	to[0] = 0;
-	if (copy_in(head, (const void *)text, sizeof(head)) != sizeof(head))
+	if (!copy_live(head, text, sizeof(head)))
 		return 0;
 	/* Before its kind stand 2 bits, since 3.14 they are 16. Of these forms one is a text's. */
 	u64 count = head[SIZE_AT / 8], state = (u32)head[TEXT_STATE / 8];
@@ -330,7 +368,7 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 		return 0;
 	for (u64 i = 0; i < count;) {
 		u64 some = (count - i) * kind < sizeof(pieces) ? (count - i) * kind : sizeof(pieces);
-		if (copy_in(pieces, (const void *)(from + i * kind), some) != some)
+		if (!copy_live(pieces, from + i * kind, some))
 			return to[0] = 0;
 		for (u64 j = 0; j < some; j += kind, i++) {
 			u32 c = kind == 1 ? pieces[j] : kind == 2 ? *(const unaligned_u16 *)(pieces + j) : *(const unaligned_u32 *)(pieces + j);
@@ -356,10 +394,10 @@ static int is_typed(const u8 *name) {
 static NOINLINE u64 learn_code(u64 code, u64 key) {
 	u8 text[PYTHON_FILE_MOST + 9];
 	const struct python *python = &stack_tables->python;
-	if (word_in(code + OBJECT_TYPE) != python->code_type)
+	if (live_word(code + OBJECT_TYPE) != python->code_type)
 		return 0;
-	u64 known = CODE_KNOWN | read_text(text, word_in(code + python->layout.name), PYTHON_NAME_MOST) << CODE_NAME_SHIFT;
-	known |= read_text(text, word_in(code + python->layout.file), PYTHON_FILE_MOST) << CODE_FILE_SHIFT;
+	u64 known = CODE_KNOWN | read_text(text, live_word(code + python->layout.name), PYTHON_NAME_MOST) << CODE_NAME_SHIFT;
+	known |= read_text(text, live_word(code + python->layout.file), PYTHON_FILE_MOST) << CODE_FILE_SHIFT;
 	if (text[0] && !is_installed((const char *)text) && (text[0] != '<' || is_typed(text)))
 		known |= CODE_OWN;
 	struct known_rule *ways = codes_like(key), *way = &ways[stack_tables->turn++ % PYTHON_WAYS];
@@ -428,12 +466,16 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 		frame = *(const volatile u64 *)(frame + layout->previous);
 		if (owner == layout->shim)
 			continue;
-		u64 key = key_of(layout, code, keep), known = key ? known_code(key) : 0;
-		if (unlikely(!known)) {
-			if (!keep)
+		struct seen_code *seen = &stacks->seen[turns % SEEN_CODES];
+		u64 key = key_of(layout, code, keep, seen), known = seen->known;
+		if (unlikely(!key || seen->key != key)) {
+			known = key ? known_code(key) : 0;
+			if (!known && !keep)
 				return UNKNOWN_RULE;
-			if (!key || !(known = learn_code(code, key)))
+			if (!known && (!key || !(known = learn_code(code, key))))
 				break;
+			seen->key = key;
+			seen->known = known;
 		}
 		/* Of those that are too many, the one to change is kept. */
 		if (count >= PYTHONS_MOST - 1 && which == STACKS_SITES && !(known & CODE_OWN))
@@ -457,9 +499,10 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 
 /* How many bytes put_python() writes, at most. */
 u64 python_bytes(const struct stacks *stacks) {
+	struct seen_code seen = {.code = 0};
 	u64 bytes = 0;
 	for (u32 i = 0; i < stacks->pythons; i++) {
-		u64 key = key_of(&stack_tables->python.layout, stacks->python[i].code, 0), known = key ? known_code(key) : 0;
+		u64 key = key_of(&stack_tables->python.layout, stacks->python[i].code, 0, &seen), known = key ? known_code(key) : 0;
 		bytes += 64 + (known ? (known >> CODE_FILE_SHIFT & 1023) + (known >> CODE_NAME_SHIFT & 255) : PYTHON_FILE_MOST + PYTHON_NAME_MOST);
 	}
 	return bytes;
@@ -475,7 +518,7 @@ static u32 next_byte(struct table *table) {
 		u64 count = table->end - table->at;
 		count = count < sizeof(table->piece) ? count : sizeof(table->piece);
 		table->from = table->at;
-		table->have = copy_in(table->piece, (const void *)table->at, count);
+		table->have = copy_live(table->piece, table->at, count);
 		if (!table->have) {
 			table->end = table->at;
 			return 0;
@@ -501,8 +544,8 @@ static u64 line_of(const struct python_frame *frame) {
 	const struct layout *layout = &stack_tables->python.layout;
 	struct table table;
 	u32 first = 0;
-	u64 lines = word_in(frame->code + layout->lines), bytes = word_in(lines + SIZE_AT);
-	if (copy_in(&first, (const void *)(frame->code + layout->first_line), 4) != 4)
+	u64 lines = live_word(frame->code + layout->lines), bytes = live_word(lines + SIZE_AT);
+	if (!copy_live(&first, frame->code + layout->first_line, 4))
 		return 0;
 	s64 line = (s32)first, at = (s64)(frame->instruction - frame->code - layout->bytecode), reached = 0;
 	table.at = lines + BYTES_AT;
@@ -543,8 +586,8 @@ u8 *put_python(struct state *state, u8 *at, const struct stacks *stacks) {
 	const struct layout *layout = &stack_tables->python.layout;
 	for (u32 i = 0; i < stacks->pythons; i++) {
 		const struct python_frame *frame = &stacks->python[i];
-		at = put_text_of(state, at, word_in(frame->code + layout->file), PYTHON_FILE_MOST);
-		at = put_text_of(state, at, word_in(frame->code + layout->name), PYTHON_NAME_MOST);
+		at = put_text_of(state, at, live_word(frame->code + layout->file), PYTHON_FILE_MOST);
+		at = put_text_of(state, at, live_word(frame->code + layout->name), PYTHON_NAME_MOST);
 		at = put(at, line_of(frame));
 	}
 	return at;

@@ -9,7 +9,9 @@ enum { STACKS_OFF = 0, STACKS_SITES = 1, STACKS_ALL = 2 };
 
 /* Frames of Python that a stack keeps, and through how many the one to change is looked for. */
 enum { PYTHONS_MOST = 24, PYTHONS_SEEN_MOST = 256, PYTHON_PAGES = 512, PYTHON_SETS = 256, PYTHON_WAYS = 4 };
-enum { PYTHON_FILE_MOST = 511, PYTHON_NAME_MOST = 255 };
+enum { SEEN_CODES = 8, PYTHON_FILE_MOST = 511, PYTHON_NAME_MOST = 255 };
+
+enum { CODE_PAGES = 64, CODE_PAGE = 4096 };
 
 /* How a frame is left, by the address that a call returns to in it: one word.
  *
@@ -68,6 +70,7 @@ struct python {
 	u64 slot;      /* where a thread's state is found, from the thread pointer; 0: not found yet */
 	u32 tries;     /* in vain */
 	u32 ends;      /* it is being ended, and no other thread reads its memory any more */
+	u32 is_unread; /* it was counted as one that is not known */
 	struct layout layout;
 };
 
@@ -76,6 +79,8 @@ struct stack_tables {
 	u64 main_top, main_thread, segments_at, segments; /* the main thread's stack ends there; its thread pointer; the program's headers */
 	const struct link *modules;
 	u64 which; /* frames are wanted */
+	u32 idle; /* no module has a frame that is wanted */
+	u32 pages_taken; /* a thread uses code_pages */
 	u32 count; /* of codes */
 	u32 loads; /* how often code was loaded */
 	u32 replaced; /* how often in the place of other code */
@@ -87,6 +92,8 @@ struct stack_tables {
 	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* code objects; what is kept is in python.c */
 	struct known_rule rules[RULE_SETS][RULE_WAYS] __attribute__((aligned(64)));
 	struct code codes[CODES_MOST];
+	struct { u64 page, loads; } code_keys[CODE_PAGES];
+	u8 code_pages[CODE_PAGES][CODE_PAGE] __attribute__((aligned(CODE_PAGE)));
 };
 
 /* Of a thread, behind its state. */
@@ -102,6 +109,8 @@ struct stacks {
 	u32 pythons, pythons_at; /* they stand before that frame */
 	struct python_frame { u64 code, instruction; } python[PYTHONS_MOST];
 	u64 python_thread; /* this thread's state of the interpreter, once it was looked at */
+	/* Code of the last call's innermost frames, whose pages were there: they still are if no memory was unmapped since. */
+	struct seen_code { u64 code, file, lines, name_bytes, line_bytes, unmapped, key, known; } seen[SEEN_CODES];
 	struct cached known[STACK_SETS][STACK_WAYS];
 };
 _Static_assert(sizeof(struct stacks) + sizeof(struct block) + SLOT_BYTES <= STATE_STRIDE, "behind a state");
@@ -146,5 +155,7 @@ int is_installed(const char *name);
 
 /* code.c: 0 if there is none; the number is its place and one. unwind.c */
 u32 code_of(u64 pc);
+u64 copy_code(void *to, u64 from, u64 count);
+void find_own_code(void);
 u64 learn_rule(u64 pc);
 #endif

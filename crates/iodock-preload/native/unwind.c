@@ -31,7 +31,7 @@ static u8 take(struct bytes *bytes) {
 		count = count < PIECE_BYTES ? count : PIECE_BYTES;
 		count = count < page ? count : page;
 		bytes->from = bytes->at;
-		bytes->have = (u32)copy_in(bytes->piece, (const void *)bytes->at, count);
+		bytes->have = (u32)copy_code(bytes->piece, bytes->at, count);
 		if (!bytes->have) {
 			bytes->failed = 1;
 			return 0;
@@ -154,14 +154,14 @@ static int read_entry(struct entry *entry, struct entry *common, u64 at, u64 pc)
 static u64 find_entry(u64 index, u64 pc) {
 	struct { u8 version, pointer, count, table; s32 frames; u32 entries; } head;
 	struct { s32 from, entry; } pairs[ENTRIES_AT_ONCE];
-	if (!index || copy_in(&head, (const void *)index, sizeof(head)) != sizeof(head) || head.version != 1 ||
+	if (!index || copy_code(&head, index, sizeof(head)) != sizeof(head) || head.version != 1 ||
 	    head.pointer != RELATIVE_HERE || head.count != COUNTED || head.table != RELATIVE_INDEX || head.entries > ENTRIES_MOST)
 		return 0;
 	s64 wanted = (s64)(pc - index);
 	u64 low = 0, high = head.entries, table = index + sizeof(head);
 	while (high - low > ENTRIES_AT_ONCE) {
 		u64 middle = low + (high - low) / 2;
-		if (copy_in(pairs, (const void *)(table + 8 * middle), 8) != 8)
+		if (copy_code(pairs, table + 8 * middle, 8) != 8)
 			return 0;
 		if (pairs[0].from <= wanted)
 			low = middle;
@@ -169,7 +169,7 @@ static u64 find_entry(u64 index, u64 pc) {
 			high = middle;
 	}
 	u64 count = high - low, found = 0;
-	if (!count || copy_in(pairs, (const void *)(table + 8 * low), 8 * count) != 8 * count)
+	if (!count || copy_code(pairs, table + 8 * low, 8 * count) != 8 * count)
 		return 0;
 	for (u64 i = 0; i < count && pairs[i].from <= wanted; i++)
 		found = index + (u64)(s64)pairs[i].entry;

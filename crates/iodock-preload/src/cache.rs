@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_the_same_from_the_cache_and_a_damaged_one_is_made_again() {
+    fn a_damaged_cached_table_is_created_again() {
         let Some(libc) =
             crate::session::paths().into_iter().find(|path| path.to_string_lossy().contains("libc."))
         else {

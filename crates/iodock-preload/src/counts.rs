@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_counts_as_linux() {
+    fn counters_match_those_of_linux() {
         if of_this_thread().is_ok() {
             assert!(counts_as_linux().expect("numbers"));
         }

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_can_not_be_finished_are_removed_after_a_day() {
+    fn incomplete_sessions_are_removed_after_one_day() {
         let place = place("gone");
         let (folder, session) = session(&place, &place.0.join("run.calls"));
         let now = SystemTime::now();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_or_can_be_finished_stays() {
+    fn active_and_recoverable_sessions_are_kept() {
         let place = place("stays");
         let later = SystemTime::now() + AGE * 2;
         let calls = place.0.join("run.calls");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_session_stays() {
+    fn files_that_are_not_sessions_are_kept() {
         let place = place("others");
         let other = place.0.join(format!("{NAME}bench-7"));
         fs::create_dir(&other).expect("made");

@@ -66,11 +66,11 @@ mod tests {
 
     /// The numbers in records are indices in both lists.
     #[test]
-    fn calls_of_interfaces_have_the_same_numbers_on_both_sides() {
+    fn interface_calls_have_the_same_numbers_in_c_and_rust() {
         const ASKED: &str = "#define NAMED(name, ...) =name
             #include \"calls.h\"
             #include \"layers.h\"
-            EACH_CALL(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
+            EACH_CALL(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_HDF5(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_NETCDF(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_PNETCDF(NAMED)";
@@ -123,7 +123,7 @@ mod tests {
 
     /// Each page that is written costs every process time, so rarely used variables must be at the end.
     #[test]
-    fn what_every_process_writes_to_is_together() {
+    fn data_that_every_process_writes_shares_pages() {
         let zeros = zeros();
         let (rare, others): (Vec<_>, Vec<_>) =
             zeros.iter().partition(|(_, _, name)| ["rings", "library_path"].contains(&name.as_str()));

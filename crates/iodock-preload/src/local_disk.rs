@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_systems_of_the_kernel_itself_are_none_of_these() {
+    fn file_systems_of_the_kernel_are_not_local_disks() {
         assert!(!is_local(Path::new("/proc")).expect("its type"));
         assert!(is_local(Path::new("/nowhere at all")).is_err());
     }

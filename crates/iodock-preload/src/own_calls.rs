@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_calls() {
+    fn call_numbers_are_found_in_machine_code() {
         let found = |code: &[u8]| numbers(code).collect::<Vec<Number>>();
         // xor %eax,%eax; mov %rsi,%rdx; syscall
         assert_eq!(found(&[0x31, 0xc0, 0x48, 0x89, 0xf2, 0x0f, 0x05]), [Number::Constant(0)]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_set_far_away_is_not_known() {
+    fn a_call_number_that_is_set_far_away_is_unknown() {
         let found = |parts: &[&[u8]]| numbers(&parts.concat()).collect::<Vec<Number>>();
         let nops = [0x90; 40];
         // mov $0,%eax; forty instructions; syscall
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_in_an_instruction_are_no_call() {
+    fn bytes_inside_an_instruction_are_not_taken_for_a_call() {
         // mov $0x50f,%eax; call 0x...050f...
         let nops = [0x90; 40];
         assert_eq!(numbers(&[&nops[..], &[0xb8, 0x0f, 0x05, 0, 0], &nops].concat()).count(), 0);

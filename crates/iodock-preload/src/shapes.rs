@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_recorded_call_has_a_code_of_its_own() {
+    fn every_recorded_call_has_a_unique_code() {
         let shapes = Shapes::of_this_machine();
         for (number, shape) in shapes.by_number.iter().enumerate().filter(|(_, s)| s.code > 0) {
             let (id, same) = shapes.by_code[shape.code as usize];

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_in_front_makes_room_for_the_jump() {
+    fn the_instruction_with_the_call_number_makes_room_for_the_jump() {
         // mov $1,%eax; syscall
         let module = found(&[&[0xb8, 1, 0, 0, 0, 0x0f, 0x05], &COMPARE_AND_RETURN]);
         let site = &module.sites[0];
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_site_takes_what_is_behind_too() {
+    fn a_short_site_also_replaces_the_following_instructions() {
         // ret; xor %eax,%eax; syscall; cmp
         let module = found(&[&[0xc3, 0x31, 0xc0, 0x0f, 0x05], &COMPARE_AND_RETURN]);
         let site = &module.sites[0];
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_between_the_instructions_leaves_the_site_alone() {
+    fn a_site_with_a_jump_target_inside_is_not_patched() {
         // xor %eax,%eax; syscall; cmp; jmp to the cmp
         let compare = &COMPARE_AND_RETURN[..6];
         let module = found(&[&[0xc3, 0x31, 0xc0, 0x0f, 0x05], compare, &[0xeb, 0xf8]]);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_something_else_elsewhere_stays() {
+    fn position_dependent_instructions_are_not_moved() {
         // lea 0(%rip),%rdi; syscall; jmp
         let module = found(&[&[0xc3, 0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0x0f, 0x05, 0xeb, 0x00, 0xc3]]);
         assert!(module.sites.is_empty() && module.left.len() == 1);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_not_recorded_are_not_touched_and_unknown_ones_are_asked() {
+    fn only_sites_of_recorded_and_unknown_calls_are_patched() {
         // mov $202,%eax (futex); syscall
         let module = found(&[&[0xb8, 202, 0, 0, 0, 0x0f, 0x05], &COMPARE_AND_RETURN]);
         assert_eq!((module.sites.len(), module.left.len(), module.ignored), (0, 0, 1));

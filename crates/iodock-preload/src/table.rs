@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_comes_back_and_what_is_not_whole_does_not() {
+    fn a_table_is_read_back_unless_it_is_incomplete() {
         let table = Table {
             build_id: vec![7; 20],
             left: 3,

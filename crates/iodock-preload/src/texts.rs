@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_made_once_and_again_when_it_is_damaged() {
+    fn patched_code_is_created_once_and_again_if_damaged() {
         let place = Place::new("kept");
         let texts = Texts::at(&place.0.join("texts")).expect("a place");
         let path = texts.folder().join(name(7));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_write_to_is_no_place_for_code() {
+    fn code_is_not_stored_where_other_users_may_write() {
         let place = Place::new("others");
         let open = place.0.join("open");
         fs::create_dir(&open).expect("made");

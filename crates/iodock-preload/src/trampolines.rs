@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trampoline_does_what_was_overwritten_and_goes_back() {
+    fn a_trampoline_runs_the_replaced_instructions_and_returns() {
         let module = Module { sites: vec![site(SiteKind::Plain)], ..Module::default() };
         let table = assemble(&module);
         let code = decoded(&table);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_may_not_come_back_is_made_by_the_trampoline() {
+    fn a_call_that_may_not_return_is_made_in_the_trampoline() {
         let module = Module { sites: vec![site(SiteKind::Around)], ..Module::default() };
         let table = assemble(&module);
         let code = decoded(&table);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_jumps_to_the_trampolines() {
+    fn the_patched_code_jumps_to_the_trampolines() {
         let module = Module { sites: vec![site(SiteKind::Plain)], ..Module::default() };
         let table = assemble(&module);
         let file: Vec<u8> = (0..0x4000u32).map(|at| (at >> 4) as u8).collect();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_lacks_of_the_last_page_is_zero() {
+    fn the_last_page_is_filled_with_zeros() {
         let table = assemble(&Module { sites: vec![site(SiteKind::Plain)], ..Module::default() });
         let file = vec![0x90; 0x2800];
         let segment = crate::elf::Segment { offset: 0x1000, address: 0x1000, bytes: 0x1800 };

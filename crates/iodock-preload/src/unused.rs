@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_for_once_a_day() {
+    fn unused_files_are_searched_once_per_day() {
         let (base, now) = (place("day"), SystemTime::now());
         file(base.join("sites-4-now/text-0"), 0, 0, now);
         remove(&base, now);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_write_to_is_left_alone() {
+    fn a_folder_that_other_users_may_write_to_is_not_cleaned() {
         let (base, now) = (place("others"), SystemTime::now());
         let old = file(base.join("sites-4-now/text-1"), 90, 90, now);
         fs::set_permissions(&base, fs::Permissions::from_mode(0o777)).expect("opened");

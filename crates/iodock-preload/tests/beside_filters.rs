@@ -16,7 +16,7 @@ fn same(what: &str) -> (Session, Folder, Output) {
 }
 
 #[test]
-fn threads_that_execute_in_a_sandbox_have_each_an_environment_of_its_own() {
+fn threads_that_execute_in_a_sandbox_have_separate_environments() {
     for what in ["spawners", "large-spawners"] {
         let (session, ..) = same(what);
         assert_eq!(programs(&session), 1, "{what}");
@@ -30,7 +30,7 @@ fn an_environment_in_a_sandbox_may_be_large() {
 }
 
 #[test]
-fn filters_of_children_in_our_memory_end_the_recording_of_all() {
+fn a_filter_in_a_vfork_child_ends_the_recording_of_its_parent() {
     let (session, ..) = same("children");
     assert_eq!(programs(&session), 1);
     assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);
@@ -38,14 +38,14 @@ fn filters_of_children_in_our_memory_end_the_recording_of_all() {
 
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn children_in_our_memory_with_filters_of_their_own() {
+fn vfork_children_may_set_their_own_filters() {
     for _ in 0..10 {
         same("renaming-children");
     }
 }
 
 #[test]
-fn a_filter_for_many_busy_threads_waits_for_each() {
+fn a_filter_for_all_threads_waits_for_each_busy_thread() {
     for _ in 0..3 {
         same("many");
     }
@@ -53,31 +53,31 @@ fn a_filter_for_many_busy_threads_waits_for_each() {
 
 #[test]
 #[ignore = "part of `make test-all`: a race that is tried often"]
-fn threads_that_set_their_first_filters_at_once() {
+fn threads_may_set_their_first_filters_at_the_same_time() {
     for _ in 0..6 {
         same("at-once");
     }
 }
 
 #[test]
-fn programs_executed_while_filters_are_refused() {
+fn programs_may_execute_others_while_filters_are_refused() {
     same("refused");
 }
 
 #[test]
-fn a_child_by_a_fork_past_libc_in_a_sandbox() {
+fn a_child_forked_without_libc_in_a_sandbox_runs() {
     same("by-hand");
 }
 
 #[test]
 #[ignore = "part of `make test-all`: a race that is tried often"]
-fn children_of_forks_as_a_filter_is_put_on_all_threads_are_in_it() {
+fn children_forked_while_a_filter_is_set_for_all_threads_have_it() {
     same("forks");
 }
 
 #[test]
 #[ignore = "part of `make test-all`: a race that is tried often"]
-fn an_exec_as_a_filter_is_put_on_all_threads_is_not_in_it_with_our_library() {
+fn an_exec_during_a_filter_for_all_threads_runs_without_the_library() {
     for _ in 0..4 {
         same("exec");
     }
@@ -85,17 +85,17 @@ fn an_exec_as_a_filter_is_put_on_all_threads_is_not_in_it_with_our_library() {
 
 #[test]
 #[ignore = "part of `make test-all`: a race that is tried often"]
-fn threads_that_stop_recording_at_once_make_no_call_behind_a_filter() {
+fn threads_that_stop_recording_make_no_own_call_after_a_filter() {
     same("many-filters");
 }
 
 #[test]
-fn a_child_with_storage_of_its_own_is_in_its_makers_sandbox() {
+fn a_child_with_its_own_thread_storage_shares_its_parents_sandbox() {
     same("own-storage");
 }
 
 #[test]
-fn a_handler_may_forbid_the_clock_while_a_call_waits() {
+fn a_signal_handler_may_forbid_the_clock_during_a_call() {
     for what in ["clock", "strict"] {
         let (.., output) = same(what);
         assert_eq!(output.stdout, b"interrupted\n", "{what}");

@@ -24,7 +24,7 @@ fn compiled(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn frequent_shapes_are_written_as_by_the_general_way() {
+fn the_fast_path_writes_the_same_records_as_the_general_one() {
     let folder = Folder::new();
     let mut program = Command::new(compiled(&folder))
         .stdin(Stdio::piped())

@@ -139,29 +139,29 @@ fn compare_if_there(name: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn known_calls_threads_forks_and_execs() {
+fn calls_threads_forks_and_execs_are_recorded_as_by_ptrace() {
     let folder = Folder::new();
     let program = compiled("calls", &folder);
     compare(&program, &[folder.0.to_str().expect("text"), "97"]);
 }
 
 #[test]
-fn python() {
+fn python_is_recorded_as_by_ptrace() {
     compare_if_there("python3.11", &["-c", "import json, subprocess; subprocess.run(['echo', 'hi'])"]);
 }
 
 #[test]
-fn git() {
+fn git_is_recorded_as_by_ptrace() {
     compare_if_there("git", &["log", "-3", "--stat"]);
 }
 
 #[test]
-fn grep() {
+fn grep_is_recorded_as_by_ptrace() {
     compare_if_there("grep", &["-r", "iodock", "src"]);
 }
 
 #[test]
-fn shell() {
+fn a_shell_is_recorded_as_by_ptrace() {
     compare_if_there(
         "bash",
         &["-c", "for i in 1 2 3; do (echo $i | cat) > /dev/null; done; ls | sort | wc -l"],
@@ -169,7 +169,7 @@ fn shell() {
 }
 
 #[test]
-fn sqlite() {
+fn sqlite_is_recorded_as_by_ptrace() {
     let statement = "create table t(a); insert into t values(1),(2); select sum(a) from t;";
     let folder = Folder::new();
     let database = folder.0.join("database");

@@ -20,7 +20,7 @@ fn unharmed(arguments: &[&str]) -> (Session, Folder, Output) {
 
 #[test]
 #[ignore = "part of `make test-all`: a race that is tried often"]
-fn a_filter_for_all_threads_waits_for_what_they_are_about_to_call() {
+fn a_filter_for_all_threads_waits_for_calls_about_to_begin() {
     for what in ["readers", "renamers"] {
         for _ in 0..RUNS {
             unharmed(&[what]);
@@ -29,7 +29,7 @@ fn a_filter_for_all_threads_waits_for_what_they_are_about_to_call() {
 }
 
 #[test]
-fn filters_that_are_accepted_next_to_refused_ones() {
+fn accepted_and_refused_filters_may_be_set_together() {
     for _ in 0..RUNS {
         let (session, ..) = unharmed(&["refused"]);
         assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);
@@ -37,7 +37,7 @@ fn filters_that_are_accepted_next_to_refused_ones() {
 }
 
 #[test]
-fn what_is_executed_in_a_sandbox_is_left_alone_where_nothing_is_recorded_any_more() {
+fn programs_executed_after_recording_stopped_are_not_changed() {
     let closed = header::CLOSED.to_string();
     for what in [&["stopped"][..], &["gone", &closed], &["gone-clock", &closed]] {
         unharmed(what);
@@ -45,13 +45,13 @@ fn what_is_executed_in_a_sandbox_is_left_alone_where_nothing_is_recorded_any_mor
 }
 
 #[test]
-fn a_sandbox_leaves_a_limited_address_space_to_the_program() {
+fn in_a_sandbox_a_limited_address_space_is_left_to_the_program() {
     let (.., output) = unharmed(&["narrow"]);
     assert_eq!(output.stdout, b"0\n");
 }
 
 #[test]
-fn strict_mode_that_is_refused() {
+fn a_refused_strict_mode_does_not_end_the_recording() {
     for _ in 0..RUNS {
         unharmed(&["strict"]);
     }
@@ -59,7 +59,7 @@ fn strict_mode_that_is_refused() {
 
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn filters_of_children_in_their_parents_memory() {
+fn vfork_children_may_set_filters() {
     for _ in 0..RUNS {
         let (.., output) = unharmed(&["twins"]);
         assert_eq!(output.stdout, b"0\n");

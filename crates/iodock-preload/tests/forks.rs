@@ -8,7 +8,7 @@ use iodock_preload::reader::{Entry, Part};
 use std::collections::HashSet;
 
 #[test]
-fn children_of_handlers_damage_nothing_of_their_parents() {
+fn children_forked_in_handlers_do_not_damage_their_parents_records() {
     let folder = Folder::new();
     let session = session(&folder);
     let output = run(&session, &compiled("forks", &folder), &[]);

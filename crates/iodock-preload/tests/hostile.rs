@@ -22,44 +22,44 @@ fn all_of_them(what: &str) {
 }
 
 #[test]
-fn handlers_that_do_input_and_output_at_any_moment() {
+fn signal_handlers_may_do_io_at_any_moment() {
     all_of_them("handlers");
 }
 
 #[test]
-fn handlers_on_a_stack_of_their_own() {
+fn signal_handlers_may_have_their_own_stack() {
     all_of_them("handlers-elsewhere");
 }
 
 #[test]
-fn handlers_that_never_return() {
+fn signal_handlers_may_never_return() {
     let (session, ..) = same("jumps");
     assert!(counts(&session)["pread64"] > 1000);
 }
 
 #[test]
-fn threads_cancelled_in_a_call_run_their_cleanup() {
+fn threads_cancelled_in_a_call_run_their_cleanup_handlers() {
     same("cancellation");
 }
 
 #[test]
-fn programs_that_close_everything() {
+fn programs_may_close_all_descriptors() {
     let (session, ..) = same("close-all");
     assert_eq!(counts(&session)["read"], 2);
 }
 
 #[test]
-fn bad_pointers_and_fault_handlers() {
+fn bad_pointers_and_fault_handlers_behave_as_without_recording() {
     same("faults");
 }
 
 #[test]
-fn errors_that_come_before_a_path_is_read() {
+fn errors_before_a_path_is_read_stay_the_same() {
     same("bad-paths");
 }
 
 #[test]
-fn an_address_space_that_is_full() {
+fn a_full_address_space_does_not_harm_the_program() {
     let (session, ..) = same("little-memory");
     assert_eq!(counts(&session)["pread64"], 100_000);
 }
@@ -73,22 +73,22 @@ fn reads_and_little_memory(what: &str) {
 }
 
 #[test]
-fn all_memory_locked() {
+fn programs_may_lock_all_their_memory() {
     reads_and_little_memory("locked");
 }
 
 #[test]
-fn as_much_memory_locked_as_may_be() {
+fn programs_may_lock_as_much_memory_as_their_limit() {
     reads_and_little_memory("locked-within");
 }
 
 #[test]
-fn rights_root_and_descriptors_given_up() {
+fn programs_may_give_up_rights_root_and_descriptors() {
     reads_and_little_memory("given-up");
 }
 
 #[test]
-fn an_address_space_that_was_small_before() {
+fn a_small_address_space_limit_does_not_harm_the_program() {
     let folder = Folder::new();
     let program = compiled("calls", &folder);
     let session = common::session(&folder);
@@ -99,7 +99,7 @@ fn an_address_space_that_was_small_before() {
 }
 
 #[test]
-fn programs_with_calls_of_their_own_are_named() {
+fn programs_with_their_own_system_calls_are_named() {
     let folder = Folder::new();
     let program = compiled("own_calls", &folder);
     let session = common::session(&folder);
@@ -109,7 +109,7 @@ fn programs_with_calls_of_their_own_are_named() {
 }
 
 #[test]
-fn what_is_loaded_later_is_looked_at_too() {
+fn libraries_loaded_later_are_examined_too() {
     let folder = Folder::new();
     let program = compiled("loads", &folder);
     let library = folder.0.join("own.so");
@@ -128,7 +128,7 @@ fn what_is_loaded_later_is_looked_at_too() {
 }
 
 #[test]
-fn what_is_loaded_by_a_path_from_where_the_program_begins_is_looked_at_too() {
+fn libraries_loaded_by_a_path_relative_to_the_program_are_examined() {
     let folder = Folder::new();
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/own_calls.c");
     let (program, library) = (folder.0.join("program"), folder.0.join("libown.so"));
@@ -157,7 +157,7 @@ fn what_is_loaded_by_a_path_from_where_the_program_begins_is_looked_at_too() {
 }
 
 #[test]
-fn an_argument_that_is_too_long_is_cut() {
+fn an_overlong_argument_is_truncated() {
     let folder = Folder::new();
     let session = common::session(&folder);
     let long = "x".repeat(9000);
@@ -175,7 +175,7 @@ fn an_argument_that_is_too_long_is_cut() {
 }
 
 #[test]
-fn an_exec_that_a_handler_interrupts_with_one_of_its_own() {
+fn a_signal_handler_may_interrupt_an_exec_with_another_exec() {
     let folder = Folder::new();
     let program = compiled("interrupted_exec", &folder);
     let script = folder.0.join("script");
@@ -187,12 +187,12 @@ fn an_exec_that_a_handler_interrupts_with_one_of_its_own() {
 }
 
 #[test]
-fn a_killed_program_leaves_all_but_its_last_call() {
+fn a_killed_program_loses_at_most_its_last_call() {
     let (session, ..) = same("killed");
     assert_eq!(counts(&session)["pread64"], 50_001);
 }
 
 #[test]
-fn libraries_that_come_and_go() {
+fn libraries_may_be_loaded_and_unloaded() {
     same("libraries");
 }

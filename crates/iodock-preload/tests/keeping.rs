@@ -83,7 +83,7 @@ fn take(session: &Session, index: u64) {
 }
 
 #[test]
-fn a_thread_that_goes_on_writing_damages_nothing() {
+fn a_thread_that_continues_writing_damages_no_saved_record() {
     let (_place, session, path) = begun("writing");
     let mut keeper = keeper_of(&session, &path);
     let over = AtomicBool::new(false);
@@ -114,7 +114,7 @@ fn a_thread_that_goes_on_writing_damages_nothing() {
 }
 
 #[test]
-fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
+fn chunks_reserved_for_threads_are_found_at_their_start_and_end() {
     let (_place, session, path) = begun("aside");
     let mut keeper = keeper_of(&session, &path);
     let count = |chunks: u64| {
@@ -160,7 +160,7 @@ fn all_but_64_unused_chunks_are_freed() {
 
 /// Whichever of its chunks are found together with the last one.
 #[test]
-fn nothing_is_kept_of_a_thread_that_is_over() {
+fn records_of_an_ended_thread_are_not_kept_twice() {
     let (_place, session, path) = begun("over");
     let mut keeper = keeper_of(&session, &path);
     let before = memory(&session);
@@ -188,7 +188,7 @@ fn nothing_is_kept_of_a_thread_that_is_over() {
 
 /// A killed recorder had offered it. Less than before, and more than before.
 #[test]
-fn a_chunk_that_is_taken_again_while_its_session_is_recovered_is_kept_apart() {
+fn a_chunk_reused_during_recovery_is_kept_separately() {
     for (name, used) in [("less", 30_000), ("more", 64_000)] {
         let (_place, session, path) = begun(name);
         let mut keeper = keeper_of(&session, &path);
@@ -210,7 +210,7 @@ fn a_chunk_that_is_taken_again_while_its_session_is_recovered_is_kept_apart() {
 }
 
 #[test]
-fn a_damaged_piece_is_counted_and_costs_only_itself() {
+fn a_damaged_piece_is_counted_and_loses_only_itself() {
     let (_place, session, path) = begun("damage");
     let mut keeper = keeper_of(&session, &path);
     for index in 0..5 {

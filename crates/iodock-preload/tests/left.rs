@@ -48,14 +48,14 @@ fn a_call_is_in_flight_or_recorded_at_any_instruction() {
 
 /// Those that make children have no place in the chunk's header: of them records may be lost, and are counted.
 #[test]
-fn what_makes_children_is_left_too() {
+fn calls_that_create_children_may_be_abandoned() {
     let Reads { made, whole, no_return, lost, .. } = reads("pread64", "vforks", "6000");
     assert!(whole <= made && made <= whole + no_return + lost, "{made} made; {whole}, {no_return}, {lost}");
 }
 
 /// One that is deeper in the stack than another might be a handler's: that the other was left shows where its frame is written over.
 #[test]
-fn calls_that_are_left_are_found_from_deeper_in_the_stack() {
+fn abandoned_calls_are_found_from_deeper_in_the_stack() {
     let Reads { made, left, no_return, lost, .. } = reads("read", "deeper", "11");
     assert_eq!((made, left, no_return, lost), (11, 11, 11, 0));
 }
@@ -70,13 +70,13 @@ fn said(program: &str, argument: &str) -> String {
 
 /// What is recorded of them may be damaged, and is counted; they themselves go on as they would.
 #[test]
-fn coroutines_that_a_handler_switches_go_on() {
+fn coroutines_switched_by_a_signal_handler_continue() {
     assert_eq!(said("coroutines", "300000"), "900000\n");
 }
 
 /// If the first thread blocks a signal of the process, another thread gets it, and its handler may leave by
 /// longjmp.
 #[test]
-fn no_signal_is_held_back() {
+fn no_signal_is_blocked_or_delayed() {
     assert_eq!(said("mask", "4000"), "0\n");
 }

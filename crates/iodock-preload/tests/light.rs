@@ -60,7 +60,7 @@ impl Ran {
 }
 
 #[test]
-fn sums_are_exact_where_files_have_no_row_of_their_own() {
+fn sums_are_exact_for_files_that_share_a_row() {
     let ran = counted(&["many", "3000"], Light::LEAST);
     let of_files = |word| ran.sum("/made/", word);
     assert_eq!([words::OPENS, words::CALLS, words::CALLS + 1].map(of_files), [3000; 3]);
@@ -77,7 +77,7 @@ fn sums_are_exact_where_files_have_no_row_of_their_own() {
 }
 
 #[test]
-fn threads_lose_nothing_and_need_no_more_memory() {
+fn many_threads_lose_no_counts_and_use_no_more_memory() {
     let ran = counted(&["threads", "200"], 1 << 20);
     assert_eq!(ran.sum("/own", words::CALLS + 1), 20_000);
     assert_eq!(ran.sum("/own", words::BYTES + 1), 1_280_000);
@@ -88,7 +88,7 @@ fn threads_lose_nothing_and_need_no_more_memory() {
 }
 
 #[test]
-fn what_was_counted_outlives_a_killed_process() {
+fn counts_of_a_killed_process_are_kept() {
     let ran = counted(&["kill", "500"], 1 << 20);
     assert_eq!(ran.signal, Some(9));
     assert_eq!(ran.sum("/made/f", words::BYTES + 1), 50_000);
@@ -96,7 +96,7 @@ fn what_was_counted_outlives_a_killed_process() {
 }
 
 #[test]
-fn children_have_tables_of_their_own() {
+fn children_have_their_own_tables() {
     let ran = counted(&["fork"], 1 << 20);
     let written: Vec<u64> = ran.rows("/both").iter().map(|row| row.words[words::BYTES + 1]).collect();
     assert_eq!(written.iter().sum::<u64>(), 150);
@@ -106,7 +106,7 @@ fn children_have_tables_of_their_own() {
 }
 
 #[test]
-fn positions_and_steps_are_known() {
+fn file_positions_and_steps_are_counted() {
     let ran = counted(&["positions"], 1 << 20);
     let file = |word| ran.sum("/data", word);
     // Both in a row: 3,000 and 1,096 bytes, one at each offset of 250 twice, and 5 through another descriptor.
@@ -122,7 +122,7 @@ fn positions_and_steps_are_known() {
 }
 
 #[test]
-fn a_descriptor_that_appends_has_no_place_after_exec() {
+fn an_appending_descriptor_has_no_known_position_after_exec() {
     let ran = counted(&["appends"], 1 << 20);
     let log = |word| ran.sum("/log", word);
     assert_eq!((log(words::CALLS + 1), log(words::BYTES + 1)), (6, 1050));
@@ -132,7 +132,7 @@ fn a_descriptor_that_appends_has_no_place_after_exec() {
 
 /// What is counted is what a full recording of the same program has.
 #[test]
-fn counts_are_those_of_a_full_recording() {
+fn counts_equal_those_of_a_full_recording() {
     let (session, _folder, _) = same("light", &["many", "300"]);
     let full = counts(&session);
     let ran = counted(&["many", "300"], 1 << 20);

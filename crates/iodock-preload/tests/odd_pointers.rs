@@ -20,13 +20,13 @@ fn only(session: &Session, name: &str) -> Box<CallRecord> {
 }
 
 #[test]
-fn vectors_are_counted_by_half_a_register() {
+fn the_count_of_a_vector_is_a_32_bit_value() {
     let (session, ..) = same("odd_pointers", &["vector-with-half"]);
     assert_eq!(counts(&session)["readv"], 1);
 }
 
 #[test]
-fn paths_that_the_call_has_written_over_are_not_looked_at() {
+fn paths_that_the_call_overwrites_are_not_read_afterwards() {
     let (session, ..) = same("odd_pointers", &["link-over-path"]);
     assert_eq!(only(&session, "readlink").path, None);
     let (session, _folder, output) = same("odd_pointers", &["attribute-over-path"]);
@@ -38,49 +38,49 @@ fn paths_that_the_call_has_written_over_are_not_looked_at() {
 }
 
 #[test]
-fn a_path_that_lies_before_what_the_call_writes_is_there() {
+fn a_path_before_the_memory_that_a_call_writes_is_read() {
     let (session, ..) = same("odd_pointers", &["link-beside-path"]);
     assert_eq!(only(&session, "readlink").path, Some(b"beside".to_vec()));
 }
 
 #[test]
-fn offsets_of_what_moves_nothing_are_not_looked_at() {
+fn offsets_of_calls_without_transfer_are_not_read() {
     let (session, ..) = same("odd_pointers", &["splice-of-nothing"]);
     assert_eq!(counts(&session)["splice"], 1);
 }
 
 #[test]
-fn paths_that_no_call_has_read_are_not_looked_at() {
+fn paths_that_the_kernel_did_not_read_are_not_read() {
     let (session, ..) = same("odd_pointers", &["times-without-path"]);
     assert_eq!(counts(&session)["utimensat"], 1);
 }
 
 #[test]
-fn messages_that_are_received_over_themselves_are_not_followed() {
+fn messages_received_over_their_own_headers_are_not_followed() {
     let (session, ..) = same("odd_pointers", &["message-over-itself"]);
     assert_eq!(counts(&session)["recvmsg"], 1);
 }
 
 #[test]
-fn filters_are_known_by_half_a_register() {
+fn the_operation_of_seccomp_is_a_32_bit_value() {
     let (session, ..) = same("odd_pointers", &["filter-with-half"]);
     assert_eq!(counts(&session).get("pread64"), None);
 }
 
 #[test]
-fn a_pipe_has_no_flags() {
+fn a_call_of_pipe_has_no_flags() {
     let (session, ..) = same("odd_pointers", &["pipe-without-flags"]);
     assert_eq!(only(&session, "pipe").flags, 0);
 }
 
 #[test]
-fn calls_are_known_by_half_a_register() {
+fn call_numbers_are_32_bit_values() {
     let (session, ..) = same("odd_pointers", &["number-with-half"]);
     assert_eq!(counts(&session)["pread64"], 1);
 }
 
 #[test]
-fn a_ring_is_not_looked_for_in_a_file_with_its_number() {
+fn a_file_with_the_number_of_a_ring_is_not_taken_for_it() {
     let (session, _folder, output) = same("odd_pointers", &["ring-without-descriptor"]);
     if output.stdout != b"1\n" {
         println!("rings can't be made or registered here");

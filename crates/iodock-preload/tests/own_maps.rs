@@ -14,7 +14,7 @@ fn taken(arguments: &[&str]) -> (u64, u64) {
 }
 
 #[test]
-fn calls_that_can_leave_ours_alone_lose_nothing() {
+fn changes_of_maps_outside_the_recorders_memory_lose_no_call() {
     let all = ["munmap", "syscall", "none", "read-only", "dontfork", "dontneed", "remove", "wipe"];
     for how in all {
         assert_eq!(taken(&[how]), (3000, 0), "{how}");
@@ -25,7 +25,7 @@ fn calls_that_can_leave_ours_alone_lose_nothing() {
 }
 
 #[test]
-fn calls_that_replace_ours_stop_the_recording() {
+fn replacing_the_recorders_memory_stops_the_recording() {
     for how in ["over", "move", "shrink", "move-over"] {
         let (reads, stopped) = taken(&[how]);
         assert!(reads <= 1000 && stopped > 0, "{how}: {reads} {stopped}");
@@ -33,7 +33,7 @@ fn calls_that_replace_ours_stop_the_recording() {
 }
 
 #[test]
-fn threads_being_recorded_survive() {
+fn recorded_threads_survive_a_replaced_map() {
     for _ in 0..20 {
         let (_, stopped) = taken(&["over-threads"]);
         assert!(stopped > 0);

@@ -55,7 +55,7 @@ fn of_libc(maps: &[Mapped]) -> u64 {
 }
 
 #[test]
-fn text_and_trampolines_are_mapped() {
+fn patched_code_and_trampolines_are_mapped() {
     let folder = Folder::new();
     let mut libraries = session::libraries();
     libraries.iter_mut().for_each(|library| library.kept = None);
@@ -88,7 +88,7 @@ fn libraries_kept_in(folder: &Path) -> Vec<Library> {
 }
 
 #[test]
-fn a_text_that_is_kept_is_mapped_from_its_file() {
+fn cached_patched_code_is_mapped_from_its_file() {
     let folder = Folder::new();
     let libraries = libraries_kept_in(&folder.0);
     let session = Session::create(&folder.0.join("session"), &libraries).expect("a session");
@@ -96,7 +96,7 @@ fn a_text_that_is_kept_is_mapped_from_its_file() {
 }
 
 #[test]
-fn without_the_file_of_its_text_a_process_writes_the_jumps() {
+fn a_process_writes_the_jumps_if_the_cached_file_is_missing() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 4] = [
         ("another", |path| {
@@ -122,7 +122,7 @@ fn without_the_file_of_its_text_a_process_writes_the_jumps() {
 }
 
 #[test]
-fn without_a_text_the_jumps_are_written() {
+fn jumps_are_written_if_no_patched_code_is_cached() {
     let folder = Folder::new();
     let mut libraries = session::libraries();
     for library in &mut libraries {
@@ -137,7 +137,7 @@ fn without_a_text_the_jumps_are_written() {
 }
 
 #[test]
-fn another_file_of_the_same_build_keeps_its_text() {
+fn another_file_with_the_same_build_id_keeps_its_code() {
     let folder = Folder::new();
     let session = common::session(&folder);
     let libc = session::paths().into_iter().find(|path| path.to_string_lossy().contains("libc."));
@@ -157,12 +157,12 @@ fn another_file_of_the_same_build_keeps_its_text() {
 }
 
 #[test]
-fn breakpoints_of_a_debugger_stay() {
+fn breakpoints_of_a_debugger_are_kept() {
     breakpoints_stay(Command::new("gdb"));
 }
 
 #[test]
-fn breakpoints_stay_where_the_kernel_only_lists_pages() {
+fn breakpoints_are_kept_on_kernels_that_only_list_pages() {
     let folder = Folder::new();
     let mut command = Command::new(compiled("no_scan", &folder));
     command.arg("gdb");
@@ -170,7 +170,7 @@ fn breakpoints_stay_where_the_kernel_only_lists_pages() {
 }
 
 #[test]
-fn a_text_is_mapped_where_the_kernel_only_lists_pages() {
+fn patched_code_is_mapped_on_kernels_that_only_list_pages() {
     let folder = Folder::new();
     let session = common::session(&folder);
     let mut command = Command::new(compiled("no_scan", &folder));
@@ -221,7 +221,7 @@ fn with_a_large_library(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn trampolines_go_elsewhere_if_their_place_is_taken() {
+fn trampolines_are_placed_elsewhere_if_their_address_is_taken() {
     let folder = Folder::new();
     let session = common::session(&folder);
     let maps = recorded(&session, &with_a_large_library(&folder));

@@ -21,7 +21,7 @@ fn of(entry: Entry) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn of_every_length_and_wherever_they_lie() {
+fn paths_of_every_length_and_alignment_are_recorded() {
     let folder = Folder::new();
     let program = compiled("paths", &folder);
     for seed in ["1", "20261124", "88172645463325252"] {
@@ -41,7 +41,7 @@ fn of_every_length_and_wherever_they_lie() {
 
 /// The two belong in one place of what a thread remembers.
 #[test]
-fn those_asked_for_by_turns_are_stored_once() {
+fn alternating_paths_are_stored_once() {
     const ROUNDS: u64 = 10_000;
     let (folder, place) = (Folder::new(), Folder::new());
     let program = compiled("few_paths", &folder);

@@ -52,14 +52,14 @@ fn same_in_runs(stacks: Stacks, runs: u32) {
 }
 
 #[test]
-fn hostile_programs_in_python() {
+fn hostile_python_programs_run_as_without_recording() {
     same_in_runs(Stacks::Sites, 1);
     same_in_runs(Stacks::All, 1);
 }
 
 /// Calls of the threads that C made, too.
 #[test]
-fn lines_of_python_in_threads_of_c() {
+fn python_lines_are_recorded_in_threads_created_by_c() {
     for python in interpreters() {
         let folder = Folder::new();
         let session = session_with(&folder, Stacks::Sites);
@@ -87,7 +87,7 @@ fn lines_of_python_in_threads_of_c() {
 /// (Each has a layout of its own.)
 #[test]
 #[ignore = "part of `make test-all`: a storm of 210 runs with each interpreter"]
-fn a_storm_of_hostile_programs_in_python() {
+fn hostile_python_programs_run_unchanged_many_times() {
     same_in_runs(Stacks::Sites, 15);
     same_in_runs(Stacks::All, 15);
 }

@@ -21,36 +21,36 @@ fn left_alone(what: &str) -> Output {
 }
 
 #[test]
-fn a_program_in_a_sandbox_is_left_alone() {
+fn a_program_in_a_sandbox_is_not_recorded() {
     left_alone("sandbox");
 }
 
 #[test]
-fn a_sandbox_without_a_clock_is_left_alone() {
+fn a_program_in_a_sandbox_without_a_clock_is_not_recorded() {
     left_alone("strict");
     assert_eq!(left_alone("without-clock").status.code(), Some(7));
 }
 
 /// A filter that kills for each call but those of the program.
 #[test]
-fn no_call_is_made_but_the_programs_own() {
+fn in_a_sandbox_only_the_programs_own_calls_are_made() {
     assert_eq!(left_alone("without-others").status.code(), Some(7));
 }
 
 #[test]
-fn a_filter_that_is_refused_ends_the_recording_too() {
+fn a_refused_filter_ends_the_recording_too() {
     left_alone("might-work");
 }
 
 #[test]
-fn questions_about_sandboxes_forbid_nothing() {
+fn queries_about_sandboxes_do_not_end_the_recording() {
     let (session, ..) = same("probes");
     assert_eq!(counts(&session)["pread64"], 300);
     assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 0);
 }
 
 #[test]
-fn programs_executed_in_a_sandbox() {
+fn programs_executed_in_a_sandbox_run_unchanged() {
     let (session, ..) = same("sandboxed-exec");
     assert_eq!(programs(&session), 1);
 }
@@ -72,7 +72,7 @@ fn recorded_where_refused(call: u32) -> (Session, Counts) {
 }
 
 #[test]
-fn a_container_that_refuses_what_recording_can_do_without_loses_no_call() {
+fn no_call_is_lost_if_a_container_refuses_optional_calls() {
     for (name, call) in [
         ("mremap", 25),
         ("getcwd", 79),
@@ -88,7 +88,7 @@ fn a_container_that_refuses_what_recording_can_do_without_loses_no_call() {
 }
 
 #[test]
-fn a_container_that_leaves_the_recorder_no_memory_is_counted() {
+fn unrecorded_calls_are_counted_if_a_container_leaves_no_memory() {
     let (session, counts) = recorded_where_refused(28);
     assert_eq!(counts.get("pread64"), None);
     assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1, "madvise is refused");

@@ -30,14 +30,14 @@ fn depths(what: &str) -> Vec<usize> {
 }
 
 #[test]
-fn a_plain_call_has_its_whole_stack() {
+fn an_ordinary_call_has_its_complete_stack() {
     let depths = depths("plain");
     // pread, read_some, main, two of libc, _start.
     assert!(depths.iter().all(|&depth| depth >= 5), "{depths:?}");
 }
 
 #[test]
-fn anything_may_stand_in_the_base_register() {
+fn the_base_register_may_contain_any_value() {
     // pread, read_some, with_base; with a base that leads nowhere no more.
     assert!(depths("base").iter().all(|&depth| depth >= 3));
 }
@@ -57,18 +57,18 @@ fn stacks_of_coroutines_and_handlers_are_unknown() {
 }
 
 #[test]
-fn deep_stacks_that_are_left() {
+fn deep_stacks_may_be_abandoned_by_longjmp() {
     assert!(depths("long").iter().all(|&depth| depth >= 5));
 }
 
 #[test]
-fn threads_on_stacks_of_the_program() {
+fn threads_may_run_on_stacks_of_the_program() {
     let depths = depths("mapped");
     assert!(depths.contains(&0) && depths.iter().any(|&depth| depth >= 4));
 }
 
 #[test]
-fn sites_end_with_the_programs_own_code() {
+fn a_call_site_is_in_the_programs_own_code() {
     let (session, ..) = same_with("stacks", &["plain"], Stacks::Sites);
     let reads = reads(&session);
     let found = reads.iter().all(|read| {
@@ -81,7 +81,7 @@ fn sites_end_with_the_programs_own_code() {
 
 /// What is hard to record is as without, also with stacks: the programs of hostile.rs and others.
 #[test]
-fn hostile_programs_with_stacks() {
+fn hostile_programs_run_as_without_stacks() {
     for (name, what) in [
         ("hostile", "jumps"),
         ("hostile", "handlers-elsewhere"),
@@ -97,7 +97,7 @@ fn hostile_programs_with_stacks() {
 /// (Each has a layout of its own.)
 #[test]
 #[ignore = "part of `make test-all`: a storm of 200 runs"]
-fn a_storm_of_hostile_stacks() {
+fn hostile_stacks_are_read_many_times_without_harm() {
     let folder = Folder::new();
     let program = compiled("stacks", &folder);
     let session = session_with(&folder, Stacks::All);

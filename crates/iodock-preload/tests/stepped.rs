@@ -76,18 +76,18 @@ fn each_read_is_recorded_once(what: &str, child: &str, seed: usize) {
 }
 
 #[test]
-fn reads_that_are_left_at_any_instruction() {
+fn reads_may_be_abandoned_at_any_instruction() {
     (0..4).for_each(|seed| each_read_is_recorded_once("reads", "", seed));
 }
 
 #[test]
 #[ignore = "part of `make test-all`: takes each instruction"]
-fn reads_between_vforks_that_are_left_at_any_instruction() {
+fn reads_between_vforks_may_be_abandoned_at_any_instruction() {
     (0..4).for_each(|seed| each_read_is_recorded_once("vforks", "vfork", seed));
 }
 
 #[test]
-fn reads_between_forks_that_are_left_at_any_instruction() {
+fn reads_between_forks_may_be_abandoned_at_any_instruction() {
     (0..4).for_each(|seed| each_read_is_recorded_once("forks", "clone", seed));
 }
 
@@ -96,7 +96,7 @@ const OF_TRAMPOLINE: usize = 12;
 
 #[test]
 #[ignore = "part of `make test-all`: takes each instruction"]
-fn a_thread_is_cancelled_at_any_instruction() {
+fn a_thread_may_be_cancelled_at_any_instruction() {
     for what in ["openat", "syscall", "close"] {
         let folder = Folder::new();
         let output = run(&session(&folder), &compiled("unwound", &folder), &[what]);

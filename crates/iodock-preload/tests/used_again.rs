@@ -41,7 +41,7 @@ fn accesses(file: &CallsFile) -> u64 {
 }
 
 #[test]
-fn while_a_recorder_reads_them() {
+fn chunks_may_be_reused_while_a_recorder_reads_them() {
     let (folder, place) = (Folder::new(), Folder::new());
     let program = compiled("few_paths", &folder);
     let session = session(&place);
@@ -64,7 +64,7 @@ fn while_a_recorder_reads_them() {
 
 #[test]
 #[ignore = "part of `make test-all`: kills a recorder again and again"]
-fn a_reused_id_is_handled_if_the_process_is_killed() {
+fn a_reused_process_id_is_handled_if_the_process_is_killed() {
     let (folder, place) = (Folder::new(), Folder::new());
     let program = compiled("few_paths", &folder);
     for milliseconds in [2, 10, 25, 60] {

@@ -65,41 +65,41 @@ fn all_of_it(what: &str) -> Recorded {
 }
 
 #[test]
-fn children_that_end_like_a_thread() {
+fn vfork_children_may_end_like_a_thread() {
     let recorded = all_of_it("exits");
     assert_eq!(recorded.forks.len(), 40);
 }
 
 #[test]
-fn children_of_children() {
+fn vfork_children_may_have_children() {
     let recorded = all_of_it("grandchildren");
     assert_eq!(recorded.forks.len(), 40);
 }
 
 #[test]
-fn handlers_as_the_parent_goes_on() {
+fn signal_handlers_may_run_as_the_parent_of_a_vfork_continues() {
     all_of_it("handlers");
 }
 
 #[test]
-fn handlers_as_the_parent_goes_on_that_never_return() {
+fn handlers_that_never_return_may_run_as_the_parent_continues() {
     all_of_it("jumps");
 }
 
 #[test]
-fn handlers_after_each_instruction() {
+fn signal_handlers_may_run_after_each_instruction() {
     all_of_it("steps");
 }
 
 #[test]
 #[ignore = "part of `make test-all`: takes each instruction"]
-fn handlers_after_any_one_instruction() {
+fn a_signal_handler_may_run_after_any_single_instruction() {
     all_of_it("interrupted");
 }
 
 /// A filter, also one of a child in its parent's memory, ends the recording of both.
 #[test]
-fn children_and_filters() {
+fn vfork_children_may_set_filters() {
     for what in ["sandbox", "childs_sandbox"] {
         assert_eq!(recorded(what).stopped, 1, "{what}");
     }
@@ -107,7 +107,7 @@ fn children_and_filters() {
 
 /// The end of a child in a sandbox is not that of its parent, whose chunk it writes into.
 #[test]
-fn a_child_that_ends_in_a_sandbox_is_not_the_end() {
+fn a_child_that_ends_in_a_sandbox_does_not_end_the_recording() {
     let folder = Folder::new();
     let session = session(&folder);
     run(&session, &compiled("vforks", &folder), &["sandbox_killed"]);
@@ -118,7 +118,7 @@ fn a_child_that_ends_in_a_sandbox_is_not_the_end() {
 
 /// They no longer count as such that may be a child's parent.
 #[test]
-fn children_behind_calls_that_were_left() {
+fn children_after_abandoned_calls_are_recorded() {
     let recorded = recorded("crowded");
     assert_eq!(recorded.made, recorded.told);
     assert_eq!((recorded.forks.len(), recorded.stopped), (13, 0));
@@ -129,7 +129,7 @@ fn children_behind_calls_that_were_left() {
 
 /// More than can be kept apart: recording stops, which is counted, and nothing is another's.
 #[test]
-fn children_of_children_of_many_generations() {
+fn many_generations_of_vfork_children_are_recorded() {
     let recorded = recorded("deep");
     for (pid, counts) in &recorded.made {
         assert!(recorded.told.get(pid).is_some_and(|told| counts <= told), "{pid}: {counts:?}");
@@ -140,7 +140,7 @@ fn children_of_children_of_many_generations() {
 /// What is begun and left may be lost, and is counted; nothing is another's.
 #[test]
 #[ignore = "part of `make test-all`: takes each instruction"]
-fn calls_that_are_left_after_each_instruction() {
+fn calls_may_be_abandoned_after_each_instruction() {
     let recorded = recorded("leaves");
     let mut missing = 0;
     for (pid, (reads, _)) in &recorded.made {

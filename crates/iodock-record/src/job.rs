@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_schedulers() {
+    fn jobs_of_all_schedulers_are_recognised() {
         assert_eq!(
             found(&[("SLURM_JOB_ID", "17"), ("SLURM_JOB_NAME", "cfd"), ("SLURM_JOB_NUM_NODES", "4")]),
             pairs(&[("job.id", "17"), ("job.name", "cfd"), ("job.nodes", "4"), ("job.scheduler", "slurm")])

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_of_this_thread_is_known() {
+    fn the_cpu_time_of_this_thread_is_read() {
         // The scheduler adds up when it takes the thread off its CPU.
         std::thread::sleep(std::time::Duration::from_millis(1));
         // SAFETY: can't fail.

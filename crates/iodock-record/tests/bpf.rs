@@ -22,7 +22,7 @@ const CLONE_FILES: u64 = 0x400;
 const SHARED: &str = "../iodock-preload/tests/programs";
 
 #[test]
-fn every_field_is_that_of_ptrace() {
+fn every_field_equals_that_of_ptrace() {
     for program in ["calls", "fields"] {
         let Some(place) = place(program) else { return };
         let compiled = place.compile(SHARED, program, &[]).expect("compiled");
@@ -78,7 +78,7 @@ fn runs(command: &[&str]) -> bool {
 
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn static_programs_and_scripts_are_seen_whole() {
+fn static_programs_and_scripts_are_recorded_completely() {
     let Some(place) = place("static") else { return };
     let Some(program) = place.compile(SHARED, "calls", &["-static"]) else {
         eprintln!("skipped: no static libc here");
@@ -98,7 +98,7 @@ fn static_programs_and_scripts_are_seen_whole() {
 
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn threads_that_exec_and_leaders_that_leave() {
+fn exec_in_threads_and_ended_leaders_are_recorded() {
     let Some(place) = place("threads") else { return };
     let program = place.compile("tests/programs", "threads_exec", &[]).expect("compiled");
     let mine = place.record("bpf", &[&program]);
@@ -111,7 +111,7 @@ fn threads_that_exec_and_leaders_that_leave() {
 }
 
 #[test]
-fn a_call_in_flight_keeps_the_descriptor_that_it_began_with() {
+fn a_call_in_progress_keeps_its_original_descriptor() {
     let Some(place) = place("flight") else { return };
     let program = place.compile("tests/programs", "flight", &[]).expect("compiled");
     let mine = place.record("bpf", &[&program]);
@@ -143,7 +143,7 @@ fn a_killed_program_is_recorded_to_its_last_call() {
 }
 
 #[test]
-fn times_lie_in_the_run_and_ends_do_not_step_back() {
+fn call_times_are_within_the_run_and_ordered_by_end() {
     let Some(place) = place("times") else { return };
     let program = place.compile(SHARED, "calls", &[]).expect("compiled");
     let now = || {
@@ -166,7 +166,7 @@ fn times_lie_in_the_run_and_ends_do_not_step_back() {
 
 /// Few enough records for the smallest buffers, even if the reader never runs.
 #[test]
-fn nothing_is_dropped_of_what_the_buffers_hold() {
+fn no_call_that_fits_the_buffers_is_dropped() {
     let Some(place) = place("few") else { return };
     let loop_of = "i=0; while [ $i -lt 20 ]; do /bin/true; v=$(cat /dev/null); i=$((i+1)); done";
     let mine = place.record("bpf", &["/bin/sh", "-c", loop_of]);
@@ -197,7 +197,7 @@ fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
 
 /// Of a thousand at a time some are decoded, and the others are counted.
 #[test]
-fn requests_beyond_what_is_looked_into_are_counted() {
+fn requests_beyond_the_examined_ones_are_counted() {
     let Some(place) = place("many") else { return };
     let program = place.compile("tests/programs", "many", &[]).expect("compiled");
     let file = place.0.join("written");
@@ -213,7 +213,7 @@ fn requests_beyond_what_is_looked_into_are_counted() {
 }
 
 #[test]
-fn foreign_calls_are_counted_also_where_they_are_refused_and_their_children_share_what_they_do() {
+fn calls_of_other_abis_are_counted_and_their_children_followed() {
     let Some(place) = place("foreign") else { return };
     let program = place.compile("tests/programs", "foreign", &[]).expect("compiled");
     let file = place.0.join("shared");
@@ -232,7 +232,7 @@ fn foreign_calls_are_counted_also_where_they_are_refused_and_their_children_shar
 /// bytes.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn calls_that_the_programs_own_filter_refuses_are_as_by_ptrace() {
+fn calls_refused_by_the_programs_filter_are_recorded_as_by_ptrace() {
     let Some(place) = place("refused") else { return };
     let program = place.compile("tests/programs", "refused", &[]).expect("compiled");
     let mine = place.record("bpf", &[&program]);
@@ -253,13 +253,13 @@ fn calls_that_the_programs_own_filter_refuses_are_as_by_ptrace() {
 /// The ends of tasks may be among the losses. The recorder ends all the same, and reports its losses.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn a_recorder_that_stood_still_in_a_storm_of_processes_ends() {
+fn a_recorder_stopped_during_many_forks_still_ends() {
     let Some(place) = place("storm") else { return };
     let storm = place.compile("tests/programs", "storm", &[]).expect("compiled");
     let store = place.0.join("run.iodock");
     let test = env::current_exe().expect("this program");
     let mut recorder = Command::new(test)
-        .args(["--exact", "records_what_another_test_asks_for", "--include-ignored"])
+        .args(["--exact", "records_a_program_for_another_test", "--include-ignored"])
         .env("IODOCK_TEST_STORE", &store)
         .env("IODOCK_TEST_PROGRAM", &storm)
         .stdout(Stdio::null())
@@ -301,7 +301,7 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 /// Not a test itself: the recorder of another test, in a separate process.
 #[test]
 #[ignore = "run by another test"]
-fn records_what_another_test_asks_for() {
+fn records_a_program_for_another_test() {
     let (Some(store), Some(program)) = (env::var_os("IODOCK_TEST_STORE"), env::var_os("IODOCK_TEST_PROGRAM"))
     else {
         return;
@@ -312,7 +312,7 @@ fn records_what_another_test_asks_for() {
 }
 
 #[test]
-fn a_program_that_cant_be_executed_is_refused_as_by_a_shell() {
+fn a_program_without_its_interpreter_is_reported_as_not_found() {
     let Some(place) = place("broken") else { return };
     let program = place.0.join("broken");
     fs::write(&program, "#!/no/such/interpreter\n").expect("written");

@@ -28,7 +28,7 @@ int main(int count, char **arguments) {
 ";
 
 #[test]
-fn programs_executed_behind_a_filter_are_reported_as_not_recorded() {
+fn programs_executed_under_a_filter_are_reported_as_not_recorded() {
     let place = Place::new("static");
     let Some(program) = place.static_program() else { return };
     let (source, confined) = (place.0.join("confined.c"), place.0.join("confined"));
@@ -69,7 +69,7 @@ fn a_static_program_is_traced_and_reported() {
 }
 
 #[test]
-fn a_static_program_below_a_dynamic_one_is_traced() {
+fn a_static_child_of_a_dynamic_program_is_traced() {
     let place = Place::new("below");
     let Some(program) = place.static_program() else { return };
     // Dynamic and static programs: also below a static one, and in place of one.
@@ -95,7 +95,7 @@ fn a_static_program_below_a_dynamic_one_is_traced() {
 
 /// The dynamic linker of such a program can't load the library (32 bit), or its libc is incompatible (musl).
 #[test]
-fn a_program_with_another_dynamic_linker_is_traced_without_our_variables() {
+fn a_program_with_another_dynamic_linker_is_traced_without_the_recorders_variables() {
     let place = Place::new("foreign");
     let linker = place.0.join("ld-other.so");
     std::os::unix::fs::symlink("/lib64/ld-linux-x86-64.so.2", &linker).expect("linked");
@@ -116,7 +116,7 @@ fn a_program_with_another_dynamic_linker_is_traced_without_our_variables() {
 
 /// As in the deep folders of Spack or Nix.
 #[test]
-fn a_dynamic_linker_is_known_by_its_name_however_long_its_path_is() {
+fn a_dynamic_linker_is_recognised_by_its_name_at_any_path() {
     let place = Place::new("deep");
     let folder = place.0.join("x".repeat(200)).join("y".repeat(100));
     fs::create_dir_all(&folder).expect("made");
@@ -131,7 +131,7 @@ fn a_dynamic_linker_is_known_by_its_name_however_long_its_path_is() {
 }
 
 #[test]
-fn a_program_executed_with_all_descriptors_taken_is_traced_where_it_has_to_be() {
+fn a_static_program_executed_without_free_descriptors_is_traced() {
     let place = Place::new("full");
     let Some(program) = place.static_program() else { return };
     let script = format!("ulimit -n 6; exec 3<&1 4<&1 5<&1; exec {program}");
@@ -145,7 +145,7 @@ fn a_program_executed_with_all_descriptors_taken_is_traced_where_it_has_to_be() 
 }
 
 #[test]
-fn behind_chroot_programs_are_traced_without_proc() {
+fn programs_in_a_chroot_are_traced_without_proc() {
     let place = Place::new("chroot");
     let Some(program) = place.static_program() else { return };
     let inside = Path::new("/").join(Path::new(&program).file_name().expect("a name"));
@@ -181,7 +181,7 @@ fn ldd_does_not_list_the_recorders_library() {
 /// All calls are recorded, including those of programs without our variables.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
-fn an_exec_takes_as_many_arguments_as_without_us() {
+fn an_exec_accepts_as_many_arguments_as_without_recording() {
     let place = Place::new("arguments");
     let told = place.compile_with(&["gcc", "-O1"], "told", "told").expect("gcc");
     let source = place.0.join("writes.c");
@@ -220,7 +220,7 @@ fn an_exec_takes_as_many_arguments_as_without_us() {
 }
 
 #[test]
-fn behind_a_sandbox_of_files_programs_are_traced() {
+fn programs_in_a_landlock_sandbox_are_traced() {
     let place = Place::new("landlock");
     let sandbox = place.compile_with(&["gcc", "-O1"], "sandbox_of_files", "sandbox").expect("gcc");
     let said = place.0.join("said");
@@ -238,7 +238,7 @@ fn behind_a_sandbox_of_files_programs_are_traced() {
 
 #[test]
 #[ignore = "part of `make test-all`: valgrind"]
-fn valgrind_finds_no_fault_of_ours() {
+fn valgrind_finds_no_fault_in_the_library() {
     let place = Place::new("valgrind");
     let command = ["valgrind", "-q", "--error-exitcode=9", "cat", "/etc/hostname"];
     if !Command::new(command[0]).args(&command[1..]).output().is_ok_and(|done| done.status.success()) {
@@ -256,7 +256,7 @@ fn refuse_to_wipe_memory_on_fork() -> bool {
 }
 
 #[test]
-fn a_first_program_in_which_the_library_can_not_begin_is_a_loss() {
+fn a_first_program_that_cannot_load_the_library_is_a_loss() {
     let place = Place::new("not-begun");
     let unreached = std::thread::scope(|scope| {
         let recording = scope.spawn(|| {
@@ -273,7 +273,7 @@ fn a_first_program_in_which_the_library_can_not_begin_is_a_loss() {
 }
 
 #[test]
-fn an_exec_that_fails_leaves_the_program_to_its_library() {
+fn after_a_failed_exec_the_library_continues_recording() {
     let place = Place::new("fails");
     let Some(program) = place.static_program() else { return };
     // A static program that is not executable: tracing is requested, and then refused.

@@ -157,7 +157,7 @@ fn counters_that_never_answer_do_not_hang_the_recorder() {
 }
 
 #[test]
-fn counts_are_those_of_strace() {
+fn counts_equal_those_of_strace() {
     let _alone = alone();
     let place = Place::new("same");
     let folder = place.0.to_str().unwrap().to_string();
@@ -174,7 +174,7 @@ fn counts_are_those_of_strace() {
 
 /// A program's own filter runs after the tracer, so refused calls are seen.
 #[test]
-fn calls_that_the_programs_own_filter_refuses_are_seen() {
+fn calls_refused_by_the_programs_filter_are_recorded() {
     let _alone = alone();
     let place = Place::new("refused");
     let program = place.compile("refused", &[]);
@@ -194,7 +194,7 @@ fn calls_that_the_programs_own_filter_refuses_are_seen() {
 }
 
 #[test]
-fn strict_mode_can_be_put_on() {
+fn programs_may_enter_strict_mode() {
     let _alone = alone();
     let place = Place::new("strict");
     let program = place.compile("refused", &[]);
@@ -204,7 +204,7 @@ fn strict_mode_can_be_put_on() {
 }
 
 #[test]
-fn ends_are_passed_on() {
+fn the_exit_status_and_signal_of_the_program_are_passed_on() {
     let _alone = alone();
     let place = Place::new("ends");
     let exit = |command: &[&str]| place.record(command).map(|outcome| outcome.exit);
@@ -218,7 +218,7 @@ fn ends_are_passed_on() {
 }
 
 #[test]
-fn a_text_without_interpreter_runs_in_the_shell() {
+fn a_script_without_an_interpreter_line_runs_in_the_shell() {
     let _alone = alone();
     let place = Place::new("text");
     let script = place.0.join("script");
@@ -229,7 +229,7 @@ fn a_text_without_interpreter_runs_in_the_shell() {
 }
 
 #[test]
-fn exec_by_a_thread_that_is_not_the_leader() {
+fn exec_in_a_thread_that_is_not_the_leader_is_recorded() {
     let _alone = alone();
     let place = Place::new("exec");
     let program = place.compile("threads_exec", &[]);
@@ -251,7 +251,7 @@ fn exec_by_a_thread_that_is_not_the_leader() {
 }
 
 #[test]
-fn stops_and_signals_are_the_programs_own() {
+fn stops_and_signals_reach_the_program_unchanged() {
     let _alone = alone();
     let place = Place::new("stops");
     let program = place.compile("stopped", &[]);
@@ -259,7 +259,7 @@ fn stops_and_signals_are_the_programs_own() {
 }
 
 #[test]
-fn attached_and_left_running() {
+fn an_attached_process_is_left_running() {
     let _alone = alone();
     let place = Place::new("attach");
     let script = "exec 7</etc/passwd; while :; do read line <&7 || exec 7</etc/passwd; done";
@@ -303,7 +303,7 @@ fn a_signal_to_the_recorder_reaches_the_program() {
 }
 
 #[test]
-fn cancelled_recordings_leave_a_journal() {
+fn a_cancelled_recording_leaves_a_journal() {
     let _alone = alone();
     let place = Place::new("cancel");
     let cancel = Arc::new(AtomicBool::new(false));
@@ -322,7 +322,7 @@ fn cancelled_recordings_leave_a_journal() {
 }
 
 #[test]
-fn a_container_that_forbids_to_ask_for_rights_forbids_no_program() {
+fn programs_run_in_a_container_that_refuses_faccessat2() {
     let _alone = alone();
     let place = Place::new("rights");
     let ended = thread::scope(|scope| {
@@ -338,7 +338,7 @@ fn a_container_that_forbids_to_ask_for_rights_forbids_no_program() {
 }
 
 #[test]
-fn a_store_that_is_being_written_is_not_replaced() {
+fn a_store_in_use_is_not_replaced() {
     let _alone = alone();
     let place = Place::new("busy");
     let begun = place.0.join("begun");

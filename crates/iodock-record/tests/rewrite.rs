@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 #[test]
-fn the_same_calls_as_ptrace() {
+fn rewrite_records_the_same_calls_as_ptrace() {
     let place = Place::new("calls");
     let program = place.compile("calls");
     let (outcome, rewritten, paths) = place.record("rewrite", &[&program, place.text(), "997"]);
@@ -47,7 +47,7 @@ fn the_same_calls_as_ptrace() {
 }
 
 #[test]
-fn times_lie_in_the_run_and_ends_do_not_step_back() {
+fn call_times_are_within_the_run_and_ordered_by_end() {
     let place = Place::new("times");
     let program = place.compile("calls");
     let before = now();
@@ -98,7 +98,7 @@ fn own_calls(records: &[Record], paths: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn every_field_is_that_of_ptrace() {
+fn every_field_equals_that_of_ptrace() {
     for program in ["calls", "fields", "anything"] {
         let place = Place::new(program);
         let compiled = place.compile(program);
@@ -120,7 +120,7 @@ fn every_field_is_that_of_ptrace() {
 }
 
 #[test]
-fn a_process_with_an_id_of_its_own_name_space_is_recorded_to_its_end() {
+fn a_process_in_another_pid_namespace_is_recorded_to_its_end() {
     let place = Place::new("namespace");
     let file = |name: &str| place.0.join(name).to_str().expect("text").to_string();
     let (one, two) = (file("one"), file("two"));
@@ -204,7 +204,7 @@ fn cancelling_also_kills_new_processes() {
 }
 
 #[test]
-fn a_program_without_libc_makes_its_own_calls_only() {
+fn a_program_without_libc_makes_only_its_own_calls() {
     let place = Place::new("without-libc");
     let bare = ["gcc", "-nostdlib", "-fPIE"];
     for options in [&["-pie"][..], &["-static"]] {

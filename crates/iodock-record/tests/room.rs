@@ -85,7 +85,7 @@ fn goes_without(name: &str, reason: Reason, words: &str) {
 }
 
 #[test]
-fn shared_memory_that_is_full() {
+fn a_full_shared_memory_is_reported_before_the_program_starts() {
     with_own_mounts(|| {
         mount_memory(Path::new(SHARED), 0, "size=64k");
         goes_without("full", Reason::NoBuffers, "the shared buffers can't be made");
@@ -93,7 +93,7 @@ fn shared_memory_that_is_full() {
 }
 
 #[test]
-fn shared_memory_in_which_few_files_may_be() {
+fn a_shared_memory_with_few_inodes_is_handled() {
     for files in ["nr_inodes=1", "nr_inodes=2", "nr_inodes=3"] {
         with_own_mounts(|| {
             mount_memory(Path::new(SHARED), 0, files);
@@ -104,7 +104,7 @@ fn shared_memory_in_which_few_files_may_be() {
 }
 
 #[test]
-fn places_that_may_hold_no_programs() {
+fn folders_mounted_noexec_are_not_used() {
     with_own_mounts(|| {
         for place in [Path::new(SHARED), &env::temp_dir()] {
             mount_memory(place, libc::MS_NOEXEC, "");

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_older_agents_sent_has_no_names_and_what_still_older_ones_sent_no_events() {
+    fn batches_of_older_agents_are_read_without_names_and_events() {
         let mut old = Batch { job_names: Vec::new(), ..batch() };
         let mut bytes = old.encode();
         assert_eq!(bytes.pop(), Some(0));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_end_are_refused() {
+    fn endless_names_are_refused() {
         let mut long = batch();
         long.job_names[0].name = vec![b'x'; LONGEST_JOB_NAME];
         assert_eq!(Batch::decode(&long.encode()), Ok(long.clone()));
@@ -298,12 +298,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_is_read() {
+    fn a_batch_is_decoded_as_encoded() {
         assert_eq!(Batch::decode(&batch().encode()), Ok(batch()));
     }
 
     #[test]
-    fn cut_and_changed_bytes_are_errors_or_other_batches_and_never_a_panic() {
+    fn damaged_batches_never_panic() {
         let bytes = batch().encode();
         for end in 0..bytes.len() {
             assert!(Batch::decode(&bytes[..end]).is_err());
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_needs_its_name_and_a_name_is_there_once() {
+    fn an_operation_needs_a_name_that_occurs_once() {
         let mut nameless = batch();
         nameless.parts[0].names.clear();
         assert_eq!(Batch::decode(&nameless.encode()), Err(Unreadable::Operation));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_there_twice_is_refused() {
+    fn a_duplicate_value_is_refused() {
         let mut twice = batch();
         let value = twice.parts[0].entries[0].values[0];
         twice.parts[0].entries[0].values.push(value);

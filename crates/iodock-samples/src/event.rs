@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alike_ones_are_one_with_a_count_and_the_text_of_the_first() {
+    fn similar_events_become_one_with_a_count_and_the_first_text() {
         let event = |first: i64, text: &str| Event {
             first,
             last: first,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn severities_have_names() {
+    fn severities_are_found_by_name() {
         assert!(Severity::ALL.iter().all(|one| Severity::named(one.name()) == Some(*one)));
         assert_eq!(Severity::named("fatal"), None);
     }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_follow_each_other() {
+    fn consecutive_frames_are_read() {
         let bytes = two();
         let (first, rest) = decode(&bytes).expect("the first");
         let (second, rest) = decode(rest).expect("the second");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_says_how_much_is_missing() {
+    fn a_truncated_frame_reports_the_missing_bytes() {
         let bytes = encode(&batch(1)).expect("short");
         for end in 0..bytes.len() {
             let Err(Damage::Cut(missing)) = decode(&bytes[..end]) else {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_changed_byte_passes() {
+    fn every_changed_byte_is_detected() {
         let bytes = encode(&batch(1)).expect("short");
         // The last four bytes of the header are not used.
         for at in (0..28).chain(HEADER..bytes.len()) {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_frame_that_claims_to_be_huge_is_refused_before_it_is_unpacked() {
+    fn a_frame_that_claims_a_huge_size_is_refused_before_decompression() {
         let mut bytes = encode(&batch(1)).expect("short");
         bytes[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(decode(&bytes).err(), Some(Damage::TooLong(u32::MAX as usize)));

@@ -332,14 +332,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_printable_and_stay_two() {
+    fn escaped_names_are_printable_and_stay_different() {
         assert_eq!(printable(b"lfs-OST\xff"), "lfs-OST\\xff");
         assert_ne!(printable(b"\xff"), printable(b"\xfe"));
         assert_eq!(printable(b"a\n\x1b[2J"), "a\\x0a\\x1b[2J");
     }
 
     #[test]
-    fn two_ids_are_two_texts() {
+    fn different_ids_have_different_texts() {
         assert_eq!(unique_text(b"190:20:30"), "190:20:30");
         assert_eq!(unique_text(b"\\\n"), "\\\\\\x0a");
         let ids: [&[u8]; 4] = [b"\n", b"\\x0a", b"\\\n", b"\\\\x0a"];
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operations_own_name_is_what_the_counter_is_for() {
+    fn a_counter_is_named_after_its_operation() {
         assert_eq!(Quantity::Bytes.metric_name("write_bytes"), "write_bytes");
         assert_eq!(Quantity::Count.metric_name("write_bytes"), "write_bytes_count");
         assert_eq!(Quantity::Count.metric_name("open"), "open");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_there_once_and_entries_are_bounded() {
+    fn each_metric_occurs_once_and_entries_are_bounded() {
         let mut names = Names::default();
         let read = names.intern(b"read").expect("a name");
         let mut entry = Entry::default();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_kept_once_and_bounded() {
+    fn names_are_stored_once_and_bounded() {
         let mut names = Names::default();
         let (open, close) = (names.intern(b"open"), names.intern(b"close"));
         assert_eq!((names.intern(b"open"), names.intern(b"close")), (open, close));

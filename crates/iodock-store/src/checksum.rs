@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_those_of_the_specification() {
+    fn checksums_match_the_specification() {
         // XXH3_64bits of no bytes, and of 0x00..0xff, without a seed (xxHash's own `xxhsum -H3`).
         assert_eq!(of_bytes(b""), "xxh3:2d06800538d394c2");
         let mut summing = Summing::new(Vec::new());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_sum_of_its_bytes() {
+    fn the_checksum_of_a_file_is_that_of_its_bytes() {
         let path = std::env::temp_dir().join(format!("iodock-checksum-{}", std::process::id()));
         for length in [0, 1, PIECE - 1, PIECE, 3 * PIECE + 5] {
             let bytes: Vec<u8> = (0..length).map(|place| (place * 7) as u8).collect();

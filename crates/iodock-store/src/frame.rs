@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_pages_are_frames_that_zstd_reads() {
+    fn stored_pages_are_valid_zstd_frames() {
         for length in [0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 3 * BLOCK + 7] {
             let page = noise(length);
             let mut frame = Vec::new();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_stored_until_the_next_try() {
+    fn incompressible_pages_are_stored_until_the_next_attempt() {
         let (mut framer, mut gain, mut frame) = (Framer::new().unwrap(), Gain::default(), Vec::new());
         let mut size = |page: &[u8]| {
             framer.put(page, &mut gain, &mut frame).unwrap();

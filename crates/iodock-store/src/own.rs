@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_are_written_are_own() {
+    fn only_names_that_iodock_writes_are_its_own_files() {
         let own = [
             "manifest.json",
             "manifest.json.partial-12",

@@ -210,7 +210,7 @@ fn expected(row: &EventRow) -> Vec<Field> {
 }
 
 #[test]
-fn nulls_and_extremes_come_back() {
+fn nulls_and_extreme_values_are_read_back() {
     let folder = Folder::new("extremes");
     let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
     let written = [null_row(), full_row(), some_row(0), some_row(1), null_row()];
@@ -222,7 +222,7 @@ fn nulls_and_extremes_come_back() {
 
 #[test]
 #[ignore = "part of `make test-all`: a million rows, which take seconds"]
-fn many_rows_come_back_in_order() {
+fn many_rows_are_read_back_in_order() {
     let folder = Folder::new("many");
     let count = 1_060_000;
     write(&folder.store(), NEW, count).unwrap();
@@ -296,7 +296,7 @@ impl Random {
 }
 
 #[test]
-fn any_numbers_come_back() {
+fn arbitrary_numbers_are_read_back() {
     let folder = Folder::new("any");
     for (seed, count) in
         [1, 2, 7, 8, 9, 31, 32, 33, 34, 127, 128, 129, 130, 257, 9000].into_iter().enumerate()
@@ -316,7 +316,7 @@ fn any_numbers_come_back() {
 
 /// A page that fits the dictionary, then one that does not, in the same row group.
 #[test]
-fn a_dictionary_is_given_up_midway() {
+fn a_column_may_abandon_its_dictionary_midway() {
     let folder = Folder::new("midway");
     let mut random = Random(1);
     let repeating =
@@ -345,7 +345,7 @@ fn a_dictionary_is_given_up_midway() {
 
 /// Only if the Python environment exists.
 #[test]
-fn other_engines_read_the_same() {
+fn other_engines_read_the_same_values() {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     if !python.exists() {
         eprintln!("skipped: no {}", python.display());
@@ -380,7 +380,7 @@ print(*arrow)
 }
 
 #[test]
-fn columns_are_recycled() {
+fn column_buffers_are_reused() {
     let folder = Folder::new("recycled");
     let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
     let mut recycled = 0;
@@ -392,7 +392,7 @@ fn columns_are_recycled() {
 }
 
 #[test]
-fn side_tables_come_back() {
+fn side_tables_are_read_back() {
     let folder = Folder::new("side");
     write(&folder.store(), NEW, 1).unwrap();
     let text = |value: &str| Field::Str(value.into());
@@ -420,7 +420,7 @@ fn side_tables_come_back() {
 }
 
 #[test]
-fn calls_of_interfaces_come_back() {
+fn interface_calls_are_read_back() {
     let folder = Folder::new("interfaces");
     let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
     let unknown = InterfaceRow::new(0, NONE, 3, 16, 10);
@@ -453,7 +453,7 @@ fn calls_of_interfaces_come_back() {
 }
 
 #[test]
-fn samples_and_mounts_come_back() {
+fn samples_and_mounts_are_read_back() {
     let folder = Folder::new("samples");
     let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
     let sample = Sample {
@@ -477,7 +477,7 @@ fn samples_and_mounts_come_back() {
 }
 
 #[test]
-fn stacks_sites_and_symbols_come_back() {
+fn stacks_sites_and_symbols_are_read_back() {
     let folder = Folder::new("stacks");
     let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
     let mut tables = Tables::default();
@@ -515,7 +515,7 @@ fn an_empty_store_has_all_tables() {
 }
 
 #[test]
-fn the_manifest_keeps_keys_it_does_not_know() {
+fn the_manifest_keeps_unknown_keys() {
     let folder = Folder::new("manifest");
     write(&folder.store(), NEW, 1).unwrap();
     let path = folder.store().join("manifest.json");
@@ -570,7 +570,7 @@ fn an_existing_store_is_replaced_only_on_request_and_at_the_end() {
 }
 
 #[test]
-fn what_is_not_a_store_is_never_replaced() {
+fn a_folder_that_is_not_a_store_is_never_replaced() {
     let folder = Folder::new("foreign");
     fs::create_dir(folder.store()).unwrap();
     fs::write(folder.store().join("thesis.tex"), "x").unwrap();
@@ -665,7 +665,7 @@ fn a_flipped_bit_in_any_file_is_detected() {
 }
 
 #[test]
-fn an_unwritable_place_gives_an_error() {
+fn an_unwritable_folder_gives_an_error() {
     let error = write(Path::new("/proc/none/run.iodock"), NEW, 1).unwrap_err();
     assert!(error.to_string().starts_with("/proc/none/"), "{error}");
 }
@@ -688,7 +688,7 @@ fn fill(path: &Path) -> Result<PathBuf, StoreError> {
 /// Needs root to mount a small file system: `cargo test -p iodock-store -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
-fn a_full_disk_gives_an_error_and_leaves_nothing() {
+fn a_full_disk_gives_an_error_and_leaves_no_files() {
     let folder = Folder::new("full");
     let mut mount = std::process::Command::new("mount");
     if !mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&folder.0).status().unwrap().success() {

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_known_by_their_end() {
+    fn a_call_is_found_by_its_return_address() {
         let calls: [&[u8]; 6] = [
             &[0xe8, 1, 2, 3, 4],
             &[0xff, 0xd0],

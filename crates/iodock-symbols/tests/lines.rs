@@ -68,7 +68,7 @@ fn some(function: &str, line: u32) -> (Option<String>, Option<u32>) {
 }
 
 #[test]
-fn inlined_functions_stand_before_those_they_are_in() {
+fn inlined_functions_precede_their_callers() {
     for options in [&["-O2", "-g"][..], &["-O0", "-g", "-gz"], &["-O2", "-g", "-gdwarf-4", "-no-pie"]] {
         let folder = Folder::new("inlined");
         let (path, offset) = built(&folder, options);
@@ -81,7 +81,7 @@ fn inlined_functions_stand_before_those_they_are_in() {
 }
 
 #[test]
-fn debug_information_is_found_apart_from_the_program() {
+fn separate_debug_information_is_found() {
     let folder = Folder::new("apart");
     let (path, offset) = built(&folder, &["-O2", "-g"]);
     run(&folder.0, &["objcopy", "--only-keep-debug", "program", "program.debug"]);
@@ -99,7 +99,7 @@ fn debug_information_is_found_apart_from_the_program() {
 }
 
 #[test]
-fn functions_are_known_where_a_tracer_has_named_them() {
+fn functions_named_by_a_tracer_are_used() {
     let folder = Folder::new("named");
     let (path, offset) = built(&folder, &["-O2"]);
     let module = Module::open(&path, &DebugFolders::default()).unwrap();
@@ -108,7 +108,7 @@ fn functions_are_known_where_a_tracer_has_named_them() {
 }
 
 #[test]
-fn what_is_no_program_is_none() {
+fn a_file_that_is_not_a_program_has_no_symbols() {
     let folder = Folder::new("none");
     std::fs::write(folder.0.join("text"), "\x7fELF is not all of it").unwrap();
     for name in ["text", "missing", "."] {

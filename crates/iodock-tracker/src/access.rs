@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pattern() {
+    fn each_access_pattern_is_recognised() {
         assert_eq!(patterns(&[(0, 10), (10, 10), (20, 5)]), [First, Consecutive, Consecutive]);
         assert_eq!(patterns(&[(0, 10), (100, 10), (200, 10)]), [First, Sequential, Strided]);
         assert_eq!(patterns(&[(0, 10), (100, 10), (200, 11)]), [First, Sequential, Sequential]);

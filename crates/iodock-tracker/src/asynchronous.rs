@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_under_one_key_are_not_guessed() {
+    fn requests_with_the_same_key_are_not_guessed() {
         let item = AsyncItem::request(7, 3, true, 10, 0);
         let mut submitted = Submitted::default();
         submitted.add(7, Request::new(&item, 1, 1));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inode_that_is_used_again_is_another_file() {
+    fn a_reused_inode_is_another_file() {
         let file = FileIdentity::new(8, 1, 42);
         let (found, names) = tracked(&[(100, file, "/a"), (200, file, "/b"), (300, file, "/b")]);
         let at = |time| found.at(0, file, time).map(|file| names[file as usize].as_str());

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_belongs_to_the_one_that_its_task_is_in() {
+    fn a_system_call_belongs_to_the_interface_call_of_its_task() {
         let mut batch = Batch::default();
         let opened = InterfaceRecord { name: batch.push_text(b"ufs:out"), ..ends(OPEN, 20) };
         let view = InterfaceRecord { bytes: 8, offset: 100, is_plain_view: true, ..ends(VIEW, 26) };
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_belong_to_the_call_that_opens() {
+    fn hints_belong_to_the_call_that_opens_the_file() {
         let mut batch = Batch::default();
         let name = batch.push_text(b"cb_nodes\x1f2\x1f");
         let hint = InterfaceRecord { name, ..part(InterfacePart::Hint, OPEN, 12) };
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_within_one_of_a_layer_above_has_it_as_parent() {
+    fn a_call_made_by_a_higher_layer_has_it_as_parent() {
         let (write, layer) = (number(HDF5_WRITE), 2);
         let mut batch = Batch::default();
         batch.records.extend([begins(write, 10), begins_in(layer, WRITE_AT, 12), write_at(13)]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_left_is_no_parent() {
+    fn an_abandoned_call_is_not_a_parent() {
         let write = number(HDF5_WRITE);
         let mut batch = Batch::default();
         batch.records.extend([
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_known_by_the_first_call_on_them_until_their_file_is_closed() {
+    fn variables_are_known_from_their_first_call_until_close() {
         let (open, close, write) = (number("nc_create"), number("nc_close"), number("nc_put_vara_double"));
         let mut batch = Batch::default();
         let file = batch.push_text(b"out.nc");
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn data_sets_are_known_by_the_call_that_opened_them() {
+    fn data_sets_are_known_from_the_call_that_opened_them() {
         let open = number("H5Dopen2");
         let mut batch = Batch::default();
         let name = batch.push_text(b"out.h5\x1f/heat\x1fchunked\x1f8\x1f100x20\x1f10x20\x1fshuffle,deflate");
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_places_where_the_view_leaves_nothing_out() {
+    fn offsets_are_file_offsets_if_the_view_has_no_gaps() {
         assert_eq!(place(Some((100, 8)), 3), 124);
         assert_eq!(place(None, 3), UNKNOWN);
         assert_eq!(place(Some((0, 1)), UNKNOWN), UNKNOWN);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_the_file_system_is_no_part_of_a_name() {
+    fn a_file_system_prefix_is_not_part_of_a_name() {
         assert_eq!(without_kind(b"ufs:/data/out"), b"/data/out");
         assert_eq!(without_kind(b"out:1"), b"1");
         assert_eq!(without_kind(b"a/b:c"), b"a/b:c");

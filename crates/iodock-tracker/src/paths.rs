@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_names() {
+    fn absolute_names_are_normalised() {
         for (path, name) in [
             ("/a/b", "/a/b"),
             ("/", "/"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_names() {
+    fn relative_names_are_resolved() {
         for (base, path, name) in [
             (Some("/w/x"), "a", "/w/x/a"),
             (Some("/w/x"), "../a", "/w/a"),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn names_below_another_root() {
+    fn names_below_another_root_are_resolved() {
         for (path, name) in
             [("/a", "/jail/a"), ("/", "/jail"), ("/../../a", "/jail/a"), ("//a/../..", "/jail")]
         {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn notes() {
+    fn descriptor_notes_of_strace_are_read() {
         assert_eq!(Note::of(b"/dev/null<char 1:3>"), Note::Path { name: b"/dev/null", device: true });
         assert_eq!(Note::of(b"/tmp/x (deleted)"), Note::Path { name: b"/tmp/x", device: false });
         assert_eq!(Note::of(b"/memfd:zoo>(deleted)"), Note::Path { name: b"/memfd:zoo>", device: false });

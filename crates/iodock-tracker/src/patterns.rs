@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_starred_where_names_share_the_rest() {
+    fn differing_digits_of_similar_names_become_a_star() {
         let names = texts(&["/d/FA1/tagged7.dat", "/d/FA22/tagged9.dat", "/d/FA22/once3.dat", "/etc/passwd"]);
         assert_eq!(
             patterns(&names),
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_one_row() {
+    fn shared_libraries_of_a_folder_share_a_pattern() {
         let names = texts(&["/lib/libc.so.6", "/lib/libm.so.6", "/lib/ld-linux-x86-64.so.2", "/lib/x.sort"]);
         assert_eq!(patterns(&names), ["/lib/*.so*", "/lib/*.so*", "/lib/*.so*", "/lib/x.sort"]);
     }
 
     #[test]
-    fn many_names_with_one_ending_are_a_cluster() {
+    fn many_names_with_the_same_ending_share_a_pattern() {
         let words = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op", "qr"];
         let names: Vec<String> = words.iter().map(|word| format!("/p/{word}.py")).collect();
         assert!(patterns(&names).iter().all(|pattern| pattern == "/p/*.py"));

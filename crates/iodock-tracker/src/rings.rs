@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_one_number_that_are_alike_are_done_in_turn() {
+    fn equal_requests_with_the_same_number_complete_in_order() {
         let alike = [0, 4096, 8192].map(|offset| request("io_uring_read", 3, offset));
         assert_eq!(done(&alike), [(0, false), (4096, false), (8192, false)]);
     }
 
     #[test]
-    fn different_requests_with_one_number_are_ambiguous() {
+    fn different_requests_with_the_same_number_are_ambiguous() {
         let [one, other] = [3, 4].map(|file| request("io_uring_read", file, 0));
         assert_eq!(done(&[one, other, one, one]), [(0, true); 4]);
         assert_eq!(done(&[one, request("io_uring_write", 3, 0)]), [(0, true); 2]);

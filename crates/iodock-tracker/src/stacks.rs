@@ -62,7 +62,7 @@ mod tests {
     const LIBC: (&str, u64) = ("/usr/lib/libc.so.6", 1);
 
     #[test]
-    fn equal_stacks_are_one_and_share_sites() {
+    fn equal_stacks_are_stored_once_and_share_sites() {
         let mut ids = StackIds::default();
         let (own, main) = (("/home/u/a.out", 2), ("/home/u/a.out", 3));
         assert_eq!(ids.of(&bytes(&[LIBC, own, main])), (0, 1));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn of_installed_code_the_program_is_to_be_changed() {
+    fn the_site_of_a_call_in_installed_code_is_in_the_program() {
         let mut ids = StackIds::default();
         assert_eq!(ids.of(&bytes(&[LIBC, ("/usr/bin/cat", 2), LIBC])).1, 1);
         assert_eq!(ids.of(&bytes(&[LIBC])).1, 0);

@@ -423,7 +423,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn files_and_offsets_are_the_kernels(steps in steps()) {
+    fn files_and_offsets_equal_those_of_the_kernel(steps in steps()) {
         check(&steps, false);
         check(&steps, true);
     }

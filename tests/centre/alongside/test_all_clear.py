@@ -17,7 +17,9 @@ RUN = HUNG - 120 * SECOND
 
 
 @pytest.mark.parametrize(("before", "is_enough"), [(0, False), (8, False), (30, True)])
-def test_a_new_store_gives_no_all_clear(tmp_path: Path, before: int, is_enough: bool) -> None:
+def test_a_store_with_little_history_does_not_report_healthy_servers(
+    tmp_path: Path, before: int, is_enough: bool
+) -> None:
     """BEFORE: number of 10 s samples from before the run; 12 suffice to know the usual values."""
     node_rows(centre_store(tmp_path / "m", None, begin=RUN - before * 10 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
@@ -32,14 +34,14 @@ def test_a_new_store_gives_no_all_clear(tmp_path: Path, before: int, is_enough: 
     assert "usually" not in at
 
 
-def test_trouble_is_reported_for_a_new_store(tmp_path: Path) -> None:
+def test_trouble_is_reported_from_a_store_with_little_history(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", 30.0, begin=RUN - 40 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "At that time mds01, which serves lfs, had stalled" in at
     assert "healthy" not in at + whole
 
 
-def test_clients_that_are_new_give_no_all_clear(tmp_path: Path) -> None:
+def test_new_clients_alone_do_not_prove_healthy_servers(tmp_path: Path) -> None:
     """An NFS server without an agent. Its clients are read for the first time when the run begins."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
@@ -51,7 +53,7 @@ def test_clients_that_are_new_give_no_all_clear(tmp_path: Path) -> None:
     assert "not enough samples from before the run" in at
 
 
-def test_an_idle_night_teaches_no_wait(tmp_path: Path) -> None:
+def test_an_idle_night_gives_no_normal_waiting_time(tmp_path: Path) -> None:
     """Clients without any request before the run do not show how long an operation takes."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
@@ -62,14 +64,14 @@ def test_an_idle_night_teaches_no_wait(tmp_path: Path) -> None:
     assert "server was healthy" not in at + whole
 
 
-def test_a_usual_that_is_learnt_in_the_run_does_not_count(tmp_path: Path) -> None:
+def test_normal_values_are_not_learnt_from_the_run_itself(tmp_path: Path) -> None:
     """An hour in a single state does not show what is usual."""
     collector = centre_store(tmp_path / "m", None, begin=RUN - 40 * SECOND)
     found = replayed(collector.store, site(tmp_path).states, RUN, HUNG + 90 * SECOND)
     assert found.state("mds01", HUNG + 60 * SECOND, HUNG + 80 * SECOND) == "no-usual"
 
 
-def test_in_japanese(tmp_path: Path) -> None:
+def test_the_sentence_about_missing_history_is_in_japanese(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", None, begin=RUN - 40 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"), "ja")
     assert "正常だったかどうかは分かりません" in at + whole

@@ -111,7 +111,7 @@ def curves(folder: Path, run: str) -> dict[tuple[str, str], ServerCurve]:
 
 
 @pytest.mark.parametrize("form", ["csv", "snmp"])
-def test_a_busy_controller_is_on_the_run_s_axis(tmp_path: Path, form: str) -> None:
+def test_counters_of_a_busy_controller_use_the_time_axis_of_the_run(tmp_path: Path, form: str) -> None:
     """None of its servers has an agent, so no source can say that they were healthy."""
     told = imported(tmp_path, form, csv_lines() if form == "csv" else snmp_lines())
     assert "array07: readings 40" in told and "left out" not in told
@@ -138,7 +138,7 @@ def test_a_busy_controller_is_on_the_run_s_axis(tmp_path: Path, form: str) -> No
     assert "healthy" not in whole.replace("whether they were healthy", "")
 
 
-def test_importing_again_counts_once(tmp_path: Path) -> None:
+def test_readings_imported_twice_count_once(tmp_path: Path) -> None:
     lines = csv_lines()
     imported(tmp_path, "csv", lines[:43])
     imported(tmp_path, "csv", lines)
@@ -147,7 +147,7 @@ def test_importing_again_counts_once(tmp_path: Path) -> None:
     assert max(points.values()) == pytest.approx(0.97, abs=0.001)
 
 
-def test_beside_servers_with_agents(tmp_path: Path) -> None:
+def test_imported_arrays_are_shown_next_to_servers_with_agents(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", None))
     imported(tmp_path, "csv", csv_lines())
     at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
@@ -187,7 +187,9 @@ def test_a_falling_counter_counts_as_restarted(tmp_path: Path) -> None:
         (("[time]", "[time"), "is not TOML"),
     ],
 )  # fmt: skip
-def test_a_wrong_map_says_what_to_write(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+def test_an_invalid_mapping_is_refused_with_a_correct_example(
+    tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
     assert change[0] in CSV_MAP
     (tmp_path / "map.toml").write_text(CSV_MAP.replace(*change))
     (tmp_path / "data").write_text("\n".join(csv_lines()))

@@ -44,7 +44,7 @@ def agent(counter: Callable[[float], float], ahead_s: float, every: int = 10) ->
 
 @pytest.mark.parametrize("ahead_s", [-431.0, -2.4, 0.0, 3.0, 77.0])
 @pytest.mark.parametrize("seconds", [150, 600])
-def test_the_offset_is_found_where_counters_move(ahead_s: float, seconds: int) -> None:
+def test_the_clock_offset_is_found_from_changing_counters(ahead_s: float, seconds: int) -> None:
     found = compared([series(seconds, bursts)], {KEY: agent(bursts, ahead_s)}, "n1")
     assert isinstance(found, ClockOffset)
     assert found.is_measured and found.host == "n1"
@@ -52,37 +52,37 @@ def test_the_offset_is_found_where_counters_move(ahead_s: float, seconds: int) -
 
 
 @pytest.mark.parametrize("ahead_s", [-431.0, -2.4, 0.0, 3.0, 77.0])
-def test_a_minute_tells_the_offset_or_nothing(ahead_s: float) -> None:
+def test_one_minute_gives_the_right_clock_offset_or_none(ahead_s: float) -> None:
     found = compared([series(60, bursts)], {KEY: agent(bursts, ahead_s)}, "n1")
     assert isinstance(found, str) or abs(found.offset_ns / SECOND - ahead_s) <= found.within_ns / SECOND
 
 
-def test_a_steady_counter_tells_nothing() -> None:
+def test_a_constant_counter_gives_no_clock_offset() -> None:
     steady = series(600, lambda at: 1e6 * at)
     assert compared([steady], {KEY: agent(lambda at: 1e6 * at, 0.0)}, "n1") == "too-vague"
 
 
-def test_another_machine_s_counters_do_not_match() -> None:
+def test_counters_of_another_machine_do_not_match() -> None:
     assert compared([series(600, bursts)], {KEY: agent(lambda at: bursts(at * 1.7 + 90), 0.0)}, "n1") == (
         "no-match"
     )
 
 
-def test_clocks_farther_apart_than_is_looked_for_do_not_match() -> None:
+def test_clocks_farther_apart_than_the_search_range_do_not_match() -> None:
     assert compared([series(300, bursts)], {KEY: agent(bursts, 1200.0)}, "n1") == "no-match"
 
 
 @pytest.mark.parametrize("seconds", [1, 2, 25])
-def test_a_short_recording_has_too_few_intervals(seconds: int) -> None:
+def test_a_short_recording_has_too_few_intervals_for_a_clock_offset(seconds: int) -> None:
     assert compared([series(seconds, bursts)], {KEY: agent(bursts, 0.0)}, "n1") == "too-few"
 
 
-def test_nothing_in_common_is_too_few() -> None:
+def test_recordings_without_common_intervals_give_no_clock_offset() -> None:
     assert compared([series(600, bursts)], {("diskstats", "sdb", "write_bytes"): []}, "n1") == "too-few"
     assert compared([], {KEY: agent(bursts, 0.0)}, "n1") == "too-few"
 
 
-def test_a_restarted_counter_gives_no_wrong_offset() -> None:
+def test_a_restarted_counter_gives_no_wrong_clock_offset() -> None:
     """The machine was rebooted in between, so the growth in one interval is unknown."""
 
     def reset(at: float) -> float:
@@ -94,7 +94,7 @@ def test_a_restarted_counter_gives_no_wrong_offset() -> None:
 
 @pytest.mark.parametrize("seconds", [163, 200, 239])
 @pytest.mark.parametrize("phase", [0, 17, 40, 59])
-def test_few_sums_tell_no_false_offset(seconds: int, phase: int) -> None:
+def test_few_sums_give_no_wrong_clock_offset(seconds: int, phase: int) -> None:
     """One-minute rows, the last one cut. Only with some offsets are enough of them inside the recording."""
     rows = [
         (begin - phase * SECOND, end - phase * SECOND, grown)

@@ -32,7 +32,7 @@ from said_of_servers import diagnosed, said
 
 
 @pytest.mark.parametrize("step_s", [10.0, 1.0])
-def test_a_hiccup_is_named_at_the_second_of_the_call(tmp_path: Path, step_s: float) -> None:
+def test_a_short_stall_is_reported_at_the_second_of_the_call(tmp_path: Path, step_s: float) -> None:
     """A hiccup of 30 s, which two samples of 10 s show."""
     collector = centre_store(tmp_path / "m", 30.0, step_s)
     node_rows(collector)
@@ -45,7 +45,7 @@ def test_a_hiccup_is_named_at_the_second_of_the_call(tmp_path: Path, step_s: flo
     assert "no difference was found, to within" in whole
 
 
-def test_one_sample_is_weak_evidence(tmp_path: Path) -> None:
+def test_a_stall_seen_in_one_sample_is_called_weak_evidence(tmp_path: Path) -> None:
     """A hiccup of 15 s with samples of 10 s: one sample covers only the hiccup."""
     node_rows(centre_store(tmp_path / "m", 15.0))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
@@ -55,14 +55,14 @@ def test_one_sample_is_weak_evidence(tmp_path: Path) -> None:
     assert "healthy" not in at + whole
 
 
-def test_an_overload_is_no_stall(tmp_path: Path) -> None:
+def test_an_overload_is_not_reported_as_a_stall(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", 60.0, condition=OVERLOADED))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "At that time mds01, which serves lfs, was overloaded" in at
     assert "mds01 was overloaded for" in whole
 
 
-def test_on_a_healthy_day_it_says_so(tmp_path: Path) -> None:
+def test_healthy_servers_are_reported_as_healthy(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", None))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "The file servers were healthy at that time: all 3 of lfs" in at
@@ -80,7 +80,7 @@ def test_missing_readings_do_not_mean_healthy(tmp_path: Path) -> None:
     assert "servers were healthy while" not in whole
 
 
-def test_readings_that_end_in_the_run_are_no_all_clear(tmp_path: Path) -> None:
+def test_readings_that_end_during_the_run_do_not_prove_healthy_servers(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", None, until=HUNG - 60 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "There are no readings of the servers of lfs at that time" in at
@@ -88,7 +88,7 @@ def test_readings_that_end_in_the_run_are_no_all_clear(tmp_path: Path) -> None:
     assert "servers were healthy while" not in whole
 
 
-def test_what_began_after_the_call_is_not_blamed(tmp_path: Path) -> None:
+def test_a_problem_that_began_after_the_call_is_not_its_cause(tmp_path: Path) -> None:
     """A reading at the time of the call that looks healthy only because it was judged earlier."""
     node_rows(centre_store(tmp_path / "m", None))
     found = replayed(
@@ -98,7 +98,7 @@ def test_what_began_after_the_call_is_not_blamed(tmp_path: Path) -> None:
     assert found.state("mds01", before, before + SECOND) in ("healthy", "busy")
 
 
-def test_a_clock_that_is_behind_is_put_right(tmp_path: Path) -> None:
+def test_a_clock_that_is_behind_is_corrected(tmp_path: Path) -> None:
     """The clock of the recording's machine is 33 s behind its agent's, as after a restored snapshot."""
     collector = centre_store(tmp_path / "m", 30.0)
     node_rows(collector)
@@ -110,7 +110,7 @@ def test_a_clock_that_is_behind_is_put_right(tmp_path: Path) -> None:
     assert told and abs(float(told[1]) - 33) <= float(told[2]) <= 3
 
 
-def test_clocks_that_can_t_be_compared_join_nothing(tmp_path: Path) -> None:
+def test_without_comparable_clocks_servers_are_not_related_to_calls(tmp_path: Path) -> None:
     collector = centre_store(tmp_path / "m", 30.0)
     run = plot5(tmp_path / "run.iodock")
     at, whole = said(run, site(tmp_path / "m"))
@@ -127,7 +127,7 @@ def test_clocks_that_can_t_be_compared_join_nothing(tmp_path: Path) -> None:
     assert "settings say that clocks agree to within 1 s" in whole
 
 
-def test_an_imported_log_needs_the_site_s_word(tmp_path: Path) -> None:
+def test_for_an_imported_log_the_site_must_confirm_the_clocks(tmp_path: Path) -> None:
     """It names no machine and no mounts."""
     centre_store(tmp_path / "m", 30.0)
     run = plot5(tmp_path / "run.iodock", Recorded(host=None, source=None))
@@ -164,7 +164,7 @@ def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("slow_s", [60.0, None])
-def test_an_nfs_server_is_judged_by_its_clients(tmp_path: Path, slow_s: float | None) -> None:
+def test_the_state_of_an_nfs_server_is_derived_from_its_clients(tmp_path: Path, slow_s: float | None) -> None:
     """No agent runs on the server: clients notice that answers are late."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
@@ -179,7 +179,7 @@ def test_an_nfs_server_is_judged_by_its_clients(tmp_path: Path, slow_s: float | 
         assert "healthy" not in at + whole
 
 
-def test_agents_slower_than_the_settings_say_give_no_all_clear(tmp_path: Path) -> None:
+def test_agents_slower_than_configured_do_not_prove_healthy_servers(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", None, step_s=60.0))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "servers were healthy" not in at + whole
@@ -189,7 +189,7 @@ def test_agents_slower_than_the_settings_say_give_no_all_clear(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("what", ["missing", "damaged", "no-folder"])
-def test_a_store_that_can_t_be_read_is_one_line(tmp_path: Path, what: str) -> None:
+def test_an_unreadable_store_gives_a_message_of_one_line(tmp_path: Path, what: str) -> None:
     folder = tmp_path / "m"
     if what == "damaged":
         folder.mkdir()
@@ -203,21 +203,21 @@ def test_a_store_that_can_t_be_read_is_one_line(tmp_path: Path, what: str) -> No
     assert of_rule(found, "slow-call")[0].meanwhile == ()
 
 
-def test_without_the_setting_nothing_is_reported(tmp_path: Path) -> None:
+def test_without_the_setting_servers_are_not_reported(tmp_path: Path) -> None:
     settings = replace(site(tmp_path), servers=ServerReadings())
     found = diagnosed(plot5(tmp_path / "run.iodock"), settings)
     assert found.remarks == ()
     assert of_rule(found, "slow-call")[0].meanwhile == ()
 
 
-def test_in_japanese(tmp_path: Path) -> None:
+def test_the_sentence_about_servers_is_in_japanese(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", 30.0))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"), "ja")
     assert "mds01" in at and "At that time" not in at
     assert "while the program ran" not in whole
 
 
-def test_many_servers_or_long_runs_are_judged_by_longer_samples(
+def test_long_runs_and_many_servers_use_longer_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A small limit has the same effect as many servers."""

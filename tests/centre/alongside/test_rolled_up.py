@@ -37,7 +37,9 @@ def settings(folder: Path) -> Settings:
 
 
 @pytest.mark.parametrize(("days", "kept", "hiccup_s"), [(21, "600 s", 10.0), (3, "60 s", None)])
-def test_a_call_is_not_cleared_by_sums(tmp_path: Path, days: int, kept: str, hiccup_s: float | None) -> None:
+def test_sums_over_long_intervals_do_not_exclude_a_server_problem(
+    tmp_path: Path, days: int, kept: str, hiccup_s: float | None
+) -> None:
     """There was a hiccup of 10 s, which sums over ten minutes do not show."""
     collector = centre_store(tmp_path / "m", hiccup_s, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector)
@@ -95,7 +97,7 @@ def test_other_jobs_are_reported_from_sums(tmp_path: Path) -> None:
     assert "from 12:00:00 to 12:10:00 (the agent's count)" in at
 
 
-def test_clocks_that_sums_can_t_tell_are_said(tmp_path: Path) -> None:
+def test_clocks_that_sums_cannot_compare_are_mentioned(tmp_path: Path) -> None:
     collector = centre_store(tmp_path / "m", None, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector)
     aged(collector, 21)

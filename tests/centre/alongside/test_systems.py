@@ -26,10 +26,12 @@ KNOWN = ("lfs", "work", "nas:/export", "nas:/export/home")
         ("tmpfs", "lfs", "lfs"),
     ],
 )
-def test_by_what_is_mounted(fs_type: str, source: str | None, found: str | None) -> None:
+def test_a_monitored_file_system_is_found_by_its_mount(
+    fs_type: str, source: str | None, found: str | None
+) -> None:
     assert system_of(MountedAs("/x", fs_type, source), KNOWN) == found
 
 
-def test_settings_say_it_first() -> None:
+def test_settings_take_precedence_over_the_mount() -> None:
     assert system_of(MountedAs("/x", "fuse", "odd", monitored_as="work"), KNOWN) == "work"
     assert system_of(MountedAs("/x", "lustre", "a@tcp:/lfs", monitored_as="new"), KNOWN) == "new"

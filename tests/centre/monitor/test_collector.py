@@ -23,7 +23,7 @@ from iodock.simulation.scenarios import named
 from places import ROOT
 
 
-def test_what_was_pushed_is_what_is_asked(tmp_path: Path) -> None:
+def test_queries_return_the_pushed_values(tmp_path: Path) -> None:
     collector = Collector(tmp_path)
     assert collector.push(frame(1, [Part(BEGIN, [written("7", 100, BEGIN)], full=True)])) == (1, False)
     later = BEGIN + 10 * SECOND
@@ -39,7 +39,7 @@ def test_what_was_pushed_is_what_is_asked(tmp_path: Path) -> None:
     assert (rows[0]["host"], rows[0]["file_system"], rows[0]["target"]) == ("oss01", "lfs", "lfs-OST0000")
 
 
-def test_the_documented_columns_are_there(tmp_path: Path) -> None:
+def test_the_documented_columns_exist(tmp_path: Path) -> None:
     collector = Collector(tmp_path)
     level = Entry("", {("in_flight", LEVEL): 4}, evidence=0)
     for sequence in (1, 2):
@@ -124,7 +124,7 @@ def test_files_are_merged_as_long_as_one_stays_small(tmp_path: Path, monkeypatch
     assert tidy(store, intake, now) == 0 and sums(store, "ten_minutes") == truth
 
 
-def test_coarser_rows_are_fewer_and_levels_keep_mean_and_greatest(tmp_path: Path) -> None:
+def test_coarser_rows_keep_the_mean_and_maximum_of_gauges(tmp_path: Path) -> None:
     collector = Collector(tmp_path)
     for number in range(12):
         at = BEGIN + (number + 1) * 10 * SECOND
@@ -142,7 +142,7 @@ def test_coarser_rows_are_fewer_and_levels_keep_mean_and_greatest(tmp_path: Path
     assert [(row["value"], row["greatest"]) for row in rows] == [(3, 5), (9, 11)]
 
 
-def test_old_rows_go_and_none_that_is_not_summed_up(tmp_path: Path) -> None:
+def test_old_rows_are_removed_only_after_they_were_summed_up(tmp_path: Path) -> None:
     collector = Collector(tmp_path)
     truth = busy_day(collector, 4)
     store, intake = collector.store, collector._intake
@@ -156,7 +156,7 @@ def test_old_rows_go_and_none_that_is_not_summed_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_killed_at_any_moment_it_has_each_batch_once(tmp_path: Path) -> None:
+def test_a_collector_killed_at_any_moment_has_each_batch_once(tmp_path: Path) -> None:
     chance = random.Random(5)
     totals: dict[str, int] = {"a": 0, "b": 0}
     frames = [frame(1, [Part(BEGIN, [], full=True)])]
@@ -185,7 +185,7 @@ def test_killed_at_any_moment_it_has_each_batch_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_clean_end_leaves_nothing_to_replay(tmp_path: Path) -> None:
+def test_after_a_clean_end_no_journal_is_replayed(tmp_path: Path) -> None:
     with serving(tmp_path / "store") as (url, process):
         post(url, frame(1, [Part(BEGIN, [], full=True)]))
         post(url, frame(2, [Part(BEGIN + SECOND, [written("a", 5, BEGIN)])]))
@@ -254,7 +254,7 @@ def test_files_of_losses_are_merged(tmp_path: Path) -> None:
     assert found.num_rows == 4
 
 
-def test_a_copy_that_is_not_whole_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_an_incomplete_copy_is_read_as_far_as_possible(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     collector = Collector(folder)
     truth = busy_day(collector, 7)
@@ -295,7 +295,7 @@ def test_two_collectors_do_not_share_a_store(tmp_path: Path) -> None:
         (frame(2, [])[:16] + frame(1, [])[16:], "checksum"),
     ],
 )
-def test_what_is_no_push_is_refused_and_changes_nothing(tmp_path: Path, body: bytes, why: str) -> None:
+def test_an_invalid_push_is_refused_without_effect(tmp_path: Path, body: bytes, why: str) -> None:
     collector = Collector(tmp_path)
     with pytest.raises(RequestError, match=why):
         collector.push(body)
@@ -332,20 +332,20 @@ def test_senders_with_a_wrong_clock_are_refused(tmp_path: Path, begin: int, ahea
     assert collector.take(body).kept == 1
 
 
-def test_a_time_at_the_ends_of_64_bits_is_refused(tmp_path: Path) -> None:
+def test_times_at_the_limits_of_64_bits_are_refused(tmp_path: Path) -> None:
     for sent in (-(1 << 63), (1 << 63) - 1):
         refused = Collector(tmp_path / str(sent)).take(frame(1, [Part(BEGIN)]), sent=sent).refused
         assert refused and "its clock is wrong" in refused
 
 
-def test_a_frame_that_claims_to_be_huge_costs_no_memory(tmp_path: Path) -> None:
+def test_a_frame_that_claims_a_huge_size_uses_no_memory(tmp_path: Path) -> None:
     head = bytearray(frame(1, [Part(BEGIN)]))
     head[20:24] = (1 << 31).to_bytes(4, "little")
     with pytest.raises(RequestError, match="a batch of 2147483648 bytes"):
         Collector(tmp_path).push(bytes(head))
 
 
-def test_hostile_ids_stay_what_they_are(tmp_path: Path) -> None:
+def test_hostile_ids_are_stored_unchanged(tmp_path: Path) -> None:
     ids = [
         b"'; DROP TABLE job_io; --",
         b'"<script>alert(1)</script>',
@@ -381,7 +381,7 @@ def test_damaged_and_newer_catalogues_give_an_error(tmp_path: Path) -> None:
             _ = MonitorStore(tmp_path).catalogue
 
 
-def test_a_question_asked_while_files_are_replaced_is_answered(tmp_path: Path) -> None:
+def test_queries_are_answered_while_files_are_replaced(tmp_path: Path) -> None:
     collector = Collector(tmp_path)
     truth = busy_day(collector, 6)
     reader = MonitorStore(tmp_path)
@@ -407,7 +407,7 @@ def test_last_readings_of_another_version_give_an_error(tmp_path: Path) -> None:
         Collector(tmp_path)
 
 
-def test_many_small_files_of_the_hour_become_one(tmp_path: Path) -> None:
+def test_many_small_files_of_an_hour_are_merged(tmp_path: Path) -> None:
     """A query opens few files, even if upkeep runs every two minutes."""
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=4, begin_ns=HOUR * 500_000, servers=3, jobs=5)

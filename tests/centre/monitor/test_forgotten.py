@@ -30,7 +30,7 @@ def on_disk(folder: Path, text: str) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
 
 
-def test_names_of_jobs_are_neither_shown_nor_kept(tmp_path: Path) -> None:
+def test_job_names_are_neither_shown_nor_stored_if_disabled(tmp_path: Path) -> None:
     with portal(tmp_path, site=Site(names_jobs=False)) as server:
         past = Past(server.collector)
         for day in range(1, 8):
@@ -52,7 +52,7 @@ def test_names_of_jobs_are_neither_shown_nor_kept(tmp_path: Path) -> None:
         assert on_disk(tmp_path / "job_names", NAME) == []
 
 
-def test_suspects_have_no_names_where_a_site_does_not_want_them(tmp_path: Path) -> None:
+def test_suspects_have_no_job_names_if_disabled(tmp_path: Path) -> None:
     played = Played(tmp_path, "overload")
     played.watching = Watching(played.collector.store, limits=LIMITS, names_jobs=False)
     played.watching.look(played.now)
@@ -63,7 +63,7 @@ def test_suspects_have_no_names_where_a_site_does_not_want_them(tmp_path: Path) 
     assert verdict.suspects[0].owner and verdict.suspects[0].nodes
 
 
-def test_events_go_when_they_are_too_old(tmp_path: Path) -> None:
+def test_expired_events_are_removed(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         push(server, events())
         kept = rows(server.collector, "events")
@@ -75,7 +75,7 @@ def test_events_go_when_they_are_too_old(tmp_path: Path) -> None:
         assert rows(server.collector, "events") == 0
 
 
-def test_suspects_that_are_forgotten_are_not_left_in_the_file(tmp_path: Path) -> None:
+def test_expired_suspects_are_removed_from_the_file(tmp_path: Path) -> None:
     answers = Answers(tmp_path, privacy=Privacy(suspects_days=1, episodes_days=100))
     answers.intervals(6, suspects=(suspect(name=NAME, owner="somebody"),))
     answers.intervals(6, "healthy")

@@ -27,7 +27,7 @@ NOW = time.time_ns()
 SMALL = AgentLimits(bytes_per_s=100, values_per_s=10, saved_s=10, names_per_s=1, names_at_once=50)
 
 
-def test_a_budget_is_spent_and_grows_again_up_to_its_bound() -> None:
+def test_a_senders_budget_refills_up_to_its_limit() -> None:
     budget = Budget(SMALL, now=0.0)
     assert budget.left(0.0) == (1000, 100, 50)
     # The last push may use more than the remaining budget.
@@ -40,7 +40,7 @@ def test_a_budget_is_spent_and_grows_again_up_to_its_bound() -> None:
     assert budget.is_full(1000.0)
 
 
-def test_each_sender_has_a_budget_of_its_own_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_sender_has_its_own_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iodock.centre.monitor.limits._MOST_SENDERS", 10)
     budgets = Budgets(SMALL, lambda: 7.0)
     budgets.spend("a", (2000, 0, 0))
@@ -105,7 +105,7 @@ def flood(sequence: int, count: int, host: str = "flood") -> bytes:
     return frame(sequence, [Part(NOW, entries)], host=host)
 
 
-def test_a_flood_of_names_is_refused_counted_and_others_go_on(
+def test_a_flood_of_names_is_refused_without_affecting_other_senders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings(tmp_path, monkeypatch, names_at_once=500, names_per_s=0.001)
@@ -133,7 +133,7 @@ def test_a_flood_of_names_is_refused_counted_and_others_go_on(
     assert sum(row["count"] for row in found) == 2
 
 
-def test_bytes_and_values_have_bounds_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_and_values_of_a_sender_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = tmp_path / "tokens.toml"
     secret = add_token(tokens, "nodes", Role.AGENT)
     for limit in ({"bytes_per_s": 1}, {"values_per_s": 1}):
@@ -143,7 +143,7 @@ def test_bytes_and_values_have_bounds_too(tmp_path: Path, monkeypatch: pytest.Mo
             assert post(url, flood(2, 1), Authorization=f"Bearer {secret}")[0] == 429
 
 
-def test_a_push_that_is_too_long_is_counted(tmp_path: Path) -> None:
+def test_an_oversized_push_is_counted(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.toml"
     secret = add_token(tokens, "nodes", Role.AGENT, host="oss07")
     with serving(tmp_path / "store", "--tokens", tokens) as (url, process):
@@ -159,7 +159,7 @@ def test_a_push_that_is_too_long_is_counted(tmp_path: Path) -> None:
     assert ("oss07", "a push that is too long", 1) in found
 
 
-def test_a_token_of_one_machine_speaks_for_no_other(tmp_path: Path) -> None:
+def test_a_token_of_one_machine_cannot_send_for_another(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.toml"
     secret = add_token(tokens, "oss07's", Role.AGENT, host="oss07")
     access = Access(read_tokens(tokens))
@@ -173,7 +173,7 @@ def test_a_token_of_one_machine_speaks_for_no_other(tmp_path: Path) -> None:
         add_token(tokens, "x", Role.OPERATOR, host="oss07")
 
 
-def test_limits_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_senders_can_be_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(tmp_path, monkeypatch, names_per_s=5)
     assert load().agents.names_per_s == 5
     settings(tmp_path, monkeypatch, names_per_s=0)
@@ -199,7 +199,7 @@ def test_native_errors_distinguish_sender_and_collector(tmp_path: Path) -> None:
     assert (taken.kept, taken.host) == (0, "")
 
 
-def test_of_a_push_no_more_is_taken_than_is_allowed(tmp_path: Path) -> None:
+def test_no_more_of_a_push_is_read_than_allowed(tmp_path: Path) -> None:
     intake = _native.MonitorIntake(tmp_path)
     many = [written(f"{job}", 7, BEGIN) for job in range(10)]
     frames = [frame(number, [Part(BEGIN + number, many)]) for number in range(1, 6)]

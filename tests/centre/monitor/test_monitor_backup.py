@@ -61,7 +61,7 @@ def collector(tmp_path: Path) -> Collector:
     return made
 
 
-def test_a_restored_store_has_the_same_rows_and_goes_on(collector: Collector, tmp_path: Path) -> None:
+def test_a_restored_store_has_the_same_rows_and_accepts_more(collector: Collector, tmp_path: Path) -> None:
     for number in range(5):
         collector.push(pushed(number))
     collector.flush()
@@ -83,9 +83,7 @@ def test_a_restored_store_has_the_same_rows_and_goes_on(collector: Collector, tm
     assert read(restored.store) == int(wanted["fine"][0]["read"]) + 2000
 
 
-def test_backups_while_the_collector_writes_are_each_of_one_moment(
-    collector: Collector, tmp_path: Path
-) -> None:
+def test_a_backup_of_a_running_collector_is_consistent(collector: Collector, tmp_path: Path) -> None:
     before, end, sent = read(collector.store), threading.Event(), [0]
 
     def push() -> None:
@@ -116,7 +114,7 @@ def test_backups_while_the_collector_writes_are_each_of_one_moment(
         thread.join()
 
 
-def test_a_second_backup_copies_what_is_new_and_removes_what_is_gone(
+def test_a_second_backup_copies_new_files_and_removes_deleted_ones(
     collector: Collector, tmp_path: Path
 ) -> None:
     first = backup(tmp_path / "store", tmp_path / "backup")
@@ -139,7 +137,7 @@ def test_a_second_backup_copies_what_is_new_and_removes_what_is_gone(
     assert counts(MonitorStore(tmp_path / "again")) == counts(collector.store)
 
 
-def test_an_interrupted_backup_leaves_the_one_before_whole(
+def test_an_interrupted_backup_leaves_the_previous_one_intact(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from iodock.centre.monitor import backups
@@ -210,12 +208,12 @@ def store_with(name: str) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_file_of_another_name_is_not_replaced(tmp_path: Path, name: str) -> None:
+def test_a_backup_does_not_replace_foreign_files(tmp_path: Path, name: str) -> None:
     store_with(name)(tmp_path / "target")
     assert tmp_path / "target" / name in foreign(tmp_path / "target")
 
 
-def test_upkeep_leaves_what_it_did_not_write(collector: Collector, tmp_path: Path) -> None:
+def test_upkeep_does_not_remove_foreign_files(collector: Collector, tmp_path: Path) -> None:
     mine = [tmp_path / "store" / name for name in FOREIGN if name not in ("journal/1.frames", "state-1.bin")]
     for path in mine:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -225,7 +223,7 @@ def test_upkeep_leaves_what_it_did_not_write(collector: Collector, tmp_path: Pat
 
 
 @pytest.mark.parametrize("made", [notes, file, link])
-def test_a_backup_replaces_nothing_that_is_not_one(
+def test_a_backup_replaces_only_another_backup(
     collector: Collector, tmp_path: Path, made: Callable[[Path], None]
 ) -> None:
     made(tmp_path / "target")
@@ -239,7 +237,7 @@ def test_a_backup_replaces_nothing_that_is_not_one(
 @pytest.mark.parametrize(
     "made", [notes, file, link, store_with_notes, store_with_link, store_with("summaries/x/thesis.tex")]
 )
-def test_a_restore_replaces_nothing_but_a_store(
+def test_a_restore_replaces_only_a_store(
     collector: Collector, tmp_path: Path, made: Callable[[Path], None]
 ) -> None:
     backup(tmp_path / "store", tmp_path / "backup")
@@ -252,7 +250,7 @@ def test_a_restore_replaces_nothing_but_a_store(
     assert not list(tmp_path.glob(".target*"))
 
 
-def test_a_restore_replaces_a_store_with_force_and_none_in_use(collector: Collector, tmp_path: Path) -> None:
+def test_a_restore_with_force_replaces_only_an_unused_store(collector: Collector, tmp_path: Path) -> None:
     backup(tmp_path / "store", tmp_path / "backup")
     wanted = counts(collector.store)
     other = Collector(tmp_path / "other")
@@ -268,7 +266,7 @@ def test_a_restore_replaces_a_store_with_force_and_none_in_use(collector: Collec
     assert {path.name for path in tmp_path.iterdir()} == {"store", "backup", "other"}
 
 
-def test_the_backup_of_another_store_stays_without_force(collector: Collector, tmp_path: Path) -> None:
+def test_without_force_a_backup_of_another_store_is_kept(collector: Collector, tmp_path: Path) -> None:
     backup(tmp_path / "store", tmp_path / "backup")
     other = Collector(tmp_path / "other")
     other.push(pushed(0))
@@ -344,7 +342,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_backup_is_a_clear_error_and_no_store(
+def test_a_damaged_backup_gives_an_error_and_no_store(
     collector: Collector, tmp_path: Path, damage: str
 ) -> None:
     backup(tmp_path / "store", tmp_path / "backup")
@@ -355,7 +353,7 @@ def test_a_damaged_backup_is_a_clear_error_and_no_store(
     assert {path.name for path in tmp_path.iterdir()} == {"store", "backup"}
 
 
-def test_no_flipped_bit_of_the_manifest_passes(collector: Collector, tmp_path: Path) -> None:
+def test_every_flipped_bit_of_the_manifest_is_detected(collector: Collector, tmp_path: Path) -> None:
     backup(tmp_path / "store", tmp_path / "backup")
     path = tmp_path / "backup" / "backup.json"
     written = path.read_bytes()
@@ -369,7 +367,7 @@ def test_no_flipped_bit_of_the_manifest_passes(collector: Collector, tmp_path: P
             backup_manifest.read(tmp_path / "backup")
 
 
-def test_a_backup_without_a_checksum_of_its_list_is_restored_with_a_note(
+def test_a_backup_without_a_list_checksum_is_restored_with_a_note(
     collector: Collector, tmp_path: Path
 ) -> None:
     assert backup(tmp_path / "store", tmp_path / "backup").notes == ()
@@ -406,7 +404,7 @@ def damaged(collector: Collector, folder: Path) -> str:
     return entry.name
 
 
-def test_the_whole_copy_in_a_backup_is_kept(collector: Collector, tmp_path: Path) -> None:
+def test_the_intact_copy_in_a_backup_is_kept(collector: Collector, tmp_path: Path) -> None:
     backup(tmp_path / "store", tmp_path / "backup")
     rows = counts(collector.store)
     name = damaged(collector, tmp_path / "store")
@@ -428,9 +426,7 @@ def test_a_damaged_file_without_an_intact_copy_gives_an_error(collector: Collect
         counts(MonitorStore(tmp_path / "again"))
 
 
-def test_a_file_that_is_damaged_in_store_and_backup_stays_as_it_is(
-    collector: Collector, tmp_path: Path
-) -> None:
+def test_a_file_damaged_in_store_and_backup_is_left_unchanged(collector: Collector, tmp_path: Path) -> None:
     backup(tmp_path / "store", tmp_path / "backup")
     stored = next((tmp_path / "backup" / "data").rglob("*.parquet"))
     path = tmp_path / "store" / stored.relative_to(tmp_path / "backup" / "data")
@@ -444,7 +440,7 @@ def test_a_file_that_is_damaged_in_store_and_backup_stays_as_it_is(
     assert content(tmp_path / "backup") == before
 
 
-def test_what_is_no_store_has_no_backup(collector: Collector, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_store_cannot_be_backed_up(collector: Collector, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no monitor store"):
         backup(tmp_path / "nothing", tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
@@ -452,7 +448,7 @@ def test_what_is_no_store_has_no_backup(collector: Collector, tmp_path: Path) ->
         backup(tmp_path / "store", tmp_path / "store" / "backup")
 
 
-def test_the_commands(collector: Collector, tmp_path: Path) -> None:
+def test_backup_and_restore_work_from_the_command_line(collector: Collector, tmp_path: Path) -> None:
     def iodock(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "iodock", "monitor", *words],

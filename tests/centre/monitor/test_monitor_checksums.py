@@ -44,7 +44,7 @@ def flip(path: Path, place: int) -> None:
     path.write_bytes(found)
 
 
-def test_a_flipped_bit_is_an_error_that_names_the_file(collector: Collector) -> None:
+def test_a_flipped_bit_gives_an_error_with_the_file_name(collector: Collector) -> None:
     store = collector.store
     wanted = rows(store)
     (path, *_) = sorted(store.folder.glob("job_io/fine/*/*.parquet"))
@@ -58,7 +58,7 @@ def test_a_flipped_bit_is_an_error_that_names_the_file(collector: Collector) -> 
         assert rows(store) == wanted
 
 
-def test_every_writer_notes_checksums(collector: Collector) -> None:
+def test_every_written_file_gets_a_checksum(collector: Collector) -> None:
     collector.tend(LATE)
     collector.flush()
     every = [file for files in collector.store.catalogue.files.values() for file in files]
@@ -66,7 +66,7 @@ def test_every_writer_notes_checksums(collector: Collector) -> None:
     assert all(file.checksum for file in every)
 
 
-def test_a_flipped_bit_of_the_catalogue_is_an_error(collector: Collector) -> None:
+def test_a_flipped_bit_of_the_catalogue_is_detected(collector: Collector) -> None:
     path = collector.store.folder / "catalogue.json"
     written = path.read_bytes()
     key = written.rindex(b'"checksum"')
@@ -77,7 +77,7 @@ def test_a_flipped_bit_of_the_catalogue_is_an_error(collector: Collector) -> Non
         path.write_bytes(written)
 
 
-def test_a_store_without_checksums_is_read_and_gets_them(tmp_path: Path, collector: Collector) -> None:
+def test_a_store_without_checksums_is_read_and_completed(tmp_path: Path, collector: Collector) -> None:
     wanted = rows(collector.store)
     folder = tmp_path / "copy"
     shutil.copytree(collector.store.folder, folder)
@@ -94,7 +94,7 @@ def test_a_store_without_checksums_is_read_and_gets_them(tmp_path: Path, collect
     assert all(file.checksum for files in again.store.catalogue.files.values() for file in files)
 
 
-def test_upkeep_leaves_damaged_files_out_and_says_so(collector: Collector) -> None:
+def test_upkeep_skips_damaged_files_and_reports_them(collector: Collector) -> None:
     store = collector.store
     damaged = store.catalogue.of("job_io", "fine")[0]
     flip(store.folder / damaged.name, 100)

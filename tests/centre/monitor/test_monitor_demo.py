@@ -29,7 +29,7 @@ PATIENCE_S = 60.0
 
 
 @pytest.mark.timeout(180)
-def test_the_demo_starts_shows_what_agents_send_and_leaves_nothing(agent: Path, tmp_path: Path) -> None:
+def test_the_demo_shows_samples_and_removes_its_files(agent: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{agent.parent}:{os.environ['PATH']}"}
     process = subprocess.Popen(
@@ -63,7 +63,7 @@ def test_the_demo_starts_shows_what_agents_send_and_leaves_nothing(agent: Path, 
 
 
 @pytest.mark.timeout(180)
-def test_a_demo_that_is_killed_takes_its_agents_along(agent: Path, tmp_path: Path) -> None:
+def test_killing_the_demo_ends_its_agents(agent: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{agent.parent}:{os.environ['PATH']}"}
     process = subprocess.Popen(
@@ -85,7 +85,7 @@ def test_a_demo_that_is_killed_takes_its_agents_along(agent: Path, tmp_path: Pat
 
 
 @pytest.mark.timeout(300)
-def test_the_demo_shows_which_job_overloads_from_now_on(agent: Path, tmp_path: Path) -> None:
+def test_the_demo_shows_the_job_that_causes_an_overload(agent: Path, tmp_path: Path) -> None:
     """As `--help` describes: an ordinary history, then the scenario from the start, and the job responsible
     for it."""
     command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
@@ -164,7 +164,7 @@ def told(collector: Collector) -> list[str]:
     return found
 
 
-def test_history_is_written_up_to_now(tmp_path: Path) -> None:
+def test_generated_history_ends_at_the_present(tmp_path: Path) -> None:
     now = time.time_ns()
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=2, begin_ns=now, servers=3, jobs=5)
@@ -208,7 +208,7 @@ def pushed(folder: Path) -> int:
     return len(applied) if len(applied) == servers else 0
 
 
-def test_the_past_is_what_jobs_did(tmp_path: Path) -> None:
+def test_generated_history_contains_the_load_of_jobs(tmp_path: Path) -> None:
     now = time.time_ns()
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=2, begin_ns=begin_before(now, 0.1), servers=3, jobs=10)

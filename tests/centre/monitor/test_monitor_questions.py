@@ -42,7 +42,7 @@ def collected(folder: Path, begin: int, steps: list[int], id_: str = "5:7:n1") -
 
 
 @pytest.mark.parametrize("length", [1, 10 * SECOND, HOUR, 3 * HOUR, DAY, 3 * DAY, 30 * DAY, 2000 * DAY])
-def test_spans_have_few_whole_steps(length: int) -> None:
+def test_time_ranges_are_divided_into_few_whole_steps(length: int) -> None:
     end = 1_795_326_205_689_606_186
     found = span(end - length, end)
     assert 1 <= found.steps <= POINTS + 1
@@ -66,7 +66,7 @@ def test_a_long_interval_is_spread_over_the_steps_it_covers(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("begin_s", [0, 5, 110])
-def test_a_part_of_an_interval_counts_for_its_part(tmp_path: Path, begin_s: int) -> None:
+def test_a_partly_covered_interval_counts_in_proportion(tmp_path: Path, begin_s: int) -> None:
     begin = (time.time_ns() - HOUR) // (600 * SECOND) * 600 * SECOND
     store = collected(tmp_path, begin, [0, 10, 210]).store
     within = span(begin + begin_s * SECOND, begin + 210 * SECOND, store.catalogue)
@@ -76,7 +76,7 @@ def test_a_part_of_an_interval_counts_for_its_part(tmp_path: Path, begin_s: int)
     assert sum(file_systems.by_servers(store, within)["write_bytes"].to_pylist()) == pytest.approx(left)
 
 
-def test_what_is_not_kept_fine_is_read_coarser(tmp_path: Path) -> None:
+def test_expired_fine_rows_are_read_at_coarser_resolution(tmp_path: Path) -> None:
     begin = time.time_ns() - 3 * DAY
     collector = collected(tmp_path, begin, list(range(0, 1300, 10)))
     assert span(begin, begin + HOUR, collector.store.catalogue).resolution == "fine"
@@ -110,7 +110,7 @@ def answers(store: MonitorStore, begin: int, end: int) -> list[list[dict[str, An
 
 
 @pytest.mark.parametrize("behind", [HOUR, 2 * DAY])
-def test_summaries_change_no_answer(tmp_path: Path, behind: int) -> None:
+def test_summaries_do_not_change_any_result(tmp_path: Path, behind: int) -> None:
     """This holds whether the last day is complete or cut."""
     store, begin = rolled(tmp_path)
     plain = answers(store, begin, begin + behind)
@@ -129,7 +129,7 @@ def test_summaries_change_no_answer(tmp_path: Path, behind: int) -> None:
 
 
 @pytest.mark.parametrize("zone", [0, 15 * HOUR])
-def test_months_together_have_all_that_was_done(tmp_path: Path, zone: int) -> None:
+def test_the_monthly_sums_add_up_to_the_total(tmp_path: Path, zone: int) -> None:
     """This includes readings across midnight, and after an agent was away for days, on a day with other rows;
     with midnight in UTC or not."""
     midnight = (time.time_ns() // DAY - 7) * DAY + zone
@@ -150,7 +150,7 @@ def test_months_together_have_all_that_was_done(tmp_path: Path, zone: int) -> No
         assert [row["jobs"] for rows in found for row in rows] == [1, 1, 1]
 
 
-def test_a_missing_or_broken_off_summary_costs_nothing_but_time(tmp_path: Path) -> None:
+def test_missing_or_incomplete_summaries_do_not_change_results(tmp_path: Path) -> None:
     store, begin = rolled(tmp_path)
     summarise(store, IDS)
     plain = answers(store, begin, begin + 2 * DAY)
@@ -184,7 +184,7 @@ def test_a_missing_or_broken_off_summary_costs_nothing_but_time(tmp_path: Path) 
         ("%e.%u", "rsync.17004", "rsync.17004", "17004", None),
     ],
 )
-def test_ids_are_taken_apart(
+def test_job_ids_are_split_into_their_fields(
     tmp_path: Path, form: str | None, id_: str, number: str, user: str | None, host: str | None
 ) -> None:
     begin = time.time_ns() - 600 * SECOND
@@ -198,12 +198,12 @@ def test_ids_are_taken_apart(
 
 
 @pytest.mark.parametrize("form", ["", "job", "%x", "%j%z", "%j:%j"])
-def test_forms_that_are_none(form: str) -> None:
+def test_invalid_forms_of_job_ids_are_refused(form: str) -> None:
     with pytest.raises(RequestError, match="jobid-name"):
         job_ids(form)
 
 
-def test_a_row_belongs_to_its_user_whatever_the_jobs_number(tmp_path: Path) -> None:
+def test_a_row_belongs_to_its_user_whatever_its_job_id(tmp_path: Path) -> None:
     begin = time.time_ns() - 600 * SECOND
     collector = collected(tmp_path, begin, [0, 10], "5:7:n1")
     for number in (0, 1):

@@ -65,7 +65,7 @@ def written(rows: dict[str, dict[str, object]]) -> dict[str, float]:
     return {name: round(float(str(row["write_rate"])) * 120) for name, row in rows.items()}
 
 
-def test_jobs_have_their_names_and_are_found_by_them(store: Path) -> None:
+def test_jobs_are_shown_with_their_names_and_found_by_name(store: Path) -> None:
     jobs = asked(store)
     assert {name: row["job_name"] for name, row in jobs.items()} == {
         "71": "ocean \\x1b[2J<b>", "72": None, HOSTILE.replace("\x1b", "\\x1b"): None,
@@ -74,7 +74,7 @@ def test_jobs_have_their_names_and_are_found_by_them(store: Path) -> None:
     assert not any("job_name" in row for row in asked(store, "--by", "user").values())
 
 
-def test_rates_are_what_was_counted(store: Path) -> None:
+def test_rates_equal_the_counted_growth(store: Path) -> None:
     jobs = asked(store)
     # Six readings that grew, on two targets.
     assert written(jobs) == {"72": 7_200_000, "71": 2_160_000, HOSTILE.replace("\x1b", "\\x1b"): 72_000}
@@ -83,7 +83,7 @@ def test_rates_are_what_was_counted(store: Path) -> None:
     assert list(asked(store, "--sort", "name")) == ["71", "72", "9\\x1b[2J<b>"]
 
 
-def test_the_sum_is_the_same_however_it_is_grouped(store: Path) -> None:
+def test_the_sum_is_the_same_for_every_grouping(store: Path) -> None:
     groups = ("job", "user", "node", "target", "file-system")
     sums = {by: sum(written(asked(store, "--by", by)).values()) for by in groups}
     assert set(sums.values()) == {9_432_000}
@@ -91,7 +91,7 @@ def test_the_sum_is_the_same_however_it_is_grouped(store: Path) -> None:
     assert set(asked(store, "--by", "node")) == {"n1", "n2", ""}
 
 
-def test_filters(store: Path) -> None:
+def test_filters_select_rows(store: Path) -> None:
     assert list(asked(store, "--user", "1002")) == ["72"]
     assert list(asked(store, "--find", "71")) == ["71"]
     assert list(asked(store, "--find", "'; --")) == []
@@ -100,7 +100,7 @@ def test_filters(store: Path) -> None:
     assert len(asked(store, "--top", "1")) == 1
 
 
-def test_names_can_not_move_the_cursor(store: Path) -> None:
+def test_hostile_names_cannot_control_the_terminal(store: Path) -> None:
     shown = printed(*TOP, store, "--once", "--over", "1h")
     assert "\x1b" not in shown
     assert "9\\x1b[2J<b>" in shown
@@ -112,7 +112,7 @@ def test_tables_are_no_wider_than_the_terminal(store: Path, width: int) -> None:
     assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= width
 
 
-def test_in_a_terminal_keys_change_what_is_seen(store: Path) -> None:
+def test_keys_change_the_view_in_a_terminal(store: Path) -> None:
     command = [*IODOCK, *TOP, str(store), "--over", "1h", "--every", "60"]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "24"}

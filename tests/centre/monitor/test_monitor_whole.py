@@ -125,7 +125,7 @@ def site(tmp_path: Path, agent: Path, request: pytest.FixtureRequest) -> Iterato
 
 
 @pytest.mark.timeout(120 + 3 * KILLS)
-def test_what_jobs_did_is_there_once_whoever_is_killed(site: Site) -> None:
+def test_io_of_jobs_is_stored_once_whichever_process_is_killed(site: Site) -> None:
     chance = random.Random(11)
     for name in site.members:
         site.start(name)

@@ -49,7 +49,7 @@ def statistics() -> list[dict[str, Any]]:
     return list(json.loads(RECORDED.read_text())["sysstat"]["hosts"][0]["statistics"])
 
 
-def test_sums_are_the_rates_of_all_intervals(tmp_path: Path) -> None:
+def test_sums_equal_the_rates_over_all_intervals(tmp_path: Path) -> None:
     said = ran("--store", tmp_path / "store", RECORDED)
     assert f"{RECORDED}: oss07: readings {len(statistics())}" in said
     found = sums(tmp_path / "store")
@@ -66,7 +66,7 @@ def test_sums_are_the_rates_of_all_intervals(tmp_path: Path) -> None:
     assert {row["host"] for row in rows(tmp_path / "store")} == {"oss07"}
 
 
-def test_a_file_that_has_grown_since_counts_once(tmp_path: Path) -> None:
+def test_a_file_that_has_grown_since_the_last_import_counts_once(tmp_path: Path) -> None:
     document = json.loads(RECORDED.read_text())
     whole = document["sysstat"]["hosts"][0]["statistics"]
     # Fine rows are kept for some days, so these must be from yesterday.
@@ -83,7 +83,7 @@ def test_a_file_that_has_grown_since_counts_once(tmp_path: Path) -> None:
     assert sums(tmp_path / "store") == sums(tmp_path / "at once")
 
 
-def test_nothing_is_spread_over_the_time_a_machine_was_off(tmp_path: Path) -> None:
+def test_values_are_not_spread_over_the_time_a_machine_was_off(tmp_path: Path) -> None:
     document = json.loads(RECORDED.read_text())
     for one in document["sysstat"]["hosts"][0]["statistics"][:2]:
         one["timestamp"]["time"] = one["timestamp"]["time"].replace("08:", "05:")
@@ -96,7 +96,7 @@ def test_nothing_is_spread_over_the_time_a_machine_was_off(tmp_path: Path) -> No
     assert sums(tmp_path / "store") == sums(tmp_path / "whole")
 
 
-def test_a_reading_without_load_has_none(tmp_path: Path) -> None:
+def test_a_reading_without_a_load_gives_no_load(tmp_path: Path) -> None:
     document = json.loads(RECORDED.read_text())
     del document["sysstat"]["hosts"][0]["statistics"][0]["queue"]
     (tmp_path / "x.json").write_text(json.dumps(document))
@@ -105,7 +105,7 @@ def test_a_reading_without_load_has_none(tmp_path: Path) -> None:
     assert load == [round(one["queue"]["ldavg-1"] * 100) for one in statistics()[1:]]
 
 
-def test_an_older_sadf_names_sectors(tmp_path: Path) -> None:
+def test_sectors_of_an_older_sadf_are_converted(tmp_path: Path) -> None:
     """As sysstat 10 writes it: no rkB, `avgqu-sz`, numbers instead of names."""
     disk = {"disk-device": "dev8-0", "tps": 10.0, "rd_sec": 2048.0, "wr_sec": 0.0, "avgqu-sz": 0.5,
             "await": 3, "svctm": 1, "util-percent": 25.0}  # fmt: skip
@@ -135,7 +135,7 @@ def test_an_older_sadf_names_sectors(tmp_path: Path) -> None:
         (b'{"a":' + b"[" * 100_000, "neither JSON nor"),
     ],
 )
-def test_files_that_are_no_recording_give_an_error(tmp_path: Path, content: bytes, words: str) -> None:
+def test_files_that_are_not_recordings_give_an_error(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(RequestError, match=words):
         read(tmp_path / "x")
@@ -155,7 +155,7 @@ def test_a_missing_destination_or_collector_gives_an_error(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not shutil.which("sadf"), reason="sysstat is not installed")
-def test_a_file_of_sadc_is_read_by_this_machines_sadf(tmp_path: Path) -> None:
+def test_a_binary_file_of_sadc_is_read_with_the_local_sadf(tmp_path: Path) -> None:
     binary = tmp_path / "sa01"
     sadc = next((path for path in ("/usr/lib/sysstat/sadc", "/usr/lib64/sa/sadc") if Path(path).exists()), "")
     if not sadc or subprocess.run([sadc, "1", "2", binary], check=False, timeout=60).returncode:
@@ -168,7 +168,7 @@ def test_a_file_of_sadc_is_read_by_this_machines_sadf(tmp_path: Path) -> None:
     "value",
     ["3689348814741910323.20", "1e300", "Infinity", "-5.00", "nan", "-nan", "inf", '"x"', "null", "[]"],
 )
-def test_a_value_that_can_not_be_is_unknown_and_the_rest_is_kept(tmp_path: Path, value: str) -> None:
+def test_an_impossible_value_is_unknown_and_the_others_are_kept(tmp_path: Path, value: str) -> None:
     """3.7e18 is 2^64 / 5: a counter of sysstat that overflowed in an interval of 5 s."""
     wrong = statistics()
     vda = next(disk for disk in wrong[2]["disk"] if disk["disk-device"] == "vda")
@@ -187,7 +187,7 @@ def test_a_value_that_can_not_be_is_unknown_and_the_rest_is_kept(tmp_path: Path,
     assert {**found, transfers: 0} == {**right, transfers: 0}
 
 
-def test_a_level_and_a_number_of_processors_that_can_not_be(tmp_path: Path) -> None:
+def test_impossible_levels_and_processor_counts_are_left_out(tmp_path: Path) -> None:
     document = json.loads(RECORDED.read_text())
     document["sysstat"]["hosts"][0]["number-of-cpus"] = 0
     document["sysstat"]["hosts"][0]["statistics"][1]["queue"]["ldavg-1"] = 1e18
@@ -200,7 +200,7 @@ def test_a_level_and_a_number_of_processors_that_can_not_be(tmp_path: Path) -> N
     assert not any(source == "sar_cpu" for source, _, _ in sums(tmp_path / "store"))
 
 
-def test_a_reading_of_another_form_is_left_out(tmp_path: Path) -> None:
+def test_a_reading_with_another_structure_is_left_out(tmp_path: Path) -> None:
     for change in (
         {"interval": 1e18},
         {"interval": "x"},

@@ -35,7 +35,7 @@ def named(*targets: Target, known: Mapping[str, Collection[str]] | None = None) 
     ],
     ids=["by its address", "listed", "listed with its domain"],
 )
-def test_a_name_that_is_given_is_not_an_others(rightful: Target, said: str) -> None:
+def test_a_configured_agent_name_cannot_be_used_by_another_agent(rightful: Target, said: str) -> None:
     names = named(BARE, rightful)
     if said.lower() not in rightful.own_names:
         assert names.why_not(BARE, said, ITS) == ""
@@ -47,7 +47,7 @@ def test_a_name_that_is_given_is_not_an_others(rightful: Target, said: str) -> N
     assert names.why_not(BARE, own, ITS) and not names.why_not(rightful, own, STRANGE)
 
 
-def test_a_target_with_a_name_has_no_other() -> None:
+def test_a_target_with_a_configured_name_has_no_other() -> None:
     listed, own = target_of("https://192.0.2.9", "", "oss01"), target_of("https://oss02.example.org", "")
     names = named(listed, own)
     assert names.why_not(listed, "oss03", ITS) and names.why_not(own, "oss03", ITS)
@@ -61,7 +61,7 @@ def test_two_domains_do_not_share_a_short_name() -> None:
     assert names.why_not(two, "oss01", ITS) and not names.why_not(two, "oss01.b.example", ITS)
 
 
-def test_an_address_has_the_first_free_name_it_says_and_no_other() -> None:
+def test_an_address_gets_the_first_free_name_that_it_reports() -> None:
     names = named(BARE, OTHER)
     assert not names.why_not(BARE, "oss01", ITS) and not names.why_not(BARE, "oss01", STRANGE)
     assert "it was 'oss01' before" in names.why_not(BARE, "oss02", ITS)
@@ -69,7 +69,7 @@ def test_an_address_has_the_first_free_name_it_says_and_no_other() -> None:
     assert not names.why_not(OTHER, "oss02", STRANGE)
 
 
-def test_an_address_has_no_name_of_another_spool() -> None:
+def test_an_address_cannot_take_the_name_of_another_spool() -> None:
     known = {"oss01": [ITS]}
     assert "--pull-list" in named(BARE, known=known).why_not(BARE, "oss01", STRANGE)
     assert not named(BARE, known=known).why_not(BARE, "oss01", ITS)
@@ -78,7 +78,7 @@ def test_an_address_has_no_name_of_another_spool() -> None:
     assert not named(own, known=known).why_not(own, "oss01", STRANGE)
 
 
-def test_whom_the_list_names_is_taken_though_another_was_earlier(tmp_path: Path) -> None:
+def test_an_agent_in_the_list_takes_precedence_over_an_earlier_one(tmp_path: Path) -> None:
     frames, total = made("oss01", 4)
     true, liar = FakeAgent("oss01", frames), FakeAgent("oss01", made("oss01", 9)[0])
     targets = (target_of(liar.url, ""), target_of(true.url, "", "oss01"))

@@ -113,14 +113,14 @@ def test_sums_that_a_total_completes_are_exact(node: Node) -> None:
         assert rows == {"7": (3000, True), "8": (500, False)}, question
 
 
-def test_of_a_part_of_a_steps_time_sums_are_bounds(node: Node) -> None:
+def test_sums_over_part_of_a_step_are_bounds(node: Node) -> None:
     ran(node, "7", 5, 60, 3000)
     node.collector.flush()
     (row,) = all_jobs(node.collector.store, within(node, 30))
     assert row["exact"] is False
 
 
-def test_one_step_of_several_lacks_its_total(node: Node) -> None:
+def test_a_missing_total_of_one_step_makes_sums_bounds(node: Node) -> None:
     ran(node, "7", 5, 60, 3000)
     node.alive["7", "step_0", SCHEDULER] = 500
     node.read(100)
@@ -129,7 +129,7 @@ def test_one_step_of_several_lacks_its_total(node: Node) -> None:
         assert rows == {"7": (3600, False)}, question
 
 
-def test_a_run_after_the_total_is_not_in_it(node: Node) -> None:
+def test_a_requeued_run_is_not_part_of_the_earlier_total(node: Node) -> None:
     ran(node, "7", 5, 60, 3000)
     # Slurm has started it again.
     node.alive["7", "step_batch", SCHEDULER] = 500
@@ -141,7 +141,7 @@ def test_a_run_after_the_total_is_not_in_it(node: Node) -> None:
 
 
 @pytest.mark.parametrize("are_summed", [False, True])
-def test_totals_complete_samples_of_days_before(tmp_path: Path, are_summed: bool) -> None:
+def test_totals_complete_the_samples_of_earlier_days(tmp_path: Path, are_summed: bool) -> None:
     midnight = (time.time_ns() // DAY - 2) * DAY
     node = Node(Collector(tmp_path), midnight - HOUR)
     ran(node, "7", 5, 2 * 3600, 3000)
@@ -183,7 +183,7 @@ def test_a_job_is_over_when_its_batch_step_has_ended(node: Node) -> None:
     assert is_over(node, "7", 80)
 
 
-def test_a_job_without_a_batch_step_is_over_with_its_extern_step(node: Node) -> None:
+def test_a_job_without_a_batch_step_ends_with_its_extern_step(node: Node) -> None:
     ran(node, "7", 20, 30, 90, "step_0")
     assert not is_over(node, "7", 60)
     node.read(70, node.total("7", "step_extern", 1, 5, 65))
@@ -194,7 +194,7 @@ def test_a_job_without_a_batch_step_is_over_with_its_extern_step(node: Node) -> 
     assert not is_over(node, "8", 100)
 
 
-def test_what_outlives_its_job_does_not_keep_it_going(node: Node) -> None:
+def test_processes_that_outlive_a_job_do_not_prolong_it(node: Node) -> None:
     ran(node, "7", 20, 30, 90)
     for seconds in (60, 70, 80):
         node.alive["7", "step_batch", ENVIRONMENT] = seconds
@@ -202,7 +202,7 @@ def test_what_outlives_its_job_does_not_keep_it_going(node: Node) -> None:
     assert is_over(node, "7", 80)
 
 
-def test_a_job_that_was_requeued_goes_on(node: Node) -> None:
+def test_a_requeued_job_is_not_over(node: Node) -> None:
     ran(node, "7", 20, 30, 90)
     assert is_over(node, "7", 60)
     for seconds in (200, 210):

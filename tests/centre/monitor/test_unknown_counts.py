@@ -106,7 +106,7 @@ def table(site: Server, path: str) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.parametrize("length", ["15m", "7d"])
-def test_jobs_of_servers(site: Server, length: str) -> None:
+def test_unknown_counts_of_jobs_on_servers_are_empty(site: Server, length: str) -> None:
     jobs = table(site, f"/jobs?range={length}&at=servers")
     counts = {job: (row["read_bytes"], row["write_bytes"], row["metadata"]) for job, row in jobs.items()}
     assert counts == {
@@ -123,14 +123,14 @@ def test_jobs_of_servers(site: Server, length: str) -> None:
 
 @pytest.mark.parametrize("length", ["15m", "7d"])
 @pytest.mark.parametrize("place", ["processes", "cgroups"])
-def test_jobs_of_nodes_have_no_metadata(site: Server, length: str, place: str) -> None:
+def test_jobs_on_nodes_have_unknown_metadata_counts(site: Server, length: str, place: str) -> None:
     row = table(site, f"/jobs?range={length}&at={place}")["41"]
     assert (row["metadata"], row["metadata_rate"], row["hosts"]) == (None, None, 1)
     page = site.get(f"/jobs?range={length}&at={place}")[1]
     assert ">metadata/s<" not in page and ">written/s<" in page
 
 
-def test_a_jobs_totals_and_parts(site: Server) -> None:
+def test_unknown_counts_are_empty_on_the_page_of_a_job(site: Server) -> None:
     totals = table(site, "/jobs/41?table=totals")
     processes = totals["processes on nodes"]
     assert processes["call_read_bytes"] == 36_000
@@ -147,13 +147,13 @@ def test_a_jobs_totals_and_parts(site: Server) -> None:
     assert targets["whole-OST0000"]["metadata"] is None and targets["whole-MDT0000"]["write_bytes"] is None
 
 
-def test_file_systems(site: Server) -> None:
+def test_unknown_rates_of_file_systems_are_empty(site: Server) -> None:
     now = table(site, "/?table=now&range=1h")
     assert [now[name]["metadata_rate"] is None for name in ("data", "meta", "whole")] == [True, False, False]
     assert [now[name]["write_rate"] is None for name in ("data", "meta", "whole")] == [False, True, False]
 
 
-def test_use_of_users(site: Server) -> None:
+def test_unknown_counts_of_users_are_empty(site: Server) -> None:
     now = time.time_ns()
     rows = use.by_user(site.collector.store, now - DAY, now + DAY, JobIds(), Seen()).to_pylist()
     found = {row["file_system"]: (row["write_bytes"], row["metadata"]) for row in rows}
@@ -166,7 +166,7 @@ def top(site: Server, *options: str) -> str:
     return iodock(*words, COLUMNS="80").stdout
 
 
-def test_top(site: Server) -> None:
+def test_unknown_rates_are_empty_in_top(site: Server) -> None:
     rows = {row["name"]: row for row in json.loads(top(site, "--format", "json"))["rows"]}
     assert {name: row["metadata_rate"] is None for name, row in rows.items()} == {
         "11": True, "21": False, "22": False, "31": False,

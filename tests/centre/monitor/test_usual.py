@@ -33,21 +33,21 @@ def said(own: Run, others: list[Run]) -> Verdict:
     ("seconds", "expected"),
     [(607, Verdict.USUAL), (60, Verdict.USUAL), (660, Verdict.USUAL), (700, Verdict.SLOWER)],
 )
-def test_beyond_a_tenth_and_the_spread_it_is_slower(seconds: float, expected: Verdict) -> None:
+def test_a_run_beyond_the_tolerance_and_spread_counts_as_slower(seconds: float, expected: Verdict) -> None:
     assert said(run(9, seconds), SIX) is expected
 
 
-def test_a_wide_spread_withholds_it() -> None:
+def test_a_wide_spread_prevents_the_verdict_slower() -> None:
     assert said(run(9, 1400), past(400, 900, 600, 1500, 800, 500)) is Verdict.USUAL
 
 
-def test_few_runs_are_not_enough() -> None:
+def test_few_earlier_runs_give_no_verdict() -> None:
     assert said(run(9, 6000), SIX[: LEAST_RUNS - 1]) is Verdict.FEW
     assert judged(run(9, 6000), SIX[: LEAST_RUNS - 1]).usual_s is None
     assert said(run(9, 6000), SIX[:LEAST_RUNS]) is Verdict.SLOWER
 
 
-def test_runs_that_go_on_or_came_later_are_not_compared() -> None:
+def test_running_and_later_runs_are_not_compared() -> None:
     going_on = [replace(one, is_over=False) for one in SIX]
     assert said(run(9, 6000), going_on) is Verdict.FEW
     assert said(run(-1, 6000), SIX) is Verdict.FEW
@@ -64,7 +64,7 @@ def test_runs_of_another_volume_are_not_compared() -> None:
     assert said(run(9, 6000, 1e10, is_over=False), SIX) is Verdict.FEW
 
 
-def test_more_time_for_more_bytes_is_usual() -> None:
+def test_more_time_for_more_bytes_is_not_slower() -> None:
     assert said(run(9, 1200, 2e9), SIX) is Verdict.USUAL
     assert said(run(9, 2400, 2e9), SIX) is Verdict.SLOWER
 
@@ -77,17 +77,17 @@ def test_runs_without_bytes_are_compared_by_operations() -> None:
     assert said(run(9, 300, 0, 1000), SIX) is Verdict.FEW
 
 
-def test_a_few_odd_runs_do_not_move_the_median() -> None:
+def test_a_few_outliers_do_not_change_the_median() -> None:
     ten = past(600, 605, 610, 595, 590, 602, 608, 612, 599, 601)
     assert said(run(12, 900), [*ten, run(10, 40_000)]) is Verdict.SLOWER
 
 
-def test_short_runs_need_two_readings_more() -> None:
+def test_short_runs_need_a_difference_of_two_readings() -> None:
     assert said(run(9, 45), past(30, 30, 30, 30, 30)) is Verdict.USUAL
     assert said(run(9, 51), past(30, 30, 30, 30, 30)) is Verdict.SLOWER
 
 
-def test_runs_that_are_not_slower_are_seldom_said_to_be() -> None:
+def test_equal_runs_are_rarely_called_slower() -> None:
     random, wrong = Random(7), 0
     for _ in range(400):
         times = [3600 * random.lognormvariate(0, 0.2) for _ in range(11)]
@@ -95,7 +95,7 @@ def test_runs_that_are_not_slower_are_seldom_said_to_be() -> None:
     assert wrong <= 20
 
 
-def test_any_runs_have_a_verdict_that_its_numbers_bear_out() -> None:
+def test_the_verdict_agrees_with_its_numbers_for_arbitrary_runs() -> None:
     random = Random(3)
     for _ in range(500):
         others = [

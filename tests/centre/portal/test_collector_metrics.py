@@ -55,7 +55,7 @@ def scraped(site: Server) -> dict[tuple[str, ...], float]:
     return samples(text)
 
 
-def test_only_operators_may_scrape(site: Server) -> None:
+def test_only_operators_may_read_the_metrics(site: Server) -> None:
     assert [site.get("/metrics", role)[0] for role in ("", "agent", "user", "operator")] == [
         401,
         403,
@@ -64,7 +64,7 @@ def test_only_operators_may_scrape(site: Server) -> None:
     ]
 
 
-def test_it_counts_what_it_took_and_when(site: Server) -> None:
+def test_accepted_pushes_are_counted_with_their_time(site: Server) -> None:
     found = scraped(site)
     # Three agents, each with one batch more than steps.
     assert found["iodock_collector_batches_total",] == 3 * (STEPS + 1)
@@ -92,7 +92,7 @@ def test_refused_pushes_are_counted_by_reason_and_status(site: Server) -> None:
     assert found["iodock_collector_refused_total", "not a good batch"] == 2
 
 
-def test_losses_questions_and_connections(tmp_path: Path) -> None:
+def test_losses_queries_and_connections_are_counted(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     collector._intake.lose("oss01", "dropped-batches", "", 7, "the spool was full")
     fill(collector)
@@ -116,7 +116,7 @@ def test_a_damaged_store_is_reported_with_the_other_metrics(tmp_path: Path) -> N
     assert found["iodock_store_readable",] == 0 and found["iodock_agents",] == 3
 
 
-def test_hostile_names_of_machines_stay_labels(tmp_path: Path) -> None:
+def test_hostile_host_names_cannot_leave_their_labels(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     collector.taken()
     collector._taken.agents['a"} 1\nb\\'] = 5_000_000_000
@@ -125,7 +125,7 @@ def test_hostile_names_of_machines_stay_labels(tmp_path: Path) -> None:
     assert found["iodock_agent_last_batch_timestamp_seconds", 'a"} 1\nb\\'] == 5
 
 
-def test_a_portal_that_only_reads_has_it_too(tmp_path: Path) -> None:
+def test_a_read_only_portal_has_metrics_too(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     with serving(reading(MonitorStore(tmp_path / "store"), Access())) as url:
         found = samples(Server(url, collector).get("/metrics")[1])
@@ -134,7 +134,7 @@ def test_a_portal_that_only_reads_has_it_too(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not PROGRAM, reason="make test-prometheus has a Prometheus")
 @pytest.mark.timeout(200)
-def test_prometheus_scrapes_it_with_a_token(site: Server, tmp_path: Path) -> None:
+def test_prometheus_reads_the_metrics_with_a_token(site: Server, tmp_path: Path) -> None:
     promtool = Path(PROGRAM).with_name("promtool")
     text = site.get("/metrics", "operator")[1]
     if promtool.exists():

@@ -103,7 +103,7 @@ def _trickles_until_closed(connection: socket.socket, piece: bytes) -> None:
         (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"),
     ],
 )
-def test_a_request_that_trickles_is_ended(begin: bytes, piece: bytes) -> None:
+def test_a_request_sent_too_slowly_is_ended(begin: bytes, piece: bytes) -> None:
     limits = ConnectionLimits(head_s=0.5, request_s=0.5, idle_s=60)
     with serving(APP, limits) as url:
         connection = _connected(url)
@@ -128,7 +128,7 @@ def test_a_client_that_does_not_read_is_ended() -> None:
 
 
 @pytest.mark.whole
-def test_a_client_that_reads_gets_all_in_its_time() -> None:
+def test_a_client_that_reads_gets_the_complete_answer() -> None:
     with serving(APP, ConnectionLimits(head_s=0.5, request_s=0.5, answer_s=1)) as url:
         connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
         for _ in range(2):
@@ -142,7 +142,7 @@ def test_a_client_that_reads_gets_all_in_its_time() -> None:
 
 
 @pytest.mark.whole
-def test_newcomers_of_a_full_address_get_in_and_answers_are_finished() -> None:
+def test_at_its_limit_an_address_loses_its_oldest_idle_connection() -> None:
     with serving(APP, ConnectionLimits(at_once_per_address=8)) as url:
         late = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
         _ASKED_LATE.clear()
@@ -164,7 +164,7 @@ def _connection(places: OpenConnections, host: str, port: int) -> Accepted | Non
 
 
 @pytest.mark.whole
-def test_the_limit_in_all_closes_connections_of_the_greediest_address() -> None:
+def test_the_total_limit_closes_connections_of_the_address_with_most() -> None:
     async def run() -> None:
         places = OpenConnections(ConnectionLimits(at_once=10), open_files=4096)
         greedy = [_connection(places, "192.0.2.1", port) for port in range(1, 9)]
@@ -187,7 +187,7 @@ def test_the_limit_in_all_closes_connections_of_the_greediest_address() -> None:
     asyncio.run(run())
 
 
-def test_a_proxy_has_no_limit_of_its_own() -> None:
+def test_a_proxy_has_no_limit_per_address() -> None:
     async def run() -> None:
         places = OpenConnections(
             ConnectionLimits(at_once_per_address=2), open_files=4096, proxies=frozenset({"192.0.2.9"})
@@ -215,7 +215,7 @@ def test_an_ipv6_network_counts_as_one_address(one: str, other: str, same: bool)
     assert (client_of(one) == client_of(other)) is same
 
 
-def test_limits_of_connections_are_settings(tmp_path: Path) -> None:
+def test_limits_of_connections_can_be_configured(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[connections]\nat_once_per_address = 9\nhead_s = 2.5\n")
     assert load(path).connections == ConnectionLimits(at_once_per_address=9, head_s=2.5)

@@ -51,7 +51,7 @@ def sent(site: Server, path: Path, *words: str, status: int = 0) -> subprocess.C
     return done
 
 
-def test_the_owner_gets_it_once(site: Server, tmp_path: Path) -> None:
+def test_the_owner_gets_the_digest_once(site: Server, tmp_path: Path) -> None:
     with mail_sink() as mails:
         path = settings(tmp_path, mails.address)
         done = sent(site, path, SLOW, "--mail", "slower")
@@ -67,7 +67,7 @@ def test_the_owner_gets_it_once(site: Server, tmp_path: Path) -> None:
     assert "Earlier runs: " in mail.get_content() and mail["Auto-Submitted"] == "auto-generated"
 
 
-def test_in_the_owners_language(site: Server, tmp_path: Path) -> None:
+def test_the_digest_is_in_the_owners_language(site: Server, tmp_path: Path) -> None:
     with mail_sink() as mails:
         more = ("[notices.languages]", 'root = "ja"')
         sent(site, settings(tmp_path, mails.address, *more), SLOW, "--mail", "always")
@@ -75,7 +75,7 @@ def test_in_the_owners_language(site: Server, tmp_path: Path) -> None:
     assert "いつもの 3.1 倍の時間" in mail["Subject"] and "過去の実行" in mail.get_content()
 
 
-def test_a_hostile_name_is_text(site: Server, tmp_path: Path) -> None:
+def test_a_hostile_name_is_plain_text_in_the_mail(site: Server, tmp_path: Path) -> None:
     with mail_sink() as mails:
         sent(site, settings(tmp_path, mails.address), "200", "--mail", "always")
     ((_, to, content),) = mails.mails
@@ -99,7 +99,7 @@ def test_mail_that_can_not_be_sent_is_reported(site: Server, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("owner", ["a@evil.example", "a b", "a\nRCPT TO:<x@y>", "-x", "{user}", "1000", ""])
-def test_no_name_becomes_another_address(owner: str) -> None:
+def test_a_user_name_cannot_become_another_mail_address(owner: str) -> None:
     notices = Notices(to={"digests": Recipient("digest", "mail", "{user}@users.example.org")})
     with pytest.raises(RequestError):
         letters(notices, "1@20260101T000000Z", [owner], lambda code: "iodock: Job 1\n")

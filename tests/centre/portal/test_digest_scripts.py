@@ -63,7 +63,7 @@ def ran(script: Path, *words: str, env: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_the_script_prints_what_the_portal_tells(site: Server, tmp_path: Path) -> None:
+def test_the_script_prints_the_digest_of_the_portal(site: Server, tmp_path: Path) -> None:
     env = settings(tmp_path, site.url, site.secrets["digest"])
     said = ran(SCRIPT, OTHER, env=env)
     assert (
@@ -75,7 +75,7 @@ def test_the_script_prints_what_the_portal_tells(site: Server, tmp_path: Path) -
     assert ran(SCRIPT, OTHER, env=settings(tmp_path, site.url, site.secrets["digest"], "ONLY=slower")) == ""
 
 
-def test_a_token_for_digests_opens_nothing_else(site: Server) -> None:
+def test_a_digest_token_gives_access_to_digests_only(site: Server) -> None:
     assert site.get(f"/digests/{OTHER}", "digest")[0] == site.get(f"/digests/{OWN}", "digest")[0] == 200
     for path in ("/", "/jobs", f"/jobs/{OWN}", "/events", "/use", "/machines", "/actions"):
         assert site.get(path, "digest")[0] == 401, path
@@ -83,7 +83,7 @@ def test_a_token_for_digests_opens_nothing_else(site: Server) -> None:
     assert site.ask("POST", "/login", "", f"token={site.secrets['digest']}".encode())[0] == 401
 
 
-def test_without_a_portal_there_is_nothing(site: Server, tmp_path: Path) -> None:
+def test_without_a_portal_the_script_prints_nothing(site: Server, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         env = settings(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}", "x", "LIMIT_S=0.3")
         assert ran(SCRIPT, OTHER, env=env) == ""
@@ -95,12 +95,12 @@ def test_without_a_portal_there_is_nothing(site: Server, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("job", ["", "-o/tmp/x", "$(id)", "1;id", "../x", "1\n2", "@/etc/passwd"])
-def test_what_is_no_job_is_not_asked_for(site: Server, tmp_path: Path, job: str) -> None:
+def test_an_invalid_job_id_causes_no_request(site: Server, tmp_path: Path, job: str) -> None:
     env = settings(tmp_path, site.url, site.secrets["digest"])
     assert ran(SCRIPT, job, str(tmp_path), env=env) == ""
 
 
-def test_exact_sums_are_those_of_all_steps_of_this_job(tmp_path: Path) -> None:
+def test_exact_sums_include_all_steps_of_the_job(tmp_path: Path) -> None:
     env = {**os.environ, "IODOCK_DIGEST_CONF": "/nonexistent"}
     for step in ("batch", "0"):
         (tmp_path / f"700.{step}.1.step.digest").write_text(RECORD.format(step=step, ended=99) + "end\n")
@@ -111,7 +111,7 @@ def test_exact_sums_are_those_of_all_steps_of_this_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ended", "is_asked_for"), [(88, False), (98, True)])
-def test_a_short_job_is_not_asked_for(site: Server, tmp_path: Path, ended: int, is_asked_for: bool) -> None:
+def test_a_short_job_causes_no_request(site: Server, tmp_path: Path, ended: int, is_asked_for: bool) -> None:
     """The last step ended 14 or 24 s after the first began."""
     env = settings(tmp_path, site.url, site.secrets["digest"])
     for step, end in (("batch", ended), ("0", 87)):
@@ -139,7 +139,9 @@ def epilog(name: str, folder: Path, told: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", EPILOGS)
-def test_epilogs_of_other_schedulers_print_it_and_end_well(site: Server, tmp_path: Path, name: str) -> None:
+def test_epilogs_of_other_schedulers_print_the_digest_and_succeed(
+    site: Server, tmp_path: Path, name: str
+) -> None:
     words, variables = EPILOGS[name]
     conf = settings(tmp_path, site.url, site.secrets["digest"])["IODOCK_DIGEST_CONF"]
     env, told = {**os.environ, **variables}, tmp_path / "digest"
@@ -158,7 +160,7 @@ def test_epilogs_of_other_schedulers_print_it_and_end_well(site: Server, tmp_pat
 
 
 @pytest.mark.parametrize("name", EPILOGS)
-def test_a_users_variables_do_not_reach_roots_program(tmp_path: Path, name: str) -> None:
+def test_environment_variables_of_users_do_not_reach_the_root_process(tmp_path: Path, name: str) -> None:
     # Grid Engine passes the variables of `qsub -v` to an epilog.
     words, variables = EPILOGS[name]
     told, evil = tmp_path / "digest", tmp_path / "evil"
@@ -174,5 +176,5 @@ def test_a_users_variables_do_not_reach_roots_program(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("job", ["", "x", "1 2"])
-def test_slurms_epilog_ends_well_outside_of_a_job(job: str) -> None:
+def test_slurms_epilog_succeeds_outside_a_job(job: str) -> None:
     assert ran(SLURM, env={**os.environ, "SLURM_JOB_ID": job, "SLURM_JOB_UID": "0"}) == ""

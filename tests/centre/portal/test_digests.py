@@ -78,7 +78,7 @@ def document(site: Server, job: str, role: str = "operator") -> dict[str, object
     return found
 
 
-def test_a_slow_job_is_reported_with_the_reason(site: Server) -> None:
+def test_the_digest_of_a_slow_job_gives_the_reason(site: Server) -> None:
     first, *lines = digest(site, SLOW).splitlines()
     usual = median(TIMES)
     assert first == (
@@ -91,7 +91,7 @@ def test_a_slow_job_is_reported_with_the_reason(site: Server) -> None:
     assert lines[-1].startswith("  For the help desk: iodock bundle 100@20")
 
 
-def test_for_programs_there_are_numbers(site: Server) -> None:
+def test_the_json_form_has_numbers_for_programs(site: Server) -> None:
     found = document(site, SLOW)
     assert found["schema"] == "iodock-digest-1" and found["users"] == ["root"] and found["over"] is True
     compared = found["compared"]
@@ -107,7 +107,7 @@ def test_for_programs_there_are_numbers(site: Server) -> None:
     assert found["recorded"] is None
 
 
-def test_other_states_of_the_same_time_are_not_hidden(site: Server) -> None:
+def test_all_server_states_during_a_job_are_mentioned(site: Server) -> None:
     text = digest(site, "500")
     assert "lfs was in trouble for 100 s of 100 s, at worst overloaded" in text
     # The job has no name, so there is nothing to compare it with.
@@ -119,18 +119,18 @@ def test_only_owners_of_suspects_get_advice(site: Server) -> None:
     assert "Write fewer and larger files" not in digest(site, SLOW)
 
 
-def test_a_running_job_has_a_digest_so_far(site: Server) -> None:
+def test_a_running_job_has_a_preliminary_digest(site: Server) -> None:
     text = digest(site, "120")
     assert "so far 3.1 times the usual time" in text and "Active: since 20" in text
 
 
-def test_too_few_runs_are_no_verdict(site: Server) -> None:
+def test_too_few_earlier_runs_give_no_verdict(site: Server) -> None:
     first, *lines = digest(site, "102").splitlines()
     assert first == "iodock: Job 102 (ocean) of root"
     assert any("five are needed to compare" in line for line in lines)
 
 
-def test_in_japanese(site: Server) -> None:
+def test_a_digest_is_in_japanese(site: Server) -> None:
     text = digest(site, SLOW, lang="ja")
     assert text.startswith(
         "iodock: root のジョブ 100 (ocean): いつもの 3.1 倍の時間がかかりました、lfs は 31 min のうち"
@@ -138,7 +138,7 @@ def test_in_japanese(site: Server) -> None:
     assert "高負荷状態でした" in text and "iodock bundle 100@" in text
 
 
-def test_a_user_gets_no_one_elses(site: Server) -> None:
+def test_a_user_gets_no_digest_of_another_user(site: Server) -> None:
     assert digest(site, SLOW, "user") == digest(site, SLOW)
     there, _, _ = site.get("/digests/301", "user")
     status, text, _ = site.get("/digests/999", "user")
@@ -150,7 +150,7 @@ def test_a_user_gets_no_one_elses(site: Server) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json", "html"])
-def test_hostile_names_are_text(site: Server, form: str) -> None:
+def test_hostile_names_are_plain_text_in_a_digest(site: Server, form: str) -> None:
     text = digest(site, "200", form=form)
     assert "\x1b" not in text
     if form == "text":
@@ -161,7 +161,7 @@ def test_hostile_names_are_text(site: Server, form: str) -> None:
         assert "<script" not in text and "&lt;script&gt;" in text
 
 
-def test_the_page_loads_nothing(site: Server) -> None:
+def test_the_digest_page_loads_no_other_resource(site: Server) -> None:
     status, text, headers = site.get(f"/digests/{SLOW}?format=html", "user")
     assert status == 200 and text.startswith("<!DOCTYPE html>") and "http" not in text.split("<body")[1]
     assert "default-src 'none'" in text and "unsafe" not in headers["content-security-policy"]
@@ -171,18 +171,18 @@ def test_the_page_loads_nothing(site: Server) -> None:
     "job", ["%00", "..", "'%20OR%201=1%20--", "9" * 5000, "1@2@3", "100@20261399T000000Z", "%ff", "@"]
 )
 @pytest.mark.parametrize("role", ["operator", "user"])
-def test_no_id_is_trouble(site: Server, job: str, role: str) -> None:
+def test_invalid_job_ids_are_refused(site: Server, job: str, role: str) -> None:
     status, text, _ = site.get(f"/digests/?id={job}", role)
     assert status in (400, 404) and text.startswith("iodock: ") and text.count("\n") == 1
 
 
-def test_wrong_words_are_refused_in_one_line(site: Server) -> None:
+def test_invalid_parameters_are_refused_in_one_line(site: Server) -> None:
     for words in ("format=csv", "lang=xx", "nonsense=1", "id=1&id=2"):
         status, text, _ = site.get(f"/digests/{SLOW}?{words}", "user")
         assert status == 400 and text.count("\n") == 1, words
 
 
-def test_the_id_of_a_digest_finds_the_job_again_and_no_other_run(site: Server) -> None:
+def test_the_id_of_a_digest_identifies_one_run_of_the_job(site: Server) -> None:
     own = str(document(site, SLOW)["id"])
     assert document(site, own)["job"] == SLOW
     other = f"{SLOW}@{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(time.time() - 40 * 86_400))}"
@@ -223,7 +223,7 @@ def test_a_run_that_ended_half_a_minute_before_does_not_count(site: Server) -> N
 @pytest.mark.parametrize(
     "words", ["again=-1", "again=x", "again=99999", "written=<b>", "written=7", "written=1_2_3"]
 )
-def test_what_no_scheduler_says_is_refused(site: Server, words: str) -> None:
+def test_impossible_facts_of_a_scheduler_are_refused(site: Server, words: str) -> None:
     status, text, _ = site.get(f"/digests/{SLOW}?{words}", "operator")
     assert status == 400 and text.startswith("iodock: ") and text.count("\n") == 1
 
@@ -242,7 +242,7 @@ def run(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_the_command_asks_a_portal(site: Server, tmp_path: Path) -> None:
+def test_the_command_gets_the_digest_from_a_portal(site: Server, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
     token.chmod(0o600)
@@ -259,13 +259,13 @@ def test_the_command_asks_a_portal(site: Server, tmp_path: Path) -> None:
     assert "other users may read it" in run(SLOW, *place, status=2).stderr
 
 
-def test_the_task_of_an_array_has_another_number(site: Server) -> None:
+def test_array_tasks_are_found_under_their_own_number(site: Server) -> None:
     place = ("--store", site.collector.store.folder)
     assert "-o JobIDRaw -j 700_3" in run("700_3", *place, status=1).stderr
     assert "JobIDRaw" not in run("7003", *place, status=1).stderr
 
 
-def test_the_command_says_what_is_wrong_with_a_portal(site: Server) -> None:
+def test_the_command_reports_errors_of_a_portal(site: Server) -> None:
     assert "a token is needed" in run(SLOW, "--portal", site.url, status=1).stderr
     assert "does not answer" in run(SLOW, "--portal", "http://127.0.0.1:9", status=1).stderr
     assert "no monitor was given" in run(SLOW, status=2).stderr
@@ -307,7 +307,7 @@ def packed(archive: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("where", ["portal", "store"])
-def test_the_id_packs_what_belongs_to_it(site: Server, tmp_path: Path, where: str) -> None:
+def test_a_bundle_of_a_digest_id_contains_its_data(site: Server, tmp_path: Path, where: str) -> None:
     own = str(document(site, SLOW)["id"])
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
@@ -323,7 +323,7 @@ def test_the_id_packs_what_belongs_to_it(site: Server, tmp_path: Path, where: st
     bundle(tmp_path, own, *place, "--force")
 
 
-def test_hostile_names_are_packed_as_text(site: Server, tmp_path: Path) -> None:
+def test_hostile_names_are_plain_text_in_a_bundle(site: Server, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
     token.chmod(0o600)
@@ -336,7 +336,7 @@ def test_hostile_names_are_packed_as_text(site: Server, tmp_path: Path) -> None:
     assert "<script" not in found["digest.html"]
 
 
-def test_a_user_gets_no_one_elses_by_any_way(site: Server, tmp_path: Path) -> None:
+def test_no_interface_gives_a_user_the_digest_of_another(site: Server, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
     token.chmod(0o600)
@@ -374,7 +374,7 @@ def recording(folder: Path, job: str) -> Path:
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_a_recording_says_how_much_was_io_and_what_to_change(site: Server, tmp_path: Path) -> None:
+def test_a_digest_with_a_recording_has_its_io_share_and_findings(site: Server, tmp_path: Path) -> None:
     store, folder = recording(tmp_path, SLOW), site.collector.store.folder
     found = json.loads(run(SLOW, "--store", folder, "--run", store, "--json").stdout)
     own = json.loads(printed("diagnose", store, "--json"))

@@ -32,7 +32,7 @@ def tokens(folder: Path) -> tuple[Path, dict[str, str]]:
     return path, secrets
 
 
-def test_only_agents_push(tmp_path: Path) -> None:
+def test_only_agents_may_push(tmp_path: Path) -> None:
     path, secrets = tokens(tmp_path)
     with serving(tmp_path / "store", "--tokens", path) as (url, _):
         assert post(url, PUSH)[0] == 401
@@ -74,7 +74,7 @@ def test_invalid_pushes_get_an_answer_and_do_not_affect_others(tmp_path: Path) -
 HOUR = 3600 * 1_000_000_000
 
 
-def test_a_push_says_what_the_clock_shows(tmp_path: Path) -> None:
+def test_a_push_is_answered_with_the_collectors_time(tmp_path: Path) -> None:
     kept = frame(1, [Part(NOW - 24 * HOUR)])
     with serving(tmp_path / "store") as (url, _):
         status, answer = post(url, kept, **{"Iodock-Time": str(time.time_ns() - 24 * HOUR)})
@@ -88,12 +88,12 @@ def test_a_push_says_what_the_clock_shows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["", "-", "now", "1e18", "1.5", "0x10", "\u0663", "\u00b2", "1" * 21])
-def test_a_time_that_is_none_is_an_error(said: str) -> None:
+def test_an_invalid_time_gives_an_error(said: str) -> None:
     with pytest.raises(ValueError, match="not in ns since the epoch"):
         sent_of(said)
 
 
-def test_a_time_fits_into_64_bits() -> None:
+def test_times_beyond_64_bits_are_refused() -> None:
     assert (sent_of(None), sent_of("0"), sent_of("-5")) == (None, 0, -5)
     assert (sent_of("9" * 20), sent_of("-" + "9" * 19)) == ((1 << 63) - 1, -(1 << 63))
 
@@ -129,7 +129,7 @@ def test_unsent_large_pushes_do_not_block_others(tmp_path: Path) -> None:
             connection.close()
 
 
-def test_a_page_of_another_name_can_not_ask_on_this_machine(tmp_path: Path) -> None:
+def test_requests_with_a_foreign_host_name_are_refused(tmp_path: Path) -> None:
     """A browser on this machine could be made to send requests by a host name that resolves to 127.0.0.1."""
     with serving(tmp_path / "store") as (url, _):
         assert asked(url, "GET", "/healthz", {"Host": "evil.example"})[0] == 400
@@ -149,7 +149,7 @@ def test_a_page_of_another_name_can_not_ask_on_this_machine(tmp_path: Path) -> N
         (["--tls-cert", "tokens.toml", "--tls-key", "tokens.toml"], "PEM"),
     ],
 )
-def test_what_would_let_anybody_in_is_refused(tmp_path: Path, options: list[str], why: str) -> None:
+def test_settings_without_authentication_are_refused(tmp_path: Path, options: list[str], why: str) -> None:
     tokens(tmp_path)
     done = iodock("monitor", "serve", "--store", "store", *options, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
@@ -184,14 +184,14 @@ def test_a_damaged_token_file_gives_an_error(tmp_path: Path, content: str) -> No
         read_tokens(path)
 
 
-def test_names_of_tokens_may_hold_anything(tmp_path: Path) -> None:
+def test_names_of_tokens_may_contain_any_character(tmp_path: Path) -> None:
     path = tmp_path / "tokens.toml"
     name = 'a"\n[[token]]\nrole = "operator"\\\x7f𠮷'
     add_token(path, name, Role.AGENT)
     assert [(token.name, token.role) for token in read_tokens(path)] == [(name, Role.AGENT)]
 
 
-def test_a_proxys_word_counts_only_from_the_proxy() -> None:
+def test_user_headers_are_accepted_only_from_the_proxy() -> None:
     access = Access(proxies=frozenset({"10.0.0.1"}), operators=frozenset({"root"}))
     header = {"x-remote-user": "alice"}
     assert access.visitor(header, "10.0.0.1") == Visitor(Role.USER, "alice")
@@ -201,7 +201,7 @@ def test_a_proxys_word_counts_only_from_the_proxy() -> None:
     assert not access.may_push(access.visitor(header, "10.0.0.1"))
 
 
-def test_the_verb_prints_a_token_that_opens(tmp_path: Path) -> None:
+def test_the_command_prints_a_valid_token(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",

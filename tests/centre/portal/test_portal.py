@@ -66,7 +66,7 @@ def test_all_users_see_an_overloaded_file_system(site: Server) -> None:
 
 @pytest.mark.parametrize("page", (*PAGES, *FOR_OPERATORS))
 @pytest.mark.parametrize("role", ["operator", "user"])
-def test_every_page_is_whole_and_safe(site: Server, page: str, role: str) -> None:
+def test_every_page_is_complete_and_safe(site: Server, page: str, role: str) -> None:
     status, text, headers = site.get(page, role)
     assert status == (404 if role == "user" and page in FOR_OPERATORS else 200)
     assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
@@ -87,7 +87,7 @@ def test_unknown_users_and_agents_see_nothing(site: Server, page: str) -> None:
     assert site.get(page, "", Authorization="Bearer wrong")[0] == 401
 
 
-def test_sums_are_those_that_were_pushed(site: Server) -> None:
+def test_sums_equal_the_pushed_values(site: Server) -> None:
     found = {row["job"]: row for row in rows(site, "/jobs")}
     assert {job: int(row["read_bytes"]) for job, row in found.items()} == {
         OWN: 2 * STEPS * READ, OTHER: 10 * STEPS * READ,
@@ -103,7 +103,7 @@ def test_sums_are_those_that_were_pushed(site: Server) -> None:
     assert float(found[OWN]["read_rate"]) == 2 * READ / EVERY_S
 
 
-def test_a_jobs_page_has_its_parts(site: Server) -> None:
+def test_the_page_of_a_job_has_all_its_tables(site: Server) -> None:
     path = f"/jobs/{OWN}?table="
     assert [(row["name"], row["read_bytes"]) for row in rows(site, path + "nodes")] == [
         ("r01", str(STEPS * READ)), ("r02", str(STEPS * READ)),
@@ -119,7 +119,7 @@ def test_a_jobs_page_has_its_parts(site: Server) -> None:
     assert f"{OTHER} ({OTHER_ID})" in text and "mds01 mdt" in text
 
 
-def test_curves_of_the_file_system_add_up(site: Server) -> None:
+def test_curves_of_a_file_system_add_up_to_its_sums(site: Server) -> None:
     found = rows(site, "/?table=over_time")
     assert sum(float(row["read_bytes"]) for row in found) == pytest.approx(12 * STEPS * READ)
     assert sum(float(row["metadata"]) for row in found) == pytest.approx(12 * STEPS * OPENED)
@@ -127,7 +127,7 @@ def test_curves_of_the_file_system_add_up(site: Server) -> None:
 
 
 @pytest.mark.parametrize("length", ["15m", "6h", "1d", "7d", "30d"])
-def test_sums_and_machines_are_there_however_long_the_time(site: Server, length: str) -> None:
+def test_sums_and_machines_are_shown_for_any_time_range(site: Server, length: str) -> None:
     found = {row["job"]: int(row["read_bytes"]) for row in rows(site, f"/jobs?range={length}")}
     assert found == {OWN: 2 * STEPS * READ, OTHER: 10 * STEPS * READ}
     over_time = rows(site, f"/?range={length}&table=over_time")
@@ -138,7 +138,7 @@ def test_sums_and_machines_are_there_however_long_the_time(site: Server, length:
     assert "mds01 mdt" in page and "processes on nodes" in site.get(f"/jobs?range={length}", "operator")[1]
 
 
-def test_what_is_counted_on_nodes_is_not_added_to_what_servers_count(site: Server) -> None:
+def test_counts_of_nodes_are_not_added_to_those_of_servers(site: Server) -> None:
     found = rows(site, "/jobs?at=processes")
     assert [(row["job"], row["user"], row["read_bytes"]) for row in found] == [
         ("", OWN_USER, str(STEPS * 5000))
@@ -167,7 +167,7 @@ def test_users_see_their_own_jobs_only(site: Server) -> None:
     assert "another user&#39;s job" in site.get(f"/jobs/{OWN}", "user")[1]
 
 
-def test_another_users_job_is_as_one_that_is_not_there(site: Server) -> None:
+def test_another_users_job_is_answered_like_a_missing_one(site: Server) -> None:
     for query in ("", "?range=1h", "?format=csv", "?format=json&table=nodes"):
         theirs, nobodys = (site.get(f"/jobs/{job}{query}", "user") for job in (OTHER, NOBODYS))
         assert theirs[0] == nobodys[0] == 404
@@ -201,7 +201,7 @@ def test_month_by_user_and_group(site: Server) -> None:
     assert rows(site, "/use?month=2001-01") == []
 
 
-def test_a_cookie_is_as_good_as_a_token(site: Server) -> None:
+def test_a_session_cookie_gives_the_same_access_as_a_token(site: Server) -> None:
     cookie = site.log_in("user")
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; ")) and "Secure" not in cookie
     assert site.get(f"/jobs/{OWN}", Cookie=cookie.split(";")[0])[0] == 200
@@ -214,7 +214,7 @@ def test_a_cookie_is_as_good_as_a_token(site: Server) -> None:
     assert "Secure" in behind_https[2]["set-cookie"].split("; ")
 
 
-def test_a_session_is_not_the_token_and_ends_at_logout(site: Server) -> None:
+def test_a_session_cookie_differs_from_the_token_and_ends_at_logout(site: Server) -> None:
     cookie, other = (site.log_in("operator").split(";")[0] for _ in range(2))
     assert cookie != other and site.secrets["operator"] not in cookie
     assert site.get("/jobs", Cookie=cookie)[0] == 200
@@ -247,7 +247,7 @@ def test_a_session_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
         assert len(errors) == 1 and "tokens.toml" in errors[0]
 
 
-def test_a_session_ends_after_its_time(tmp_path: Path) -> None:
+def test_a_session_ends_after_its_lifetime(tmp_path: Path) -> None:
     access, secrets = with_tokens(tmp_path)
     now = [0.0]
     sessions = Sessions(access, lambda: now[0])
@@ -262,7 +262,7 @@ def test_a_session_ends_after_its_time(tmp_path: Path) -> None:
     assert sessions.visitor(asks) is None
 
 
-def test_what_opens_nothing_sets_no_cookie(site: Server) -> None:
+def test_an_invalid_token_sets_no_cookie(site: Server) -> None:
     agent = b"token=" + site.secrets["agent"].encode()
     for body in (b"token=wrong", b"", b"\xff\xfe%%%", b"token=" + b"x" * 9000, agent):
         status, text, headers = site.ask("POST", "/login", "", body)
@@ -276,7 +276,7 @@ def test_what_opens_nothing_sets_no_cookie(site: Server) -> None:
     assert pushed[0] == 401
 
 
-def test_a_proxys_word_counts_from_the_proxy_only(tmp_path: Path) -> None:
+def test_user_headers_are_accepted_only_from_the_proxy(tmp_path: Path) -> None:
     access = Access(proxies=frozenset({"127.0.0.1"}), operators=frozenset({"boss"}))
     with portal(tmp_path / "one", access) as server:
         fill(server.collector)
@@ -290,7 +290,7 @@ def test_a_proxys_word_counts_from_the_proxy_only(tmp_path: Path) -> None:
         assert server.get("/jobs", X_Remote_User="boss")[0] == 401
 
 
-def test_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
+def test_the_page_of_an_empty_store_names_the_next_step(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         for page in ("/", "/jobs", "/use"):
             status, text, _ = server.get(page)
@@ -299,7 +299,7 @@ def test_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
         assert server.get("/jobs?format=csv")[1].count("\n") == 1
 
 
-def test_japanese_as_the_browser_or_the_address_says(site: Server) -> None:
+def test_the_browser_or_the_address_chooses_japanese(site: Server) -> None:
     by_browser = site.get("/jobs", "operator", Accept_Language="fr, ja-JP;q=0.9, en;q=0.5")[1]
     by_address = site.get("/jobs?lang=ja", "operator")[1]
     for text in (by_browser, by_address):
@@ -308,7 +308,7 @@ def test_japanese_as_the_browser_or_the_address_says(site: Server) -> None:
     assert '<html lang="en">' in site.get("/jobs", "operator", Accept_Language="de,;q=x,ja;q=0")[1]
 
 
-def test_static_files_are_few_and_known(site: Server) -> None:
+def test_only_known_static_files_are_served(site: Server) -> None:
     names = re.findall(r'"(/static/[^"]+)"', site.get("/", "operator")[1])
     assert len(names) == 3
     for name in names:
@@ -318,7 +318,7 @@ def test_static_files_are_few_and_known(site: Server) -> None:
         assert site.get(f"/static/{name}")[0] == 404
 
 
-def test_a_store_that_can_not_be_read_is_a_page(tmp_path: Path) -> None:
+def test_an_unreadable_store_gives_an_error_page(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         fill(server.collector)
         assert server.get("/jobs")[0] == 200

@@ -54,7 +54,7 @@ def asked(tmp_path: Path) -> Iterator[Asked]:
     site.responder.close()
 
 
-def test_an_operator_sees_the_question_and_confirms_it(asked: Asked) -> None:
+def test_an_operator_sees_a_proposed_action_and_confirms_it(asked: Asked) -> None:
     status, text, _ = asked.server.get("/actions", "operator")
     assert status == 200 and f"Suspend job {JOB}?" in text
     assert "90 % of the requests to it came from this job, confidence 95 %. It opens 12,000 files" in text
@@ -69,20 +69,20 @@ def test_an_operator_sees_the_question_and_confirms_it(asked: Asked) -> None:
     assert asked.site.statuses == ["undone"]
 
 
-def test_it_can_be_declined(asked: Asked) -> None:
+def test_a_proposed_action_can_be_declined(asked: Asked) -> None:
     assert asked.post("/actions/1/decline", "operator", asked.form("operator"))[0] == 303
     assert asked.site.statuses == ["declined"]
     assert f"Suspend job {JOB}?" not in asked.server.get("/actions", "operator")[1]
 
 
-def test_in_japanese(asked: Asked) -> None:
+def test_the_page_of_actions_is_in_japanese(asked: Asked) -> None:
     text = asked.server.get("/actions?lang=ja", "operator")[1]
     assert f"ジョブ {JOB} を一時停止する" in text and "メタデータサーバ" in text
     assert 'action="/actions/1/confirm?lang=ja"' in text
 
 
 @pytest.mark.parametrize("role", ["user", "agent", ""])
-def test_others_neither_see_nor_confirm_it(asked: Asked, role: str) -> None:
+def test_only_operators_see_and_confirm_actions(asked: Asked, role: str) -> None:
     status, text, _ = asked.server.get("/actions", role)
     assert status == (404 if role == "user" else 401) and JOB not in text
     for form in (asked.form("operator"), ""):
@@ -92,7 +92,7 @@ def test_others_neither_see_nor_confirm_it(asked: Asked, role: str) -> None:
         assert "/actions" not in asked.server.get("/", role)[1]
 
 
-def test_a_form_of_another_site_or_session_does_nothing(asked: Asked) -> None:
+def test_a_form_of_another_site_or_session_has_no_effect(asked: Asked) -> None:
     own, cookie = asked.form("operator"), asked.server.log_in("operator")
     assert asked.post("/actions/1/confirm", "operator", "")[0] == 403
     assert (
@@ -105,7 +105,7 @@ def test_a_form_of_another_site_or_session_does_nothing(asked: Asked) -> None:
     assert asked.site.statuses == ["asked"]
 
 
-def test_in_a_browser_the_sessions_own_form_confirms(asked: Asked) -> None:
+def test_the_form_of_the_own_session_confirms_in_a_browser(asked: Asked) -> None:
     cookie = asked.server.log_in("operator").split(";")[0]
     text = asked.server.get("/actions", "", cookie=cookie)[1]
     form = re.search(r'name="form" value="([0-9a-f]{64})"', text)
@@ -113,7 +113,7 @@ def test_in_a_browser_the_sessions_own_form_confirms(asked: Asked) -> None:
     assert asked.site.statuses == ["wanted"]
 
 
-def test_names_of_jobs_are_text(asked: Asked) -> None:
+def test_hostile_job_names_are_plain_text(asked: Asked) -> None:
     text = asked.server.get("/actions", "operator")[1]
     assert "<script>alert" not in text and "\u202e" not in text and "\\u202e" in text
 
@@ -137,19 +137,19 @@ def test_without_login_actions_can_not_be_confirmed(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_downloads_have_what_was_done(asked: Asked) -> None:
+def test_downloads_contain_the_completed_actions(asked: Asked) -> None:
     text = asked.server.get("/actions?format=csv&table=actions", "operator")[1]
     assert text.splitlines()[1].split(",")[2:5] == [JOB, "alice", "suspend"]
     text = asked.server.get("/actions?format=csv&table=episodes", "operator")[1]
     assert "mds01" in text
 
 
-def test_without_a_responder_there_is_no_page(tmp_path: Path) -> None:
+def test_without_a_responder_the_page_does_not_exist(tmp_path: Path) -> None:
     with portal(tmp_path / "store") as server:
         assert server.get("/actions")[0] == 404 and "/actions" not in server.get("/")[1]
 
 
-def test_a_job_that_is_suspended_can_be_released_there(tmp_path: Path) -> None:
+def test_a_suspended_job_can_be_released_on_the_page(tmp_path: Path) -> None:
     site = Site(tmp_path / "response", scheduler=FakeScheduler("slurm", {JOB: FakeJob()}))
     site.quiet()
     site.intervals(6)
@@ -168,7 +168,7 @@ def test_prometheus_reads_episodes_and_notices(asked: Asked) -> None:
     assert "iodock_notices_waiting 0.0" in text
 
 
-def test_an_answer_of_a_user_counts_for_nothing(asked: Asked) -> None:
+def test_an_answer_of_a_user_without_rights_is_ignored(asked: Asked) -> None:
     with pytest.raises(NotThere):
         answer(asked.site.responder, False, Visitor(Role.USER, "alice"), 1, "confirm")
     assert asked.site.statuses == ["asked"]

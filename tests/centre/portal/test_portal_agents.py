@@ -94,7 +94,9 @@ def test_silent_agents_are_listed_first_with_their_last_reading(site: Server) ->
         ("&range=1d&end={4}", set()),
     ],
 )
-def test_agents_are_those_that_were_heard_in_the_time(site: Server, words: str, quiet: set[str]) -> None:
+def test_the_page_lists_agents_that_reported_in_the_time_range(
+    site: Server, words: str, quiet: set[str]
+) -> None:
     hours = [(begun() - number * HOUR) // SECOND for number in range(5)]
     assert {row["host"] for row in rows(site, words.format(*hours)) if row["state"] == "quiet"} == quiet
 
@@ -117,7 +119,7 @@ def test_the_last_reading_stays_exact_as_rows_are_summed_up(tmp_path: Path) -> N
             assert past[host]["state"] == "heard", host
 
 
-def test_a_returning_agent_was_quiet_in_between(tmp_path: Path) -> None:
+def test_the_gap_of_a_returning_agent_is_shown(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         moment = now()
         tell(server.collector, "away", moment - 5 * HOUR)
@@ -140,7 +142,7 @@ def test_agents_that_send_only_events_count_as_reporting(tmp_path: Path) -> None
         assert [(row["host"], row["state"]) for row in rows(server, role="")] == [("told", "heard")]
 
 
-def test_what_sysstat_recorded_is_no_agent(tmp_path: Path) -> None:
+def test_imported_sysstat_data_does_not_count_as_an_agent(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         for recorded in read(FIXTURES / "monitor" / "sadf-12.6.1.json"):
             for one in recorded.frames:
@@ -167,7 +169,7 @@ def test_losses_are_counted_by_machine(site: Server, tmp_path: Path) -> None:
         assert (full["dropped"], full["refused"], full["unread"]) == ("4", "0", "0") and full["loss_ts"]
 
 
-def test_only_operators_see_it_and_have_it_in_the_menu(site: Server) -> None:
+def test_only_operators_see_the_page_of_agents(site: Server) -> None:
     assert site.get("/agents", "user")[0] == 404
     assert site.get("/agents", "")[0] == site.get("/agents", "agent")[0] == 401
     assert 'href="/agents"' in site.get("/", "operator")[1]
@@ -175,7 +177,7 @@ def test_only_operators_see_it_and_have_it_in_the_menu(site: Server) -> None:
     assert re.search(r'href="/agents" aria-current="page"', site.get("/agents", "operator")[1])
 
 
-def test_the_page_says_how_many_and_leads_to_machines(site: Server) -> None:
+def test_the_page_counts_agents_and_links_to_machines(site: Server) -> None:
     page = site.get("/agents", "operator")[1]
     assert "3 of 8 agents are quiet." in page and "for more than 2 min" in page
     assert 'href="/machines?host=hours' in page and quote("<script>") in page and "<script>alert" not in page
@@ -185,7 +187,7 @@ def test_the_page_says_how_many_and_leads_to_machines(site: Server) -> None:
     assert "エージェント 8 台中 3 台" in japanese and "Quiet" not in japanese and ">quiet<" not in japanese
 
 
-def test_agents_page_with_all_well_and_with_no_agents(tmp_path: Path) -> None:
+def test_the_page_of_agents_handles_all_well_and_no_agents(tmp_path: Path) -> None:
     with portal(tmp_path / "empty") as server:
         assert "No agent has pushed anything yet" in server.get("/agents")[1]
     with portal(tmp_path / "well") as server:
@@ -194,7 +196,7 @@ def test_agents_page_with_all_well_and_with_no_agents(tmp_path: Path) -> None:
         assert "All 3 agents are heard." in page and "Nothing was lost in this time" in page
 
 
-def test_a_site_with_rare_samples_waits_longer(tmp_path: Path) -> None:
+def test_with_a_long_interval_agents_are_called_silent_later(tmp_path: Path) -> None:
     slow = Site(limits=ServerStates(sample_s=300, silent_samples=3))
     with portal(tmp_path, site=slow) as server:
         moment = now()

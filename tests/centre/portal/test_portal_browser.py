@@ -79,7 +79,7 @@ def column(page: Any, number: int) -> list[str]:
 @pytest.mark.whole
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize(("width", "scheme", "locale"), [(1280, "light", "en"), (390, "dark", "ja")])
-def test_every_page_fits_and_nothing_complains(
+def test_every_page_fits_the_screen_without_browser_errors(
     opened: Any, path: str, width: int, scheme: str, locale: str
 ) -> None:
     page = opened(path, width, color_scheme=scheme, locale=locale)
@@ -99,7 +99,7 @@ def test_a_long_event_wraps_on_a_narrow_screen(opened: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_a_click_sorts_without_leaving_the_page(opened: Any) -> None:
+def test_a_click_on_a_heading_sorts_without_leaving_the_page(opened: Any) -> None:
     page = opened("/jobs")
     page.evaluate("window.stays = true")
     assert column(page, 1)[0] == OTHER
@@ -115,7 +115,7 @@ def test_a_click_sorts_without_leaving_the_page(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_events_are_filtered_by_a_form(opened: Any) -> None:
+def test_a_form_filters_events(opened: Any) -> None:
     page = opened("/events")
     page.select_option("select[name=severity]", "error")
     page.click("form.filters button")
@@ -126,7 +126,7 @@ def test_events_are_filtered_by_a_form(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_a_time_range_is_a_click(opened: Any) -> None:
+def test_a_click_changes_the_time_range(opened: Any) -> None:
     page = opened("/")
     before = page.inner_text(".span")
     page.click(".ranges a:text-is('6 hours')")
@@ -135,7 +135,7 @@ def test_a_time_range_is_a_click(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_new_readings_appear_by_themselves_unless_paused(opened: Any, browser: Any, tmp_path: Path) -> None:
+def test_new_readings_appear_automatically_unless_paused(opened: Any, browser: Any, tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         context = browser.new_context()
         page = context.new_page()
@@ -155,7 +155,7 @@ def test_new_readings_appear_by_themselves_unless_paused(opened: Any, browser: A
 
 
 @pytest.mark.whole
-def test_all_charts_of_a_job_say_what_is_under_the_pointer(opened: Any) -> None:
+def test_all_charts_of_a_job_show_the_value_under_the_pointer(opened: Any) -> None:
     page = opened(f"/jobs/{OWN}")
     drawings = page.query_selector_all(".drawing")
     widths = {(round(box["x"]), round(box["width"])) for box in (one.bounding_box() for one in drawings)}
@@ -168,7 +168,7 @@ def test_all_charts_of_a_job_say_what_is_under_the_pointer(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_hostile_ids_do_nothing(opened: Any) -> None:
+def test_hostile_job_ids_have_no_effect(opened: Any) -> None:
     page = opened("/jobs")
     shown = column(page, 1)
     assert {HOSTILE[0], HOSTILE[1]} <= set(shown)
@@ -186,7 +186,7 @@ def test_a_slow_run_is_shown_and_links_to_earlier_runs(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_hostile_names_do_nothing(opened: Any) -> None:
+def test_hostile_job_names_have_no_effect(opened: Any) -> None:
     page = opened("/jobs?range=1d")
     shown = [one.get_attribute("title") or "" for one in page.query_selector_all("#table-jobs td.name bdi")]
     assert any(one.startswith('"><script>alert(1)') for one in shown)
@@ -195,7 +195,7 @@ def test_hostile_names_do_nothing(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_a_machine_is_a_click_away(opened: Any) -> None:
+def test_a_click_on_a_host_name_opens_its_page(opened: Any) -> None:
     page = opened("/")
     page.click("#table-servers tbody bdi:text-is('oss01')")
     page.wait_for_selector("h1:has-text('Machine oss01')")
@@ -207,7 +207,7 @@ def test_a_machine_is_a_click_away(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_a_token_is_given_once_and_taken_back(browser: Any, tmp_path: Path) -> None:
+def test_a_token_is_shown_once_and_can_be_revoked(browser: Any, tmp_path: Path) -> None:
     access, secrets = with_tokens(tmp_path)
     with portal(tmp_path / "store", access) as server:
         fill(server.collector)

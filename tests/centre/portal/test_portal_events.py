@@ -44,7 +44,7 @@ def kinds(site: Server, path: str, role: str = "operator") -> list[str]:
     return [row["kind"] for row in rows(site, path, role)]
 
 
-def test_operators_see_all_the_newest_first(site: Server) -> None:
+def test_operators_see_all_events_newest_first(site: Server) -> None:
     found = rows(site, "/events")
     assert [row["kind"] for row in found] == [
         "io-error", "site-own", "path-back", "path-lost", "rebuild-begun", "array-degraded",
@@ -59,7 +59,7 @@ def test_operators_see_all_the_newest_first(site: Server) -> None:
     assert "&lt;img src=x" in page and "<img src=x" not in page and "100,000" in page
 
 
-def test_filters(site: Server) -> None:
+def test_filters_select_events(site: Server) -> None:
     assert kinds(site, "/events?host=mds01") == ["path-back", "path-lost"]
     assert kinds(site, "/events?kind=io-error") == ["io-error"]
     assert kinds(site, "/events?severity=error") == ["io-error", "array-degraded"]
@@ -80,7 +80,7 @@ def test_filters(site: Server) -> None:
     assert "host=mds01&amp;severity=warning" in page
 
 
-def test_users_see_what_happened_to_file_systems_and_nothing_of_machines(site: Server) -> None:
+def test_users_see_events_of_file_systems_but_not_of_machines(site: Server) -> None:
     found = rows(site, "/events", "user")
     assert [row["kind"] for row in found] == [
         "io-error", "path-back", "path-lost", "rebuild-begun", "array-degraded",
@@ -103,7 +103,7 @@ def test_all_users_see_a_degraded_file_system(site: Server, role: str) -> None:
     assert "劣化" in site.get("/?lang=ja", role)[1]
 
 
-def test_a_notice_is_over_when_it_is_over_and_when_the_machine_is_not_heard_any_more(tmp_path: Path) -> None:
+def test_a_notice_ends_with_its_event_or_when_the_machine_is_silent(tmp_path: Path) -> None:
     old = NOW - 2 * 3600 * SECOND
     begun = [
         Event(NOW - 9 * SECOND, "array-degraded", 2, file_system="new"),
@@ -127,7 +127,7 @@ def test_a_notice_is_over_when_it_is_over_and_when_the_machine_is_not_heard_any_
         assert "is degraded" not in server.get("/")[1]
 
 
-def test_marks_are_on_the_charts_of_their_file_system(site: Server) -> None:
+def test_events_are_marked_on_the_charts_of_their_file_system(site: Server) -> None:
     for path in ("/", f"/jobs/{OWN}?range=1h"):
         page = site.get(path, "operator")[1]
         titles = set(re.findall(r'class="mark (\w+)" d="M[0-9.]+ 0V100"><title>([^<]+)</title>', page))
@@ -137,7 +137,7 @@ def test_marks_are_on_the_charts_of_their_file_system(site: Server) -> None:
     assert "sector" not in site.get("/", "user")[1]
 
 
-def test_probes_are_on_the_time_axis_with_their_limit(site: Server) -> None:
+def test_probe_results_are_drawn_with_their_limit(site: Server) -> None:
     page = site.get("/", "operator")[1]
     assert "Response time of probes" in page and "/lfs/probe (r01)" in page and 'class="line limit"' in page
     assert "r01" not in site.get("/", "user")[1].split("Response time of probes")[1].split("</figure>")[0]
@@ -157,7 +157,7 @@ def test_files_of_events_are_merged_and_kept(tmp_path: Path) -> None:
         assert found.num_rows == 3 and found.column("severity").to_pylist() == ["warning"] * 3
 
 
-def test_an_event_counts_once_however_often_it_comes(tmp_path: Path) -> None:
+def test_an_event_received_repeatedly_counts_once(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         sent = frame(1, [], events=[Event(NOW, "link-down")])
         server.collector.push(sent)
@@ -166,7 +166,7 @@ def test_an_event_counts_once_however_often_it_comes(tmp_path: Path) -> None:
         assert len(rows(server, "/events", "")) == 1
 
 
-def test_kinds_have_titles_and_the_agent_has_the_same() -> None:
+def test_all_event_kinds_of_the_agent_have_titles() -> None:
     source = KINDS.read_text(encoding="utf-8")
     told = set(re.findall(r'kind\(\s*"([a-z-]+)"', source))
     assert told == set(TITLES)

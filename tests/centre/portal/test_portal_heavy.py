@@ -67,7 +67,7 @@ def test_heavy_jobs_are_listed_with_load_and_share(site: Server) -> None:
     assert (told["400"]["opens"], told["400"]["metadata_share"]) == ("0", "")
 
 
-def test_a_user_sees_his_own_jobs_only(site: Server) -> None:
+def test_a_user_sees_only_the_own_jobs(site: Server) -> None:
     assert OTHER not in {row["job"] for row in rows(site, role="user")}
     assert OWN in {row["job"] for row in rows(site, role="user")}
     assert rows(site, f"&user={OTHER_ID}", "user") == []
@@ -75,7 +75,7 @@ def test_a_user_sees_his_own_jobs_only(site: Server) -> None:
     assert OTHER not in page and OTHER_ID not in page and 'name="user"' not in page
 
 
-def test_it_is_sorted_and_filtered(site: Server) -> None:
+def test_the_heaviest_jobs_are_sorted_and_filtered(site: Server) -> None:
     assert [row["job"] for row in rows(site, "&top=1")] == [OTHER]
     assert rows(site, "&sort=opens&order=up")[0]["job"] in (OWN, "400", "500")
     assert rows(site, "&sort=episodes")[0]["job"] == OTHER
@@ -90,21 +90,21 @@ def test_it_is_sorted_and_filtered(site: Server) -> None:
 
 @pytest.mark.whole
 @pytest.mark.parametrize("sort", heavy.SORTS)
-def test_it_is_sorted_by_any_column(site: Server, sort: str) -> None:
+def test_the_heaviest_jobs_can_be_sorted_by_any_column(site: Server, sort: str) -> None:
     assert rows(site, f"&sort={sort}")
 
 
-def test_names_are_text(site: Server) -> None:
+def test_hostile_job_names_are_plain_text(site: Server) -> None:
     page = site.get("/heavy", "operator")[1]
     assert "<script>alert" not in page and "x" * 2100 not in page and "x" * 30 in page
 
 
-def test_japanese(site: Server) -> None:
+def test_the_page_of_heavy_jobs_is_in_japanese(site: Server) -> None:
     page = site.get("/heavy?lang=ja", "operator")[1]
     assert "ジョブがファイルサーバに与えた負荷" in page and "Load of jobs" not in page
 
 
-def test_without_a_ledger_episodes_are_left_out(tmp_path: Path) -> None:
+def test_without_an_episode_log_the_column_is_left_out(tmp_path: Path) -> None:
     with portal(tmp_path) as server:
         assert "No agent has pushed anything yet" in server.get("/heavy")[1]
         fill(server.collector)
@@ -113,7 +113,7 @@ def test_without_a_ledger_episodes_are_left_out(tmp_path: Path) -> None:
         assert "suspected</a>" not in server.get("/heavy")[1]
 
 
-def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -> None:
+def test_shares_refer_to_the_requests_while_the_job_was_active(tmp_path: Path) -> None:
     """Compared with a sum over the rows within each job's time, with summaries and without."""
     played = Played(tmp_path, "healthy", jobs=8)
     played.write(4 * 3600, 60)
@@ -153,7 +153,7 @@ def test_shares_are_of_what_was_asked_while_the_job_was_active(tmp_path: Path) -
             assert row["bytes_share"] == pytest.approx(row["bytes"] / meanwhile, rel=0.25)
 
 
-def test_jobs_of_k_have_the_figures_of_the_report(tmp_path: Path) -> None:
+def test_jobs_of_the_k_computer_have_the_published_figures(tmp_path: Path) -> None:
     """84,000 files with 12 objects each: an operator sees the job in the list."""
     played = Played(tmp_path, "stall", nodes=None, jobid_name="%j")
     played.turn()

@@ -41,7 +41,7 @@ def test_hostile_ids_are_shown_as_text(site: Server) -> None:
     assert not any(row["job"].startswith(("=", "+", "-", "@")) for row in listed)
 
 
-def test_what_can_not_be_seen_is_shown_as_an_escape(site: Server) -> None:
+def test_invisible_characters_are_shown_as_escapes(site: Server) -> None:
     unseen = "\u202e\u2066\u200b\u200f\ufeff"
     pages = [site.get("/jobs?top=1000")[1], site.get("/jobs?q=" + quote(unseen))[1]]
     pages.append(site.get("/jobs/" + quote("\u202eevil", safe=""))[1])
@@ -72,7 +72,7 @@ WORDS = {"id": "7", "host": "x", "month": "2026-11"} | {
 
 @pytest.mark.parametrize("address", SHOWN)
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_that_a_page_would_ignore_is_refused(site: Server, address: str, word: str) -> None:
+def test_unknown_parameters_of_a_page_are_refused(site: Server, address: str, word: str) -> None:
     if f"{word}=" in address:
         return
     joint = "&" if "?" in address else "?"
@@ -85,7 +85,7 @@ def test_a_word_that_a_page_would_ignore_is_refused(site: Server, address: str, 
 
 
 @pytest.mark.whole
-def test_every_link_of_a_page_is_answered(site: Server) -> None:
+def test_every_link_of_a_page_works(site: Server) -> None:
     left, seen = list(SHOWN), set()
     while left and len(seen) < 150:
         address = left.pop(0)
@@ -105,7 +105,7 @@ def test_every_link_of_a_page_is_answered(site: Server) -> None:
 
 
 @pytest.mark.whole
-def test_every_hostile_id_has_its_page(site: Server) -> None:
+def test_every_hostile_job_id_has_its_own_page(site: Server) -> None:
     text = site.get("/jobs?top=1000")[1]
     links = [unescape(link) for link in re.findall(r'<a class="name" href="([^"]*)"', text)]
     assert len(links) == len(HOSTILE) + 2
@@ -118,7 +118,7 @@ def test_every_hostile_id_has_its_page(site: Server) -> None:
 
 
 @pytest.mark.parametrize("job", [*HOSTILE, "\x00", "\r\nSet-Cookie: a=b", "7" * 30_000])
-def test_any_text_as_a_job_is_answered_with_a_page(site: Server, job: str) -> None:
+def test_a_page_is_shown_for_any_text_as_a_job_id(site: Server, job: str) -> None:
     for path in (f"/jobs/{quote(job, safe='')}", f"/jobs/?id={quote(job, safe='')}"):
         status, text, headers = site.get(path)
         assert status in (200, 404), path[:100]
@@ -136,28 +136,28 @@ def test_any_text_as_a_job_is_answered_with_a_page(site: Server, job: str) -> No
         "colour=red", "Range=1h", "range=1h&range=6h", "top=5&drop=1", "%E2%80%AErange=1h",
     ],
 )  # fmt: skip
-def test_wrong_questions_are_refused_with_a_page(site: Server, query: str) -> None:
+def test_invalid_requests_get_an_error_page(site: Server, query: str) -> None:
     status, text, headers = site.get("/jobs?" + query)
     assert status == 400 and "content-security-policy" in headers
     assert "<h1>" in text and "Traceback" not in text and len(text) < 4000
 
 
 @pytest.mark.parametrize("month", ["2026", "2026-13", "1999-01", "x", "2026-1", "\u0662026-01", "2026-01-01"])
-def test_wrong_months(site: Server, month: str) -> None:
+def test_invalid_months_are_refused(site: Server, month: str) -> None:
     assert site.get("/use?month=" + quote(month))[0] == 400
 
 
 @pytest.mark.parametrize(
     "query", ["q=%27%22%25_%5C", "user=%27+OR+1%3D1--", "fs=lfs%27", "q=%00", "q=%FF%FE"]
 )
-def test_odd_filters_are_filters(site: Server, query: str) -> None:
+def test_unusual_filter_texts_are_used_literally(site: Server, query: str) -> None:
     status, text, _ = site.get("/jobs?" + query)
     assert status == 200 and OWN not in re.findall(
         r"\d+", text.split("<tbody>")[-1] if "<tbody>" in text else ""
     )
 
 
-def test_what_is_no_page(site: Server) -> None:
+def test_unknown_addresses_get_an_error_page(site: Server) -> None:
     for path in ("/nothing", "/jobs/../..", "/%", "//evil.example/", "/.env", "/api/v2"):
         status, text, _ = site.get(path)
         assert status in (400, 404) and "Traceback" not in text, path
@@ -165,7 +165,7 @@ def test_what_is_no_page(site: Server) -> None:
     assert site.ask("DELETE", "/")[0] == 405
 
 
-def test_a_title_is_short_however_long_the_id(site: Server, tmp_path: Path) -> None:
+def test_the_title_is_short_for_any_length_of_job_id(site: Server, tmp_path: Path) -> None:
     text = site.get("/jobs/?id=" + "x" * 10_000)[1]
     title = re.search(r"<title>([^<]*)</title>", text)
     assert title and len(title[1]) < 80

@@ -53,7 +53,7 @@ def until_third_sample(played: Played, first_s: float) -> None:
         played.sample()
 
 
-def test_k_s_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charts_show_the_stall_of_the_k_computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # 12,096 nodes with one JobID, as a server counts jobs whose ids name no node.
     played = Played(tmp_path / "store", "stall", nodes=None, jobid_name="%j")
     played.turn()
@@ -88,7 +88,9 @@ def test_k_s_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.whole
-def test_k_s_overload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charts_show_the_overload_of_the_k_computer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     played = Played(tmp_path / "store", "overload", nodes=None, jobid_name="%j")
     played.turn()
     until_third_sample(played, 30)
@@ -115,7 +117,7 @@ def test_k_s_overload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(0.1 < row["wait_s"] < 0.7 for row in loaded[1:-1])
 
 
-def test_a_gap_is_no_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gap_in_a_curve_is_not_drawn_as_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(tmp_path / "store", "healthy", jobs=3)
     played.centre.advance(300)
     played.write(300)
@@ -133,7 +135,7 @@ def test_a_gap_is_no_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert line[: line.index('"/>')].count("M") == 2
 
 
-def test_users_and_object_servers_have_no_such_pictures(
+def test_users_and_object_servers_have_no_metadata_charts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played = Played(tmp_path / "store", "healthy", jobs=3)
@@ -160,7 +162,7 @@ def test_users_and_object_servers_have_no_such_pictures(
         ([5], 10, {5}),
     ],
 )
-def test_what_is_known_between_readings(readings: list[int], step_s: int, known: set[int]) -> None:
+def test_values_between_two_readings_are_bounded(readings: list[int], step_s: int, known: set[int]) -> None:
     within = Span(0, 100 * step_s * SECOND, step_s * SECOND, "fine", "fine")
     assert known_steps(readings, within, 10 * SECOND) == known
 

@@ -57,7 +57,7 @@ def recorded() -> tuple[list[dict[str, Any]], str]:
     return readings, f"/machines?host=oss07&range=15m&end={frames.end // SECOND + 60}"
 
 
-def test_disks_are_those_of_the_machine(site: Server) -> None:
+def test_the_page_lists_the_disks_of_the_machine(site: Server) -> None:
     found = {row["target"]: row for row in table(site, "/machines?host=oss01", "disks")}
     assert set(found) == {"sda"}
     disk = found["sda"]
@@ -68,7 +68,7 @@ def test_disks_are_those_of_the_machine(site: Server) -> None:
     assert sum(float(row["read_bytes"]) for row in steps) == pytest.approx(STEPS * READ)
 
 
-def test_load_and_pressure_over_time(site: Server) -> None:
+def test_the_page_shows_load_and_pressure_over_time(site: Server) -> None:
     rows = table(site, "/machines?host=oss01", "load_over_time")
     assert {row["load"] for row in rows if row["what"] == "load"} == {"1.5"}
     some = sum(float(row["some_us"]) for row in rows if row["what"] == "io")
@@ -79,24 +79,24 @@ def test_load_and_pressure_over_time(site: Server) -> None:
     ("host", "jobs"),
     [("oss01", {OWN, OTHER}), ("r01", {OWN}), ("r03", {OTHER}), ("r99", set())],
 )
-def test_its_jobs_are_those_that_ran_there_or_used_it(site: Server, host: str, jobs: set[str]) -> None:
+def test_the_page_lists_jobs_that_ran_on_or_used_the_machine(site: Server, host: str, jobs: set[str]) -> None:
     assert {row["job"] for row in table(site, f"/machines?host={host}", "jobs")} == jobs
 
 
-def test_its_jobs_of_a_month_come_from_summaries(site: Server) -> None:
+def test_jobs_of_a_month_come_from_summaries(site: Server) -> None:
     site.collector.tend(time.time_ns() + 3700 * SECOND)
     assert (site.collector.store.folder / "summaries").exists()
     for host, jobs in (("r03", {OTHER}), ("oss01", {OWN, OTHER})):
         assert {row["job"] for row in table(site, f"/machines?host={host}&range=30d", "jobs")} == jobs
 
 
-def test_only_its_own_events(site: Server) -> None:
+def test_the_page_lists_only_events_of_the_machine(site: Server) -> None:
     assert [row["kind"] for row in table(site, "/machines?host=oss01", "events")] == ["array-degraded"]
     status, text, _ = site.get("/machines?host=oss01", "operator")
     assert status == 200 and text.count('class="mark error"') == 6
 
 
-def test_a_machine_that_sysstat_recorded(site: Server) -> None:
+def test_a_machine_with_imported_sysstat_data_is_shown(site: Server) -> None:
     readings, address = recorded()
     disks = {row["target"]: row for row in table(site, address, "disks")}
     written = sum(disk["wkB"] for one in readings for disk in one["disk"] if disk["disk-device"] == "vda")
@@ -108,7 +108,7 @@ def test_a_machine_that_sysstat_recorded(site: Server) -> None:
     assert status == 200 and "Load: tasks that run or wait" in text
 
 
-def test_users_see_no_machines(site: Server) -> None:
+def test_users_cannot_see_machines(site: Server) -> None:
     for path in ("/machines", "/machines?host=oss01", "/machines?host=nothing"):
         assert site.get(path, "user")[0] == 404
         assert site.get(path, "")[0] == site.get(path, "agent")[0] == 401
@@ -117,17 +117,17 @@ def test_users_see_no_machines(site: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/events", f"/jobs/{OWN}", "/machines"])
-def test_machines_are_linked_where_they_are_named(site: Server, path: str) -> None:
+def test_host_names_link_to_their_machine(site: Server, path: str) -> None:
     host = "r01" if "jobs" in path else "oss01"
     assert f'href="/machines?host={host}' in site.get(path, "operator")[1]
 
 
-def test_a_link_leads_to_the_same_time(site: Server) -> None:
+def test_links_keep_the_time_range(site: Server) -> None:
     text = site.get("/events?range=1d&lang=ja", "operator")[1]
     assert "/machines?host=oss01&amp;range=1d&amp;lang=ja" in text
 
 
-def test_hostile_names_of_machines(site: Server) -> None:
+def test_hostile_host_names_are_plain_text(site: Server) -> None:
     status, text, _ = site.get(f"/machines?host={quote(HOSTILE)}", "operator")
     assert status == 200 and "<script>alert" not in text and "sda" in text
     assert "<script>alert" not in site.get("/machines", "operator")[1]

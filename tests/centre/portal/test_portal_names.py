@@ -61,7 +61,7 @@ def verdict(site: Server, job: str) -> str:
     return page(site, job).split('id="verdict"><strong>')[1].split("</strong>")[0]
 
 
-def test_the_table_of_jobs_has_names(site: Server) -> None:
+def test_the_table_of_jobs_shows_job_names(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert (found["100"], found["200"], found["301"], found["500"]) == ("ocean", "wide", "ocean", "")
     for role, expected in (("operator", 6), ("user", 0)):
@@ -70,7 +70,7 @@ def test_the_table_of_jobs_has_names(site: Server) -> None:
         assert len([row for row in rows if row["job"].startswith("30")]) == expected
 
 
-def test_a_job_is_found_by_the_name_that_is_shown(site: Server) -> None:
+def test_a_job_is_found_by_its_displayed_name(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert found["700"] == "early"
     assert {row["job"] for row in table(site, "/jobs?range=7d&q=early", "jobs")} == {"700"}
@@ -97,7 +97,7 @@ def test_a_slow_run_is_reported_with_evidence(site: Server) -> None:
     assert rows["120"]["state"] == "active"
 
 
-def test_the_verdict_is_there_for_programs(site: Server) -> None:
+def test_the_json_form_contains_the_verdict(site: Server) -> None:
     (row,) = json.loads(site.get("/jobs/100?format=json&table=verdict", "operator")[1])["rows"]
     times = (600, 620, 590, 605, 610, 615)
     assert (row["verdict"], row["runs"], row["seconds"]) == ("slower", 6, 1500)
@@ -120,15 +120,15 @@ def test_the_verdict_is_there_for_programs(site: Server) -> None:
         ("120", "slower than usual"),
     ],
 )  # fmt: skip
-def test_verdicts(site: Server, job: str, expected: str) -> None:
+def test_each_verdict_follows_from_the_earlier_runs(site: Server, job: str, expected: str) -> None:
     assert verdict(site, job) == expected
 
 
-def test_without_a_name_there_is_no_verdict(site: Server) -> None:
+def test_a_job_without_a_name_has_no_verdict(site: Server) -> None:
     assert 'id="verdict"' not in page(site, "500") and 'id="table-runs"' not in page(site, "500")
 
 
-def test_a_user_compares_his_own(site: Server) -> None:
+def test_a_user_compares_only_the_own_runs(site: Server) -> None:
     rows = table(site, "/jobs/100", "runs", "user")
     assert len(rows) == 11 and not [row for row in rows if row["job"].startswith("30")]
     assert site.get("/jobs/301", "user")[0] == 404
@@ -154,12 +154,12 @@ def test_hostile_names_are_escaped(site: Server) -> None:
     assert "x" * 39 + "…</bdi>" in long
 
 
-def test_every_language_has_the_verdicts(site: Server) -> None:
+def test_verdicts_are_translated(site: Server) -> None:
     status, text, _ = site.get("/jobs/100?lang=ja", "operator")
     assert status == 200 and "slower than usual" not in text and "いつもより遅い" in text
 
 
-def test_names_are_kept_by_upkeep_once_each(site: Server) -> None:
+def test_upkeep_keeps_each_job_name_once(site: Server) -> None:
     before = table(site, "/jobs/100", "runs")
     site.collector.tend(time.time_ns() + 2 * DAY)
     assert [{**row, "state": "", "state_title": ""} for row in table(site, "/jobs/100", "runs")] == [

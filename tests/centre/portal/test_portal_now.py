@@ -65,7 +65,7 @@ def rows(server: Server, table: str, role: str = "operator") -> list[dict[str, s
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_a_stall_is_shown_with_evidence_and_job(site: tuple[Server, Fixed]) -> None:
+def test_the_page_shows_a_stall_with_evidence_and_job(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", "operator")[1]
@@ -78,7 +78,7 @@ def test_a_stall_is_shown_with_evidence_and_job(site: tuple[Server, Fixed]) -> N
     assert past["state"] == "stall" and past["seconds"] == "7200"
 
 
-def test_it_says_what_helps_the_operator_and_the_owner(site: tuple[Server, Fixed]) -> None:
+def test_the_page_advises_the_operator_and_the_owner(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", "operator")[1]
@@ -97,7 +97,7 @@ def test_a_japanese_page_says_the_same(site: tuple[Server, Fixed]) -> None:
     assert "lfs が応答していません" in text and "ジョブ 800" in text and "has stopped" not in text
 
 
-def test_names_of_others_are_only_text(site: tuple[Server, Fixed]) -> None:
+def test_hostile_names_are_plain_text(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", "operator")[1]
@@ -117,7 +117,7 @@ def test_the_longest_names_are_shortened(site: tuple[Server, Fixed]) -> None:
     assert rows(server, "suspects")[0]["job"] == "9" * 10_000
 
 
-def test_all_of_what_a_job_asked_for_is_there(site: tuple[Server, Fixed]) -> None:
+def test_all_requests_of_a_job_are_shown(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     one = stall(time.time_ns())
     whats = ("metadata", "opens", "creates", "object-creates", "moved", "requests")
@@ -127,7 +127,7 @@ def test_all_of_what_a_job_asked_for_is_there(site: tuple[Server, Fixed]) -> Non
     assert text.count("reads and writes: 123 k/s (usually 7/s)") == 1 and "(us…" not in text
 
 
-def test_a_user_sees_his_own_jobs_only(site: tuple[Server, Fixed]) -> None:
+def test_a_user_sees_only_the_own_jobs(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", Role.USER.value)[1]
@@ -137,7 +137,7 @@ def test_a_user_sees_his_own_jobs_only(site: tuple[Server, Fixed]) -> None:
     assert "server" not in rows(server, "servers", "user")[0]
 
 
-def test_every_page_has_the_notice(site: tuple[Server, Fixed]) -> None:
+def test_every_page_shows_the_notice_of_an_unwell_server(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     for page in ("/", "/jobs", "/events"):
@@ -151,7 +151,7 @@ def test_every_page_has_the_notice(site: tuple[Server, Fixed]) -> None:
         ("no-samples", "No data: no server sends samples."),
     ],
 )  # fmt: skip
-def test_silence_is_not_an_all_clear(site: tuple[Server, Fixed], state: str, said: str) -> None:
+def test_silent_servers_are_not_called_healthy(site: tuple[Server, Fixed], state: str, said: str) -> None:
     server, watching = site
     watching.said = (replace(stall(time.time_ns()), state=state, evidence=(), suspects=()),)  # type: ignore[arg-type]
     text = server.get("/now", "operator")[1]
@@ -160,12 +160,12 @@ def test_silence_is_not_an_all_clear(site: tuple[Server, Fixed], state: str, sai
     assert "No file server has sent samples" in server.get("/now", "operator")[1]
 
 
-def test_clients_alone_are_said_to_be_less_certain(site: tuple[Server, Fixed]) -> None:
+def test_states_derived_from_clients_are_called_less_certain(site: tuple[Server, Fixed]) -> None:
     server, watching = site
     watching.said = (replace(stall(time.time_ns()), kind="client", suspects=()),)
     text = server.get("/now", "operator")[1]
     assert "less certain" in text and "No job stands out." in text
 
 
-def test_words_that_the_page_does_not_know_are_refused(site: tuple[Server, Fixed]) -> None:
+def test_unknown_parameters_are_refused(site: tuple[Server, Fixed]) -> None:
     assert site[0].get("/now?table=servers&x=1", "operator")[0] == 400

@@ -55,7 +55,7 @@ def test_batches_are_pulled_and_acknowledged(tmp_path: Path) -> None:
     assert kept == sorted(kept) and kept[-1] == 21 and said == []
 
 
-def test_after_a_restart_agents_offer_again_and_it_counts_once(tmp_path: Path) -> None:
+def test_after_a_restart_repeated_batches_count_once(tmp_path: Path) -> None:
     frames, total = made("oss01", 12)
     for _ in range(3):
         # This agent forgot the acknowledgements, too.
@@ -96,7 +96,7 @@ def alone(folder: Path, said: list[str]) -> tuple[Puller, puller._Agent]:
     return Puller(keeper, wanted, names, ssl.create_default_context(), said.append), puller._Agent(target)
 
 
-def test_where_there_is_no_memory_the_agent_is_asked_again_soon(
+def test_without_free_memory_the_agent_is_asked_again_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
@@ -145,7 +145,7 @@ def test_pulling_continues_if_its_output_is_closed(tmp_path: Path) -> None:
         wait_for("samples", lambda: not good.frames and len(good.asked) > asked + 10)
 
 
-def test_the_end_of_pulling_is_reported_and_stops_nothing_else(
+def test_a_failure_of_pulling_is_reported_and_the_collector_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def mistaken(_: object) -> None:
@@ -167,7 +167,7 @@ def test_errors_are_printed_with_quiet(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("said", ["oss01", "liar"])
-def test_a_name_of_another_is_refused(tmp_path: Path, said: str) -> None:
+def test_a_batch_with_the_name_of_another_agent_is_refused(tmp_path: Path, said: str) -> None:
     """In its header, or in its batches only."""
     frames, total = made("oss01", 4)
     true, liar = FakeAgent("oss01", frames), FakeAgent(said, made("oss01", 9)[0])
@@ -183,7 +183,7 @@ def test_a_name_of_another_is_refused(tmp_path: Path, said: str) -> None:
         assert not liar.set_aside and len(liar.frames) == 9
 
 
-def test_an_address_without_a_name_has_one_that_no_other_has(tmp_path: Path) -> None:
+def test_an_address_without_a_configured_name_gets_a_unique_one(tmp_path: Path) -> None:
     one, two = FakeAgent("oss01", made("oss01", 4)[0]), FakeAgent("oss01", made("oss01", 4)[0])
     with answering(one, two), pulled(tmp_path, target_of(one.url, ""), target_of(two.url, "")) as (
         collector, said,
@@ -194,7 +194,7 @@ def test_an_address_without_a_name_has_one_that_no_other_has(tmp_path: Path) -> 
         assert any("not a name that this sender may use" in line for line in said)
 
 
-def test_a_batch_that_is_no_batch_is_set_aside_and_others_follow(tmp_path: Path) -> None:
+def test_an_invalid_batch_is_set_aside_and_later_ones_are_read(tmp_path: Path) -> None:
     frames, total = made("oss01", 6)
     ahead = frame(3, [Part(time.time_ns() + 7200 * SECOND)], host="oss01")
     frames[2] = (3, ahead)
@@ -222,7 +222,7 @@ def test_batches_with_a_wrong_clock_are_reported_and_set_aside(tmp_path: Path, a
     assert text in said[0] and not [line for line in said[1:] if line.startswith("note: ")]
 
 
-def test_batches_that_were_kept_come_with_a_right_clock(tmp_path: Path) -> None:
+def test_batches_kept_during_a_clock_error_arrive_with_the_right_time(tmp_path: Path) -> None:
     """Some of `made` are more than a day old."""
     frames, total = made("oss01", 3)
     one = FakeAgent("oss01", frames)
@@ -258,7 +258,7 @@ def test_repeated_batches_are_reported(tmp_path: Path) -> None:
     assert asked < 50
 
 
-def test_agents_see_the_token_and_others_do_not_get_it(tmp_path: Path) -> None:
+def test_the_token_is_sent_only_to_agents(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("abc-123\n")
     token.chmod(0o600)
@@ -274,7 +274,7 @@ def test_agents_see_the_token_and_others_do_not_get_it(tmp_path: Path) -> None:
         Shown(token).bearer()
 
 
-def test_a_name_stands_for_itself_with_and_without_its_domain() -> None:
+def test_a_host_name_matches_with_and_without_its_domain() -> None:
     target = target_of("https://oss07.example.org", "")
     assert (target.port, str(target)) == (9846, "https://oss07.example.org:9846")
     assert target.may_be("oss07") and target.may_be("OSS07.example.org")
@@ -302,13 +302,13 @@ def test_a_name_stands_for_itself_with_and_without_its_domain() -> None:
         ("https://oss 07", "not an agent's address"),
     ],
 )
-def test_what_must_not_be_asked_is_refused(text: str, why: str) -> None:
+def test_insecure_agent_addresses_are_refused(text: str, why: str) -> None:
     with pytest.raises(RequestError, match=why) as caught:
         target_of(text, "--pull")
     assert "secret" not in str(caught.value)
 
 
-def test_a_list_of_agents_is_a_file_of_lines(tmp_path: Path) -> None:
+def test_the_list_of_agents_is_read_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "agents"
     path.write_text("# servers\n\nhttps://oss01:9846\nhttps://192.0.2.7  mds01\n")
     assert [(str(target), target.name) for target in read_targets(path)] == [
@@ -346,7 +346,7 @@ def test_wrong_options_give_an_error(tmp_path: Path, options: list[str], why: st
 
 
 @pytest.mark.whole
-def test_a_real_agent_is_asked_by_certificate_and_token(agent: Path, tmp_path: Path) -> None:
+def test_a_real_agent_is_pulled_with_certificate_and_token(agent: Path, tmp_path: Path) -> None:
     """Mutual TLS and a token: a client with only one of them gets nothing."""
     tree = played(tmp_path / "centre", "healthy", 600, cleanup_s=0)
     name = sorted(path.name for path in tree.root.iterdir() if path.is_dir())[0]

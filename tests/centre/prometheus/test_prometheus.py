@@ -66,12 +66,12 @@ def asked(store: PrometheusStore) -> list[dict[str, Any]]:
     return rows
 
 
-def test_sums_are_those_of_the_collector(fake: Fake) -> None:
+def test_sums_from_prometheus_equal_those_of_the_collector(fake: Fake) -> None:
     assert asked(store_of(fake)) == KEPT["rows"] != []
 
 
 @pytest.mark.whole
-def test_long_answers_come_in_pieces(fake: Fake) -> None:
+def test_long_time_ranges_are_queried_in_parts(fake: Fake) -> None:
     asked(store_of(fake))
     longest = max((fake.replied(one["path"], one)[1] for one in list(fake.asked)), key=len)
     fake.asked.clear()
@@ -101,7 +101,7 @@ def got(url: str, token: str = "") -> str:
         return text
 
 
-def test_pages_show_what_was_scraped_and_say_what_they_can_not(page: str) -> None:
+def test_pages_name_the_data_that_prometheus_lacks(page: str) -> None:
     found = json.loads(got(f"{page}/jobs?format=json&table=jobs&top=1000"))["rows"]
     moved: dict[str, int] = {}
     for row in KEPT["rows"]:
@@ -112,14 +112,14 @@ def test_pages_show_what_was_scraped_and_say_what_they_can_not(page: str) -> Non
 
 
 @pytest.mark.whole
-def test_every_page_says_what_it_was_read_from(page: str) -> None:
+def test_every_page_names_its_data_source(page: str) -> None:
     job = KEPT["rows"][0]["job"].split(":")[0]
     for path in ("/", "/events", "/use", f"/jobs/{job}"):
         assert "Read from Prometheus" in got(page + path)
     assert "Prometheus から" in got(f"{page}/jobs?lang=ja")
 
 
-def test_a_job_is_fetched_alone(fake: Fake, page: str) -> None:
+def test_the_page_of_a_job_queries_only_that_job(fake: Fake, page: str) -> None:
     number = KEPT["rows"][0]["job"].split(":")[0]
     fake.asked.clear()
     shown = json.loads(got(f"{page}/jobs/{number}?format=json&table=totals"))["rows"]
@@ -135,7 +135,7 @@ def _span_s(query: Mapping[str, str]) -> float:
 
 
 @pytest.mark.whole
-def test_pages_of_weeks_ask_for_few_readings(fake: Fake, page: str) -> None:
+def test_pages_of_weeks_query_few_readings(fake: Fake, page: str) -> None:
     for path in ("/?range=30d", "/jobs?range=7d", "/use"):
         fake.asked.clear()
         got(page + path)
@@ -145,7 +145,7 @@ def test_pages_of_weeks_ask_for_few_readings(fake: Fake, page: str) -> None:
         assert all(re.search(r"\[(\d+)s\]", one["query"]) for one in fake.asked)
 
 
-def test_an_agent_finds_no_door(page: str) -> None:
+def test_agents_cannot_push_to_a_portal_on_prometheus(page: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{page}/api/v1/samples", data=b"x", timeout=30)
 
@@ -205,7 +205,7 @@ def test_silent_and_closing_servers_are_reported(fake: Fake) -> None:
         asked(store_of(fake))
 
 
-def test_servers_losses_and_others(fake: Fake) -> None:
+def test_servers_losses_and_sums_of_other_jobs_are_read(fake: Fake) -> None:
     now = time.time_ns()
     within = span(now - 900 * SECOND, now)
     found = file_systems.servers(store_of(fake), within).to_pylist()
@@ -230,7 +230,7 @@ def top(*words: str) -> subprocess.CompletedProcess[str]:
     return iodock("monitor", "top", "--once", *words)
 
 
-def test_top_of_a_prometheus(fake: Fake) -> None:
+def test_top_reads_from_prometheus(fake: Fake) -> None:
     told = top("--store", fake.address, "--over", "10m", "--format", "json", "--top", "1000")
     assert told.returncode == 0, told.stderr
     assert "note: Read from Prometheus" in told.stderr
@@ -242,7 +242,7 @@ def test_top_of_a_prometheus(fake: Fake) -> None:
     assert "Traceback" not in gone.stderr
 
 
-def test_what_lets_in_is_sent_and_read_again(fake: Fake, tmp_path: Path) -> None:
+def test_the_password_file_is_read_again_after_a_change(fake: Fake, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("first\n")
     secret.chmod(0o600)
@@ -279,7 +279,7 @@ def test_unsupported_queries_are_reported(words: list[str], why: str) -> None:
     assert "secret" not in told.stderr
 
 
-def test_a_secret_is_not_sent_in_the_clear(tmp_path: Path) -> None:
+def test_a_secret_is_not_sent_unencrypted(tmp_path: Path) -> None:
     for url in ("prometheus://192.0.2.1", "prometheus://example"):
         with pytest.raises(RequestError, match="sent unencrypted"):
             Credentials(token=tmp_path / "token").check(parsed(url))
@@ -289,7 +289,7 @@ def test_a_secret_is_not_sent_in_the_clear(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [None, "%j:%u:%H", "%u.%j", "%j"])
 @pytest.mark.parametrize("number", ["77", "a.b+(c)[d]", 'x"y\\z', "two words"])
-def test_patterns_fit_all_ids_of_a_job(form: str | None, number: str) -> None:
+def test_query_patterns_match_all_ids_of_a_job(form: str | None, number: str) -> None:
     ids: JobIds = job_ids(form)
     made = {None: f"{number}:1:h", "%j:%u:%H": f"{number}:1:h", "%u.%j": f"1.{number}", "%j": number}[form]
     pattern = re.compile(ids.pattern(number))
@@ -298,7 +298,7 @@ def test_patterns_fit_all_ids_of_a_job(form: str | None, number: str) -> None:
     assert not pattern.fullmatch("another:1:h")
 
 
-def test_the_sum_of_others_has_a_page(fake: Fake) -> None:
+def test_the_sum_of_other_jobs_has_a_page(fake: Fake) -> None:
     now = time.time()
     labels = {**PLACE, "file_system": "lfs", "target": "lfs-OST0000", "job": "iodock"}
     name = "iodock_obdfilter_job_stats_other"

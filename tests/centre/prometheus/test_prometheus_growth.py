@@ -77,22 +77,22 @@ def grown(values: Values, starts: Values | None = None, **options: Values) -> li
 BEFORE, LATER = float(T - 900), float(T + 30)
 
 
-def test_one_entry_grows_by_the_difference() -> None:
+def test_one_entry_grows_by_the_difference_of_readings() -> None:
     assert grown([100, 300, 300, 1000], [BEFORE] * 4) == [(200, True), (700, True)]
 
 
-def test_what_was_done_before_the_first_reading_is_not_known() -> None:
+def test_growth_before_the_first_reading_is_unknown() -> None:
     assert grown([100], [BEFORE]) == []
 
 
-def test_a_new_entry_grew_from_nothing() -> None:
+def test_a_new_entry_grew_from_zero() -> None:
     assert grown([None, None, 400, 500], [None, None, LATER, LATER]) == [(400, True), (100, True)]
     # The beginning may be missing, too: a job does not appear, disappear and appear again in such a short
     # time.
     assert grown([None, None, 400, 500]) == [(400, True), (100, True)]
 
 
-def test_another_beginning_is_a_reset() -> None:
+def test_another_start_time_means_a_reset() -> None:
     idle = [700.0] * 30
     starts = [BEFORE] * 30 + [T + 29.5 * EVERY_S] * 2
     assert grown([*idle, 50, 90], starts) == [(50, True), (40, True)]
@@ -106,11 +106,11 @@ def test_a_larger_value_hides_no_known_reset() -> None:
     assert grown([100, 100, 5000, 5001], starts)[0][0] == 5000
 
 
-def test_without_a_beginning_growth_is_a_bound_unless_in_use_shortly_before() -> None:
+def test_without_a_start_time_growth_is_a_bound_unless_recently_used() -> None:
     assert grown([100, 300, 500, 20]) == [(200, False), (200, True), (20, False)]
 
 
-def test_a_scrape_that_is_missing_makes_one_longer_interval() -> None:
+def test_a_missing_scrape_gives_one_longer_interval() -> None:
     scraped = Scraped(0, others=[0.0, 0.0, None, None, 0.0]).job([1, 2, None, None, 10], [BEFORE] * 5)
     assert scraped.rows() == [(0, 1, OWNER["job"], 1, True), (1, 4, OWNER["job"], 8, True)]
 
@@ -120,7 +120,7 @@ def test_jobs_that_end_while_active_are_lower_bounds() -> None:
     assert rows[-1] == (1, 2, OWNER["job"], 0, False)
 
 
-def test_newly_listed_jobs_were_among_the_others() -> None:
+def test_newly_listed_jobs_were_part_of_the_remainder() -> None:
     scraped = Scraped(3, others=[2.0, 1.0, 1.0]).job([None, 900, 950], [None, BEFORE, BEFORE])
     # 200 more than what left the sum.
     rows = scraped.others([1000, 300, 310]).rows()
@@ -130,19 +130,19 @@ def test_newly_listed_jobs_were_among_the_others() -> None:
     ]  # fmt: skip
 
 
-def test_new_jobs_were_not_among_the_others() -> None:
+def test_new_jobs_were_not_part_of_the_remainder() -> None:
     scraped = Scraped(3, others=[2.0, 2.0, 2.0]).job([None, 900, 900], [None, float(T + 7), float(T + 7)])
     assert scraped.others([50, 50, 60]).rows() == [
         (0, 1, OWNER["job"], 900, True), (1, 2, OTHERS, 10, False),
     ]  # fmt: skip
 
 
-def test_jobs_no_longer_listed_join_the_others() -> None:
+def test_jobs_no_longer_listed_join_the_remainder() -> None:
     scraped = Scraped(3, others=[1.0, 2.0, 2.0]).job([700, None, None], [BEFORE] * 3)
     assert scraped.others([100, 850, 850]).rows() == [(0, 1, OTHERS, 50, False)]
 
 
-def test_sums_that_fall_give_no_more_than_was_done() -> None:
+def test_falling_sums_never_give_too_much_growth() -> None:
     scraped = Scraped(3, source="process_io")
     for command, values in {"shell": [10, 110, 110], "child": [100, None, None], "other": [5, 5, 25]}.items():
         labels = {"operation": "write_call", "known_by": "session", "job": "", "command": command}
@@ -151,7 +151,7 @@ def test_sums_that_fall_give_no_more_than_was_done() -> None:
     assert scraped.rows() == [(1, 2, "other", 20, False)]
 
 
-def test_steps_keep_the_sum_and_know_less_of_the_time() -> None:
+def test_longer_steps_keep_the_sum_at_coarser_times() -> None:
     values: Values = [float(n * 10) for n in range(60)]
     scraped = Scraped(60).job(values, [BEFORE] * 60)
     for resolution in ("fine", "minute"):
@@ -164,7 +164,7 @@ def test_steps_keep_the_sum_and_know_less_of_the_time() -> None:
     assert [row[3] for row in brief.rows("ten_minutes", EVERY_S * 80) if row[3]] == [70]
 
 
-def test_a_job_of_the_scrapes_name_is_no_owner() -> None:
+def test_the_job_label_of_prometheus_is_not_an_owner() -> None:
     scraped = Scraped(2)
     scraped._add("bytes_total", {"job": "iodock", "operation": "write_bytes"}, [1, 2])
     assert scraped.rows() == []
@@ -224,7 +224,7 @@ def written(centre: Centre) -> dict[tuple[str, str], int]:
 
 @pytest.mark.parametrize("release", ["2.15", "2.12"])
 @pytest.mark.parametrize("cleanup_s", [0, 600])
-def test_of_a_centre_never_more_than_was_done_and_all_of_it_where_exact(release: str, cleanup_s: int) -> None:
+def test_growth_of_a_simulated_centre_is_exact_or_a_lower_bound(release: str, cleanup_s: int) -> None:
     fake, done = history(cleanup_s, release)
     with serving(fake):
         found = PrometheusStore(Client(parsed(fake.address))).table(

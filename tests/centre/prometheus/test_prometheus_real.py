@@ -90,7 +90,7 @@ def capture(made: Site, span: Span, folder: Path) -> None:
     (folder / "kept.json.xz").write_bytes(lzma.compress(json.dumps(kept).encode()))
 
 
-def test_what_every_job_did_on_every_target_is_the_same(rested: tuple[Site, Span]) -> None:
+def test_prometheus_gives_the_same_io_per_job_and_target(rested: tuple[Site, Span]) -> None:
     made, span = rested
     kept = sums(made.kept, span)
     assert sum(row["read_bytes"] + row["write_bytes"] for row in kept) > 1 << 28
@@ -106,7 +106,7 @@ def rows(table: pa.Table, *keys: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: tuple(str(row[key]) for key in keys))
 
 
-def test_the_views_are_the_same(rested: tuple[Site, Span]) -> None:
+def test_prometheus_gives_the_same_views(rested: tuple[Site, Span]) -> None:
     made, span = rested
     stores = (made.kept, made.scraped)
     wanted = Wanted(sort="job", most=10_000)
@@ -129,7 +129,7 @@ def test_the_views_are_the_same(rested: tuple[Site, Span]) -> None:
     assert waiting[0]["handled"] > 0
 
 
-def test_curves_are_no_later_than_a_reading_and_a_scrape(rested: tuple[Site, Span]) -> None:
+def test_curves_lag_by_at_most_a_reading_and_a_scrape(rested: tuple[Site, Span]) -> None:
     """An agent's reading is scraped after at most one interval and one scrape, and is between two scrapes."""
     made, span = rested
     kept, scraped = (file_systems.by_servers(store, span).to_pylist() for store in (made.kept, made.scraped))
@@ -153,7 +153,7 @@ def summed(found: list[dict[str, Any]], name: str, steps: int) -> list[float]:
     return curve
 
 
-def test_top_reads_it_from_the_command_line(rested: tuple[Site, Span]) -> None:
+def test_top_reads_prometheus_from_the_command_line(rested: tuple[Site, Span]) -> None:
     made, _ = rested
     asked = []
     for store in (made.folder / "store", made.address):

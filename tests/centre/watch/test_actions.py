@@ -29,7 +29,7 @@ def asking(folder: Path, **more: Any) -> Site:
     return made
 
 
-def test_a_sure_verdict_suspends_the_job_once(site: Site) -> None:
+def test_a_certain_verdict_suspends_the_job_once(site: Site) -> None:
     site.intervals(5)
     assert site.scheduler.changing == [] and site.job.state == "running"
     site.intervals(10)
@@ -40,7 +40,7 @@ def test_a_sure_verdict_suspends_the_job_once(site: Site) -> None:
     assert site.logged("decided")[0]["job"] == JOB and site.logged("decided")[0]["share"] == 0.9
 
 
-def test_it_is_undone_after_recovery_and_only_then(site: Site) -> None:
+def test_a_suspension_is_undone_only_after_recovery(site: Site) -> None:
     site.intervals(6)
     assert site.job.state == "suspended"
     site.intervals(20, "no-samples")
@@ -51,7 +51,7 @@ def test_it_is_undone_after_recovery_and_only_then(site: Site) -> None:
     assert site.statuses == ["undone"] and site.job.state == "running"
 
 
-def test_nothing_is_done_while_samples_are_missing(tmp_path: Path) -> None:
+def test_no_action_is_taken_while_samples_are_missing(tmp_path: Path) -> None:
     site = Site(tmp_path, replace(ACTS, quiet_after_start_s=60))
     # The waiting time after the start ends while the state is the earlier one.
     site.intervals(5)
@@ -64,7 +64,7 @@ def test_nothing_is_done_while_samples_are_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["resumed", "resumed and suspended again", "ended", "unknown"])
-def test_what_was_changed_since_is_not_undone(site: Site, change: str) -> None:
+def test_an_action_changed_by_others_is_not_undone(site: Site, change: str) -> None:
     site.intervals(6)
     site.wait(60)
     if change == "unknown":
@@ -93,7 +93,7 @@ def crashing(site: Site, word: str, when: str) -> None:
     setattr(site.scheduler, when, crash)
 
 
-def test_a_crash_after_the_command_is_picked_up_and_undone(site: Site) -> None:
+def test_after_a_crash_a_completed_command_is_undone_later(site: Site) -> None:
     crashing(site, "suspend", "after")
     with pytest.raises(Crash):
         site.intervals(6)
@@ -106,7 +106,7 @@ def test_a_crash_after_the_command_is_picked_up_and_undone(site: Site) -> None:
     assert site.statuses == ["undone"] and site.job.state == "running"
 
 
-def test_a_crash_before_the_command_acts_on_nothing_after_the_restart(site: Site) -> None:
+def test_after_a_crash_an_unsent_command_is_not_sent(site: Site) -> None:
     crashing(site, "suspend", "before")
     with pytest.raises(Crash):
         site.intervals(6)
@@ -119,7 +119,7 @@ def test_a_crash_before_the_command_acts_on_nothing_after_the_restart(site: Site
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_in_an_undo_is_picked_up(site: Site, when: str) -> None:
+def test_after_a_crash_an_interrupted_undo_is_completed(site: Site, when: str) -> None:
     site.intervals(6)
     crashing(site, "resume", when)
     with pytest.raises(Crash):
@@ -146,7 +146,7 @@ def test_a_job_suspended_by_hand_is_not_resumed(site: Site) -> None:
     assert site.job.state == "suspended"
 
 
-def test_nothing_is_done_right_after_a_restart(tmp_path: Path) -> None:
+def test_no_action_is_taken_right_after_a_restart(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.intervals(59)
     assert site.scheduler.calls == [] and site.statuses == []
@@ -156,7 +156,7 @@ def test_nothing_is_done_right_after_a_restart(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_what_was_decided_and_not_begun_is_not_done_after_a_restart(site: Site) -> None:
+def test_a_decision_not_yet_started_is_dropped_after_a_restart(site: Site) -> None:
     site.intervals(6, works=False)
     assert site.statuses == ["wanted"]
     site.restart()
@@ -183,7 +183,7 @@ def test_what_was_decided_and_not_begun_is_not_done_after_a_restart(site: Site) 
     ],
     ids=str,
 )
-def test_nothing_is_done_without_the_evidence_that_the_site_wants(site: Site, more: dict[str, Any]) -> None:
+def test_no_action_is_taken_without_the_configured_evidence(site: Site, more: dict[str, Any]) -> None:
     for _ in range(30):
         site.wait(10)
         site.hear(replace(verdict(site.now), **more))
@@ -221,7 +221,7 @@ def test_a_job_in_another_state_is_left_alone(site: Site, state: str) -> None:
     assert (site.statuses, site.why, site.scheduler.changing) == (["failed"], "job-state", [])
 
 
-def test_a_name_that_pretends_to_be_a_field_makes_the_job_untouchable(site: Site) -> None:
+def test_a_job_name_that_imitates_a_field_prevents_actions(site: Site) -> None:
     site.job.name = "x SuspendTime=2026-01-01T00:00:00"
     site.intervals(8)
     assert (site.statuses, site.why, site.scheduler.changing) == (["failed"], "no-mark", [])
@@ -248,7 +248,7 @@ def test_actions_are_limited_per_hour(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_an_action_may_show_its_effect_before_the_next_one(tmp_path: Path) -> None:
+def test_the_next_action_waits_for_the_effect_of_the_last(tmp_path: Path) -> None:
     site = Site(tmp_path, scheduler=FakeScheduler("slurm", {"1": FakeJob(), "2": FakeJob()}))
     site.quiet()
     site.intervals(17, suspects=(suspect("1"), suspect("2")))
@@ -259,7 +259,7 @@ def test_an_action_may_show_its_effect_before_the_next_one(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("places", [("lfs", "lfs"), ("lfs", "gfs")], ids=str)
-def test_limits_hold_within_one_interval(tmp_path: Path, places: tuple[str, str]) -> None:
+def test_the_action_limit_holds_within_one_interval(tmp_path: Path, places: tuple[str, str]) -> None:
     rules = replace(ACTS, most_an_hour=1 if places[0] != places[1] else 9)
     site = Site(tmp_path, rules, scheduler=FakeScheduler("slurm", {"1": FakeJob(), "2": FakeJob()}))
     site.quiet()
@@ -272,7 +272,7 @@ def test_limits_hold_within_one_interval(tmp_path: Path, places: tuple[str, str]
     site.responder.close()
 
 
-def test_a_job_that_never_gets_there_is_left(site: Site) -> None:
+def test_an_action_without_effect_is_abandoned(site: Site) -> None:
     def completes(command: list[str]) -> None:
         if command[1] == "suspend":
             site.job.state = "completing"
@@ -286,7 +286,7 @@ def test_a_job_that_never_gets_there_is_left(site: Site) -> None:
     assert site.scheduler.changing == [["scontrol", "suspend", JOB]]
 
 
-def test_a_scheduler_that_is_away_is_asked_again_for_what_was_begun(site: Site) -> None:
+def test_a_started_action_is_retried_if_the_scheduler_does_not_answer(site: Site) -> None:
     site.intervals(6)
     site.scheduler.is_away = True
     site.intervals(60, "healthy")
@@ -296,7 +296,7 @@ def test_a_scheduler_that_is_away_is_asked_again_for_what_was_begun(site: Site) 
     assert site.statuses == ["undone"] and site.job.state == "running"
 
 
-def test_a_scheduler_that_is_away_keeps_us_from_acting(site: Site) -> None:
+def test_an_action_fails_if_the_scheduler_does_not_answer(site: Site) -> None:
     site.scheduler.is_away = True
     site.intervals(20)
     assert (site.statuses, site.why) == (["failed"], "no-answer")
@@ -309,7 +309,7 @@ def test_an_action_that_lasts_too_long_is_undone(site: Site) -> None:
     assert site.statuses == ["undone"] and site.job.state == "running"
 
 
-def test_another_server_of_the_file_system_that_is_unwell_keeps_the_job_suspended(site: Site) -> None:
+def test_a_job_stays_suspended_while_another_server_is_unwell(site: Site) -> None:
     site.intervals(6)
     site.wait(10)
     site.hear(verdict(site.now, "stall", server="mds02"), verdict(site.now, "healthy"))
@@ -319,7 +319,7 @@ def test_another_server_of_the_file_system_that_is_unwell_keeps_the_job_suspende
     assert site.statuses == ["undone"]
 
 
-def test_by_default_nothing_is_asked_or_done(tmp_path: Path) -> None:
+def test_by_default_no_action_is_proposed_or_taken(tmp_path: Path) -> None:
     site = Site(tmp_path, replace(ACTS, mode="suggest"))
     site.quiet()
     site.intervals(20)
@@ -327,7 +327,7 @@ def test_by_default_nothing_is_asked_or_done(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_an_operator_confirms(tmp_path: Path) -> None:
+def test_an_operator_confirms_a_proposed_action(tmp_path: Path) -> None:
     site = asking(tmp_path)
     site.intervals(8)
     assert site.statuses == ["asked"] and site.scheduler.calls == []
@@ -344,7 +344,7 @@ def test_an_operator_confirms(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_an_operator_declines(tmp_path: Path) -> None:
+def test_an_operator_declines_a_proposed_action(tmp_path: Path) -> None:
     site = asking(tmp_path)
     site.intervals(6)
     site.responder.decline(1, "bob", site.now)
@@ -354,7 +354,7 @@ def test_an_operator_declines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["late", "recovered", "restarted", "no samples"])
-def test_a_question_lapses(tmp_path: Path, what: str) -> None:
+def test_a_proposed_action_expires(tmp_path: Path, what: str) -> None:
     site = asking(tmp_path)
     site.intervals(6)
     if what == "late":
@@ -372,7 +372,7 @@ def test_a_question_lapses(tmp_path: Path, what: str) -> None:
     site.responder.close()
 
 
-def test_a_question_stands_as_long_as_its_evidence(tmp_path: Path) -> None:
+def test_a_proposed_action_stays_while_its_evidence_lasts(tmp_path: Path) -> None:
     site = asking(tmp_path)
     site.intervals(200)
     assert site.statuses == ["asked"] and len(site.logged("asked")) == 1
@@ -384,7 +384,7 @@ def test_a_question_stands_as_long_as_its_evidence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["hold", "suspend", "requeue"])
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_every_way_of_every_scheduler_is_done_and_undone(tmp_path: Path, name: str, kind: str) -> None:
+def test_every_action_of_every_scheduler_is_done_and_undone(tmp_path: Path, name: str, kind: str) -> None:
     if kind not in SCHEDULERS[name].ways:
         with pytest.raises(RequestError, match=f"pjm has no {kind}"):
             Site(tmp_path, replace(ACTS, scheduler=name, action=kind))
@@ -410,7 +410,7 @@ def test_a_job_may_be_acted_on_again_in_a_later_episode(site: Site) -> None:
     assert site.statuses == ["done", "undone"]
 
 
-def test_nothing_is_done_that_can_not_be_logged(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_action_is_taken_if_it_cannot_be_logged(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     from iodock.centre.watch.audit import Audit
     from iodock.shared.errors import StoreError
 

@@ -47,7 +47,7 @@ def test_owners_get_advice_for_the_observed_problem(
     assert local == (first in ("opens", "creates") or "creates" in rates or "opens" in rates)
 
 
-def test_amounts_are_those_that_were_seen() -> None:
+def test_advice_contains_the_observed_amounts() -> None:
     suspect = did(object_creates=84_672.0, creates=None)
     said = "Creating its files makes 84,672 objects a second: files created x stripe count."
     # An unknown value is not shown as 0.
@@ -67,7 +67,7 @@ def test_advice_is_based_on_the_evidence_of_suspects() -> None:
     assert {one.what for one in told} <= set(EVIDENCE)
 
 
-def test_no_job_is_blamed_if_none_stands_out() -> None:
+def test_no_job_is_named_if_none_stands_out() -> None:
     desk = SchedulerDesk(SCHEDULERS["slurm"])
     for state, named in (("overload", ()), ("degraded", (did(),)), ("failover", (did(),))):
         found = cures.for_operators(state, "metadata", named, Intervention(), desk, EN)  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def started(
         ("nonsense", "start j4711 jobid={4711 4711:*} rate=1200"),
     ],
 )
-def test_rules_by_job_are_in_the_servers_syntax(version: str, rule: str | None) -> None:
+def test_job_rules_have_the_syntax_of_the_servers_version(version: str, rule: str | None) -> None:
     found = started(version)
     if rule is None:
         assert found == {}
@@ -105,7 +105,7 @@ def test_rules_by_job_are_in_the_servers_syntax(version: str, rule: str | None) 
     assert found["jobid"] == (f'{service}.nrs_policies="tbf jobid"', f'{service}.nrs_tbf_rule="{rule}"')
 
 
-def test_rules_by_project_and_nodemap_are_there_from_their_version_on() -> None:
+def test_project_and_nodemap_rules_need_a_recent_lustre() -> None:
     assert set(started("2.15.4")) == {"jobid"} and set(started("")) == {"jobid"}
     assert set(started("2.16.0")) == {"jobid", "projid"}
     found = started("2.17.0")
@@ -114,7 +114,7 @@ def test_rules_by_project_and_nodemap_are_there_from_their_version_on() -> None:
     assert found["nodemap"][0].endswith('.nrs_policies="tbf nodemap"')
 
 
-def test_rules_can_be_taken_back_and_have_names_that_lustre_takes() -> None:
+def test_rules_can_be_removed_and_have_valid_lustre_names() -> None:
     for job in ("4711", "4711_1234567", "4711.some-long-server-name", "1+1"):
         (rule,) = tbf.rules("object", job, None, None, (2, 15))
         name = re.search(r"start (\S+) jobid=", rule.start[1])
@@ -139,7 +139,7 @@ def test_a_rule_limits_requests_and_not_objects() -> None:
         (12_000.0, 120, 10), (27_000.0, 1008, 3), (None, 1, 100), (None, 10, 10),
     ],
 )  # fmt: skip
-def test_a_rate_is_a_tenth_of_what_the_job_asked_for_divided_by_its_job_ids(
+def test_the_suggested_rate_is_a_tenth_of_the_jobs_rate_per_job_id(
     rate: float | None, ids: int | None, limit: int
 ) -> None:
     assert started("2.15", rate=rate, ids=ids)["jobid"][1].endswith(f'rate={limit}"')
@@ -172,7 +172,7 @@ def test_a_rule_that_would_not_slow_the_job_is_not_suggested() -> None:
 @pytest.mark.parametrize(
     "job", ["a b", "a}", 'a"', "$(id)", "a'", "*", "a\nb", "", "4711:1:r01", "x" * 40, "日"]
 )
-def test_an_id_that_would_be_read_as_something_else_gets_no_rule(job: str) -> None:
+def test_an_ambiguous_job_id_gets_no_rule(job: str) -> None:
     assert started("2.15.3", job=job) == {}
 
 

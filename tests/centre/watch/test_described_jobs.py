@@ -61,13 +61,13 @@ class Fake:
     ],
     ids=lambda one: getattr(one, "name", ""),
 )  # fmt: skip
-def test_owner_name_nodes_and_times(
+def test_schedulers_give_owner_name_nodes_and_times(
     scheduler: Scheduler, answers: dict[str, str], expected: JobDescription
 ) -> None:
     assert described(scheduler, ["700", "999"], Fake(**answers)) == {"700": expected}
 
 
-def test_slurm_s_accounting_is_asked_for_what_the_queue_has_no_more() -> None:
+def test_ended_jobs_are_read_from_slurm_accounting() -> None:
     fake = Fake(squeue=FAKE_SQUEUE, sacct=FAKE_SACCT)
     found = described(SCHEDULERS["slurm"], ["700", "701", "702"], fake)
     assert found["701"] == JobDescription("bob", "post", 4, BEGIN, BEGIN + 80 * 10**9)
@@ -79,7 +79,7 @@ def test_slurm_s_accounting_is_asked_for_what_the_queue_has_no_more() -> None:
 @pytest.mark.parametrize(
     "answer", [None, "", "junk", "{", "[]", '{"Jobs": 5}', "<x>", "H,\n,\n", "|||||", "\0"]
 )
-def test_a_bad_answer_is_no_facts(scheduler: Scheduler, answer: str | None) -> None:
+def test_an_invalid_answer_gives_no_facts(scheduler: Scheduler, answer: str | None) -> None:
     found = described(scheduler, ["700"], lambda command: answer)
     assert "700" not in found
 
@@ -92,25 +92,25 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("job", HOSTILE[:1] + HOSTILE)
-def test_hostile_ids_are_never_in_a_command(job: str) -> None:
+def test_hostile_job_ids_never_reach_a_command(job: str) -> None:
     for scheduler in SCHEDULERS.values():
         assert not scheduler.is_id(job)
         fake = Fake(squeue=FAKE_SQUEUE, qstat=FAKE_NQSV, pjstat=FAKE_PJM)
         assert described(scheduler, [job], fake) == {} and fake.commands == []
 
 
-def test_thirty_hostile_ids_at_least() -> None:
+def test_at_least_thirty_hostile_ids_are_tested() -> None:
     assert len(set(HOSTILE)) >= 30
     for job in ("700", "700.pbs", "7[3].pbs", "12_4", "12+1"):
         assert any(one.is_id(job) for one in SCHEDULERS.values())
 
 
-def test_a_command_that_is_not_there_or_fails_is_no_answer() -> None:
+def test_a_missing_or_failing_command_gives_no_answer() -> None:
     assert answered(["no-such-program-here"]) is None and answered(["false"]) is None
     assert answered(["echo", "$HOME"]) == "$HOME\n"
 
 
-def test_a_scheduler_is_chosen_by_name_or_by_what_is_here() -> None:
+def test_the_scheduler_is_chosen_by_name_or_installed_commands() -> None:
     assert chosen("none") is None
     assert [chosen(name) for name in SCHEDULERS] == list(SCHEDULERS.values())
     assert chosen("auto") is None or shutil.which("squeue") or shutil.which("pjstat") or shutil.which("qstat")

@@ -23,7 +23,7 @@ EXAMPLES = ("portal", "sender", "lustre_version", "node_local", "prefix", "sched
 @pytest.mark.parametrize(
     ("section", "kind"), [("notices", Notices), ("response", Intervention), ("privacy", Privacy)]
 )
-def test_every_setting_is_there_with_its_default(section: str, kind: type) -> None:
+def test_every_setting_is_documented_with_its_default(section: str, kind: type) -> None:
     written = next(block[section] for block in BLOCKS if section in block)
     for field in dataclasses.fields(kind):
         assert field.name in written, field.name
@@ -33,14 +33,14 @@ def test_every_setting_is_there_with_its_default(section: str, kind: type) -> No
     assert set(written) == {field.name for field in dataclasses.fields(kind)}
 
 
-def test_recipients_show_all_that_they_can_have() -> None:
+def test_all_options_of_recipients_are_documented() -> None:
     shown = [one for block in BLOCKS for one in block.get("notices", {}).get("to", {}).values()]
     assert {name for one in shown for name in one} == {field.name for field in dataclasses.fields(Recipient)}
     assert {one["who"] for one in shown} == {"operators", "users", "owner"}
     assert {one["by"] for one in shown} == {"mail", "webhook", "syslog"}
 
 
-def test_what_is_shown_is_taken(tmp_path: object) -> None:
+def test_the_documented_example_is_accepted(tmp_path: object) -> None:
     from pathlib import Path
 
     path = Path(str(tmp_path)) / "settings.toml"
@@ -48,12 +48,12 @@ def test_what_is_shown_is_taken(tmp_path: object) -> None:
     assert load(path).response.scheduler == "slurm"
 
 
-def test_every_scheduler_is_there() -> None:
+def test_every_scheduler_is_documented() -> None:
     for name in SCHEDULERS:
         assert f"{name}" in PAGE
 
 
-def test_every_reason_has_its_sentence() -> None:
+def test_every_reason_has_a_sentence_on_the_page() -> None:
     """A key that the code uses but the page does not define would be shown as empty."""
     folder = SOURCE / "centre" / "watch"
     used: set[str] = set()

@@ -38,12 +38,12 @@ def after(*states: tuple[State, int]) -> Episode | None:
 
 
 @pytest.mark.parametrize("state", ["healthy", "busy", "no-samples"])
-def test_what_is_well_or_not_known_begins_none(state: State) -> None:
+def test_healthy_and_unknown_states_begin_no_episode(state: State) -> None:
     assert after((state, 1), (state, 100)) is None
 
 
 @pytest.mark.parametrize("state", ["overload", "stall", "failover", "degraded"])
-def test_what_is_unwell_begins_one(state: State) -> None:
+def test_an_unwell_state_begins_an_episode(state: State) -> None:
     found = after((state, 3))
     assert found and (found.state, found.begin_ns, found.end_ns) == (
         state,
@@ -52,35 +52,35 @@ def test_what_is_unwell_begins_one(state: State) -> None:
     )
 
 
-def test_the_worst_state_is_kept() -> None:
+def test_an_episode_keeps_its_worst_state() -> None:
     found = after(("degraded", 1), ("overload", 1), ("stall", 1), ("overload", 1), ("failover", 1))
     assert found and (found.worst, found.state) == ("stall", "failover")
 
 
-def test_missing_samples_end_nothing() -> None:
+def test_missing_samples_do_not_end_an_episode() -> None:
     assert not after(("stall", 1), *[("no-samples", n) for n in range(1, 100)]).is_over  # type: ignore[union-attr]
     found = after(("stall", 1), ("healthy", 1), ("healthy", 2), ("no-samples", 9), ("healthy", 1))
     assert found and not found.is_over
 
 
-def test_it_ends_when_the_good_state_began() -> None:
+def test_an_episode_ends_when_the_healthy_state_began() -> None:
     found = after(("stall", 1), ("busy", 1), ("healthy", 2), ("healthy", 3))
     assert found and found.end_ns == START + EVERY_S * SECOND
 
 
-def test_an_older_verdict_changes_nothing() -> None:
+def test_an_older_verdict_does_not_change_an_episode() -> None:
     found = advanced(None, verdict(START, "stall"))
     assert advanced(found, verdict(START - 1, "healthy", 50)) is found
     assert advanced(found, verdict(START, "healthy", 50)) is found
 
 
-def test_suspects_of_before_are_kept_behind_those_of_now() -> None:
+def test_earlier_suspects_follow_the_current_ones() -> None:
     first = advanced(None, verdict(START, suspects=(suspect("1"), suspect("2"))))
     found = advanced(first, verdict(START + 1, suspects=(suspect("3"), suspect("2", share=0.1))))
     assert found and [(one.job, one.share) for one in found.suspects] == [("3", 0.9), ("2", 0.1), ("1", 0.9)]
 
 
-def test_they_are_the_same_after_a_restart(site: Site) -> None:
+def test_episodes_are_the_same_after_a_restart(site: Site) -> None:
     site.intervals(5)
     before = site.responder.episodes(0)
     site.restart()
@@ -91,7 +91,7 @@ def test_they_are_the_same_after_a_restart(site: Site) -> None:
     assert len(found) == 1 and found[0].is_over and found[0].begin_ns == before[0].begin_ns
 
 
-def test_a_round_that_fails_is_made_up_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_round_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     from iodock.centre.watch.notices import outbox
 
     def full(*given: object) -> None:
@@ -108,7 +108,7 @@ def test_a_round_that_fails_is_made_up_for(site: Site, monkeypatch: pytest.Monke
     assert [letter.recipient for letter in site.sent] == ["operators", "list", "owners"]
 
 
-def test_what_changes_with_every_verdict_is_saved_now_and_then(site: Site) -> None:
+def test_frequent_changes_of_an_episode_are_saved_at_intervals(site: Site) -> None:
     seen = set()
     for number in range(30):
         site.interval(confidence=0.5 + number / 100)
@@ -119,7 +119,7 @@ def test_what_changes_with_every_verdict_is_saved_now_and_then(site: Site) -> No
     assert 4 <= len(seen) <= 8
 
 
-def test_a_verdict_from_the_future_freezes_nothing(site: Site) -> None:
+def test_a_verdict_from_the_future_does_not_block_later_ones(site: Site) -> None:
     site.quiet()
     site.hear(verdict(site.now + 3600 * SECOND, "stall", 6))
     found = site.responder.episodes(0)[0]
@@ -130,20 +130,20 @@ def test_a_verdict_from_the_future_freezes_nothing(site: Site) -> None:
     assert site.responder.episodes(0)[0].is_over
 
 
-def test_a_clock_that_is_set_back_freezes_nothing(site: Site) -> None:
+def test_a_clock_that_is_set_back_does_not_block_verdicts(site: Site) -> None:
     site.intervals(4)
     site.wait(-3600)
     site.intervals(3, "healthy")
     assert site.responder.episodes(0)[0].is_over
 
 
-def test_two_collectors_can_not_use_one_folder(site: Site) -> None:
+def test_two_collectors_cannot_share_a_response_folder(site: Site) -> None:
     with pytest.raises(StoreError, match="another collector uses it"):
         Site(site.folder)
 
 
 @pytest.mark.parametrize("damage", ["not a database", "cut", "later"])
-def test_a_damaged_ledger_is_an_error_and_stays(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_episode_log_gives_an_error_and_is_kept(tmp_path: Path, damage: str) -> None:
     site = Site(tmp_path)
     site.intervals(6)
     site.responder.close()
@@ -169,7 +169,7 @@ def test_episodes_are_readable_by_their_owner_only(site: Site) -> None:
     assert all(path.stat().st_mode & 0o077 == 0 for path in site.folder.iterdir())
 
 
-def test_a_line_that_was_cut_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_a_truncated_line_does_not_affect_other_lines(tmp_path: Path) -> None:
     audit = Audit(tmp_path)
     audit.write(START, "one", job="x\n\u202e\x00")
     path = next(tmp_path.iterdir())
@@ -191,7 +191,7 @@ def test_the_log_is_only_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(flags) == 3 and all(flag & os.O_APPEND and not flag & os.O_TRUNC for flag in flags)
 
 
-def test_what_is_too_old_is_forgotten(tmp_path: Path) -> None:
+def test_expired_episodes_are_removed(tmp_path: Path) -> None:
     site = Site(tmp_path, privacy=Privacy(episodes_days=100, suspects_days=10, audit_days=100))
     site.quiet()
     site.intervals(6)

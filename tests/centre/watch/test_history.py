@@ -38,7 +38,7 @@ def kept(answers: Answers, hours: float) -> None:
     answers.intervals(6, "healthy")
 
 
-def test_episodes_are_in_the_history_of_a_collector_that_was_started_again(tmp_path: Path) -> None:
+def test_a_restarted_collector_shows_earlier_episodes_in_its_history(tmp_path: Path) -> None:
     answers = Answers(tmp_path / "response")
     kept(answers, 50)
     kept(answers, 3)
@@ -75,7 +75,7 @@ def test_observed_episodes_are_reported_once(tmp_path: Path) -> None:
     answers.responder.close()
 
 
-def test_an_episode_says_more_than_what_was_learnt_from_the_store(tmp_path: Path) -> None:
+def test_an_observed_episode_replaces_one_derived_from_the_store(tmp_path: Path) -> None:
     answers = Answers(tmp_path)
     answers.now = 100 * HOUR
     answers.intervals(60)

@@ -16,14 +16,14 @@ import server_states
 
 
 @pytest.mark.parametrize("story", ["k-stall", *(story for story in STORIES if story != "k-stall")])
-def test_a_run_of_each_story_is_judged_right(story: str) -> None:
+def test_a_run_of_each_scenario_gets_the_right_verdict(story: str) -> None:
     score = server_states.judged([play(story, JUDGING[0])])
     assert (score.wrong, score.misnamed) == ([], [])
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
-def test_the_goals_are_met_on_all_runs() -> None:
+def test_detection_goals_are_met_on_all_runs() -> None:
     score = server_states.judged(runs(JUDGING))
     changes = sum(score.spells.values(), Counter())
     assert changes[True] >= 0.97 * changes.total() and score.runs[True] >= 0.97 * score.runs.total()
@@ -32,5 +32,5 @@ def test_the_goals_are_met_on_all_runs() -> None:
 
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
-def test_healthy_days_give_no_alarm() -> None:
+def test_healthy_days_cause_no_alarm() -> None:
     assert server_states.judged(map(healthy_day, HEALTHY_DAYS)).alerts == 0

@@ -66,7 +66,7 @@ def done(site: Path) -> list[str]:
     return (site / "log").read_text().splitlines()
 
 
-def test_killed_after_the_suspend_it_is_undone_by_the_next_one(site: Path) -> None:
+def test_a_collector_killed_after_a_suspension_is_followed_by_an_undo(site: Path) -> None:
     assert respond(site, "stall", 6, kill="after").returncode == -signal.SIGKILL
     assert done(site) == [f"suspend {JOB}"]
     ended = respond(site, "stall", 7)
@@ -77,7 +77,7 @@ def test_killed_after_the_suspend_it_is_undone_by_the_next_one(site: Path) -> No
     assert respond(site, "healthy", 4).stdout == "undone\n" and len(done(site)) == 2
 
 
-def test_killed_in_the_resume_it_is_done_by_the_next_one(site: Path) -> None:
+def test_an_interrupted_resume_is_completed_after_the_restart(site: Path) -> None:
     assert respond(site, "stall", 6).stdout == "done\n"
     assert respond(site, "healthy", 3, kill="before").returncode == -signal.SIGKILL
     assert done(site) == [f"suspend {JOB}"]
@@ -86,7 +86,7 @@ def test_killed_in_the_resume_it_is_done_by_the_next_one(site: Path) -> None:
     assert done(site) == [f"suspend {JOB}", f"resume {JOB}"]
 
 
-def test_killed_before_the_suspend_nothing_is_suspended_later(site: Path) -> None:
+def test_an_unsent_suspension_is_not_sent_after_the_restart(site: Path) -> None:
     assert respond(site, "stall", 6, kill="before").returncode == -signal.SIGKILL
     for samples in (7, 8, 9):
         assert respond(site, "stall", samples).stdout in ("doing\n", "failed\n")

@@ -74,7 +74,7 @@ class Clients:
         self.collector.push(frame(self.number, [part], spool=spool, host=host))
 
 
-def test_servers_without_an_agent_are_judged_less_certainly_by_clients(tmp_path: Path) -> None:
+def test_states_of_servers_without_an_agent_are_less_certain(tmp_path: Path) -> None:
     clients = Clients(tmp_path)
     (found,) = clients.go_on(100, requests=5000, wait_us=300)
     assert (found.server, found.file_system, found.kind, found.state) == (TARGET, "lfs", "client", "healthy")
@@ -84,14 +84,14 @@ def test_servers_without_an_agent_are_judged_less_certainly_by_clients(tmp_path:
     assert found.state == "healthy"
 
 
-def test_requests_that_take_minutes_and_few_of_them_are_a_stall(tmp_path: Path) -> None:
+def test_few_requests_that_take_minutes_are_a_stall(tmp_path: Path) -> None:
     clients = Clients(tmp_path)
     clients.go_on(100, requests=5000, wait_us=300)
     (found,) = clients.go_on(3, requests=2, wait_us=9_000_000)
     assert found.state == "stall" and found.confidence <= 0.5
 
 
-def test_a_server_with_an_agent_learns_how_long_its_clients_wait(tmp_path: Path) -> None:
+def test_client_waiting_times_are_added_to_a_servers_samples(tmp_path: Path) -> None:
     clients = Clients(tmp_path, has_server=True)
     clients.go_on(4, requests=1000, wait_us=2500)
     observer = Observer(clients.collector.store, JobIds(), STEP)
@@ -102,7 +102,7 @@ def test_a_server_with_an_agent_learns_how_long_its_clients_wait(tmp_path: Path)
     assert found.news["mds01"].backlog == pytest.approx(0.5)
 
 
-def test_what_clients_wait_for_from_an_object_server_is_of_that_server(tmp_path: Path) -> None:
+def test_waiting_times_for_an_object_server_belong_to_that_server(tmp_path: Path) -> None:
     clients = Clients(tmp_path)
     for _ in range(4):
         clients.go_on(1, requests=100, wait_us=2000)
@@ -120,7 +120,7 @@ def test_what_clients_wait_for_from_an_object_server_is_of_that_server(tmp_path:
     assert {one.host for one in found.observations} == {"oss01", TARGET}
 
 
-def test_jobs_are_known_from_their_nodes_where_no_server_tells_them(tmp_path: Path) -> None:
+def test_jobs_are_derived_from_nodes_if_servers_do_not_count_them(tmp_path: Path) -> None:
     clients = Clients(tmp_path)
     for _ in range(4):
         clients.go_on(1, requests=100, wait_us=2000)
@@ -135,7 +135,7 @@ def test_jobs_are_known_from_their_nodes_where_no_server_tells_them(tmp_path: Pa
     assert one.job == "4711" and one.node_bytes == pytest.approx(2000)
 
 
-def test_a_time_that_is_over_has_that_server_once_and_its_clients_waits(tmp_path: Path) -> None:
+def test_a_past_time_range_has_each_server_once_with_client_waits(tmp_path: Path) -> None:
     clients = Clients(tmp_path, has_server=True)
     clients.go_on(4, requests=1000, wait_us=2500)
     observer = Observer(clients.collector.store, JobIds(), STEP)

@@ -103,7 +103,7 @@ class Centre:
         )
 
 
-def test_an_observation_has_what_the_master_and_its_mounts_say(tmp_path: Path) -> None:
+def test_an_observation_combines_the_master_and_its_mounts(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     centre.goes_on(4, waiting=2)
     observer = Observer(centre.collector.store, JobIds(), STEP)
@@ -118,7 +118,7 @@ def test_an_observation_has_what_the_master_and_its_mounts_say(tmp_path: Path) -
     assert news.client_wait_s == pytest.approx(6 / 630)
 
 
-def test_load_is_an_overload_by_the_job_that_began(tmp_path: Path) -> None:
+def test_a_high_load_is_attributed_to_the_job_that_began(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     assert centre.goes_on(70).state == "healthy"
     found = centre.goes_on(3, waiting=200, cpu=0.9, much="8")
@@ -136,7 +136,7 @@ def test_a_stopped_master_is_a_stall_without_requests(tmp_path: Path) -> None:
     assert centre.goes_on(3, cpu=0.0, does=0, is_answered=False).state == "stall"
 
 
-def test_a_master_that_is_started_again_is_a_failover_though_its_machine_runs_on(tmp_path: Path) -> None:
+def test_a_restarted_master_counts_as_a_failover(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     centre.goes_on(70)
     # A reading without the master's process does not mean a restart, nor does the reading after it.
@@ -148,7 +148,7 @@ def test_a_master_that_is_started_again_is_a_failover_though_its_machine_runs_on
     assert centre.goes_on(4).state == "healthy"
 
 
-def test_a_master_without_an_agent_is_judged_by_its_mounts(tmp_path: Path) -> None:
+def test_the_state_of_a_master_without_an_agent_follows_from_its_mounts(tmp_path: Path) -> None:
     centre = Centre(tmp_path, has_agent=False)
     found = centre.goes_on(70)
     assert (found.server, found.file_system, found.kind, found.state) == (MASTER, MASTER, "client", "healthy")
@@ -175,7 +175,7 @@ def test_mounts_without_a_job_name_no_suspect(tmp_path: Path) -> None:
     assert {one.job for one in asked} == set(JOBS)
 
 
-def test_a_reading_that_was_written_late_is_taken_also_of_short_samples(tmp_path: Path) -> None:
+def test_a_late_reading_is_used_with_short_samples_too(tmp_path: Path) -> None:
     centre = Centre(tmp_path)
     centre.goes_on(3)
     observer = Observer(centre.collector.store, JobIds(), STEP)

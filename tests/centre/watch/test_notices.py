@@ -50,7 +50,7 @@ def phases(site: Site) -> list[tuple[str, str]]:
     return [(letter.recipient, letter.phase) for letter in site.sent]
 
 
-def test_once_per_episode_and_once_at_its_end(site: Site) -> None:
+def test_a_notice_is_sent_at_the_start_and_end_of_an_episode(site: Site) -> None:
     site.intervals(2)
     assert site.sent == []
     site.intervals(50)
@@ -81,7 +81,7 @@ def test_no_notice_is_repeated_after_a_restart(site: Site, phase: str) -> None:
     )
 
 
-def test_what_was_being_sent_when_the_collector_ended_is_not_sent_again_and_counted(tmp_path: Path) -> None:
+def test_an_interrupted_notice_is_counted_and_not_sent_again(tmp_path: Path) -> None:
     class Crash(BaseException):
         pass
 
@@ -156,7 +156,7 @@ def test_owners_are_notified_only_if_certain_and_known(site: Site) -> None:
     assert [letter.address for letter in site.sent[2:]] == ["carol@example.org"]
 
 
-def test_a_site_may_keep_names_of_jobs_to_itself(tmp_path: Path) -> None:
+def test_a_site_may_leave_job_names_out_of_notices(tmp_path: Path) -> None:
     site = told(tmp_path, privacy=Privacy(job_names=False, suspects_in_webhooks=False))
     site.intervals(3, suspects=(suspect(name="secret"),))
     assert not any("secret" in repr(letter) for letter in site.sent)
@@ -195,7 +195,7 @@ def test_unknown_affected_users_are_counted(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_only_about_the_file_systems_that_a_recipient_wants(tmp_path: Path) -> None:
+def test_recipients_get_notices_only_for_their_file_systems(tmp_path: Path) -> None:
     notices = Notices(to={
         "a": Recipient("operators", "mail", "a@x", file_systems=("gfs",)),
         "b": Recipient("operators", "mail", "b@x", file_systems=("lfs",)),
@@ -207,7 +207,7 @@ def test_only_about_the_file_systems_that_a_recipient_wants(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", EVIL, ids=range(len(EVIL)))
-def test_a_jobs_name_is_text_in_every_channel(tmp_path: Path, name: str) -> None:
+def test_hostile_job_names_are_plain_text_in_every_channel(tmp_path: Path, name: str) -> None:
     with mail_sink() as mails, web_sink() as web, syslog_sink(tmp_path / "log") as (place, log):
         notices = Notices(smtp=mails.address, to={
             "mail": Recipient("operators", "mail", "ops@example.org"),
@@ -239,7 +239,7 @@ def _real(notices: Notices) -> Any:
     return Channels(notices)
 
 
-def test_mails_of_an_episode_are_one_thread_that_no_robot_answers(tmp_path: Path) -> None:
+def test_mails_of_an_episode_form_one_thread_without_auto_replies(tmp_path: Path) -> None:
     with mail_sink() as mails:
         notices = replace(TOLD, smtp=mails.address, sender="io@hpc.example.org")
         site = told(tmp_path, notices=notices, send=_real(notices))
@@ -275,7 +275,7 @@ def letter(address: str = "ops@example.org", channel: str = "mail") -> Letter:
     ],
     ids=str,
 )
-def test_what_a_mail_server_answers_is_understood(answers: dict[str, str], error: type[Exception]) -> None:
+def test_answers_of_mail_servers_are_interpreted(answers: dict[str, str], error: type[Exception]) -> None:
     with mail_sink(**answers) as mails:
         with pytest.raises(error):
             Mail(Notices(smtp=mails.address, timeout_s=1))(letter())
@@ -290,7 +290,7 @@ def test_an_address_that_smuggles_commands_is_refused_before_anything_is_sent() 
         assert mails.verbs == []
 
 
-def test_a_server_that_is_away_is_tried_again_and_what_is_lost_is_counted(tmp_path: Path) -> None:
+def test_an_absent_mail_server_is_retried_and_losses_are_counted(tmp_path: Path) -> None:
     notices = replace(TOLD, give_up_s=600, retry_s=10)
     tries: list[int] = []
 
@@ -311,7 +311,7 @@ def test_a_server_that_is_away_is_tried_again_and_what_is_lost_is_counted(tmp_pa
     site.responder.close()
 
 
-def test_a_server_that_comes_back_gets_them_after_a_restart(tmp_path: Path) -> None:
+def test_waiting_notices_are_sent_after_a_restart(tmp_path: Path) -> None:
     def away(one: Letter) -> None:
         raise TryAgain("away")
 
@@ -326,7 +326,7 @@ def test_a_server_that_comes_back_gets_them_after_a_restart(tmp_path: Path) -> N
     site.responder.close()
 
 
-def test_more_than_may_wait_is_lost_and_counted(tmp_path: Path) -> None:
+def test_notices_beyond_the_queue_limit_are_dropped_and_counted(tmp_path: Path) -> None:
     site = told(tmp_path, notices=replace(TOLD, most_waiting=2))
     site.intervals(3, works=False)
     assert site.responder.counts() == {"lost: mail: too many notices are waiting": 1}
@@ -335,7 +335,7 @@ def test_more_than_may_wait_is_lost_and_counted(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_a_mail_server_that_hangs_holds_up_no_verdict(tmp_path: Path) -> None:
+def test_a_hanging_mail_server_does_not_delay_verdicts(tmp_path: Path) -> None:
     with mail_sink(EHLO="hang") as mails:
         notices = replace(TOLD, smtp=mails.address, timeout_s=60)
         site = told(tmp_path, notices=notices, send=_real(notices), now=time.time_ns() - 100 * 10**9)
@@ -355,7 +355,7 @@ def test_a_mail_server_that_hangs_holds_up_no_verdict(tmp_path: Path) -> None:
         site.responder.close()
 
 
-def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
+def test_a_webhook_receives_json_with_its_token(tmp_path: Path) -> None:
     token = tmp_path / "hook.token"
     token.write_text("s3cret\n")
     token.chmod(0o644)
@@ -386,7 +386,7 @@ def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "error"), [(500, TryAgain), (429, TryAgain), (400, Refused), (404, Refused), (302, Refused)]
 )
-def test_what_a_webhook_answers_is_understood(status: int, error: type[Exception]) -> None:
+def test_answers_of_webhooks_are_interpreted(status: int, error: type[Exception]) -> None:
     with web_sink() as web, web_sink() as other:
         web.status, web.location = status, other.url
         with pytest.raises(error, match=str(status)):
@@ -397,7 +397,7 @@ def test_what_a_webhook_answers_is_understood(status: int, error: type[Exception
 
 
 @pytest.mark.parametrize("way", ["path", "udp"])
-def test_syslog_gets_one_line(tmp_path: Path, way: str) -> None:
+def test_a_notice_to_syslog_is_one_line(tmp_path: Path, way: str) -> None:
     with syslog_sink(tmp_path / "log" if way == "path" else None) as (place, log):
         notices = Notices(to={"log": Recipient("operators", "syslog", place)})
         site = told(tmp_path / "response", notices=notices, send=_real(notices))
@@ -426,12 +426,12 @@ def test_syslog_gets_one_line(tmp_path: Path, way: str) -> None:
     ],
     ids=lambda one: one.address if isinstance(one, Recipient) else "",
 )
-def test_addresses_that_can_not_be_are_refused_at_the_start(recipient: Recipient, says: str) -> None:
+def test_impossible_addresses_are_refused_at_the_start(recipient: Recipient, says: str) -> None:
     with pytest.raises(RequestError, match=says):
         checked(Notices(to={"one": recipient}))
 
 
-def test_a_way_that_is_stuck_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+def test_a_blocked_channel_does_not_delay_the_others(tmp_path: Path) -> None:
     tried: list[str] = []
 
     def stuck(one: Letter) -> None:
@@ -447,7 +447,7 @@ def test_a_way_that_is_stuck_does_not_keep_the_others_waiting(tmp_path: Path) ->
     site.responder.close()
 
 
-def test_a_mail_server_that_hangs_holds_up_no_webhook(tmp_path: Path) -> None:
+def test_a_hanging_mail_server_does_not_delay_webhooks(tmp_path: Path) -> None:
     hangs, told_by_hook = threading.Event(), threading.Event()
 
     def send(one: Letter) -> None:
@@ -483,13 +483,13 @@ def test_send_errors_are_reported_and_retried(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_a_mail_that_was_taken_is_not_sent_again_for_a_bad_good_bye() -> None:
+def test_an_accepted_mail_is_not_repeated_after_an_error_at_quit() -> None:
     with mail_sink(QUIT="421 too busy") as mails:
         Mail(Notices(smtp=mails.address, timeout_s=1))(letter())
         assert len(mails.mails) == 1
 
 
-def test_a_subject_of_several_lines_is_one_header() -> None:
+def test_a_subject_of_several_lines_becomes_one_header() -> None:
     evil = replace(letter(), message=replace(letter().message, subject="a\r\nBcc: b@example.org\n\nx"))
     mail = Mail(Notices()).written(evil)
     assert mail["Bcc"] is None and mail["Subject"] == "[iodock] a\\r\\nBcc: b@example.org\\n\\nx"
@@ -547,7 +547,7 @@ def certificate(tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_a_login_goes_through_tls_to_whom_we_trust(
+def test_a_login_is_sent_only_over_verified_tls(
     tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
 ) -> None:
     if is_trusted:

@@ -67,7 +67,7 @@ def pushed(folder: Path, readings: int, wrong: int = 0) -> tuple[Collector, int]
     return collector, begin + (readings - 1) * STEP
 
 
-def test_an_observation_has_what_the_agent_read(tmp_path: Path) -> None:
+def test_an_observation_contains_the_agents_readings(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 5)
     observer = Observer(collector.store, JobIds())
     found = observer.round(last + 3 * SECOND).observations
@@ -81,7 +81,7 @@ def test_an_observation_has_what_the_agent_read(tmp_path: Path) -> None:
     assert len(found) == 5 and observer.round(last + 5 * SECOND).observations == ()
 
 
-def test_what_did_not_grow_is_zero_and_not_unknown(tmp_path: Path) -> None:
+def test_an_unchanged_counter_is_zero_and_not_unknown(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 5)
     observer = Observer(collector.store, JobIds())
     observer.round(last + 3 * SECOND)
@@ -94,7 +94,7 @@ def test_what_did_not_grow_is_zero_and_not_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong_s", [-2400, -120, 120, 2400])
-def test_a_wrong_clock_is_no_silence(tmp_path: Path, wrong_s: int) -> None:
+def test_a_server_with_a_wrong_clock_is_not_silent(tmp_path: Path, wrong_s: int) -> None:
     collector, last = pushed(tmp_path, 30, wrong_s * SECOND)
     watching = Watching(collector.store, limits=ServerStates(scheduler="none", usual_hours=1))
     watching.look(last + 3 * SECOND)
@@ -126,7 +126,7 @@ def test_a_clock_that_is_ahead_gives_each_sample_once(tmp_path: Path, wrong_s: i
         assert observer.round(last + later * STEP + 3 * SECOND).observations == ()
 
 
-def test_a_clock_that_was_ahead_and_is_set_right_goes_on(tmp_path: Path) -> None:
+def test_samples_continue_after_a_clock_ahead_is_corrected(tmp_path: Path) -> None:
     wrong = 1200 * SECOND
     collector, last = pushed(tmp_path, 30, wrong)
     observer = Observer(collector.store, JobIds())
@@ -139,7 +139,7 @@ def test_a_clock_that_was_ahead_and_is_set_right_goes_on(tmp_path: Path) -> None
         assert abs(one.end_ns - at) < STEP
 
 
-def test_this_machine_s_clock_is_set_back_and_nothing_is_judged_twice(tmp_path: Path) -> None:
+def test_if_the_local_clock_is_set_back_no_sample_counts_twice(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 30)
     observer = Observer(collector.store, JobIds())
     observer.round(last + 3 * SECOND)
@@ -150,7 +150,7 @@ def test_this_machine_s_clock_is_set_back_and_nothing_is_judged_twice(tmp_path: 
         assert len(observer.round(at - 200 * SECOND).observations) == 1
 
 
-def test_one_client_that_loses_many_targets_is_one(tmp_path: Path) -> None:
+def test_a_client_that_loses_many_targets_counts_once(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 5)
     lost = [
         Event(last, "lustre-connection-lost", source="kernel-log", target=f"lfs-MDT0000-mdc-ffff{n}")
@@ -161,7 +161,7 @@ def test_one_client_that_loses_many_targets_is_one(tmp_path: Path) -> None:
     assert Observer(collector.store, JobIds()).round(last + 3 * SECOND).news["mds01"].lost == 1
 
 
-def test_a_lost_connection_lasts_until_it_is_back(tmp_path: Path) -> None:
+def test_a_lost_connection_counts_until_it_is_restored(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 5)
     target = "lfs-MDT0000-mdc-ffff9d3c81a5f000"
     lost = [Event(last, "lustre-connection-lost", source="kernel-log", target=target, file_system="lfs")]
@@ -176,7 +176,7 @@ def test_a_lost_connection_lasts_until_it_is_back(tmp_path: Path) -> None:
     assert observer.round(last + 8 * SECOND).news["mds01"].lost == 1
 
 
-def test_a_server_s_own_log_tells_recovery_and_evictions(tmp_path: Path) -> None:
+def test_recovery_and_evictions_are_read_from_the_servers_log(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 5)
     observer = Observer(collector.store, JobIds())
     observer.round(last + 2 * SECOND)
@@ -189,7 +189,7 @@ def test_a_server_s_own_log_tells_recovery_and_evictions(tmp_path: Path) -> None
         assert news.is_recovering is expected and news.evictions >= 4
 
 
-def test_a_server_with_a_foreign_target_has_a_guest(tmp_path: Path) -> None:
+def test_a_target_of_another_server_is_recognised_after_failover(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 20)
     for number in range(1, 4):
         at = last + (number + 15) * STEP
@@ -203,7 +203,7 @@ def test_a_server_with_a_foreign_target_has_a_guest(tmp_path: Path) -> None:
     assert all(one.has_guests for one in found.observations if one.host == "mds02")
 
 
-def test_what_jobs_asked_for_is_by_job(tmp_path: Path) -> None:
+def test_requests_are_counted_by_job(tmp_path: Path) -> None:
     collector, last = pushed(tmp_path, 5)
     observer = Observer(collector.store, JobIds())
     observer.round(last + 3 * SECOND)
@@ -222,7 +222,7 @@ def mount(at: int, number: int, wait_us: int, grows: bool = True) -> list[Part]:
     ]
 
 
-def test_a_server_that_only_clients_see_is_judged_by_them(tmp_path: Path) -> None:
+def test_the_state_of_a_server_without_an_agent_follows_from_clients(tmp_path: Path) -> None:
     """A synthetic NFS client, because there is no kernel NFS here."""
     collector, begin = Collector(tmp_path), begin_of_day()
     watching = Watching(collector.store, limits=ServerStates(scheduler="none"))

@@ -62,7 +62,7 @@ def test_no_scheduler_acts_on_hostile_job_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_ids_of_jobs_are_taken_as_one_word(name: str) -> None:
+def test_a_job_id_is_passed_as_one_word(name: str) -> None:
     assert len(set(HOSTILE)) >= 30
     for job in VALID[name]:
         fake = FakeScheduler(name, {job: FakeJob()})
@@ -72,7 +72,7 @@ def test_ids_of_jobs_are_taken_as_one_word(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_a_job_that_is_not_known_is_none(name: str) -> None:
+def test_an_unknown_job_gives_no_facts(name: str) -> None:
     fake = FakeScheduler(name, {"4712": FakeJob()})
     assert SchedulerDesk(SCHEDULERS[name], run=fake.run).facts("4711") is None
 
@@ -81,14 +81,14 @@ def test_a_job_that_is_not_known_is_none(name: str) -> None:
 @pytest.mark.parametrize(
     "said", ["", "nonsense\n", "{}", '{"Jobs": []}', "<a/>", "<!DOCTYPE a><a/>", "H\n", "\x00" * 99]
 )
-def test_answers_of_another_form_are_never_taken_for_a_running_job(name: str, said: str) -> None:
+def test_unexpected_answers_never_mean_a_running_job(name: str, said: str) -> None:
     desk = SchedulerDesk(SCHEDULERS[name], run=lambda *given: Answer("answered", 0, said.encode()))
     with contextlib.suppress(SchedulerError):
         assert desk.facts("4711") is None
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_every_command_has_the_job_as_a_word_of_its_own_and_no_shell(name: str) -> None:
+def test_commands_pass_the_job_as_its_own_argument_without_a_shell(name: str) -> None:
     scheduler = SCHEDULERS[name]
     ways = [command for way in scheduler.ways.values() for command in (*way.do, *way.undo)]
     assert all(command.count(JOB) == 1 for command in ways)
@@ -97,11 +97,11 @@ def test_every_command_has_the_job_as_a_word_of_its_own_and_no_shell(name: str) 
         assert not any(JOB in word and word != JOB for word in command)
 
 
-def test_only_slurm_was_tried_on_a_real_one() -> None:
+def test_only_slurm_is_marked_as_tested_on_a_real_system() -> None:
     assert [name for name, one in SCHEDULERS.items() if one.was_tried] == ["slurm"]
 
 
-def test_a_users_text_can_not_pretend_to_be_a_field_of_slurm() -> None:
+def test_user_texts_cannot_imitate_fields_of_slurm() -> None:
     shown = (
         "JobId=5 JobName=x\n   UserId=mallory(1001)\n   SuspendTime=None SecsPreSuspend=0\n   Restarts=0\n"
     )
@@ -136,7 +136,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_words_arrive_as_they_are(programs: Path, tmp_path: Path) -> None:
+def test_arguments_reach_the_scheduler_unchanged(programs: Path, tmp_path: Path) -> None:
     desk = SchedulerDesk(SCHEDULERS["slurm"])
     facts = desk.facts("4711")
     assert facts and facts.state == "running" and facts.mark
@@ -154,13 +154,13 @@ def test_words_arrive_as_they_are(programs: Path, tmp_path: Path) -> None:
         ("while True: print('x' * 100000)", "wrote data without an end"),
     ],
 )
-def test_a_scheduler_that_misbehaves_is_an_error(programs: Path, text: str, says: str) -> None:
+def test_a_misbehaving_scheduler_gives_an_error(programs: Path, text: str, says: str) -> None:
     program(programs, "scontrol", text)
     with pytest.raises(SchedulerError, match=says):
         SchedulerDesk(SCHEDULERS["slurm"], limit_s=3).do("suspend", "4711")
 
 
-def test_words_before_every_command(programs: Path, tmp_path: Path) -> None:
+def test_a_configured_prefix_precedes_every_command(programs: Path, tmp_path: Path) -> None:
     program(programs, "pretend-sudo", "import os, sys; os.execvp(sys.argv[2], sys.argv[2:])")
     SchedulerDesk(SCHEDULERS["slurm"], ("pretend-sudo", "-n")).do("suspend", "4711")
     assert (tmp_path / "log").read_text() == "['suspend', '4711']\n"

@@ -22,7 +22,7 @@ def test_the_response_folder_is_next_to_the_store_or_configured(tmp_path: Path) 
     assert not (tmp_path / "store" / "response.db").exists()
 
 
-def test_a_collector_without_a_place_for_it_goes_on(tmp_path: Path) -> None:
+def test_a_collector_without_a_response_folder_continues(tmp_path: Path) -> None:
     (tmp_path / "store.response").write_text("a file")
     with serving(tmp_path / "store") as (url, _):
         assert url.startswith("http")
@@ -39,7 +39,7 @@ def test_a_collector_without_a_place_for_it_goes_on(tmp_path: Path) -> None:
         ('[notices.to.x]\nby = "webhook"\naddress = "https://x/"\ntoken_file = "/no/such"\n', "/no/such"),
     ],
 )
-def test_a_response_that_can_not_be_keeps_the_collector_from_starting(
+def test_invalid_response_settings_prevent_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, says: str
 ) -> None:
     (tmp_path / "store.response").write_text("a file")
@@ -51,9 +51,7 @@ def test_a_response_that_can_not_be_keeps_the_collector_from_starting(
     assert done.returncode != 0 and says in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_site_that_wants_no_names_of_jobs_gets_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_job_names_are_left_out_if_disabled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collector = Collector(tmp_path / "store")
     past = Past(collector)
     past.run("100", "secret-project", 1, 600)

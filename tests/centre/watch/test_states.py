@@ -100,7 +100,7 @@ def test_states_are_reported_within_three_samples(
     assert server.verdict.state == "healthy"
 
 
-def test_a_trickle_is_a_stall_with_its_evidence_and_its_beginning() -> None:
+def test_a_trickle_of_requests_is_a_stall_with_evidence_and_start() -> None:
     server = Watched()
     verdict = server.now(3, **K_STALL)
     assert (verdict.state, verdict.kind, verdict.samples) == ("stall", "metadata", 3)
@@ -112,7 +112,7 @@ def test_a_trickle_is_a_stall_with_its_evidence_and_its_beginning() -> None:
     assert verdict.confidence > server.now(3, **{**K_STALL, "cpu": None}).confidence
 
 
-def test_one_sample_changes_nothing() -> None:
+def test_one_sample_does_not_change_the_state() -> None:
     server = Watched()
     for values in (K_STALL, K_OVERLOAD, BUSY):
         assert server.now(1, **values).state == "healthy"
@@ -121,7 +121,7 @@ def test_one_sample_changes_nothing() -> None:
     assert server.now(1).state == "overload"
 
 
-def test_limits_for_leaving_are_lower() -> None:
+def test_limits_for_leaving_a_state_are_lower() -> None:
     server = Watched()
     near = {**K_OVERLOAD, "wait_s": 0.07, "waiting": 1900.0}
     assert server.now(3, **{**near, "threads": 24.0, "cpu": 0.4, "waiting": 10.0}).state == "busy"
@@ -129,7 +129,7 @@ def test_limits_for_leaving_are_lower() -> None:
     assert server.now(6, **near).state == "overload"
 
 
-def test_a_long_episode_does_not_become_the_usual() -> None:
+def test_a_long_episode_does_not_become_the_normal_level() -> None:
     server = Watched(60.0)
     assert server.now(23 * 60, **K_OVERLOAD).state == "overload"
     assert server.verdict.since_ns == BEGIN + 60 * server.step
@@ -137,7 +137,7 @@ def test_a_long_episode_does_not_become_the_usual() -> None:
     assert told["handled"].usual == pytest.approx(1000)
 
 
-def test_silence_is_never_healthy() -> None:
+def test_a_silent_server_is_never_called_healthy() -> None:
     server = Watched()
     assert [server.now(1, is_silent=True).state for _ in range(3)] == ["healthy", "healthy", "no-samples"]
     assert server.now(100, is_silent=True).state == "no-samples"
@@ -151,7 +151,7 @@ def test_a_silent_server_that_clients_lost_is_down() -> None:
     assert server.now(1, uptime_s=30.0).state == "failover"
 
 
-def test_a_stall_that_begins_among_missing_samples_is_no_failover() -> None:
+def test_a_stall_that_begins_among_missing_samples_is_not_a_failover() -> None:
     server, news = Watched(), News(has_no_answer=True, lost=40)
     said = []
     for _ in range(10):
@@ -164,7 +164,7 @@ def test_a_stall_that_begins_among_missing_samples_is_no_failover() -> None:
     assert server.now(1, uptime_s=30.0).state == "failover"
 
 
-def test_a_state_that_no_sample_confirms_says_so() -> None:
+def test_a_state_without_recent_samples_is_marked() -> None:
     server = Watched()
     assert server.now(4, **K_OVERLOAD).missed == 0
     assert [server.now(1, is_silent=True).missed for _ in range(2)] == [1, 2]
@@ -172,7 +172,7 @@ def test_a_state_that_no_sample_confirms_says_so() -> None:
     assert server.now(1, **K_OVERLOAD).missed == 0
 
 
-def test_an_agent_that_reads_less_often_than_the_collector_looks_is_not_silent() -> None:
+def test_an_agent_with_a_longer_interval_is_not_silent() -> None:
     server = Watched()
     said = []
     for values in (*[{}] * 6, *[K_OVERLOAD] * 3):
@@ -187,7 +187,7 @@ def test_an_agent_that_reads_less_often_than_the_collector_looks_is_not_silent()
     assert server.now(6, is_silent=True).state == "no-samples"
 
 
-def test_steps_of_the_past_are_no_pace() -> None:
+def test_past_intervals_do_not_determine_the_sampling_interval() -> None:
     server = Watched(60.0)
     now = BEGIN + server.at * server.step
     server.states.wake(now)
@@ -198,7 +198,7 @@ def test_steps_of_the_past_are_no_pace() -> None:
     assert said == ["healthy", "healthy", "no-samples"]
 
 
-def test_samples_that_are_mostly_missing_are_no_slower_pace() -> None:
+def test_mostly_missing_samples_do_not_mean_a_longer_interval() -> None:
     server = Watched()
     for missing in (5, 2, 4, 1, 5):
         server.now(missing, is_silent=True)
@@ -221,13 +221,13 @@ def test_a_wrong_clock_changes_no_state() -> None:
         assert server.states.clock("mds01")[1] == wrong_s * SECOND
 
 
-def test_without_a_past_the_server_itself_says_enough() -> None:
+def test_without_history_the_servers_own_samples_suffice() -> None:
     for state, values in (("overload", K_OVERLOAD), ("stall", K_STALL)):
         server = Watched(usual=1)
         assert server.now(3, **values).state == state
 
 
-def test_clients_alone_are_less_sure() -> None:
+def test_states_from_clients_alone_are_less_certain() -> None:
     own = {
         "threads": None,
         "cpu": None,
@@ -244,7 +244,7 @@ def test_clients_alone_are_less_sure() -> None:
     assert server.verdict.confidence <= 0.5
 
 
-def test_an_object_server_that_is_asked_for_more_is_overloaded_else_degraded() -> None:
+def test_an_object_server_is_overloaded_if_demand_rose_else_degraded() -> None:
     plain = {
         "kind": "object", "handled": 5000, "moved_bytes": 5e9, "operation_s": 4e-3, "waiting": None,
         "wait_s": None, "threads": None, "opens": None, "closes": None, "creates": None,

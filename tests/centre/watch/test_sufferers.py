@@ -15,7 +15,7 @@ from made_verdicts import Site
 from portal_site import OTHER_ID, OWN_USER, fill
 
 
-def test_users_of_the_file_system_are_found_by_name(tmp_path: Path) -> None:
+def test_affected_users_are_found_by_name(tmp_path: Path) -> None:
     collector = Collector(tmp_path / "store")
     fill(collector)
     found = sufferers(collector.store, JobIds())
@@ -29,9 +29,7 @@ def test_users_of_the_file_system_are_found_by_name(tmp_path: Path) -> None:
     site.responder.close()
 
 
-def test_a_store_that_can_not_be_read_keeps_no_notice_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_store_does_not_delay_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collector = Collector(tmp_path / "store")
     fill(collector)
 

@@ -37,7 +37,7 @@ ALWAYS = -1e5
 
 
 @pytest.mark.parametrize("step_s", [1.0, 10.0, 60.0])
-def test_the_job_that_began_is_named_and_not_the_one_that_always_asks_for_much(step_s: float) -> None:
+def test_a_newly_started_job_is_suspected_before_a_constantly_heavy_one(step_s: float) -> None:
     jobs = Rates(
         ("old", ALWAYS, {"metadata": 4000.0}),
         ("new", -step_s, {"metadata": 9000.0, "opens": 4000.0, "creates": 900.0}),
@@ -66,7 +66,7 @@ def test_suspects_of_a_stall_created_most_objects_before() -> None:
     assert first.job == "wide" and first.share > 0.9
 
 
-def test_no_job_stands_out() -> None:
+def test_similar_jobs_give_no_suspect() -> None:
     many = Rates(*((f"j{n}", ALWAYS, {"metadata": 100.0 + n}) for n in range(12)))
     assert suspects(verdict("overload"), many, 10.0) == ()
     assert suspects(verdict("overload"), Rates(), 10.0) == ()
@@ -74,7 +74,7 @@ def test_no_job_stands_out() -> None:
     assert suspects(verdict("overload"), began, 10.0) == ()
 
 
-def test_a_load_that_was_over_before_did_not_make_it() -> None:
+def test_a_load_that_ended_before_is_not_a_suspect() -> None:
     class Over(Rates):
         def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
             found = list(super().asked(host, begin_ns, end_ns, with_objects))
@@ -88,7 +88,7 @@ def test_a_load_that_was_over_before_did_not_make_it() -> None:
     assert suspects(verdict("stall"), Rates(("j1", -90, {"creates": 5000.0})), 2.0)
 
 
-def test_in_the_first_minutes_a_job_is_compared_with_what_is_known() -> None:
+def test_in_the_first_minutes_a_job_is_compared_with_available_data() -> None:
     begun = SINCE - 240 * SECOND
     jobs = Rates(("old", -240.0, {"metadata": 4000.0}), ("more", -240.0, {"metadata": 900.0}))
     assert suspects(verdict("overload"), jobs, 10.0, known_ns=begun) == ()
@@ -112,7 +112,7 @@ class Ramp:
 
 
 @pytest.mark.parametrize("hours", [1.5, 4, 8])
-def test_a_job_that_asks_for_more_and_more_is_named_with_less_confidence(hours: float) -> None:
+def test_a_job_with_growing_demand_is_named_with_less_confidence(hours: float) -> None:
     (first,) = suspects(verdict("overload"), Ramp(-3600.0 * hours, 9000.0), 10.0)
     assert first.job == "ramp" and first.share > 0.7 and first.confidence <= 0.6
     # A job with constant load did not cause it.
@@ -120,7 +120,7 @@ def test_a_job_that_asks_for_more_and_more_is_named_with_less_confidence(hours: 
     assert suspects(verdict("overload"), always, 10.0) == ()
 
 
-def test_where_no_server_tells_what_jobs_ask_for_nodes_bytes_do_and_hardly_sure() -> None:
+def test_without_job_counters_suspects_come_from_node_bytes() -> None:
     jobs = Rates(("quiet", ALWAYS, {"node_bytes": 1e6}), ("loud", -20.0, {"node_bytes": 4e9}))
     for kind in ("metadata", "object", "client"):
         for state in ("overload", "stall"):
@@ -135,7 +135,7 @@ def test_load_without_a_job_names_no_suspect() -> None:
         assert suspects(verdict(state), jobs, 10.0) == ()
 
 
-def test_object_servers_are_judged_by_bytes() -> None:
+def test_suspects_of_object_servers_are_ranked_by_bytes() -> None:
     jobs = Rates(
         ("reads", ALWAYS, {"moved_bytes": 1e8, "requests": 100.0}),
         ("writes", -5.0, {"moved_bytes": 4e9, "requests": 4000.0}),

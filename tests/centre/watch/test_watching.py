@@ -15,7 +15,7 @@ from played_centre import LIMITS, SECOND, Played
 
 
 @pytest.mark.parametrize("step_s", [60.0, 10.0])
-def test_k_s_stall_lets_a_trickle_through_and_is_a_stall(tmp_path: Path, step_s: float) -> None:
+def test_the_stall_of_the_k_computer_is_detected(tmp_path: Path, step_s: float) -> None:
     played = Played(tmp_path, "stall", step_s)
     assert played.sample().state in ("healthy", "busy")
     played.turn()
@@ -37,7 +37,7 @@ def test_k_s_stall_lets_a_trickle_through_and_is_a_stall(tmp_path: Path, step_s:
 
 
 @pytest.mark.parametrize("step_s", [10.0, 60.0])
-def test_k_s_overload_is_an_overload_of_that_job(tmp_path: Path, step_s: float) -> None:
+def test_the_overload_of_the_k_computer_is_attributed_to_its_job(tmp_path: Path, step_s: float) -> None:
     played = Played(tmp_path, "overload", step_s)
     played.turn()
     states = [played.sample() for _ in range(round(120 / step_s) + 2)]
@@ -55,13 +55,13 @@ def test_k_s_overload_is_an_overload_of_that_job(tmp_path: Path, step_s: float) 
     assert learnt.suspects == () or learnt.suspects[0].job == played.culprit()
 
 
-def test_an_ordinary_time_raises_no_alarm(tmp_path: Path) -> None:
+def test_ordinary_operation_causes_no_alarm(tmp_path: Path) -> None:
     played = Played(tmp_path, "healthy")
     assert {played.sample().state for _ in range(15)} <= {"healthy", "busy"}
     assert played.watching.history() == ()
 
 
-def test_a_reboot_is_a_failover_and_silence_is_not_healthy(tmp_path: Path) -> None:
+def test_a_reboot_is_a_failover_and_a_silent_server_is_not_healthy(tmp_path: Path) -> None:
     played = Played(tmp_path, "reboot")
     played.turn()
     states = [played.sample().state for _ in range(36)]
@@ -73,7 +73,7 @@ def test_an_empty_store_has_no_servers(tmp_path: Path) -> None:
     assert Watching(Collector(tmp_path).store, limits=LIMITS).look(1_772_438_400 * SECOND) == ()
 
 
-def test_it_looks_when_a_round_of_all_agents_is_in_the_store(tmp_path: Path) -> None:
+def test_the_watch_evaluates_after_each_round_of_all_agents(tmp_path: Path) -> None:
     for sample_s, after_s in ((10.0, 7.0), (60.0, 18.0), (1.0, 0.7)):
         watching = Watching(
             Collector(tmp_path / f"{sample_s:g}").store, limits=replace(LIMITS, sample_s=sample_s)

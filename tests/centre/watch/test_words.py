@@ -19,7 +19,7 @@ WELL = Verdict("lfs", "mds01", "metadata", "healthy", NOW, NOW, 0.8, 5)
 K = Suspect("700", 0.93, 0.9, (), "alice", "shared-dir", 1008)
 
 
-def test_the_line_says_the_worst_since_when_and_who() -> None:
+def test_the_health_line_names_the_worst_state_its_duration_and_the_suspect() -> None:
     stalled = replace(WELL, state="stall", since_ns=NOW - 300 * 10**9, suspects=(K,))
     assert health_line([stalled, WELL], ENGLISH, NOW) == (
         "lfs has stopped responding: mds01, for 5 min · "
@@ -38,11 +38,11 @@ def test_the_line_says_the_worst_since_when_and_who() -> None:
         (["no-samples", "no-samples"], "2 of 2 servers send no samples"),
     ],
 )
-def test_silence_is_no_health(states: list[str], line: str) -> None:
+def test_the_health_line_does_not_call_silent_servers_healthy(states: list[str], line: str) -> None:
     assert health_line([replace(WELL, state=one) for one in states], ENGLISH, NOW) == line  # type: ignore[arg-type]
 
 
-def test_every_state_and_observation_has_words_in_both_languages() -> None:
+def test_every_state_and_observation_is_translated() -> None:
     assert set(HEADS) == set(UNWELL) and set(EVIDENCE) >= {
         name for names in _SHOWN.values() for name in names
     }
@@ -57,7 +57,7 @@ def test_every_state_and_observation_has_words_in_both_languages() -> None:
             assert ("less certain" in told[0]) is (kind == "client")
 
 
-def test_what_is_not_known_is_left_out() -> None:
+def test_unknown_values_are_left_out_of_the_health_line() -> None:
     assert piece(Evidence("no-answer", None, None, ""), ENGLISH) == "a probe failed or got no answer"
     assert piece(Evidence("wait", 0.29, None, "s"), ENGLISH) == "wait of a request: 290 ms"
     assert piece(Evidence("array-degraded", None, None, ""), ENGLISH) == "array degraded"

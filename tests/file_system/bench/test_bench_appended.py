@@ -36,7 +36,7 @@ IOR_JSON = r'("Command line"\s*:\s*"[^" ]+)'
 
 @pytest.mark.parametrize("options", ["--posix.odirect -w -r", "-e -w -r"])
 @pytest.mark.parametrize("name", ["ior-4.0.0-posix.txt", "ior-3.3.0-posix.txt", "ior-2.10.3-posix.txt"])
-def test_ior_runs_have_their_own_command(tmp_path: Path, name: str, options: str) -> None:
+def test_each_ior_run_in_a_file_has_its_own_command(tmp_path: Path, name: str, options: str) -> None:
     first, second = with_command(name, IOR, options), with_command(name, IOR, "-w -r")
     measured = read(tmp_path, first, second)
     half = len(caches(measured, "write")) // 2
@@ -51,7 +51,7 @@ def test_ior_runs_have_their_own_command(tmp_path: Path, name: str, options: str
     assert caches(read(tmp_path, first, alone), "write")[half:] == [Cache.UNKNOWN] * half
 
 
-def test_ior_json_runs_have_their_own_command(tmp_path: Path) -> None:
+def test_each_ior_json_run_in_a_file_has_its_own_command(tmp_path: Path) -> None:
     text = (FIXTURES / "ior-3.3.0.json").read_text()
     text = re.sub(r'"(useO_DIRECT|fsync|fsyncPerWrite)"\s*:\s*\w+,', "", text)
     first = re.sub(IOR_JSON, r"\1 -e", text, count=1)
@@ -73,7 +73,7 @@ def units(measured: Measurements) -> list[Unit]:
     return [one.unit for one in measured.cells]
 
 
-def test_iozone_runs_have_their_own_unit(tmp_path: Path) -> None:
+def test_each_iozone_run_in_a_file_has_its_own_unit(tmp_path: Path) -> None:
     plain, counted = iozone("-a"), iozone("-a -O", OPERATIONS)
     measured = read(tmp_path, plain, counted)
     half = len(measured.cells) // 2
@@ -83,7 +83,7 @@ def test_iozone_runs_have_their_own_unit(tmp_path: Path) -> None:
     assert any(SEVERAL in note for note in measured.protocol.notes)
 
 
-def test_iozone_runs_have_their_own_command(tmp_path: Path) -> None:
+def test_each_iozone_run_in_a_file_has_its_own_command(tmp_path: Path) -> None:
     direct, plain = iozone("-a -I"), iozone("-a -s 1m")
     for banner in (True, False):
         second = plain if banner else plain[plain.index("\tCommand line used") :]
@@ -100,14 +100,14 @@ def labels(cells: tuple[Cell, ...], kib: str | None) -> set[Cache | None]:
     return {one.cache for one in cells if (one.variant["file_bytes"] == said) is (kib is not None)}
 
 
-def test_iozone_says_how_many_runs_did_not_end(tmp_path: Path) -> None:
+def test_unfinished_iozone_runs_are_counted(tmp_path: Path) -> None:
     text = iozone("-a")
     cut = text.replace("iozone test complete.", "")
     notes = read(tmp_path, text, cut).protocol.notes
     assert any("did not end or are cut: 1 of 2" in note for note in notes)
 
 
-def test_md_workbench_runs_have_their_own_processes(tmp_path: Path) -> None:
+def test_each_md_workbench_run_has_its_own_number_of_processes(tmp_path: Path) -> None:
     first = (FIXTURES / "md-workbench.txt").read_text()
     second = first.replace("Nodemap: 11", "Nodemap: 1100").replace('"-I"', '"-S" "1000" "-I"')
     measured = read(tmp_path, first, second)
@@ -117,7 +117,7 @@ def test_md_workbench_runs_have_their_own_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["-3.32", "nan", "-inf", "1774012345.5"])
-def test_a_rate_over_a_time_that_cannot_be_is_left_out(tmp_path: Path, seconds: str) -> None:
+def test_a_rate_over_an_impossible_time_is_left_out(tmp_path: Path, seconds: str) -> None:
     head = (
         "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter"
     )
@@ -141,7 +141,9 @@ def test_a_rate_over_a_time_that_cannot_be_is_left_out(tmp_path: Path, seconds: 
         ("io500/2026.11.21-03.00.00/result_summary.txt", r"time \S+ seconds", "time -5.0 seconds"),
     ],
 )
-def test_a_time_below_0_is_counted(tmp_path: Path, name: str, pattern: str, replacement: str) -> None:
+def test_a_negative_time_is_counted_as_damaged(
+    tmp_path: Path, name: str, pattern: str, replacement: str
+) -> None:
     text = re.sub(pattern, replacement, (FIXTURES / name).read_text())
     path = tmp_path / Path(name).name
     path.write_text(text)

@@ -39,7 +39,9 @@ def written(path: Path) -> set[Cache | None]:
         ("-f script", Cache.UNKNOWN),
     ],
 )
-def test_ior_write_by_its_command(tmp_path: Path, options: str, label: Cache | None) -> None:
+def test_caching_of_an_ior_write_follows_from_its_command(
+    tmp_path: Path, options: str, label: Cache | None
+) -> None:
     text = (FIXTURES / "ior-4.1dev-posix.txt").read_text()
     text = re.sub(r"(Command line\s*: ).*", lambda found: f"{found[1]}ior {options}", text)
     (tmp_path / "ior.txt").write_text(text)
@@ -58,12 +60,14 @@ def test_ior_write_by_its_command(tmp_path: Path, options: str, label: Cache | N
         ("S3", "-e", Cache.UNKNOWN),
     ],
 )
-def test_ior_write_by_its_interface(api: str, options: str, label: Cache | None) -> None:
+def test_caching_of_an_ior_write_follows_from_its_interface(
+    api: str, options: str, label: Cache | None
+) -> None:
     settings = {"api": api}
     assert caching.of_ior_write(["ior", options], settings)[0] is label
 
 
-def test_ior_json_says_it_without_a_command(tmp_path: Path) -> None:
+def test_caching_of_an_ior_json_result_needs_no_command(tmp_path: Path) -> None:
     text = (FIXTURES / "ior-4.1dev.json").read_text()
     for value, label in ((0, Cache.PAGE_CACHE), (1, None)):
         changed = re.sub(r'"fsync": \d', f'"fsync": {value}', text)
@@ -72,7 +76,7 @@ def test_ior_json_says_it_without_a_command(tmp_path: Path) -> None:
         assert written(tmp_path / "ior.json") == {label}
 
 
-def test_ior_csv_does_not_say(tmp_path: Path) -> None:
+def test_caching_of_an_ior_csv_result_is_unknown(tmp_path: Path) -> None:
     assert written(FIXTURES / "ior-4.1dev.csv") == {Cache.UNKNOWN}
 
 
@@ -93,7 +97,9 @@ def test_ior_csv_does_not_say(tmp_path: Path) -> None:
         ({}, Cache.UNKNOWN),
     ],
 )
-def test_fio_write_by_its_options(tmp_path: Path, options: dict[str, str], label: Cache | None) -> None:
+def test_caching_of_a_fio_write_follows_from_its_options(
+    tmp_path: Path, options: dict[str, str], label: Cache | None
+) -> None:
     done = {"io_bytes": 1 << 20, "bw_bytes": 1 << 20, "runtime": 1000}
     job = {"jobname": "a", "groupid": 0, "error": 0, "job options": options, "write": done}
     (tmp_path / "fio.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": [job]}))
@@ -113,14 +119,16 @@ def test_fio_write_by_its_options(tmp_path: Path, options: dict[str, str], label
         ("-a -fIe", Cache.PAGE_CACHE),
     ],
 )
-def test_iozone_write_by_its_command(tmp_path: Path, options: str, label: Cache | None) -> None:
+def test_caching_of_an_iozone_write_follows_from_its_command(
+    tmp_path: Path, options: str, label: Cache | None
+) -> None:
     text = (FIXTURES / "iozone-auto.txt").read_text()
     text = re.sub(r"(Command line used: ).*", lambda found: f"{found[1]}iozone {options}", text)
     (tmp_path / "iozone.txt").write_text(text)
     assert written(tmp_path / "iozone.txt") == {label}
 
 
-def test_elbencho_write_by_its_options() -> None:
+def test_caching_of_an_elbencho_write_follows_from_its_options() -> None:
     assert caching.of_elbencho("write", False, ["elbencho", "-w"], "dir")[0] is Cache.PAGE_CACHE
     assert caching.of_elbencho("write", False, ["elbencho", "-w", "--sync"], "dir")[0] is Cache.PAGE_CACHE
     assert caching.of_elbencho("write", True, ["elbencho", "-w"], "dir")[0] is None

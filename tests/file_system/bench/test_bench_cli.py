@@ -29,7 +29,7 @@ def good(*arguments: object, **options: Any) -> str:
     return done.stdout
 
 
-def test_several_programs_in_one_table() -> None:
+def test_results_of_several_programs_share_a_table() -> None:
     table = good("show", FIXTURES / "ior-4.0.0-posix.txt", FIXTURES / "mdtest-4.0.0.txt", FIXTURES / "io500")
     assert "ior 4.0.0, 2026-11-21T02:52:27" in table
     row = next(line for line in table.splitlines() if line.startswith("ior ") and " write " in line)
@@ -44,11 +44,11 @@ def test_a_table_of_several_programs_fits_a_terminal(monkeypatch: pytest.MonkeyP
     assert max(map(len, table.splitlines())) <= 120
 
 
-def test_japanese() -> None:
+def test_benchmark_tables_are_in_japanese() -> None:
     assert "ファイル作成" in good("show", FIXTURES / "mdtest-4.0.0.txt", "--lang", "ja")
 
 
-def test_json_fits_the_schema_and_is_read_again(tmp_path: Path) -> None:
+def test_json_fits_the_schema_and_can_be_read_again(tmp_path: Path) -> None:
     good("show", FIXTURES / "fio-3.33.json", FIXTURES / "elb.csv", "-o", tmp_path / "all.json")
     content = json.loads((tmp_path / "all.json").read_text())
     schema = json.loads((ROOT / "docs" / "reference" / "measurements.schema.json").read_text())
@@ -58,14 +58,14 @@ def test_json_fits_the_schema_and_is_read_again(tmp_path: Path) -> None:
     assert again == content
 
 
-def test_csv_has_a_column_for_each_member() -> None:
+def test_csv_has_a_column_for_each_field() -> None:
     rows = list(csv.DictReader(io.StringIO(good("show", FIXTURES / "fio-3.33.json", "--format", "csv"))))
     assert len(rows) == 3
     assert float(rows[1]["latency_p99_ns"]) == 4046848
     assert json.loads(rows[0]["variant"]) == {"job": "seq", "pattern": "write"}
 
 
-def test_failures_say_where_and_what_to_do() -> None:
+def test_failures_name_the_place_and_the_remedy() -> None:
     done = bench("show", FIXTURES / "ior-3.2.1-posix.txt")
     assert (done.returncode, done.stdout) == (1, "")
     assert "ior-3.2.1-posix.txt:10: IOR stopped before any result: N:1 (strided)" in done.stderr

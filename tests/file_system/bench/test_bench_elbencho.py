@@ -35,7 +35,7 @@ def only(measured: Measurements, operation: str) -> Cell:
     return found
 
 
-def test_a_mix_has_its_reads_and_its_writes() -> None:
+def test_a_mixed_phase_has_reads_and_writes() -> None:
     measured = readers.read(FIXTURES / "public" / "elbencho-mixed" / "rwmix-table.txt")
     assert rates(measured) == {
         ("write", ""): 1939 * MIB,
@@ -49,7 +49,7 @@ def test_a_mix_has_its_reads_and_its_writes() -> None:
     assert {one.seconds for one in mixed} == {8.501}
 
 
-def test_base_10_and_other_prefixes(tmp_path: Path) -> None:
+def test_decimal_and_binary_prefixes_are_read(tmp_path: Path) -> None:
     for unit, factor in (("MB/s", 10**6), ("MiB/s", MIB), ("GB/s", 10**9), ("GiB/s", 1 << 30)):
         for rows, operation in (
             (f"            Throughput {unit:<6} :        4103        4026\n", "read"),
@@ -60,7 +60,7 @@ def test_base_10_and_other_prefixes(tmp_path: Path) -> None:
             assert (cell.value, cell.seconds) == (4026 * factor, 125.755)
 
 
-def test_blocks_make_base_10_rates_exact(tmp_path: Path) -> None:
+def test_the_number_of_blocks_makes_decimal_rates_exact(tmp_path: Path) -> None:
     text = (
         'ISO DATE: 2026-11-21T05:00:00+0000\nCOMMAND LINE: "elbencho" "-r" "--base10" "-b" "1m" "/x" \n\n'
         f"{HEAD}READ        Elapsed time     :      8.120s      8.333s\n"
@@ -70,7 +70,7 @@ def test_blocks_make_base_10_rates_exact(tmp_path: Path) -> None:
     assert only(read(tmp_path / "table.txt", text), "read").value == 3840 * MIB
 
 
-def test_readers_have_their_own_files_and_latencies_next_to_writers(tmp_path: Path) -> None:
+def test_readers_next_to_writers_have_their_own_files_and_latencies(tmp_path: Path) -> None:
     text = (
         f"{HEAD}MIX-T4      Elapsed time     :      8.248s      8.501s\n"
         "            Files/s write    :          99          96\n"
@@ -98,7 +98,7 @@ def test_readers_have_their_own_files_and_latencies_next_to_writers(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_a_mix_in_csv_and_json(tmp_path: Path, form: str) -> None:
+def test_a_mixed_phase_is_read_from_csv_and_json(tmp_path: Path, form: str) -> None:
     if form == "csv":
         head, _, row, *_ = (FIXTURES / "bench" / "elb.csv").read_text().splitlines()
         columns, fields = head.split(","), row.split(",")
@@ -162,7 +162,7 @@ def test_phases_without_a_rate_are_named(tmp_path: Path) -> None:
     assert "a phase has no results of its workers" in measured.protocol.notes[1]
 
 
-def test_live_statistics_before_a_row_are_no_row(tmp_path: Path) -> None:
+def test_live_statistics_before_a_row_are_skipped(tmp_path: Path) -> None:
     live = "\x1b[2K\rWRITE: 1234 IOPS; 1234 MiB/s; 5 MiB; 4 threads; 12% CPU; 1s"
     text = (
         f"{HEAD}{live}{live}\x1b[2K\rWRITE       Elapsed time     :      8.120s      8.333s\n"
@@ -173,7 +173,7 @@ def test_live_statistics_before_a_row_are_no_row(tmp_path: Path) -> None:
     assert (write.operation, write.value, write.seconds) == ("write", 480 * MIB, 8.333)
 
 
-def test_each_run_of_a_results_file_has_its_own_command(tmp_path: Path) -> None:
+def test_each_elbencho_run_in_a_file_has_its_own_command(tmp_path: Path) -> None:
     def run(threads: int, block: str, hosts: str) -> str:
         return (
             f"ISO DATE: 2026-11-21T05:00:0{threads}+0000\n"
@@ -190,7 +190,7 @@ def test_each_run_of_a_results_file_has_its_own_command(tmp_path: Path) -> None:
     ]
 
 
-def test_hosts_are_counted() -> None:
+def test_hosts_in_a_host_list_are_counted() -> None:
     assert host_count("192.168.0.[1,3,5]") == 3
     assert host_count("node[001-128]") == 128
     assert host_count("a,b,rack[1-2]node[01-16]") == 34
@@ -198,7 +198,7 @@ def test_hosts_are_counted() -> None:
     assert host_count(None) is None
 
 
-def test_damaged_rows_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
+def test_damaged_rows_are_counted_and_the_others_kept(tmp_path: Path) -> None:
     table = (
         f"{HEAD}WRITE       Elapsed time     :      8.120s      8.333s\n"
         "            Throughput MiB/s :         489\n"
@@ -218,7 +218,7 @@ def test_damaged_rows_are_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
         assert any("values left out as not known: 1" in note for note in measured.protocol.notes), name
 
 
-def test_live_csv_is_refused_with_what_to_give(tmp_path: Path) -> None:
+def test_live_csv_is_refused_and_the_needed_file_named(tmp_path: Path) -> None:
     head = "ISO Date,Label,Phase,RuntimeMS,Rank,MixType,Done%,DoneBytes,MiB/s,IOPS,Entries,Entries/s,\n"
     with pytest.raises(MeasurementError) as raised:
         read(tmp_path / "live.csv", head)

@@ -40,7 +40,7 @@ def the_only(measured: Measurements) -> Cell:
     return measured.cells[0]
 
 
-def test_text_between_documents_does_no_harm(tmp_path: Path) -> None:
+def test_text_between_json_documents_is_skipped(tmp_path: Path) -> None:
     first, second = document(job("a", MIB, 1000)), document(job("a", 8 * MIB, 2000))
     for text in (
         f"{first}\n{second}\n",
@@ -91,7 +91,7 @@ def test_runs_appended_to_a_file_are_repeats(tmp_path: Path, second: str) -> Non
     assert not any("documents of one run" in note for note in measured.protocol.notes)
 
 
-def test_runs_of_different_jobs_are_all_there(tmp_path: Path) -> None:
+def test_all_runs_of_different_jobs_are_read(tmp_path: Path) -> None:
     measured = read(tmp_path, document(job("a", MIB, 1000)) + document(job("b", 2 * MIB, 1000)))
     assert {one.variant["job"]: one.value for one in measured.cells} == {"a": MIB, "b": 2 * MIB}
 
@@ -103,7 +103,7 @@ def clients(*hosts: tuple[str, int], total: int | None) -> str:
     return json.dumps({"fio version": "fio-3.36", "client_stats": parts})
 
 
-def test_hosts_are_added_up_and_named(tmp_path: Path) -> None:
+def test_results_of_several_hosts_are_added_up(tmp_path: Path) -> None:
     for total in (3 * MIB, None):
         measured = read(tmp_path, clients(("n1", MIB), ("n2", 2 * MIB), total=total))
         cell = the_only(measured)
@@ -118,7 +118,7 @@ def test_hosts_are_added_up_and_named(tmp_path: Path) -> None:
     assert (cell.value, cell.nodes) == (MIB, None)
 
 
-def test_two_servers_as_json_and_as_text() -> None:
+def test_results_of_two_servers_are_read_from_json_and_text() -> None:
     measured = readers.read(FIXTURES / "fio-3.33-clients.json")
     stats = json.loads((FIXTURES / "fio-3.33-clients.json").read_text())["client_stats"]
     own = [one for one in stats if one["jobname"] != "All clients"]
@@ -132,7 +132,7 @@ def test_two_servers_as_json_and_as_text() -> None:
     assert text["read"].value == pytest.approx((66.7 + 93.0) * MIB)
 
 
-def test_text_of_version_3() -> None:
+def test_text_output_of_fio_3_is_read() -> None:
     read_, write = readers.read(FIXTURES / "fio-3.33-group.txt").cells
     assert (read_.value, write.value) == (pytest.approx(66.1 * MIB), pytest.approx(71.8 * MIB))
     assert (read_.size_bytes, read_.processes, read_.volume_bytes) == (4096, 2, 3928 << 10)
@@ -145,7 +145,7 @@ def test_text_of_version_3() -> None:
     assert any("documents of one run: 4" in note for note in measured.protocol.notes)
 
 
-def test_text_of_version_2() -> None:
+def test_text_output_of_fio_2_is_read() -> None:
     measured = readers.read(FIXTURES / "fio-2.2.txt")
     found = {(one.variant["job"], one.operation): one for one in measured.cells}
     write = found["seq", "write"]
@@ -165,7 +165,7 @@ def test_text_of_version_2() -> None:
         ("  trim: IOPS=0, BW=512B/s (512B/s)(5120B/10000msec); 0 zone resets", 512),
     ],
 )
-def test_units_in_text(tmp_path: Path, line: str, expected: int) -> None:
+def test_units_in_text_output_are_converted(tmp_path: Path, line: str, expected: int) -> None:
     head = "a b: c: (groupid=0, jobs=1): err=28 (file:x.c:1, error=No space: left): pid=7: Fri Nov 27\n"
     measured = read(tmp_path, f"{head}{line}\nRun status group 0 (all jobs):\n")
     assert the_only(measured).value == expected
@@ -184,7 +184,7 @@ def test_truncated_text_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_terse_lines(version: int) -> None:
+def test_terse_output_is_read(version: int) -> None:
     path = FIXTURES / f"fio-3.33-terse-{version}.txt"
     measured = readers.read(path)
     fields = path.read_text().strip().split(";")
@@ -195,7 +195,7 @@ def test_terse_lines(version: int) -> None:
     assert len(measured.cells) == (2 if version == 5 else 1)
 
 
-def test_terse_lines_that_do_not_say_what_they_are_are_refused(tmp_path: Path) -> None:
+def test_terse_lines_of_an_unknown_version_are_refused(tmp_path: Path) -> None:
     line = (FIXTURES / "fio-3.33-terse-4.txt").read_text()
     with pytest.raises(MeasurementError, match="several terse lines of job a"):
         read(tmp_path, line + line)
@@ -211,7 +211,7 @@ def test_terse_lines_that_do_not_say_what_they_are_are_refused(tmp_path: Path) -
         ({"bw_bytes": float("nan")}, "no number"),
     ],
 )
-def test_numbers_that_cannot_be_are_left_out(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+def test_impossible_numbers_are_left_out(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     bad = job("bad", MIB, 1000)
     bad["write"] |= change
     measured = read(tmp_path, document(bad, job("good", MIB, 1000)))
@@ -219,7 +219,7 @@ def test_numbers_that_cannot_be_are_left_out(tmp_path: Path, change: dict[str, A
     assert any(reason in note and "fio" in note for note in measured.protocol.notes)
 
 
-def test_overflown_volume_is_unknown_and_the_rate_stays(tmp_path: Path) -> None:
+def test_an_overflowed_volume_is_unknown_and_the_rate_kept(tmp_path: Path) -> None:
     wrapped = job("a", MIB, 1000)
     wrapped["write"]["io_bytes"] = 2**64 - 4096
     measured = read(tmp_path, document(wrapped))
@@ -228,7 +228,7 @@ def test_overflown_volume_is_unknown_and_the_rate_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
-def test_text_and_json_of_one_run_agree(tmp_path: Path) -> None:
+def test_text_and_json_of_one_run_give_the_same_values(tmp_path: Path) -> None:
     command = [
         "fio",
         "--name=j",

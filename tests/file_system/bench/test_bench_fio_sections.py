@@ -36,7 +36,7 @@ def by_operation(measured: Measurements) -> dict[str, Cell]:
     return {one.operation: one for one in measured.cells}
 
 
-def test_processes_of_one_entry_are_those_it_was_asked_for(tmp_path: Path) -> None:
+def test_the_processes_of_an_entry_are_its_numjobs(tmp_path: Path) -> None:
     """The JSON does not contain `--group_reporting` if it was given without a value."""
     content = (FIXTURES / "fio-3.33-numjobs.json").read_text()
     assert "group_reporting" not in content
@@ -75,13 +75,15 @@ def test_sections_in_one_result_have_unknown_options(name: str) -> None:
         ({"rw": "randwrite:8", "bs": "64k"}, False),
     ],
 )
-def test_signs_of_several_sections(tmp_path: Path, options: dict[str, str], is_merged: bool) -> None:
+def test_several_sections_in_one_entry_are_recognised(
+    tmp_path: Path, options: dict[str, str], is_merged: bool
+) -> None:
     measured = read(tmp_path, document(entry("write", MIB, options)))
     assert measured.cells[0].processes == (None if is_merged else 1)
     assert any("group_reporting" in one for one in measured.protocol.notes) is is_merged
 
 
-def test_sections_of_one_name_keep_their_options() -> None:
+def test_sections_with_the_same_name_keep_their_options() -> None:
     """A write, a read and a random read, all named a. `102kB` may be 101888 or 102400 bytes."""
     cells = readers.read(FIXTURES / "fio-3.33-kb-base.txt").cells
     assert [(one.variant["pattern"], one.size_bytes) for one in cells] == [
@@ -91,7 +93,7 @@ def test_sections_of_one_name_keep_their_options() -> None:
     ]
 
 
-def test_sections_without_a_beginning_are_skipped(tmp_path: Path) -> None:
+def test_sections_without_a_header_are_skipped(tmp_path: Path) -> None:
     """With `--output` fio prints the first sections of its command line elsewhere."""
     text = (FIXTURES / "fio-3.33-kb-base.txt").read_text()
     (tmp_path / "fio.txt").write_text(re.sub(r"^a: \(g=[01]\).*\n", "", text, flags=re.MULTILINE))
@@ -99,7 +101,7 @@ def test_sections_without_a_beginning_are_skipped(tmp_path: Path) -> None:
     assert [one.variant.get("pattern") for one in cells] == [None, None, "randread"]
 
 
-def test_sections_of_one_name_and_group_are_not_added_up(tmp_path: Path) -> None:
+def test_sections_with_the_same_name_and_group_are_not_added_up(tmp_path: Path) -> None:
     large = entry("write", MIB, {"rw": "write", "bs": "64k"})
     small = entry("write", MIB, {"rw": "write", "bs": "4k"})
     small["write"]["total_ios"] = MIB >> 12
@@ -107,12 +109,12 @@ def test_sections_of_one_name_and_group_are_not_added_up(tmp_path: Path) -> None
     assert [(one.size_bytes, one.value) for one in cells] == [(64 << 10, MIB), (4 << 10, MIB)]
 
 
-def test_terse_lines_do_not_say_how_many_processes() -> None:
+def test_terse_lines_have_an_unknown_number_of_processes() -> None:
     for one in readers.read(FIXTURES / "fio-3.33-terse-4.txt").cells:
         assert one.processes is None
 
 
-def test_operations_on_files_move_no_bytes(tmp_path: Path) -> None:
+def test_operations_on_files_transfer_no_bytes(tmp_path: Path) -> None:
     done = json.loads((FIXTURES / "fio-3.33-filecreate.json").read_text())["jobs"][0]["write"]
     [cell] = readers.read(FIXTURES / "fio-3.33-filecreate.json").cells
     assert (cell.operation, cell.unit, cell.value) == ("file-create", Unit.OPERATIONS_PER_S, done["iops"])
@@ -132,7 +134,7 @@ def test_operations_on_files_move_no_bytes(tmp_path: Path) -> None:
         ({"fsync": "100000", "end_fsync": "1"}, None),
     ],
 )
-def test_a_sync_after_more_writes_than_there_were(
+def test_a_sync_interval_above_the_number_of_writes_means_no_sync(
     tmp_path: Path, options: dict[str, str], label: Cache | None
 ) -> None:
     [cell] = read(tmp_path, document(entry("write", MIB, {"rw": "write", "bs": "64k", **options}))).cells
@@ -140,7 +142,7 @@ def test_a_sync_after_more_writes_than_there_were(
 
 
 @pytest.mark.parametrize("version", ["2.20", "2.21", "3.1", "3.2"])
-def test_volume_and_rate_of_versions(tmp_path: Path, version: str) -> None:
+def test_volume_and_rate_of_all_fio_versions_are_read(tmp_path: Path, version: str) -> None:
     """`io_kbytes` appeared in 2.21, when `io_bytes` became bytes; `bw_bytes` appeared in 3.2."""
     done: dict[str, Any] = {
         "io_bytes": 102400 if version == "2.20" else 104857600,
@@ -166,7 +168,9 @@ def test_volume_and_rate_of_versions(tmp_path: Path, version: str) -> None:
         ({"bs": "4k,64k,4k", "bs_is_seq_rand": "1"}, MIB, None),
     ],
 )
-def test_prefixes_of_sizes(tmp_path: Path, options: dict[str, str], moved: int, size: int | None) -> None:
+def test_prefixes_of_sizes_are_converted(
+    tmp_path: Path, options: dict[str, str], moved: int, size: int | None
+) -> None:
     job = entry("write", moved, {"rw": "write", **options})
     job["write"]["total_ios"] = 16
     [cell] = read(tmp_path, document(job)).cells
@@ -192,14 +196,14 @@ HOSTS = [
 
 @pytest.mark.parametrize("hosts", HOSTS, ids=["at-once", "a-second-later", "same-size", "milliseconds"])
 @pytest.mark.parametrize("turned", [False, True], ids=["in-order", "turned"])
-def test_runs_at_the_same_time_are_refused(tmp_path: Path, hosts: tuple[Any, Any], turned: bool) -> None:
+def test_simultaneous_runs_are_refused(tmp_path: Path, hosts: tuple[Any, Any], turned: bool) -> None:
     """Made up from fio's JSON: the results of two hosts in one document."""
     with pytest.raises(MeasurementError, match="ran at the same time") as raised:
         read(tmp_path, *(hosts[::-1] if turned else hosts))
     assert "fio --client" in str(raised.value.hint)
 
 
-def test_runs_in_turn_of_two_hosts_are_refused(tmp_path: Path) -> None:
+def test_alternating_runs_of_two_hosts_are_refused(tmp_path: Path) -> None:
     first, second = run(1795000000, 6_291_456_000, 60000), run(1795000100, 6_291_456_000, 60000)
     other = run(1795000003, 6_300_000_000, 60000)
     with pytest.raises(MeasurementError, match="at the same time"):
@@ -218,7 +222,7 @@ def test_texts_of_two_hosts_are_refused(tmp_path: Path) -> None:
     assert len(readers.read(path).cells[0].values) == 2
 
 
-def test_states_of_one_run_stay_one_run(tmp_path: Path) -> None:
+def test_status_updates_of_one_run_stay_one_run(tmp_path: Path) -> None:
     """As fio 3.33 writes them: the last status is from the same second as the previous one. A pause is not
     the end."""
     states = [

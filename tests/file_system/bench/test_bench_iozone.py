@@ -51,7 +51,7 @@ def patterns(measured: Measurements) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("is_old", [True, False], ids=["3.414", "3.489"])
 @pytest.mark.parametrize("scale", [1, 1000, 100_000, 1_000_000])
-def test_widths_of_versions(tmp_path: Path, is_old: bool, scale: int) -> None:
+def test_column_widths_of_all_iozone_versions_are_read(tmp_path: Path, is_old: bool, scale: int) -> None:
     """From narrow numbers to numbers that fill the column and touch each other."""
     full = [(11 + at) * scale for at in range(13)]
     assert patterns(read(tmp_path, table(is_old, list(full)))) == list(zip(PATTERNS, full, strict=True))
@@ -60,7 +60,7 @@ def test_widths_of_versions(tmp_path: Path, is_old: bool, scale: int) -> None:
     assert found == [(PATTERNS[at], full[at]) for at in (0, 1, 4, 5, 8)]
 
 
-def test_numbers_wider_than_their_columns_are_taken_in_order(tmp_path: Path) -> None:
+def test_numbers_wider_than_their_columns_are_assigned_in_order(tmp_path: Path) -> None:
     values: list[int | None] = [1234567890, 2345678901, *[None] * 11]
     text = table(False, values, "iozone -s 4m -r 4k -i 0").replace("2345678901", " 2345678901")
     assert patterns(read(tmp_path, text)) == [("sequential", 1234567890), ("rewrite", 2345678901)]
@@ -79,7 +79,7 @@ def test_a_table_with_collapsed_blanks_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_extension_tests_and_reports() -> None:
+def test_extension_tests_and_reports_are_read() -> None:
     measured = readers.read(FIXTURES / "iozone-3.489-extension.txt")
     found = {(one.operation, one.variant["pattern"]): round(one.value / 1024) for one in measured.cells}
     assert found["write", "pwrite"] == 1679160 and found["read", "pread"] == 4783849
@@ -87,7 +87,7 @@ def test_extension_tests_and_reports() -> None:
     assert len(readers.read(FIXTURES / "iozone-3.489-excel.txt").cells) == 13
 
 
-def test_reports_without_the_table(tmp_path: Path) -> None:
+def test_reports_without_the_table_are_read(tmp_path: Path) -> None:
     text = (FIXTURES / "iozone-3.489-excel.txt").read_text()
     whole = readers.read(FIXTURES / "iozone-3.489-excel.txt")
     only = read(tmp_path, text[text.index('"Writer report"') :])
@@ -95,7 +95,7 @@ def test_reports_without_the_table(tmp_path: Path) -> None:
     assert [one.size_bytes for one in only.cells] == [4096] * 13
 
 
-def test_throughput_by_number_of_processes() -> None:
+def test_throughput_is_read_by_number_of_processes() -> None:
     cells = readers.read(FIXTURES / "iozone-3.489-lu.txt").cells
     writes = [one for one in cells if one.variant["pattern"] == "sequential" and one.operation == "write"]
     assert [(one.processes, round(one.value / 1024, 2)) for one in writes] == [
@@ -113,7 +113,7 @@ def test_throughput_by_number_of_processes() -> None:
         ("microseconds", "microseconds per operation"),
     ],
 )
-def test_runs_without_a_rate_are_refused_with_the_reason(name: str, said: str) -> None:
+def test_runs_without_a_rate_are_refused_with_a_reason(name: str, said: str) -> None:
     path = FIXTURES / f"iozone-3.489-{name}.txt"
     with pytest.raises(MeasurementError) as raised:
         readers.read(path)
@@ -122,7 +122,7 @@ def test_runs_without_a_rate_are_refused_with_the_reason(name: str, said: str) -
     assert said.split(" ")[0].lower() in path.read_text().splitlines()[shown - 1].lower()
 
 
-def test_rows_before_an_error_stay_and_its_own_does_not() -> None:
+def test_rows_before_an_error_are_kept() -> None:
     measured = readers.read(FIXTURES / "iozone-3.489-disk-full.txt")
     assert len(measured.cells) == 8
     notes = " ".join(measured.protocol.notes)
@@ -130,7 +130,7 @@ def test_rows_before_an_error_stay_and_its_own_does_not() -> None:
     assert "iozone reported an error in it" in notes
 
 
-def test_a_row_that_ran_into_an_error_is_no_rate(tmp_path: Path) -> None:
+def test_a_row_with_an_error_gives_no_rate(tmp_path: Path) -> None:
     text = table(False, [11, 12, *[None] * 11])
     broken = text.replace("iozone test complete.", "Error reading block 3 7f\nread: Input/output error\n")
     with pytest.raises(MeasurementError, match=r"iozone stopped: Error reading block 3"):
@@ -142,13 +142,13 @@ def test_a_row_that_ran_into_an_error_is_no_rate(tmp_path: Path) -> None:
         read(tmp_path, quick)
 
 
-def test_a_cut_row_is_no_rate(tmp_path: Path) -> None:
+def test_a_truncated_row_gives_no_rate(tmp_path: Path) -> None:
     text = table(False, [11111, 12222, *[None] * 11])
     with pytest.raises(MeasurementError, match="it is cut"):
         read(tmp_path, text[: text.index("12222") + 5])
 
 
-def test_records_larger_than_the_file_are_no_rate(tmp_path: Path) -> None:
+def test_records_larger_than_the_file_give_no_rate(tmp_path: Path) -> None:
     text = table(False, [11, 12, *[None] * 11]).replace(
         "            4096       4", "               4    4096"
     )
@@ -156,7 +156,7 @@ def test_records_larger_than_the_file_are_no_rate(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
-def test_units_and_tests_that_are_not_known_are_counted(tmp_path: Path) -> None:
+def test_unknown_units_and_tests_are_counted(tmp_path: Path) -> None:
     text = BANNER.format(489) + (
         "\tChildren see throughput for  2 initial writers \t=    10.00 kB/sec\n"
         "\tChildren see throughput for 2 odd testers \t=    10.00 kB/sec\n"
@@ -170,7 +170,7 @@ def test_units_and_tests_that_are_not_known_are_counted(tmp_path: Path) -> None:
     assert "-nan" in notes
 
 
-def test_a_cluster_does_not_say_its_nodes(tmp_path: Path) -> None:
+def test_the_number_of_nodes_of_a_cluster_run_is_unknown(tmp_path: Path) -> None:
     text = BANNER.format(489) + (
         "\tNetwork distribution mode enabled.\n\tCommand line used: iozone -+m hosts -t 2 -O -s 1m -r 4k\n"
         "\tOPS Mode. Output is in operations per second.\n"

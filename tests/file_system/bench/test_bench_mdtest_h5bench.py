@@ -37,7 +37,7 @@ def launch(version: str = "4.0.0", tasks: int = 2, nodes: int = 1) -> str:
     return LAUNCH.format(version=version, tasks=tasks, nodes=nodes)
 
 
-def test_rates_and_times_in_one_output(tmp_path: Path) -> None:
+def test_mdtest_rates_and_times_in_one_output_are_read(tmp_path: Path) -> None:
     row = "   File creation         300100.000     100100.000     200000.000         "
     text = (
         f"{launch()}SUMMARY rate (in ops/sec): (of 2 iterations)\n{PER_RANK}"
@@ -49,7 +49,7 @@ def test_rates_and_times_in_one_output(tmp_path: Path) -> None:
     assert (create.value, create.minimum, create.best, create.repeats) == (400_200, 200_200, 600_200, 2)
 
 
-def test_times_without_rates_are_refused_with_what_to_run(tmp_path: Path) -> None:
+def test_times_without_rates_are_refused_and_the_option_named(tmp_path: Path) -> None:
     row = "   File creation      0.020          0.010          0.015          0.007\n"
     text = f"{launch()}SUMMARY time (in ms/op): (of 2 iterations)\n{PLAIN}{row}"
     with pytest.raises(MeasurementError) as raised:
@@ -58,7 +58,7 @@ def test_times_without_rates_are_refused_with_what_to_run(tmp_path: Path) -> Non
     assert "-P" in (raised.value.hint or "")
 
 
-def test_each_table_has_the_tasks_that_ran(tmp_path: Path) -> None:
+def test_each_mdtest_table_has_its_own_number_of_tasks(tmp_path: Path) -> None:
     """`-f 2 -l 4 -s 2` measures with 2 and then with 4 of the tasks; a second run may follow."""
     row = "   File creation      600.000        200.000        400.000        100.000\n"
     table = f"SUMMARY rate: (of 2 iterations)\n{PLAIN}{row}\n"
@@ -68,7 +68,7 @@ def test_each_table_has_the_tasks_that_ran(tmp_path: Path) -> None:
     assert [(one.processes, one.nodes) for one in measured.cells] == [(2, None), (4, 1), (8, 2)]
 
 
-def test_stonewalled_creation_of_3_3(tmp_path: Path) -> None:
+def test_stonewalled_creation_of_mdtest_3_3_is_read(tmp_path: Path) -> None:
     text = (
         f"{launch('3.3.0')}SUMMARY rate: (of 1 iterations)\n{PLAIN}"
         "   File creation             :       1000.000       1000.000       1000.000          0.000\n"
@@ -83,7 +83,7 @@ def test_stonewalled_creation_of_3_3(tmp_path: Path) -> None:
     assert (walled.value, walled.minimum, walled.variant["rate"]) == (1200, None, "stonewall")
 
 
-def test_verbose_prefixes_and_damaged_rows(tmp_path: Path) -> None:
+def test_verbose_prefixes_are_removed_and_damaged_rows_counted(tmp_path: Path) -> None:
     head = launch().replace("mdtest-", "V-0: mdtest-").replace("Command", "V-0: Command")
     text = (
         f"{head}V-0: SUMMARY rate (in ops/sec): (of 2 iterations)\nV-0: {PLAIN}"
@@ -101,7 +101,7 @@ def test_verbose_prefixes_and_damaged_rows(tmp_path: Path) -> None:
     assert [note.split(":")[1].split()[0] for note in measured.protocol.notes] == ["2", "1"]
 
 
-def test_a_row_of_a_damaged_name_is_counted(tmp_path: Path) -> None:
+def test_a_row_with_a_damaged_name_is_counted(tmp_path: Path) -> None:
     text = (
         f"{launch()}SUMMARY rate (in ops/sec): (of 2 iterations)\n{PLAIN}"
         "   Directory cre\u00e9@ation   :      600.000        200.000        400.000        100.000\n"
@@ -112,7 +112,7 @@ def test_a_row_of_a_damaged_name_is_counted(tmp_path: Path) -> None:
     assert "cut or damaged" in measured.protocol.notes[0] and "damaged.txt:9" in measured.protocol.notes[0]
 
 
-def test_an_endless_command_line_does_not_take_minutes(tmp_path: Path) -> None:
+def test_a_huge_command_line_is_read_in_linear_time(tmp_path: Path) -> None:
     text = launch().replace("'-n'", f"-{'A' * (16 << 20)} '-n'")
     rows = "   File stat            :      600.000        200.000        500.000         10.000\n"
     measured = read(tmp_path / "long.txt", f"{text}SUMMARY rate: (of 2 iterations)\n{PLAIN}{rows}")
@@ -132,7 +132,7 @@ Sync Observed write rate = {observed} MB/sec
 """
 
 
-def test_h5bench_1_0_in_megabytes_and_several_runs(tmp_path: Path) -> None:
+def test_several_h5bench_1_0_runs_in_megabytes_are_read(tmp_path: Path) -> None:
     text = OLD.format(ranks=4, observed="1280.000") + OLD.format(ranks=8, observed="inf")
     measured = read(tmp_path / "old.txt", text)
     assert [(one.processes, one.variant["rate"], one.value) for one in measured.cells] == [
@@ -144,7 +144,7 @@ def test_h5bench_1_0_in_megabytes_and_several_runs(tmp_path: Path) -> None:
     assert "values left out as not known: 1" in measured.protocol.notes[0]
 
 
-def test_h5bench_1_2_reads_and_appends_do_not_say_their_ranks(tmp_path: Path) -> None:
+def test_h5bench_1_2_reads_and_appends_have_unknown_ranks(tmp_path: Path) -> None:
     text = """
  =================  Performance results  =================
 Total emulated compute time = 4.000 sec
@@ -161,7 +161,7 @@ SYNC Observed modify rate = 1.250 GB/sec
     assert (observed.value, observed.volume_bytes, observed.seconds) == (1.25 * GIB, 5 * GIB, 4)
 
 
-def test_h5bench_csv_of_each_version(tmp_path: Path) -> None:
+def test_h5bench_csv_of_each_version_is_read(tmp_path: Path) -> None:
     old = (
         "NUM_RANKS, 4\nCollectiveWrite, YES\nTotal_write_size, 5120, MB\nRaw_write_time, 2.000, sec\n"
         "Raw_write_rate, 2560.000, MB/sec\nObserved_write_rate, 1280.000, MB/sec\n"
@@ -185,7 +185,7 @@ def test_h5bench_csv_of_each_version(tmp_path: Path) -> None:
     assert {one.repeats for one in measured.cells} == {2}
 
 
-def test_a_rate_of_h5bench_that_is_too_small_for_its_digits_is_unknown(tmp_path: Path) -> None:
+def test_an_h5bench_rate_rounded_to_0_is_unknown(tmp_path: Path) -> None:
     text = OLD.format(ranks=4, observed="0.000").replace("2560.000", "nan")
     with pytest.raises(MeasurementError) as raised:
         read(tmp_path / "small.txt", text)

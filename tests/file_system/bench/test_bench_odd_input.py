@@ -51,7 +51,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("name", [*JSON, "elb.json", "iodock"])
-def test_values_of_other_types_break_no_reader(tmp_path: Path, name: str) -> None:
+def test_values_of_unexpected_types_break_no_reader(tmp_path: Path, name: str) -> None:
     if name == "iodock":
         text = measurements_json.text_of(readers.read(FIXTURES / "fio-3.33-numjobs.json"))
     else:
@@ -78,7 +78,7 @@ def test_values_of_other_types_break_no_reader(tmp_path: Path, name: str) -> Non
     ],
     ids=lambda job: next(iter(job)),
 )
-def test_fio_members_of_other_types(tmp_path: Path, job: dict[str, Any]) -> None:
+def test_fio_values_of_unexpected_types_are_counted(tmp_path: Path, job: dict[str, Any]) -> None:
     done = {"io_bytes": 4096, "bw_bytes": 12, "runtime": 1}
     documents = {"fio version": "fio-3.3", "jobs": [{"jobname": "x", "groupid": 0, "write": done, **job}]}
     [cell] = read(tmp_path, json.dumps(documents)).cells
@@ -88,7 +88,7 @@ def test_fio_members_of_other_types(tmp_path: Path, job: dict[str, Any]) -> None
         read(tmp_path, json.dumps(documents))
 
 
-def test_documents_are_the_same_wherever_a_part_of_the_text_ends() -> None:
+def test_json_documents_are_read_the_same_in_parts_of_any_size() -> None:
     values = [
         '"a\\ud83d\\ude00b"',
         "-12.5e-3",
@@ -104,18 +104,18 @@ def test_documents_are_the_same_wherever_a_part_of_the_text_ends() -> None:
             assert found == json.loads(text[: end - 2]) and text[end - 2 :] == ' {"next": 1}'
 
 
-def test_the_line_of_an_error_counts_from_where_the_document_begins() -> None:
+def test_error_lines_are_counted_from_the_beginning_of_the_file() -> None:
     with pytest.raises(DocumentError) as raised:
         next_json('\n\n{"a": 1,\n"b": x}', 2)
     assert (raised.value.line, raised.value.reason) == (2, "is not complete JSON: Expecting value")
 
 
-def test_lines_that_only_begin_like_json_are_refused(tmp_path: Path) -> None:
+def test_lines_that_only_resemble_json_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MeasurementError, match="more than 10,000 places begin like JSON"):
         read(tmp_path, '"fio version" "jobs"\n' + "{\n" * 200_000)
 
 
-def test_many_documents_are_read_each_with_its_line(tmp_path: Path) -> None:
+def test_many_json_documents_are_read_with_their_lines(tmp_path: Path) -> None:
     job = {"jobname": "j", "elapsed": 1, "write": {"io_bytes": 9000, "bw_bytes": 9000, "runtime": 1}}
     text = "\n".join(
         json.dumps(
@@ -134,7 +134,7 @@ def test_many_documents_are_read_each_with_its_line(tmp_path: Path) -> None:
     "key",
     ["a.a", "a . a", "'a'.a", '"a"."b"', "[1.1"],
 )
-def test_long_dotted_keys_are_refused_before_they_are_read(key: str) -> None:
+def test_long_dotted_keys_are_refused_before_parsing(key: str) -> None:
     part = key.lstrip("[")
     for count in (60, 100_000):
         text = f"[{'.'.join([part] * count)}]\n"
@@ -144,14 +144,14 @@ def test_long_dotted_keys_are_refused_before_they_are_read(key: str) -> None:
     assert from_toml("x = [" + "1.5, " * 5000 + "]\n")["x"][0] == 1.5
 
 
-def test_json_on_one_long_line_leaves_nothing_out(tmp_path: Path) -> None:
+def test_json_on_one_long_line_is_read_completely(tmp_path: Path) -> None:
     document = json.loads((FIXTURES / "fio-3.33.json").read_text())
     text = json.dumps(document)
     assert len(text) > 8192
     assert not any("left out" in note for note in read(tmp_path, text).protocol.notes)
 
 
-def test_json_that_is_too_deep_is_called_so(tmp_path: Path) -> None:
+def test_json_that_is_nested_too_deeply_is_reported(tmp_path: Path) -> None:
     deep = '{"a":' * 20_000 + "1" + "}" * 20_000
     for text in (
         f'{{"fio version": "fio-3.3", "jobs": [{deep}]}}',
@@ -173,7 +173,7 @@ IO500 = """IO500 version io500-sc22_v2 (extended)
 """
 
 
-def test_io500_phases_that_are_not_scored(tmp_path: Path) -> None:
+def test_io500_phases_without_a_score_are_read(tmp_path: Path) -> None:
     """Lines as the extended mode writes them, combined by hand."""
     measured = read(tmp_path, IO500)
     found = {(one.test, one.operation, one.variant.get("score")): one.value for one in measured.cells}
@@ -201,7 +201,7 @@ ISO DATE end  : 2026-08-12T14:22:32-0400
 """
 
 
-def test_elbencho_dates_of_both_ends(tmp_path: Path) -> None:
+def test_elbencho_dates_of_start_and_end_are_read(tmp_path: Path) -> None:
     """Written by hand from elbencho's own output code."""
     measured = read(tmp_path, ELBENCHO)
     [cell] = measured.cells

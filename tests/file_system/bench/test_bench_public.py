@@ -24,7 +24,7 @@ def only(measured: Measurements, operation: str, **variant: str) -> Cell:
     return found[0]
 
 
-def test_fio_status_interval_is_its_last_document() -> None:
+def test_fio_status_updates_use_the_last_document() -> None:
     folder = PUBLIC / "fio-status-interval"
     measured = readers.read(folder / "real-interval.json")
     write = only(measured, "write")
@@ -35,7 +35,7 @@ def test_fio_status_interval_is_its_last_document() -> None:
     assert any("documents of one run: 2" in note for note in small.protocol.notes)
 
 
-def test_ior_dates_are_no_durations() -> None:
+def test_ior_dates_are_not_read_as_durations() -> None:
     path = PUBLIC / "ior-epoch-times" / "epoch.txt"
     with pytest.raises(MeasurementError) as raised:
         readers.read(path)
@@ -43,7 +43,7 @@ def test_ior_dates_are_no_durations() -> None:
     assert "a date, no duration" in str(raised.value)
 
 
-def test_iozone_operations_are_no_bytes() -> None:
+def test_iozone_operation_rates_are_not_read_as_bytes() -> None:
     folder = PUBLIC / "iozone-operations"
     expected = {
         "ops.txt": {"sequential": 112043, "rewrite": 190405},
@@ -59,7 +59,7 @@ def test_iozone_operations_are_no_bytes() -> None:
     assert reads == [1126, 1131, 246]
 
 
-def test_elbencho_mixes_and_units() -> None:
+def test_elbencho_mixed_phases_and_units_are_read() -> None:
     measured = readers.read(PUBLIC / "elbencho-mixed" / "rwmix-table.txt")
     mixed = [one for one in measured.cells if "mix" in one.variant]
     plain = [one for one in measured.cells if "mix" not in one.variant]
@@ -67,7 +67,7 @@ def test_elbencho_mixes_and_units() -> None:
     assert [(one.operation, one.value) for one in mixed] == [("write", 963 * MIB), ("read", 2890 * MIB)]
 
 
-def test_mdtest_rates_are_those_of_iterations() -> None:
+def test_mdtest_rates_are_means_over_iterations() -> None:
     folder = PUBLIC / "mdtest-per-rank"
     newest = readers.read(folder / "v40-perrank.txt")
     create = only(newest, "file-create")
@@ -81,7 +81,7 @@ def test_mdtest_rates_are_those_of_iterations() -> None:
     assert (oldest.value, oldest.best, oldest.spread) == (84093.570, 104202.595, None)
 
 
-def test_h5bench_before_1_3() -> None:
+def test_h5bench_output_before_1_3_is_read() -> None:
     folder = PUBLIC / "h5bench-1.0-1.2"
     text = readers.read(folder / "old11.txt")
     raw, observed = only(text, "write", rate="raw"), only(text, "write", rate="observed")
@@ -93,7 +93,7 @@ def test_h5bench_before_1_3() -> None:
     assert (raw.processes, raw.seconds) == (4, 1.155)
 
 
-def test_every_public_folder_of_a_benchmark_is_tested() -> None:
+def test_every_folder_of_public_benchmark_results_is_tested() -> None:
     text = Path(__file__).read_text()
     benchmarks = ("elbencho", "fio", "h5bench", "ior", "iozone", "mdtest")
     folders = [one.name for one in PUBLIC.iterdir() if one.name.startswith(benchmarks)]

@@ -41,7 +41,7 @@ def cell(measured: Measurements, operation: str, **wanted: object) -> Cell:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_fixture_is_read(path: Path) -> None:
+def test_every_benchmark_fixture_is_read(path: Path) -> None:
     measured = readers.read(path)
     assert measured.cells
     assert measured.protocol.tool
@@ -55,7 +55,7 @@ def test_every_fixture_is_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", IOR_TEXT, ids=lambda path: path.name)
-def test_ior_text_has_the_summary_that_ior_made(path: Path) -> None:
+def test_ior_text_gives_the_summary_of_ior(path: Path) -> None:
     """IOR's own mean, minimum and maximum in MiB/s, from its last table."""
     measured = readers.read(path)
     for operation in ("write", "read"):
@@ -74,7 +74,7 @@ def test_ior_text_has_the_summary_that_ior_made(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", IOR_JSON, ids=lambda path: path.name)
-def test_ior_json_has_the_summary_that_ior_made(path: Path) -> None:
+def test_ior_json_gives_the_summary_of_ior(path: Path) -> None:
     measured = readers.read(path)
     text = path.read_text()
     for operation in ("write", "read"):
@@ -86,7 +86,7 @@ def test_ior_json_has_the_summary_that_ior_made(path: Path) -> None:
         assert got.variant["api"] == "POSIX"
 
 
-def test_ior_versions_and_settings() -> None:
+def test_ior_versions_and_settings_are_read() -> None:
     old = readers.read(FIXTURES / "ior-2.10.3-fpp-v.txt")
     assert (old.protocol.version, old.cells[0].variant["access"]) == ("2.10.3", "file-per-process")
     collective = readers.read(FIXTURES / "ior-4.1dev-mpiio-coll.txt")
@@ -118,7 +118,7 @@ MDTEST = sorted(FIXTURES.glob("mdtest-*"))
 
 
 @pytest.mark.parametrize("path", MDTEST, ids=lambda path: path.name)
-def test_mdtest_rows(path: Path) -> None:
+def test_mdtest_rows_are_read(path: Path) -> None:
     measured = readers.read(path)
     rows = [
         line for line in path.read_text().splitlines() if re.match(r"^\s+(File|Directory|Tree) \w+", line)
@@ -132,7 +132,7 @@ def test_mdtest_rows(path: Path) -> None:
     assert cell(measured, "directory-remove").value > 0
 
 
-def test_mdtest_deviations_are_of_samples() -> None:
+def test_mdtest_deviations_are_sample_deviations() -> None:
     """Of three iterations, the third follows from mean, minimum and maximum, since 4.0."""
     got = cell(readers.read(FIXTURES / "mdtest-4.0.0.txt"), "directory-create")
     assert got.maximum is not None and got.minimum is not None
@@ -140,7 +140,7 @@ def test_mdtest_deviations_are_of_samples() -> None:
     assert got.spread == pytest.approx(stdev((got.maximum, got.minimum, third)) / got.value, rel=1e-6)
 
 
-def test_what_mdtest_did_not_measure_is_left_out() -> None:
+def test_phases_that_mdtest_skipped_are_left_out() -> None:
     measured = readers.read(FIXTURES / "io500" / "2026.11.21-03.00.00" / "mdtest-hard-write.txt")
     assert [one.operation for one in measured.cells] == ["file-create", "tree-create"]
     assert measured.protocol.notes == (
@@ -148,7 +148,7 @@ def test_what_mdtest_did_not_measure_is_left_out() -> None:
     )
 
 
-def test_elbencho_in_its_three_forms() -> None:
+def test_elbencho_csv_json_and_text_agree() -> None:
     rows, lines = readers.read(FIXTURES / "elb.csv"), readers.read(FIXTURES / "elb.json")
     assert [one.operation for one in rows.cells] == [one.operation for one in lines.cells]
     for one, other in zip(rows.cells, lines.cells, strict=True):
@@ -170,7 +170,7 @@ def test_elbencho_in_its_three_forms() -> None:
     assert latency and (latency.min, latency.max) == (91e3, pytest.approx(1.583e9))
 
 
-def test_fio_rates_and_percentiles() -> None:
+def test_fio_rates_and_percentiles_are_read() -> None:
     measured = readers.read(FIXTURES / "fio-3.33.json")
     jobs = json.loads((FIXTURES / "fio-3.33.json").read_text())["jobs"]
     write = cell(measured, "write", size_bytes=MIB)
@@ -182,13 +182,13 @@ def test_fio_rates_and_percentiles() -> None:
     assert read.latency_ns.count == jobs[2]["read"]["total_ios"]
 
 
-def test_fio_2_has_other_units() -> None:
+def test_fio_2_units_are_converted() -> None:
     read = cell(readers.read(FIXTURES / "fio-2.json"), "read")
     assert (read.value, read.processes, read.volume_bytes) == (51200 * 1024, 4, 262144 * 1024)
     assert read.latency_ns and (read.latency_ns.p50, read.latency_ns.max) == (71e3, 9173e3)
 
 
-def test_iozone_empty_columns_stay_empty() -> None:
+def test_empty_iozone_columns_stay_unknown() -> None:
     measured = readers.read(FIXTURES / "iozone-auto.txt")
     small = [one for one in measured.cells if one.size_bytes == 4096]
     assert [(one.operation, one.variant["pattern"], one.value / 1024) for one in small] == [
@@ -203,7 +203,7 @@ def test_iozone_empty_columns_stay_empty() -> None:
     assert len(together.cells) == 5
 
 
-def test_md_workbench_phases() -> None:
+def test_md_workbench_phases_are_read() -> None:
     measured = readers.read(FIXTURES / "md-workbench.txt")
     creates = [one for one in measured.cells if one.operation == "file-create"]
     benchmark = next(one for one in creates if one.variant["phase"] == "benchmark")
@@ -212,7 +212,7 @@ def test_md_workbench_phases() -> None:
     assert (benchmark.processes, benchmark.nodes) == (2, 1)
 
 
-def test_h5bench_text_and_csv() -> None:
+def test_h5bench_text_and_csv_are_read() -> None:
     written = readers.read(FIXTURES / "h5bench-write.txt")
     assert [round(one.value / MIB, 1) for one in written.cells] == [round(2.496 * 1024, 1), 1546.4]
     read = readers.read(FIXTURES / "h5bench-read.csv").cells
@@ -222,7 +222,7 @@ def test_h5bench_text_and_csv() -> None:
     ]
 
 
-def test_io500_folder() -> None:
+def test_an_io500_folder_is_read() -> None:
     measured = readers.read(FIXTURES / "io500")
     easy = cell(measured, "write", test="io500-ior-easy")
     assert (easy.value, easy.processes, easy.nodes, easy.size_bytes) == (11.25 * 1024 * MIB, 64, 4, 2 * MIB)
@@ -232,14 +232,14 @@ def test_io500_folder() -> None:
     assert measured.protocol.version == "io500-isc24_v3"
 
 
-def test_io500_without_summary(tmp_path: Path) -> None:
+def test_io500_results_without_a_summary_are_read(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "io500" / "2026.11.21-03.00.00" / "result.txt", tmp_path)
     measured = readers.read(tmp_path)
     assert {one.operation: one.value for one in measured.cells}["write"] == 11.25 * 1024 * MIB
     assert cell(measured, "total").value == 14.283
 
 
-def test_a_shorter_file_never_breaks_a_reader(tmp_path: Path) -> None:
+def test_a_truncated_file_never_breaks_a_reader(tmp_path: Path) -> None:
     """Cut output is read up to the cut, or refused with a place and a hint."""
     for path in FILES:
         if path.is_dir():
@@ -271,7 +271,7 @@ def check(path: Path, content: bytes) -> None:
         measurements_json.text_of(measured)
 
 
-def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_results_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("we ran IOR on Monday\n")
     for path in (tmp_path, tmp_path / "notes.txt", tmp_path / "none.txt", FIXTURES / "README.md"):
         with pytest.raises(MeasurementError):
@@ -280,7 +280,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
         readers.read(tmp_path / "notes.txt", "iorr")
 
 
-def test_sizes_and_options() -> None:
+def test_sizes_and_options_are_parsed() -> None:
     assert [size(one) for one in ("1 MiB", "47008", "16m", "4k", "9920000m", "2 KiB", "x", None)] == [
         *(MIB, 47008, 16 * MIB, 4096, 9920000 * MIB, 2048, None, None)
     ]
@@ -288,7 +288,7 @@ def test_sizes_and_options() -> None:
     assert [option(given, name) for name in ("-t", "-b", "-s", "-p")] == ["1m", "16m", "2", None]
 
 
-def test_packed_files_are_read(tmp_path: Path) -> None:
+def test_compressed_files_are_read(tmp_path: Path) -> None:
     import gzip
 
     packed = tmp_path / "elb.json.gz"

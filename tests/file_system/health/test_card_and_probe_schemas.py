@@ -92,11 +92,11 @@ PROBED = probe_document()
 
 
 @pytest.mark.parametrize("schema", [CARD, PROBE])
-def test_schemas_are_schemas(schema: dict[str, Any]) -> None:
+def test_the_json_schemas_are_valid(schema: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def test_cards_fit() -> None:
+def test_file_system_cards_fit_the_schema() -> None:
     for document in card_documents():
         jsonschema.validate(document, CARD)
     names = [one.name for one in fields(FileSystem)]
@@ -105,19 +105,19 @@ def test_cards_fit() -> None:
     assert sorted(document["typical"]) == sorted(names)
 
 
-def test_the_card_of_this_machine_fits(tmp_path: Path) -> None:
+def test_the_card_of_this_machine_fits_the_schema(tmp_path: Path) -> None:
     document = json.loads(printed("fs", tmp_path, "--format", "json"))
     jsonschema.validate(document, CARD)
     assert document["schema"] == CARD["$id"] and document["space"]["size_bytes"] > 0
 
 
-def test_what_probes_saw_fits() -> None:
+def test_probe_results_fit_the_schema() -> None:
     jsonschema.validate(PROBED, PROBE)
     for part in ("operations", "episodes", "daily", "changes", "drifts", "marks", "found", "remarks"):
         assert any(one[part] for one in PROBED["watches"]), part
 
 
-def test_what_a_probe_of_this_machine_saw_fits(tmp_path: Path) -> None:
+def test_a_probe_result_of_this_machine_fits_the_schema(tmp_path: Path) -> None:
     store = tmp_path / "s.probe"
     probe = [*IODOCK, "probe"]
     run([*probe, "run", tmp_path, "--rounds", "2", "--every", "1s", "-q", "-o", store], tmp_path)
@@ -142,7 +142,9 @@ def objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 @pytest.mark.parametrize(
     ("document", "schema"), [(list(card_documents())[-1], CARD), (PROBED, PROBE)], ids=["card", "probe"]
 )
-def test_nothing_else_fits(document: dict[str, Any], schema: dict[str, Any]) -> None:
+def test_documents_with_unknown_keys_do_not_fit_the_schema(
+    document: dict[str, Any], schema: dict[str, Any]
+) -> None:
     check = jsonschema.Draft202012Validator(schema).is_valid
     assert check(document)
     for path in objects(document):

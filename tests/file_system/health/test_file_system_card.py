@@ -49,14 +49,14 @@ def test_the_mount_table_is_read(table: tuple[Mount, ...]) -> None:
         ("/", "/", "/dev/sda2"),
     ],
 )
-def test_a_folder_lies_on_the_deepest_and_last_mount(
+def test_a_folder_belongs_to_the_deepest_and_last_mount(
     folder: str, point: str, source: str, table: tuple[Mount, ...]
 ) -> None:
     found = mount_of(folder, table)
     assert found is not None and (found.point, found.source) == (point, source)
 
 
-def test_the_device_decides_between_mounts_at_one_place(table: tuple[Mount, ...]) -> None:
+def test_the_device_decides_between_mounts_at_the_same_point(table: tuple[Mount, ...]) -> None:
     found = mount_of("/home/old", table, os.makedev(0, 51))
     assert found is not None and found.source == "fs2:/old"
     assert mount_of("/home/old", table, os.makedev(9, 9)) == mount_of("/home/old", table)
@@ -77,13 +77,15 @@ def test_the_device_decides_between_mounts_at_one_place(table: tuple[Mount, ...]
         ("/mnt/with blank", []),
     ],
 )
-def test_every_usual_option_is_explained(point: str, unknown: list[str], table: tuple[Mount, ...]) -> None:
+def test_every_common_mount_option_is_explained(
+    point: str, unknown: list[str], table: tuple[Mount, ...]
+) -> None:
     options = options_of(at(point, table))
     assert len(options) == len(at(point, table).options)
     assert [one.name for one in options if one.meaning is None] == unknown
 
 
-def test_an_option_means_what_its_type_says() -> None:
+def test_the_meaning_of_an_option_depends_on_the_file_system_type() -> None:
     assert explanation("nfs4", "hard") == explanation("nfs", "hard") != explanation("cifs", "hard")
     assert explanation("fuse.sshfs", "max_read") and explanation("xfs", "hard") is None
     assert set(FAMILIES.values()) <= set(OPTIONS)
@@ -103,7 +105,9 @@ def test_an_option_means_what_its_type_says() -> None:
         ("/mnt/with blank", ("nas",), "network"),
     ],
 )
-def test_servers_and_kinds(point: str, servers: tuple[str, ...], kind: str, table: tuple[Mount, ...]) -> None:
+def test_servers_and_kinds_of_file_systems_are_recognised(
+    point: str, servers: tuple[str, ...], kind: str, table: tuple[Mount, ...]
+) -> None:
     assert servers_of(at(point, table)) == servers
     assert kind_of(at(point, table).fs_type) == kind
 
@@ -161,7 +165,7 @@ LFS_COMPOSITE = """  lcm_layout_gen:    0
         ("stripe_count: many stripe_size: 1", None),
     ],
 )
-def test_stripes_are_read(said: str, stripes: Stripes | None) -> None:
+def test_stripe_settings_are_read_from_lfs(said: str, stripes: Stripes | None) -> None:
     assert stripes_in(said) == stripes
 
 
@@ -171,7 +175,9 @@ def fake_tool(folder: Path, name: str, script: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-def test_tools_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: tuple[Mount, ...]) -> None:
+def test_file_system_tools_are_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: tuple[Mount, ...]
+) -> None:
     work = at("/work", table)
     monkeypatch.setenv("PATH", "/nowhere")
     assert stripes_of("/work", work) is None
@@ -181,7 +187,7 @@ def test_tools_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table:
     assert stripes_of("/", at("/", table)) is None
 
 
-def test_a_tool_that_hangs_or_fails_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_or_failing_tool_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_tool(tmp_path, "hangs", "echo begun; sleep 1000")
     fake_tool(tmp_path, "fails", "echo wrong; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -219,7 +225,7 @@ def card(*arguments: object) -> str:
     return printed("fs", *arguments)
 
 
-def test_the_card_of_this_machine_in_every_form(tmp_path: Path) -> None:
+def test_the_card_of_this_machine_is_written_in_every_format(tmp_path: Path) -> None:
     point = subprocess.run(
         ["stat", "-c", "%m", tmp_path], capture_output=True, text=True, check=True, timeout=10
     ).stdout.strip()

@@ -38,13 +38,13 @@ def verdicts(comparison: Comparison) -> dict[str, Verdict]:
     return {change.operation: change.verdict for change in comparison.changes}
 
 
-def test_nothing_changed_is_no_regression() -> None:
+def test_equal_results_are_not_a_regression() -> None:
     calm = sum(not compare(checkup(seed), checkup(seed + 1000)).regressed for seed in range(100))
     assert calm >= 95
 
 
 @pytest.mark.parametrize(("operation", "change"), [("write", 0.85), ("file-stat", 0.7)])
-def test_a_regression_is_flagged_where_it_is(operation: str, change: float) -> None:
+def test_a_regression_is_flagged_in_its_measurement(operation: str, change: float) -> None:
     hits = 0
     for seed in range(100):
         slower = {"write" if operation == "write" else "stat": change}
@@ -54,7 +54,7 @@ def test_a_regression_is_flagged_where_it_is(operation: str, change: float) -> N
     assert hits >= 95
 
 
-def test_the_interval_holds_the_truth() -> None:
+def test_the_confidence_interval_contains_the_true_value() -> None:
     held = 0
     for seed in range(100):
         change = next(
@@ -66,7 +66,7 @@ def test_the_interval_holds_the_truth() -> None:
     assert held >= 90
 
 
-def test_one_cell_alone_is_flagged() -> None:
+def test_a_single_regressed_measurement_is_flagged() -> None:
     base, now = checkup(1, noise=0.02), checkup(2, noise=0.02)
     cells = [
         replace(cell, value=cell.value * 0.5, values=())
@@ -82,7 +82,7 @@ def test_one_cell_alone_is_flagged() -> None:
     assert found.regressed
 
 
-def test_less_time_is_better() -> None:
+def test_a_shorter_time_counts_as_an_improvement() -> None:
     seconds = tuple(replace(cell, unit=Unit.SECONDS) for cell in checkup(1).cells)
     slower = tuple(replace(cell, unit=Unit.SECONDS) for cell in checkup(2, write=1.5).cells)
     base = checkup(1)
@@ -90,7 +90,7 @@ def test_less_time_is_better() -> None:
     assert verdicts(found)["write"] is Verdict.REGRESSION
 
 
-def test_incomparable_results_are_listed() -> None:
+def test_results_that_cannot_be_compared_are_listed() -> None:
     base, now = checkup(1), checkup(2)
     once = tuple(
         replace(cell, spread=None, repeats=1, values=()) if cell.test == "metadata" else cell
@@ -119,7 +119,7 @@ def test_incomparable_results_are_listed() -> None:
         assert sentence in said
 
 
-def test_json_fits_its_schema() -> None:
+def test_comparison_json_fits_its_schema() -> None:
     found = compare(checkup(1), checkup(2, write=0.6))
     document = json.loads(health_compare.to_json(found, language_in("en")))
     jsonschema.validate(document, json.loads(SCHEMA.read_text()))
@@ -127,7 +127,7 @@ def test_json_fits_its_schema() -> None:
     assert {one["operation"]: one["verdict"] for one in document["changes"]}["write"] == "regression"
 
 
-def test_verb_and_exit_status(tmp_path: Path) -> None:
+def test_the_exit_status_reports_a_regression(tmp_path: Path) -> None:
     from bench_run import iodock
 
     for name, result in (("base", checkup(1)), ("now", checkup(2, write=0.6))):
@@ -201,7 +201,7 @@ def test_a_large_change_with_a_large_spread_needs_more_repeats() -> None:
     assert few >= 20
 
 
-def test_an_interval_without_zero_is_a_change() -> None:
+def test_a_confidence_interval_without_zero_is_a_change() -> None:
     """Whatever the change, spread and number of repeats: verdict and interval never contradict each other."""
     seen = set()
     for seed in range(300):
@@ -228,7 +228,7 @@ def test_an_interval_without_zero_is_a_change() -> None:
     assert seen >= {Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.TOO_FEW, Verdict.UNSURE}
 
 
-def test_what_too_few_repeats_leave_open_is_no_all_clear() -> None:
+def test_too_few_repeats_give_no_verdict_unchanged() -> None:
     base, now = one_operation({MIB: 1.0}, 0.05, 1, 1), one_operation({MIB: 0.11}, 0.05, 1, 2)
     found = compare(base, now)
     said = health_compare.render(found, language_in("en"))
@@ -239,7 +239,7 @@ def test_what_too_few_repeats_leave_open_is_no_all_clear() -> None:
     assert document["changes"][0]["interval"] is None
 
 
-def test_other_load_stands_above_the_comparison() -> None:
+def test_other_load_is_mentioned_above_the_comparison() -> None:
     busy = Load(others_cpu_share=0.5)
     now = checkup(2)
     cells = tuple(replace(one, load=busy) for one in now.cells[:2]) + now.cells[2:]

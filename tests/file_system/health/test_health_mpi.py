@@ -73,7 +73,7 @@ def told(folder: Path, *gates: Any) -> list[list[engine.Event] | Exception]:
     return found
 
 
-def test_ranks_are_let_go_together(tmp_path: Path) -> None:
+def test_ranks_start_each_measurement_together(tmp_path: Path) -> None:
     gate = Gate()
     first, second = told(tmp_path, gate, gate)
     assert isinstance(first, list) and isinstance(second, list)
@@ -85,7 +85,7 @@ def test_ranks_are_let_go_together(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_rank_is_not_waited_for_when_it_has_gone(tmp_path: Path) -> None:
+def test_an_ended_rank_is_not_waited_for(tmp_path: Path) -> None:
     first, second = told(tmp_path, Nobody(), Gone())
     assert isinstance(first, engine.EngineError) and "another rank stopped" in str(first)
     assert isinstance(second, InterruptedError)
@@ -94,7 +94,7 @@ def test_a_rank_is_not_waited_for_when_it_has_gone(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed")
 @pytest.mark.skipif(not importlib.util.find_spec("mpi4py"), reason="mpi4py is not installed")
-def test_through_mpi(tmp_path: Path) -> None:
+def test_ranks_work_together_through_mpi(tmp_path: Path) -> None:
     folder = tmp_path / "place"
     folder.mkdir()
     others_files(folder)

@@ -73,7 +73,7 @@ def check(found: dict[str, Any]) -> None:
     assert made == 3 * 4 * ITEMS or (limited and made < 3 * 4 * ITEMS)
 
 
-def test_nodes_are_listed_and_each_reads_files_of_the_other(disk: Path) -> None:
+def test_each_node_reads_files_of_another_node(disk: Path) -> None:
     before = contents(disk)
 
     def check_up() -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_ranks_placed_round_robin_read_files_of_another_node(disk: Path) -> None
 
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed")
-def test_open_mpi_on_two_hosts(disk: Path, tmp_path: Path) -> None:
+def test_a_check_up_runs_on_two_hosts_with_open_mpi(disk: Path, tmp_path: Path) -> None:
     before = contents(disk)
     launch = ["mpirun", "--allow-run-as-root", "-n", "4", "--host", ",".join(f"{node}:2" for node in NODES)]
     launch += ["--mca", "plm_rsh_agent", str(remote_shell(tmp_path)), "--mca", "oob_tcp_if_include", "lo"]

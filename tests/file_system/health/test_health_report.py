@@ -47,7 +47,7 @@ def rows_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for rows in spec["datasets"].values() for row in rows]
 
 
-def test_graphs_are_those_of_published_check_ups(checkup: Measurements) -> None:
+def test_graphs_have_the_form_of_published_check_ups(checkup: Measurements) -> None:
     titles = [figure.title for figure in figures(checkup.cells, checkup.remarks, ENGLISH)]
     assert titles == [
         "large transfer, write",
@@ -57,7 +57,7 @@ def test_graphs_are_those_of_published_check_ups(checkup: Measurements) -> None:
     ]
 
 
-def test_numbers_stand_at_the_points_of_their_remarks(checkup: Measurements) -> None:
+def test_numbered_marks_are_at_the_points_of_their_remarks(checkup: Measurements) -> None:
     by_processes, by_size, files, directories = figures(checkup.cells, checkup.remarks, ENGLISH)
     for figure, place in ((by_processes, "50"), (by_size, "1 MiB"), (files, "10"), (directories, "50")):
         marked = {row["place"] for row in rows_of(specification(figure, ENGLISH)) if row["numbers"]}
@@ -72,7 +72,7 @@ def test_every_value_is_in_the_graph(checkup: Measurements) -> None:
     assert "256 MiB" in svg(drawn, ENGLISH)
 
 
-def test_nodes_and_processes_of_each_are_places_of_their_own() -> None:
+def test_combinations_of_nodes_and_processes_have_their_own_points() -> None:
     """8 processes on 1, 2, 4 and 8 nodes, as mdtest was run on the SR16000."""
     cells = [
         Cell("mdtest", "file-create", None, 8, nodes, 5e3 * nodes, Unit.OPERATIONS_PER_S, 5, 0.1)
@@ -86,7 +86,7 @@ def test_nodes_and_processes_of_each_are_places_of_their_own() -> None:
     assert spec["layer"][0]["encoding"]["x"]["sort"] == ["1 x 8", "1 x 64", "2 x 4", "4 x 2", "8 x 1"]
 
 
-def test_page_holds_all_and_loads_nothing(checkup: Measurements) -> None:
+def test_the_page_is_complete_and_loads_no_other_resource(checkup: Measurements) -> None:
     page = render(checkup, ENGLISH)
     assert "<script" not in page and not re.search(r'(src|href)="(?!data:|#)', page)
     assert "&lt;script&gt;alert(1)" in page and "/scratch/&lt;b&gt;" in page
@@ -98,7 +98,7 @@ def test_page_holds_all_and_loads_nothing(checkup: Measurements) -> None:
         assert str(remark.message.values.get("processes", "")) in page
 
 
-def test_pdf_has_every_graph_with_its_lines(checkup: Measurements) -> None:
+def test_the_pdf_has_every_graph_with_its_lines(checkup: Measurements) -> None:
     spec = health_pdf.sheet(checkup, ENGLISH)
     drawn = svg_of(spec)
     lines = re.findall(r'mark-line role-mark[^"]*"[^>]*>\s*<path[^>]* d="M[^"]*L', drawn)
@@ -110,13 +110,13 @@ def test_pdf_has_every_graph_with_its_lines(checkup: Measurements) -> None:
     assert health_pdf.render(empty, ENGLISH).startswith(b"%PDF")
 
 
-def test_page_in_japanese(checkup: Measurements) -> None:
+def test_the_page_is_in_japanese(checkup: Measurements) -> None:
     page = render(checkup, language_in("ja"))
     for words in ("ファイルシステム健康診断", "所見", "頭打ち", "大規模データ転送、書き込み、I/O サイズ別"):
         assert words in page
 
 
-def test_result_without_graphs_says_so() -> None:
+def test_a_result_without_graphs_explains_why() -> None:
     single = made([Made("write", lambda p, s: MIB, (4,))], 0.1, 1)
     page = render(replace(single, remarks=()), ENGLISH)
     assert "a graph needs several numbers of processes" in page
@@ -126,7 +126,7 @@ def test_result_without_graphs_says_so() -> None:
 @pytest.mark.whole
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 @pytest.mark.parametrize("language", ["en", "ja"])
-def test_page_opens_without_complaints(checkup: Measurements, tmp_path: Path, language: str) -> None:
+def test_the_page_opens_without_browser_errors(checkup: Measurements, tmp_path: Path, language: str) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
     path = tmp_path / "page.html"
     path.write_text(render(checkup, language_in(language)), encoding="utf-8")

@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Path:
     return place_among_others(tmp_path)
 
 
-def test_cells_have_what_was_measured_and_nothing_is_left(place: Path) -> None:
+def test_measurements_are_complete_and_no_test_file_remains(place: Path) -> None:
     before = contents(place)
     found = measured(place, *SMALL, "--seed", "7")
     assert contents(place) == before
@@ -75,7 +75,7 @@ def test_cells_have_what_was_measured_and_nothing_is_left(place: Path) -> None:
 
 
 @pytest.mark.whole
-def test_counts_are_those_of_the_plan(place: Path) -> None:
+def test_numbers_of_operations_follow_the_plan(place: Path) -> None:
     found = measured(place, "--sizes", "1m", "--processes", "2", "--tests", "large-transfer", "--class", "M")
     # 1 GiB in total for two processes. A slow disk reaches the time limit with less, and a note says so.
     limited = any("time limit" in note for note in found["protocol"]["notes"])
@@ -85,7 +85,7 @@ def test_counts_are_those_of_the_plan(place: Path) -> None:
 
 
 @pytest.mark.whole
-def test_one_file_for_all(place: Path) -> None:
+def test_processes_can_share_one_file(place: Path) -> None:
     before = contents(place)
     arguments = ("--sizes", "64k", "--processes", "1,3", "--tests", "large-transfer", "--shared-file")
     found = measured(place, *arguments)
@@ -96,7 +96,7 @@ def test_one_file_for_all(place: Path) -> None:
         assert volumes[("read", 3)] == volumes[("write", 3)] == (64 << 20) // 3 // 65536 * 65536 * 3
 
 
-def test_labels_of_reads_are_what_the_kernel_says(tmp_path: Path) -> None:
+def test_cache_labels_of_reads_agree_with_the_kernel(tmp_path: Path) -> None:
     with loop_ext4(tmp_path / "disk") as place:
         one = ("--sizes", "1m", "--processes", "1", "--tests", "large-transfer")
         found = kept_in_memory(lambda: measured(place, *one))
@@ -115,7 +115,7 @@ def test_labels_of_reads_are_what_the_kernel_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_other_load_is_measured_with_its_cells(place: Path) -> None:
+def test_other_load_is_recorded_with_each_measurement(place: Path) -> None:
     """Programs that compute during the check-up are included in the share, and named."""
     spin = ["sh", "-c", "while :; do :; done"]
     others = [subprocess.Popen(spin) for _ in range(2 * (os.cpu_count() or 1))]
@@ -130,7 +130,7 @@ def test_other_load_is_measured_with_its_cells(place: Path) -> None:
         assert cell["load"]["by_cpu"][0]["processors"] > 0
 
 
-def test_workers_have_a_session_of_their_own(place: Path) -> None:
+def test_workers_have_their_own_session(place: Path) -> None:
     """Without a session of its own, autogroup (sched(7)) would make them share processors with the check-up's
     caller."""
     pattern = {"kind": "metadata", "items": 1_000_000, "directories": False}
@@ -156,7 +156,7 @@ def test_workers_have_a_session_of_their_own(place: Path) -> None:
     assert events and True in found
 
 
-def test_without_room_nothing_is_begun(tmp_path: Path) -> None:
+def test_without_free_space_no_measurement_begins(tmp_path: Path) -> None:
     with small_tmpfs(tmp_path / "few", "64m", inodes=300) as place:
         done = health("run", place, "--tests", "metadata", cwd=tmp_path)
         assert done.returncode == 1 and "inodes free" in done.stderr and "hint: " in done.stderr
@@ -167,7 +167,7 @@ def test_without_room_nothing_is_begun(tmp_path: Path) -> None:
         assert not contents(place)
 
 
-def test_a_dry_run_says_the_cost_and_measures_nothing(place: Path) -> None:
+def test_a_dry_run_prints_the_cost_and_measures_nothing(place: Path) -> None:
     before = contents(place)
     done = health("run", place, "--class", "L", "--dry-run", cwd=place.parent)
     assert done.returncode == 0, done.stderr
@@ -176,7 +176,7 @@ def test_a_dry_run_says_the_cost_and_measures_nothing(place: Path) -> None:
 
 
 @pytest.mark.whole
-def test_what_was_cut_short_goes_on(place: Path) -> None:
+def test_an_interrupted_check_up_can_be_resumed(place: Path) -> None:
     before = contents(place)
     kept = place.parent / "place.json.partial"
     process = started(place)
@@ -203,7 +203,7 @@ def test_what_was_cut_short_goes_on(place: Path) -> None:
     assert sum(cell.repeats or 0 for cell in found.cells if cell.operation in ("write", "file-create")) == 14
 
 
-def test_resume_of_nothing_is_refused(place: Path) -> None:
+def test_resume_without_an_earlier_result_is_refused(place: Path) -> None:
     done = health("run", place, "--resume", cwd=place.parent)
     assert done.returncode == 2 and "no run to go on with" in done.stderr
     (place.parent / "x.json.partial").write_text("{}\n")
@@ -242,12 +242,12 @@ def test_a_tree_in_use_is_not_cleaned(place: Path) -> None:
         ((".", "-o", "no/such/x.json"), "no such folder"),
     ],
 )
-def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     done = health("run", *arguments, cwd=tmp_path)
     assert done.returncode in (1, 2) and words in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_step_is_every_cell_once_a_round() -> None:
+def test_each_round_measures_every_cell_once() -> None:
     grid = cells(CLASSES["S"], Choice())
     steps = shuffled(grid, 3, seed=1)
     for start in range(0, len(steps), len(grid)):
@@ -258,13 +258,13 @@ def test_a_step_is_every_cell_once_a_round() -> None:
     assert len({step.id for step in steps}) == len(steps)
 
 
-def test_no_more_memory_is_used_than_there_is() -> None:
+def test_memory_for_large_requests_is_limited() -> None:
     few = cells(CLASSES["L"], Choice(memory_bytes=8 << 30))
     assert all(cell.pattern.get("request_bytes", 0) * cell.processes <= 2 << 30 for cell in few)
     assert len(few) < len(cells(CLASSES["L"], Choice()))
 
 
-def test_ranks_from_the_environment() -> None:
+def test_ranks_are_read_from_the_environment() -> None:
     assert job_of({}) is None
     assert job_of({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}) is None, "a batch script, not a step"
     step = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8", "SLURM_JOB_ID": "17", "SLURM_STEP_ID": "2"}
@@ -293,7 +293,7 @@ def ranks(place: Path, count: int, *arguments: str) -> list[subprocess.Popen[str
 
 
 @pytest.mark.whole
-def test_ranks_work_together_and_the_first_tells(place: Path) -> None:
+def test_ranks_work_together_and_the_first_reports(place: Path) -> None:
     before = contents(place)
     started = ranks(place, 3, *SMALL, "--processes", "1,5", "--format", "json")
     outputs = [process.communicate(timeout=120) for process in started]
@@ -318,7 +318,7 @@ def test_ranks_work_together_and_the_first_tells(place: Path) -> None:
 
 
 @pytest.mark.whole
-def test_when_a_rank_is_ended_all_end_and_nothing_is_left(place: Path) -> None:
+def test_if_a_rank_is_killed_all_end_and_remove_their_files(place: Path) -> None:
     before = contents(place)
     started = ranks(place, 3, "--repeats", "50", "-q")
     while not list(place.glob(".iodock-load-*/w2")):
@@ -333,7 +333,7 @@ def test_when_a_rank_is_ended_all_end_and_nothing_is_left(place: Path) -> None:
 
 @pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not installed")
-def test_under_mpirun(place: Path) -> None:
+def test_a_check_up_runs_under_mpirun(place: Path) -> None:
     before = contents(place)
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *COMMAND, "run", str(place)]
     command += [*SMALL, "-q", "-o", str(place.parent / "ranks.json")]
@@ -357,7 +357,7 @@ def test_a_signal_between_two_engines_is_not_lost() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_what_took_no_time_has_no_rate(tmp_path: Path) -> None:
+def test_a_measurement_of_zero_duration_has_no_rate(tmp_path: Path) -> None:
     (cell, *_) = [one for one in cells(CLASSES["S"], Choice()) if one.pattern["kind"] == "data"]
     plan = Plan(
         name="S",

@@ -90,7 +90,9 @@ def remove_filler(place: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [interrupted, terminated, without_bytes, without_inodes])
-def test_nothing_is_left(place: Path, how: Callable[[subprocess.Popen[str], Path], tuple[int, str]]) -> None:
+def test_an_interrupted_check_up_leaves_no_files(
+    place: Path, how: Callable[[subprocess.Popen[str], Path], tuple[int, str]]
+) -> None:
     before = contents(place)
     chance = random.Random(f"{how.__name__} {place.name}")
     for trial in range(max(TRIALS // 8, 1)):
@@ -107,7 +109,7 @@ def test_nothing_is_left(place: Path, how: Callable[[subprocess.Popen[str], Path
         assert process.returncode in (status, 128 - status if status == 130 else status), where
 
 
-def test_after_sigkill_clean_removes_it_and_nothing_else(place: Path) -> None:
+def test_after_sigkill_clean_removes_only_test_files(place: Path) -> None:
     before = contents(place)
     chance = random.Random(place.name)
     left = 0
@@ -125,7 +127,7 @@ def test_after_sigkill_clean_removes_it_and_nothing_else(place: Path) -> None:
     assert left > 0, "no trial left anything, so nothing was shown"
 
 
-def test_when_only_the_command_is_killed_the_engine_tidies_up(place: Path) -> None:
+def test_if_the_command_is_killed_the_engine_removes_the_files(place: Path) -> None:
     before = contents(place)
     process = started(place)
     while not list(place.glob(".iodock-load-*/w*")):

@@ -33,7 +33,7 @@ stat = 2
 """
 
 
-def test_a_workload_from_a_file(place: Path) -> None:
+def test_a_workload_is_read_from_a_file(place: Path) -> None:
     before = contents(place)
     file = place.parent / "mixture.toml"
     file.write_text(WORKLOAD)
@@ -78,7 +78,7 @@ run 2
 """
 
 
-def test_a_filebench_file_is_a_mixture(place: Path) -> None:
+def test_a_filebench_file_becomes_a_mixed_workload(place: Path) -> None:
     file = place.parent / "mail.f"
     file.write_text(FILEBENCH)
     (cell,) = workload.cells(file, Choice())
@@ -135,7 +135,7 @@ run 3
 """
 
 
-def test_filebenchs_variables_and_composites(tmp_path: Path) -> None:
+def test_variables_and_composites_of_filebench_are_read(tmp_path: Path) -> None:
     file = tmp_path / "composite.f"
     file.write_text(COMPOSITE)
     (cell,) = workload.cells(file, Choice())

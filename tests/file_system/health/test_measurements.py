@@ -69,13 +69,13 @@ FULL = Measurements(
 )
 
 
-def test_json_fits_its_schema() -> None:
+def test_measurement_json_fits_its_schema() -> None:
     jsonschema.validate(measurements_json.to_json(FULL), SCHEMA)
     members = SCHEMA["properties"]["cells"]["items"]
     assert list(members["properties"]) == members["required"] == [one.name for one in fields(Cell)]
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_written_measurements_are_read_back_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_text(measurements_json.text_of(FULL), encoding="utf-8")
     again = measurements_json.read(path)
@@ -84,7 +84,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert again.remarks[0].evidence == {"gain": 0.1}
 
 
-def test_the_contract_alone_is_enough() -> None:
+def test_a_document_with_only_the_required_keys_is_read() -> None:
     """Exactly the members that the published contract names."""
     cell = {
         "test": "t",
@@ -117,7 +117,7 @@ def test_the_contract_alone_is_enough() -> None:
         ("latency_ns", {"p50": "x"}, "cells[0].latency_ns.p50 should be"),
     ],
 )
-def test_wrong_members_are_named(member: str, value: Any, said: str) -> None:
+def test_invalid_fields_are_named(member: str, value: Any, said: str) -> None:
     content: Any = measurements_json.to_json(FULL)
     content["cells"][0][member] = value
     with pytest.raises(MeasurementError) as raised:
@@ -145,13 +145,13 @@ def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
     assert said in str(raised.value)
 
 
-def test_spread_is_relative() -> None:
+def test_the_spread_is_relative_to_the_mean() -> None:
     assert spread_of((90.0, 110.0)) == pytest.approx(0.1414, abs=1e-4)
     assert spread_of((5.0,)) is None
     assert spread_of((0.0, 0.0)) is None
 
 
-def test_joined_says_what_all_agree_in() -> None:
+def test_joined_results_keep_the_common_fields() -> None:
     one = Measurements(Protocol("ior", "4.0", host="a"), (CELL,))
     other = Measurements(Protocol("ior", "4.1", host="a"), (CELL, CELL))
     both = joined((one, other))

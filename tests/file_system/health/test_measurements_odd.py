@@ -50,7 +50,7 @@ def odd_result(chance: random.Random) -> Measurements:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_odd_cells_break_nothing(seed: int) -> None:
+def test_unusual_measurements_break_no_view(seed: int) -> None:
     chance = random.Random(seed)
     result, other = odd_result(chance), odd_result(chance)
     again = measurements_json.from_json(measurements_json.to_json(result), "odd.json")

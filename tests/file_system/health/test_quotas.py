@@ -88,7 +88,7 @@ def kib(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(("before", "after"), [(HEADING, ""), ("", ""), (HEADING, DEFAULTS + INACCURATE)])
-def test_every_shape_of_lfs_quota(
+def test_every_output_format_of_lfs_quota_is_read(
     row: str, of_bytes: Allowance, of_files: Allowance, before: str, after: str
 ) -> None:
     owner = "bob" if before else "1000"
@@ -96,12 +96,12 @@ def test_every_shape_of_lfs_quota(
     assert found == [Quota("user", owner, of_bytes, of_files)]
 
 
-def test_lines_that_are_none_are_no_quotas() -> None:
+def test_other_lines_are_not_read_as_quotas() -> None:
     assert not list(quotas_in(DEFAULTS + INACCURATE + HEADING + "/scratch/long/name\n", "user", "1000"))
     assert not list(quotas_in("Disk quotas for user bob (uid 1000): none\n", "user", "1000"))
 
 
-def test_grace_of_quota_is_a_moment() -> None:
+def test_the_grace_time_of_quota_is_a_point_in_time() -> None:
     now = int(time.time())
     said = f"""Disk quotas for user bob (uid 1000):
      Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
@@ -116,7 +116,7 @@ fs1:/export/my home 150* 100 200 {now + DAY} 7* 5 9 {now - DAY}
     ]
 
 
-def test_projects_and_filesets() -> None:
+def test_projects_and_filesets_are_read() -> None:
     assert project_in(" 1001 P /scratch/shared\n") == 1001
     assert project_in(" 1001 - /scratch/shared\n") is None and project_in("    0 P /scratch\n") is None
     assert project_in("lfs: no such command") is None
@@ -135,7 +135,7 @@ def gpfs(kind: str, number: int, name: str, blocks: str, files: str, fileset: st
     return f"mmlsquota:user:0:1:::fs1:{kind}:{number}:{name}:{blocks}:{files}::0:{fileset}:\n"
 
 
-def test_rows_of_gpfs() -> None:
+def test_rows_of_mmlsquota_are_read() -> None:
     said = (
         GPFS_HEADER
         + gpfs("USR", ME, "b%3Aob", "2048:4096:8192:100:7 days", "12:0:0:3:none")
@@ -180,7 +180,7 @@ def why(found: Quotas) -> list[str]:
     return [one.text.format(**one.values) for one in found.unknown]
 
 
-def test_lustre_is_asked_for_user_group_and_project(tools: Path) -> None:
+def test_lustre_quotas_are_read_for_user_group_and_project(tools: Path) -> None:
     script(tools, "lfs", """case "$1 $2" in
 "project -d") echo " 1001 P /scratch/x";;
 "quota -u") echo "Disk quotas for usr bob (uid 1000):"; echo "/scratch 5 0 9 - 1 0 0 -";;
@@ -205,7 +205,7 @@ esac""")  # fmt: skip
 @pytest.mark.parametrize(
     ("mount", "name"), [(LUSTRE, "lfs"), (GPFS, "mmlsquota"), (NFS, "quota"), (LOCAL_WITH_QUOTA, "quota")]
 )
-def test_what_a_tool_does_not_say_is_unknown(
+def test_limits_missing_from_a_tools_output_are_unknown(
     mount: Mount, name: str, tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(tools, name, "echo trouble >&2; echo 'Permission denied.' >&2; exit 1")
@@ -226,7 +226,7 @@ def test_what_a_tool_does_not_say_is_unknown(
 
 @pytest.mark.whole
 @pytest.mark.parametrize(("mount", "name"), [(LUSTRE, "lfs"), (GPFS, "mmlsquota"), (NFS, "quota")])
-def test_a_tool_that_hangs_is_asked_once(mount: Mount, name: str, tools: Path) -> None:
+def test_a_hanging_tool_is_called_once(mount: Mount, name: str, tools: Path) -> None:
     script(tools, name, f"echo $$ >> {tools}/pids; sleep 1000 & echo $! >> {tools}/pids; wait")
     found = quotas_of(mount, "/x", OWNER, 3)
     (said,) = why(found)
@@ -247,11 +247,11 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_what_the_kernel_tells_itself_needs_no_tool(tools: Path) -> None:
+def test_quotas_from_the_kernel_need_no_tool(tools: Path) -> None:
     assert quotas_of(LOCAL, "/", OWNER) == Quotas() and not was_asked(tools, "quota")
 
 
-def test_quota_names_the_group_that_counts_and_fails_when_it_is_exceeded(tools: Path) -> None:
+def test_an_exceeded_group_quota_is_read_despite_the_exit_status(tools: Path) -> None:
     script(tools, "quota", """case $1 in
 -u) echo "Disk quotas for user bob (uid 1000): "
     echo "     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace"
@@ -269,7 +269,7 @@ esac""")  # fmt: skip
     assert was_asked(tools, "quota") == ["-u -v -w -p -f /home", "-g -v -w -p -f /home"]
 
 
-def test_a_user_without_a_quota_is_known_to_have_none(tools: Path) -> None:
+def test_a_user_without_a_quota_is_distinguished_from_an_unknown_quota(tools: Path) -> None:
     script(tools, "quota", "echo 'Disk quotas for user bob (uid 1000): none'")
     assert quotas_of(NFS, "/home/bob", OWNER) == Quotas()
 
@@ -283,7 +283,7 @@ FILESETS = (
 )
 
 
-def test_gpfs_counts_what_holds_in_the_folder_s_fileset(tools: Path, tmp_path: Path) -> None:
+def test_only_gpfs_quotas_of_the_folders_fileset_count(tools: Path, tmp_path: Path) -> None:
     mmfs = tmp_path / "mmfs"
     (tools / "mmlsquota").unlink()
     of_fileset = GPFS_HEADER + gpfs("FILESET", 3, "scratch", "50:0:60:0:none", "1:0:0:0:none")
@@ -317,11 +317,11 @@ MIB = 1 << 20
         (Allowance(20, 10, 15, Grace.OVER, is_exact=False), None),
     ],
 )
-def test_what_is_left(of_bytes: Allowance, left: int | None) -> None:
+def test_the_remaining_space_follows_from_limit_and_use(of_bytes: Allowance, left: int | None) -> None:
     assert of_bytes.left == left
 
 
-def test_room_is_refused_only_where_it_is_known_to_lack() -> None:
+def test_a_check_up_is_refused_only_if_space_is_known_to_be_missing() -> None:
     free = Allowance(0, None, None)
 
     def noted(of_bytes: Allowance, of_files: Allowance) -> list[str]:
@@ -342,7 +342,7 @@ def test_room_is_refused_only_where_it_is_known_to_lack() -> None:
     assert "soft limit" in said
 
 
-def test_a_check_up_does_not_start_without_room(tools: Path, tmp_path: Path) -> None:
+def test_a_check_up_does_not_start_without_free_space(tools: Path, tmp_path: Path) -> None:
     """The folder's file system is reported as Lustre by a sitecustomize that the command loads."""
     place, fake = tmp_path / "place", tmp_path / "fake"
     place.mkdir()
@@ -379,7 +379,7 @@ def test_a_check_up_does_not_start_without_room(tools: Path, tmp_path: Path) -> 
     )
 
 
-def test_a_quota_of_which_the_use_is_not_known_is_no_empty_one() -> None:
+def test_a_quota_with_unknown_use_does_not_count_as_unused() -> None:
     row = f"{HEADING}/scratch  [0]  102400  204800  -  105  0  0  -\n"
     (quota,) = quotas_in(row, "user", "1000")
     assert (quota.bytes.used, quota.bytes.left, quota.files.used) == (None, None, 105)
@@ -396,6 +396,6 @@ def test_a_quota_of_which_the_use_is_not_known_is_no_empty_one() -> None:
     }
 
 
-def test_numbers_that_are_none_are_not_known() -> None:
+def test_invalid_numbers_are_unknown() -> None:
     (quota,) = quotas_in("/scratch 1.2.3 4.5.6 1e99 - 105 0 0 -\n/scratch 5 1..2 9 - 1 0 0 -", "user", "1000")
     assert (quota.bytes.used, quota.bytes.soft, quota.bytes.is_exact) == (5 * KIB, None, False)

@@ -218,7 +218,7 @@ def right(remark: Remark, case: Case) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_kind_is_found_at_its_point(case: Case) -> None:
+def test_each_kind_of_remark_is_found_at_its_point(case: Case) -> None:
     found = [find(made(case.operations, NOISE, seed, case.repeats, case.limits)) for seed in range(RUNS)]
     hits = sum(any(right(remark, case) for remark in remarks) for remarks in found)
     assert hits >= ENOUGH, (
@@ -230,14 +230,14 @@ def test_a_kind_is_found_at_its_point(case: Case) -> None:
     assert wrong <= RUNS - ENOUGH
 
 
-def test_every_kind_has_a_case() -> None:
+def test_every_kind_of_remark_is_tested() -> None:
     from iodock.file_system.health.remarks.sentences import Kind
 
     of_the_whole = {"unstable", "page-cache", "other-load"}
     assert {case.kind for case in CASES} | of_the_whole == set(Kind)
 
 
-def test_an_unstable_cell_is_found() -> None:
+def test_an_unstable_measurement_is_found() -> None:
     """One cell whose repeats differ by tens of percent, among stable ones, with five repeats each."""
     hits = 0
     for seed in range(RUNS):
@@ -270,7 +270,7 @@ def test_noise_alone_gives_no_remark(name: str, noise: float) -> None:
     assert silent >= ENOUGH
 
 
-def test_what_lies_within_the_spread_is_withheld() -> None:
+def test_differences_within_the_spread_give_no_remark() -> None:
     """The same curve twice: a remark if repeats agree, none if they differ by more than the curve changes."""
     curve = [Made("write", values(100, 130, 160, 160, 160, 160))]
     said = [sum(bool(find(made(curve, noise, seed))) for seed in range(40)) for noise in (0.02, 0.4)]
@@ -285,14 +285,14 @@ def three_sizes(noise: float = 0.02, repeats: int = 3, cache: Cache | None = Non
     )
 
 
-def test_growth_to_the_end_names_both_ends() -> None:
+def test_a_remark_on_growth_names_both_ends() -> None:
     (found,) = find(three_sizes(0.001))
     said = remark_text(found, language_in("en"))
     assert "grows with the request size throughout (64 KiB: 64 MiB/s, 16 MiB: 97" in said
     assert said.endswith("larger requests may be faster still")
 
 
-def test_growth_along_settings_and_nodes() -> None:
+def test_growth_is_found_along_settings_and_nodes() -> None:
     """Files, threads, queue depths: any numeric setting that varies."""
     several = []
     for name, at in (("files", "variant"), ("io_depth", "variant"), ("nodes", "nodes")):
@@ -312,7 +312,7 @@ def test_growth_along_settings_and_nodes() -> None:
     assert several[0] == ["files"] and several[1] == ["io depth"] and "nodes" in several[2]
 
 
-def test_curves_of_several_processes_are_said_once() -> None:
+def test_similar_curves_of_several_processes_give_one_remark() -> None:
     rates = {SIZES[1]: 64, SIZES[2]: 517, SIZES[3]: 973}
     found = find(made([Made("write", lambda p, s: MIB * rates[s] * p, (1, 2), SIZES[1:4])], 0.02, 1))
     grows = [
@@ -324,7 +324,7 @@ def test_curves_of_several_processes_are_said_once() -> None:
     assert "times): larger" in remark_text(grows[0], language_in("en"))
 
 
-def test_no_remark_is_no_all_clear() -> None:
+def test_a_result_without_remarks_is_not_called_good() -> None:
     """The sentence names what was compared and what was not tested."""
     flat = made([Made("write", lambda p, s: MIB * 100, (1, 4), SIZES[:3])], 0.03, 4)
     assert find(flat) == ()
@@ -346,7 +346,7 @@ def test_no_remark_is_no_all_clear() -> None:
     assert "検証していない" in none_text(flat, language_in("ja"))
 
 
-def test_writes_into_memory_do_not_judge_the_disk() -> None:
+def test_writes_to_the_page_cache_give_no_remark_on_the_disk() -> None:
     limits = (Limit("disk", 1000 * MIB),)
     cached = replace(three_sizes(cache=Cache.PAGE_CACHE), protocol=Protocol(limits=limits))
     kinds = {one.kind for one in find(cached)}
@@ -358,7 +358,7 @@ def test_writes_into_memory_do_not_judge_the_disk() -> None:
     }
 
 
-def test_other_load_is_remarked_once() -> None:
+def test_other_load_gives_one_remark() -> None:
     measured = three_sizes()
     load = Load(load_average=9.0, others_cpu_share=0.4, steal_share=None)
     cells = (replace(measured.cells[0], load=load), *measured.cells[1:])
@@ -369,19 +369,19 @@ def test_other_load_is_remarked_once() -> None:
     assert "other-load" not in {one.kind for one in find(replace(measured, cells=quiet))}
 
 
-def test_no_remarks_without_repeats() -> None:
+def test_measurements_without_repeats_give_no_remarks() -> None:
     assert find(made([Made("write", values(1, 10, 100, 100, 100, 100))], 0.0, 1, repeats=1)) == ()
     assert find(Measurements(made([], 0.1, 1).protocol, ())) == ()
 
 
-def test_evidence_has_the_curve_and_its_spread() -> None:
+def test_the_evidence_of_a_remark_has_the_curve_and_its_spread() -> None:
     remark = find(made([Made("write", values(20, 100, 200, 1000, 1000, 1000))], 0.03, 1))[0]
     assert remark.evidence["at"] == list(PROCESSES)
     assert isinstance(remark.evidence["values"], list) and len(remark.evidence["values"]) == len(PROCESSES)
     assert 0.01 < float(str(remark.evidence["spread_share"])) < 0.06
 
 
-def test_sentences_in_both_languages() -> None:
+def test_remarks_are_written_in_both_languages() -> None:
     remark = find(made([Made("write", values(20, 100, 200, 1000, 1000, 1000))], 0.01, 1))[0]
     english = remark_text(remark, language_in("en"))
     assert english.startswith("large transfer, write, 1 MiB: levels off at 50 processes: ")
@@ -389,7 +389,7 @@ def test_sentences_in_both_languages() -> None:
     assert "大規模データ転送" in japanese and "50" in japanese and "頭打ち" in japanese
 
 
-def test_tails_are_those_of_the_tables() -> None:
+def test_distribution_tails_equal_published_tables() -> None:
     """Tables of Student's t (two-sided 5 %) and of F (upper 5 %)."""
     assert [round(t_limit(0.05, degrees), 3) for degrees in (1, 4, 10, 30)] == [12.706, 2.776, 2.228, 2.042]
     assert t_tails(2.228, 10) == pytest.approx(0.05, abs=1e-4)

@@ -73,7 +73,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_matrix_leaves_out_what_cannot_be() -> None:
+def test_impossible_combinations_are_left_out_of_a_sweep() -> None:
     sweep = IorSweep(
         nodes=(1, 2),
         transfer=("4k", "1m", "3m"),
@@ -88,7 +88,7 @@ def test_matrix_leaves_out_what_cannot_be() -> None:
     assert len({cell.name() for cell in cells}) == len(cells)
 
 
-def test_a_total_of_processes_over_more_and_more_nodes() -> None:
+def test_a_fixed_number_of_processes_is_spread_over_nodes() -> None:
     cells, left_out = matrix(MdtestSweep(nodes=(1, 2, 4, 8), processes_per_node=(1, 2, 4, 8), processes=(8,)))
     assert [(cell.nodes, cell.per_node) for cell in cells] == [(1, 8), (2, 4), (4, 2), (8, 1)]
     assert left_out == 0
@@ -96,14 +96,14 @@ def test_a_total_of_processes_over_more_and_more_nodes() -> None:
         matrix(MdtestSweep(processes=(7,)))
 
 
-def test_order_is_shuffled_and_repeats_lie_apart() -> None:
+def test_runs_are_shuffled_and_repeats_are_separated() -> None:
     order, _ = runs.planned(IorSweep(processes_per_node=tuple(range(1, 21)), repeats=3))
     first = [run.cell.per_node for run in order[:20]]
     assert sorted(first) == list(range(1, 21)) != first
     assert [run.repeat for run in order] == [1] * 20 + [2] * 20 + [3] * 20
 
 
-def test_commands_are_those_of_the_programs() -> None:
+def test_sweep_commands_use_the_programs_options() -> None:
     sweep = IorSweep(
         launcher="srun -N {nodes} -n {processes} --ntasks-per-node={per_node}",
         nodes=(2,),
@@ -146,7 +146,7 @@ def test_commands_are_those_of_the_programs() -> None:
         ("folder =", "is not TOML"),
     ],
 )
-def test_wrong_sweeps_are_refused(tmp_path: Path, content: str, said: str) -> None:
+def test_invalid_sweeps_are_refused(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "s.toml"
     path.write_text(content)
     with pytest.raises(SweepError) as raised:
@@ -185,7 +185,7 @@ def test_direct_on_a_buffered_loop_device_may_be_cached(tmp_path: Path) -> None:
     assert "disk.image" in (found[0].cache_reason or "")
 
 
-def test_mdtest_is_swept(place: Place) -> None:
+def test_a_sweep_over_mdtest_runs(place: Place) -> None:
     sweep = place.write("mdtest", processes_per_node=[1, 2, 4, 8], directories=["one-per-process", "shared"])
     done = place.run("mdtest", str(sweep), "-o", "m.json")
     assert done.returncode == 0, done.stderr
@@ -194,7 +194,7 @@ def test_mdtest_is_swept(place: Place) -> None:
     assert "grows in proportion to processes" in done.stdout
 
 
-def test_what_an_output_does_not_tell_is_carried_along(place: Place) -> None:
+def test_settings_missing_from_an_output_come_from_the_sweep(place: Place) -> None:
     sweep = place.write(
         api="MPIIO", collective_buffering=["default", "enable"], repeats=2, transfer="64k", block="4m"
     )
@@ -238,7 +238,7 @@ def test_an_interrupted_sweep_leaves_nothing_and_resumes(place: Place) -> None:
     assert len(place.asked()) == 4
 
 
-def test_a_run_that_hangs_is_ended(place: Place) -> None:
+def test_a_hanging_run_is_ended(place: Place) -> None:
     sweep = place.write(transfer="64k", block="4m", repeats=1, limit_seconds=0.5)
     done = place.run("ior", str(sweep), FAKE_SLEEP="60")
     assert done.returncode == 1
@@ -246,7 +246,7 @@ def test_a_run_that_hangs_is_ended(place: Place) -> None:
     assert list(place.data.iterdir()) == []
 
 
-def test_it_refuses_before_the_first_run(place: Place) -> None:
+def test_impossible_sweeps_are_refused_before_the_first_run(place: Place) -> None:
     huge = place.run("ior", str(place.write(block="64m", processes_per_node=10_000_000)))
     assert huge.returncode == 1 and "the largest run needs" in huge.stderr
     absent = place.run("ior", str(place.write(program="no-such-ior")))
@@ -256,13 +256,13 @@ def test_it_refuses_before_the_first_run(place: Place) -> None:
     assert place.asked() == []
 
 
-def test_outputs_of_another_sweep_are_not_mixed_in(place: Place) -> None:
+def test_outputs_of_another_sweep_are_not_used(place: Place) -> None:
     assert place.run("ior", str(place.write(transfer="64k", block="4m", repeats=1))).returncode == 0
     done = place.run("ior", str(place.write(transfer="128k", block="4m", repeats=1)))
     assert done.returncode == 1 and "holds the outputs of another sweep" in done.stderr
 
 
-def test_dry_run_prints_commands_only(place: Place) -> None:
+def test_a_dry_run_only_prints_commands(place: Place) -> None:
     done = place.run("ior", str(place.write(processes_per_node=[1, 2], repeats=2)), "--dry-run")
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 4
     assert place.asked() == [] and not (place.folder / "sweep.runs").exists()

@@ -75,7 +75,7 @@ def test_values_are_those_of_one_process_without_a_cache(tmp_path: Path) -> None
     assert load(path).file_systems == {"/scratch": EXPECTED}
 
 
-def test_the_stream_is_that_of_the_large_transfers(tmp_path: Path) -> None:
+def test_the_stream_rate_comes_from_large_transfers(tmp_path: Path) -> None:
     other = replace(cell("write", 9e9, 1 << 20), test="constant-volume")
     values, _ = typical(
         Measurements(Protocol(), (other, cell("write", 8e8, 1 << 20), cell("write", 7e8, 2 << 20)))
@@ -85,7 +85,7 @@ def test_the_stream_is_that_of_the_large_transfers(tmp_path: Path) -> None:
     assert alone.value == 9_000_000_000
 
 
-def test_what_is_not_measured_is_named() -> None:
+def test_missing_measurements_are_named() -> None:
     values, missing = typical(Measurements(Protocol(), (cell("write", 2e9, 1 << 20, 8),)))
     assert not values
     assert [one.name for one in missing] == [
@@ -100,7 +100,7 @@ def test_what_is_not_measured_is_named() -> None:
     ]
 
 
-def test_a_rate_that_grows_has_no_knee() -> None:
+def test_a_rate_that_keeps_growing_has_no_knee() -> None:
     cells = tuple(cell("file-stat", count * 2000, processes=count) for count in (1, 2, 4, 8, 16, 32))
     values, _ = typical(Measurements(Protocol(), cells))
     assert [one.name for one in values] == ["metadata_per_s"]
@@ -117,7 +117,7 @@ def by_size(
     )
 
 
-def test_the_size_from_which_on_one_process_is_good() -> None:
+def test_the_size_from_which_one_process_reaches_full_rate_is_found() -> None:
     rising, slow = (1e7, 3e8, 1.0e9, 1.01e9, 1.0e9), (1e7, 1e8, 3e8, 1.0e9, 1.01e9)
     cells = (
         *by_size("write", rising, 1, None),
@@ -135,7 +135,7 @@ def test_the_size_from_which_on_one_process_is_good() -> None:
     assert not [one for one in typical(Measurements(Protocol(), steady))[0] if "knee" in one.name]
 
 
-def test_another_operation_s_knee_where_stat_has_none() -> None:
+def test_without_a_knee_of_stat_another_operation_is_used() -> None:
     creates = tuple(
         cell("file-create", min(count, 4) * 100, processes=count) for count in (1, 2, 4, 8, 16, 32)
     )
@@ -158,7 +158,7 @@ io_below = 0.2
 """
 
 
-def test_only_what_iodock_wrote_is_replaced(tmp_path: Path) -> None:
+def test_only_sections_written_by_iodock_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     path.write_text(SITE)
     path.chmod(0o640)
@@ -181,7 +181,7 @@ def test_only_what_iodock_wrote_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mount", ["/scratch", "/a b", '/q"uo\\te', "/日本"])
 @pytest.mark.parametrize("before", ["", "[severity]\nhigh = 0.3", "[severity]\nhigh = 0.3\n\n"])
-def test_a_section_is_added_and_then_found_again(mount: str, before: str, tmp_path: Path) -> None:
+def test_an_added_section_is_found_again(mount: str, before: str, tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     values = (Value("metadata_per_s", 5, "x"),)
     path.write_text(merged(merged(before, mount, values, PROTOCOL), mount, values, PROTOCOL))
@@ -189,14 +189,14 @@ def test_a_section_is_added_and_then_found_again(mount: str, before: str, tmp_pa
     assert path.read_text().count("metadata_per_s") == 1
 
 
-def test_names_can_t_break_the_file(tmp_path: Path) -> None:
+def test_hostile_names_cannot_break_the_settings_file(tmp_path: Path) -> None:
     evil = Protocol(tool="x\n[severity]\nhigh = 0.9", target="/t")
     path = tmp_path / "site.toml"
     path.write_text(section("/scratch", (Value("metadata_per_s", 5, "a\nb = 1"),), evil))
     assert load(path).severity.high == 0.2
 
 
-def test_a_file_that_is_wrong_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_invalid_settings_file_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     for wrong in ("[severity\n", '[file_systems]\n"/scratch" = {kind = "local"}\n'):
         path.write_text(wrong)
@@ -209,7 +209,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return iodock("fs", "typical", *arguments)
 
 
-def test_the_verb_writes_settings_that_are_read(tmp_path: Path) -> None:
+def test_the_command_writes_settings_that_can_be_read(tmp_path: Path) -> None:
     result, site = tmp_path / "work.json", tmp_path / "site.toml"
     result.write_text(text_of(MEASURED))
     done = run(result, "--mount", "/scratch/", "-o", site)
@@ -225,7 +225,7 @@ def test_the_verb_writes_settings_that_are_read(tmp_path: Path) -> None:
     assert none.returncode == 1 and "no value that is typical" in none.stderr
 
 
-def test_results_of_other_benchmarks_do() -> None:
+def test_results_of_other_benchmarks_are_accepted() -> None:
     fio = FIXTURES / "bench" / "fio-3.33.json"
     done = run(fio, "--mount", "/scratch")
     assert done.returncode == 0 and "small_read_per_s = " in done.stdout

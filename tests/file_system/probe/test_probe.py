@@ -92,7 +92,7 @@ def kinds(done: Round) -> dict[str, str]:
     return {one.value: outcome.kind.value for one, outcome in done.outcomes.items()}
 
 
-def test_a_round_does_everything_and_leaves_nothing(folder: Path) -> None:
+def test_a_round_makes_all_operations_and_leaves_no_files(folder: Path) -> None:
     prober = Prober(plan(folder))
     done = prober.round(0)
     assert tuple(done.outcomes) == ROUND
@@ -103,7 +103,7 @@ def test_a_round_does_everything_and_leaves_nothing(folder: Path) -> None:
     assert not list(folder.iterdir()) and prober.children() == 0 and prober.end() == ()
 
 
-def test_a_round_makes_few_calls_and_moves_little(folder: Path, tmp_path: Path) -> None:
+def test_a_round_makes_few_calls_and_transfers_few_bytes(folder: Path, tmp_path: Path) -> None:
     """Counted from outside by iodock's own recorder."""
     store = tmp_path / "seen.iodock"
     script = (
@@ -135,7 +135,7 @@ def test_a_round_makes_few_calls_and_moves_little(folder: Path, tmp_path: Path) 
         (Operation.DF, set()),
     ],
 )
-def test_a_hung_operation_is_recorded_and_the_others_go_on(
+def test_a_hanging_operation_is_recorded_and_the_others_continue(
     operation: Operation, not_tried: set[Operation], folder: Path, tmp_path: Path
 ) -> None:
     hang = Hang(operation, tmp_path / "server")
@@ -153,7 +153,7 @@ def test_a_hung_operation_is_recorded_and_the_others_go_on(
 
 
 @pytest.mark.whole
-def test_hung_children_do_not_pile_up(folder: Path, tmp_path: Path) -> None:
+def test_hanging_child_processes_do_not_accumulate(folder: Path, tmp_path: Path) -> None:
     hang = Hang(Operation.WRITE, tmp_path / "server")
     prober = Prober(plan(folder, 0.2), make=hang.worker)
     first, *later = [prober.round(number) for number in range(6)]
@@ -173,7 +173,7 @@ def test_hung_children_do_not_pile_up(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_stopped_child_is_not_waited_for_and_killed_in_the_end(folder: Path) -> None:
+def test_a_stopped_child_is_not_waited_for_and_killed_later(folder: Path) -> None:
     pids: list[int] = []
 
     def make(steps: Steps) -> Worker:
@@ -191,7 +191,7 @@ def test_a_stopped_child_is_not_waited_for_and_killed_in_the_end(folder: Path) -
     assert not list(folder.iterdir())
 
 
-def test_a_child_that_dies_is_an_error_of_that_operation(folder: Path) -> None:
+def test_a_killed_child_is_an_error_of_its_operation(folder: Path) -> None:
     def make(steps: Steps) -> Worker:
         worker = Worker(steps)
         os.kill(worker.pid, signal.SIGKILL)
@@ -202,7 +202,7 @@ def test_a_child_that_dies_is_an_error_of_that_operation(folder: Path) -> None:
     assert done.outcomes[Operation.MKDIR].detail == "the child died"
 
 
-def test_errors_are_named(folder: Path) -> None:
+def test_errors_of_operations_are_named(folder: Path) -> None:
     folder.rmdir()
     done = Prober(plan(folder)).round(0)
     assert done.outcomes[Operation.MKDIR].kind is Kind.FAILED
@@ -210,7 +210,7 @@ def test_errors_are_named(folder: Path) -> None:
     assert done.is_clean and not done.is_good
 
 
-def test_wrong_content_is_an_error(folder: Path) -> None:
+def test_wrong_file_contents_count_as_an_error(folder: Path) -> None:
     class Forgetful(Steps):
         def do(self, operation: Operation) -> dict[str, object]:
             if operation is Operation.READ:
@@ -233,7 +233,7 @@ def test_ending_a_probe_does_not_wait_for_a_hung_server(folder: Path, tmp_path: 
 
 
 @pytest.mark.whole
-def test_what_a_killed_run_left_is_removed_by_the_next(folder: Path, tmp_path: Path) -> None:
+def test_files_of_a_killed_probe_are_removed_by_the_next(folder: Path, tmp_path: Path) -> None:
     store = ProbeStore.prepared(tmp_path / "store")
     store.append(run_record("dead", folder, 2**22 + 1))
     store.append(Round(NOW, "dead", 4, {Operation.DF: Outcome(Kind.ANSWERED, 1)}))
@@ -274,14 +274,14 @@ RECORDS: tuple[Record, ...] = (
 )
 
 
-def test_records_come_back_as_they_were_written(tmp_path: Path) -> None:
+def test_probe_records_are_read_back_unchanged(tmp_path: Path) -> None:
     store = ProbeStore.prepared(tmp_path / "s")
     for record in RECORDS:
         store.append(record)
     assert read(ProbeStore.open(tmp_path / "s")) == (list(RECORDS), Losses())
 
 
-def test_a_damaged_store_loses_what_is_damaged_and_counts_it() -> None:
+def test_damaged_records_of_a_store_are_lost_and_counted() -> None:
     """Every cut and every flipped byte costs at most one record, or two that are adjacent."""
     whole = [framed(record) for record in RECORDS]
     content = b"".join(whole)
@@ -302,14 +302,14 @@ def test_a_damaged_store_loses_what_is_damaged_and_counts_it() -> None:
         assert len(found) >= len(RECORDS) - 2 and losses.damaged >= 1
 
 
-def test_what_follows_a_cut_record_is_read() -> None:
+def test_records_after_a_truncated_one_are_read() -> None:
     losses = Losses()
     first, second = framed(RECORDS[0]), framed(RECORDS[1])
     assert list(parsed(first[:40] + second, losses)) == [RECORDS[1]]
     assert losses == Losses(damaged=1)
 
 
-def test_records_of_later_versions_are_counted_apart() -> None:
+def test_records_of_later_versions_are_counted_separately() -> None:
     import zlib
 
     said = json.dumps({**to_json(RECORDS[-1]), "k": "aura"}).encode()
@@ -336,7 +336,7 @@ def test_two_writers_at_once_corrupt_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_writers_killed_at_random_leave_a_store_that_is_read(tmp_path: Path, folder: Path) -> None:
+def test_writers_killed_at_random_leave_a_readable_store(tmp_path: Path, folder: Path) -> None:
     store = tmp_path / "s"
     command = [
         sys.executable,
@@ -382,7 +382,7 @@ def long_run(folder: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[st
 
 
 @pytest.mark.whole
-def test_a_command_that_hangs_is_watched_and_ended(long_run: tuple[subprocess.Popen[str], Path]) -> None:
+def test_a_hanging_command_is_ended(long_run: tuple[subprocess.Popen[str], Path]) -> None:
     process, folder = long_run
 
     def outcomes() -> list[Kind]:
@@ -404,13 +404,13 @@ def test_a_command_that_hangs_is_watched_and_ended(long_run: tuple[subprocess.Po
     assert not Path(f"/proc/{children[0]}").exists()
 
 
-def test_a_command_runs_where_it_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_runs_in_the_callers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").touch()
     assert Prober(Plan("r", "test -e here", True, 20.0, 0)).round(0).is_good
 
 
-def test_a_command_is_timed_and_its_status_kept(tmp_path: Path) -> None:
+def test_the_time_and_status_of_a_command_are_recorded(tmp_path: Path) -> None:
     for number, (command, detail) in enumerate((("sleep 0.2", None), ("exit 3", "exit 3"))):
         done = Prober(Plan("r", command, True, 20.0, 0)).round(number)
         (outcome,) = done.outcomes.values()
@@ -430,14 +430,14 @@ def test_a_command_is_timed_and_its_status_kept(tmp_path: Path) -> None:
         (["mark", ".", "x"], ".: is no probe store"),
     ],
 )
-def test_impossible_requests_give_an_error(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_impossible_probe_options_give_an_error(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = iodock("probe", *arguments, cwd=tmp_path)
     assert done.returncode in (1, 2) and said in done.stderr and "hint: " in done.stderr
     assert not (tmp_path / "s").exists()
 
 
-def test_rounds_before_the_time_that_is_asked_for_are_not_read(tmp_path: Path) -> None:
+def test_rounds_before_the_requested_time_are_not_read(tmp_path: Path) -> None:
     store = ProbeStore.prepared(tmp_path / "s")
     for number in range(20):
         store.append(Round(NOW + number, "a", number, {}))
@@ -449,7 +449,7 @@ def test_rounds_before_the_time_that_is_asked_for_are_not_read(tmp_path: Path) -
     assert len(later) == 6 and losses == Losses()
 
 
-def test_what_a_store_can_not_take_is_kept_and_written_later(tmp_path: Path) -> None:
+def test_records_are_kept_until_the_store_can_be_written(tmp_path: Path) -> None:
     told: list[Round | Late | StoreError] = []
     store = ProbeStore.prepared(tmp_path / "s")
     log = _Log(store, told.append)
@@ -464,7 +464,7 @@ def test_what_a_store_can_not_take_is_kept_and_written_later(tmp_path: Path) -> 
     assert read(store) == (list(RECORDS[1:6]), Losses()) and not log.waiting and log.lost == 0
 
 
-def test_a_run_says_every_day_what_it_watches(
+def test_a_running_probe_records_its_target_daily(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If only the last month of a store is read, the runs of its rounds are known nevertheless."""
@@ -479,7 +479,7 @@ def test_a_run_says_every_day_what_it_watches(
     assert len([one for one in records if isinstance(one, Round)]) == 4
 
 
-def test_a_link_to_the_folder_is_watched_where_it_leads(folder: Path, tmp_path: Path) -> None:
+def test_a_link_to_a_folder_is_resolved(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     place = look(str(tmp_path / "link"), 20.0)
     assert place is not None and place.path == str(folder)

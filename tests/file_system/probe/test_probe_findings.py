@@ -52,7 +52,7 @@ def share(holds: Callable[[int], bool]) -> float:
     return sum(holds(seed) for seed in range(SEEDS)) / SEEDS
 
 
-def test_nothing_is_found_where_nothing_is() -> None:
+def test_steady_rounds_give_no_finding() -> None:
     def quiet(seed: int) -> bool:
         sight = seen(made_up(seed, 10), Mark(START + 5 * DAY_NS, "nothing"))
         found = (sight.episodes, sight.daily, sight.changes, sight.drifts)
@@ -61,7 +61,7 @@ def test_nothing_is_found_where_nothing_is() -> None:
     assert share(quiet) >= 0.95
 
 
-def test_the_daily_pattern_is_found() -> None:
+def test_a_daily_pattern_is_found() -> None:
     def found(seed: int) -> bool:
         sight = seen(made_up(seed, 7, lambda at: 1.6 if 9 <= hours_of(at) < 17 else 1.0))
         hours = [sight.daily[one].busy for one in OPERATIONS if one in sight.daily]
@@ -71,11 +71,11 @@ def test_the_daily_pattern_is_found() -> None:
     assert share(found) >= 0.95
 
 
-def test_a_pattern_needs_days() -> None:
+def test_a_daily_pattern_needs_several_days() -> None:
     assert not seen(made_up(1, 2, lambda at: 3.0 if 9 <= hours_of(at) < 17 else 1.0)).daily
 
 
-def test_a_change_is_found_where_it_is() -> None:
+def test_a_change_is_found_at_its_time() -> None:
     def found(seed: int) -> bool:
         sight = seen(made_up(seed, 10, lambda at: 1.0 if at < 6.5 * DAY_NS else 1.5))
         return not sight.drifts and all(
@@ -88,7 +88,7 @@ def test_a_change_is_found_where_it_is() -> None:
     assert share(found) >= 0.95
 
 
-def test_a_change_and_its_end_are_found_below_a_daily_pattern() -> None:
+def test_a_temporary_change_is_found_despite_a_daily_pattern() -> None:
     def level(at: int) -> float:
         return (2.0 if 9 <= hours_of(at) < 17 else 1.0) * (3.0 if 4 * DAY_NS <= at < 7 * DAY_NS else 1.0)
 
@@ -100,7 +100,7 @@ def test_a_change_and_its_end_are_found_below_a_daily_pattern() -> None:
     assert share(found) >= 0.95
 
 
-def test_a_drift_is_no_change() -> None:
+def test_a_slow_drift_is_not_reported_as_a_change() -> None:
     def found(seed: int) -> bool:
         sight = seen(made_up(seed, 20, lambda at: math.exp(0.8 * at / (20 * DAY_NS))))
         return not sight.changes and all(
@@ -110,7 +110,7 @@ def test_a_drift_is_no_change() -> None:
     assert share(found) >= 0.95
 
 
-def test_singular_points_are_found_and_only_they() -> None:
+def test_exactly_the_outliers_are_found() -> None:
     def found(seed: int) -> bool:
         chance = random.Random(seed)
         far = {chance.randrange(1000) * int(EVERY_S * 1e9) for _ in range(8)}
@@ -121,13 +121,13 @@ def test_singular_points_are_found_and_only_they() -> None:
     assert share(found) >= 0.95
 
 
-def test_singular_points_are_found_across_a_change_of_level() -> None:
+def test_outliers_are_found_across_a_change_of_level() -> None:
     """Earlier usual times do not apply to the present."""
     sight = seen(made_up(3, 7, lambda at: 1.0 if at < 3 * DAY_NS else 40.0))
     assert not sight.episodes
 
 
-def test_marks_give_before_and_after() -> None:
+def test_marks_compare_the_times_before_and_after() -> None:
     mark = Mark(START + 3 * DAY_NS, "tuned")
     sight = seen(made_up(5, 6, lambda at: 1.0 if at < 3 * DAY_NS else 0.7), mark)
     for effects in sight.marks.values():
@@ -151,7 +151,7 @@ def outage(*kinds: Kind) -> Watch:
     return watch
 
 
-def test_an_outage_is_one_episode_and_lasts_until_the_last_wait() -> None:
+def test_an_outage_is_one_episode_until_its_last_wait_ends() -> None:
     watch = outage(Kind.NO_ANSWER, Kind.WAITING, Kind.WAITING, Kind.ANSWERED)
     (episode,) = seen(watch).episodes
     assert episode.sort is Sort.UNANSWERED and len(episode.points) == 3
@@ -159,7 +159,7 @@ def test_an_outage_is_one_episode_and_lasts_until_the_last_wait() -> None:
     assert seen(watch).usual[Operation.CREATE].no_answer == 3
 
 
-def test_an_answer_that_comes_late_says_how_long_an_outage_was() -> None:
+def test_a_late_answer_gives_the_length_of_an_outage() -> None:
     watch = outage(Kind.NO_ANSWER, Kind.ANSWERED)
     ts = watch.troubles[0].ts
     watch.late += [
@@ -171,7 +171,7 @@ def test_an_answer_that_comes_late_says_how_long_an_outage_was() -> None:
     assert episode.end_ts - episode.start_ts == 70_000_000_000
 
 
-def test_an_error_and_a_slow_moment_before_an_outage_are_things_of_their_own() -> None:
+def test_errors_and_outliers_before_an_outage_are_separate() -> None:
     watch = outage(Kind.FAILED, Kind.NO_ANSWER, Kind.ANSWERED)
     watch.series[Operation.FSYNC].spans[-1] = 900_000_000
     found = [one.sort for one in seen(watch).episodes]
@@ -201,7 +201,7 @@ def test_a_slow_current_state_is_reported() -> None:
     assert current(watch, watch.last.ts).state is State.SLOW
 
 
-def test_statistics_are_those_of_the_books() -> None:
+def test_statistics_equal_published_values() -> None:
     assert ranks([10, 20, 10, 30]) == [1.5, 3, 1.5, 4]
     # In tables of the chi-square distribution, 5 % is at 35.17 for 23 degrees of freedom.
     assert chi_square_tail(35.17, 23) == pytest.approx(0.05, abs=0.0005)
@@ -240,7 +240,7 @@ def shown(*arguments: object) -> str:
     return done.stdout
 
 
-def test_a_store_is_shown_in_every_form(store: Path, tmp_path: Path) -> None:
+def test_a_probe_store_is_shown_in_every_format(store: Path, tmp_path: Path) -> None:
     table = shown(store, "--lang", "en")
     assert "/work as seen from node1: ok" in table and "no answer to create; it lasted at least 30 s" in table
     assert "left out: 1" in table and "its record is damaged: 1" in table
@@ -259,7 +259,7 @@ def test_a_store_is_shown_in_every_form(store: Path, tmp_path: Path) -> None:
     assert 'class="silent"' in page
 
 
-def test_a_part_of_the_time_is_shown(store: Path) -> None:
+def test_a_time_range_can_be_shown(store: Path) -> None:
     (watch,) = json.loads(shown(store, "--format", "json", "--since", "1d"))["watches"]
     assert 140 <= watch["rounds"] <= 144 and not watch["episodes"]
     assert shown(store, "--until", "2001-01-01", "--lang", "en").startswith("No rounds in that time.")
@@ -272,7 +272,7 @@ def test_all_texts_appear_in_japanese(store: Path) -> None:
             assert say(one, text) != say(one, language_in("en"))
 
 
-def test_runs_that_wrote_at_once_are_brought_into_order() -> None:
+def test_records_of_simultaneous_probes_are_sorted() -> None:
     watch = made_up(1, 0.1)
     watch.add(Round(START - 1, "other", 0, {Operation.CREATE: Outcome(Kind.ANSWERED, 7)}))
     watch.finish()
@@ -332,7 +332,7 @@ def test_a_diagnosis_includes_probe_results_of_the_run(factor: float, text: str,
     assert len(messages) == (2 if factor == 400.0 else 1)
 
 
-def test_a_diagnosis_says_that_a_server_did_not_answer(tmp_path: Path) -> None:
+def test_a_diagnosis_mentions_an_unresponsive_server(tmp_path: Path) -> None:
     watch = shifted(made_up(4, 2), run_start(tmp_path) - START - 2 * DAY_NS)
     ts = watch.totals.times[-1] + int(EVERY_S * 1e9)
     watch.troubles.append(Trouble(ts, Operation.CREATE, Outcome(Kind.NO_ANSWER, 30_000_000_000)))
@@ -340,7 +340,7 @@ def test_a_diagnosis_says_that_a_server_did_not_answer(tmp_path: Path) -> None:
     assert "did not answer" in message.text and message.values["length_s"] == 30.0
 
 
-def test_a_diagnosis_goes_on_without_probes(tmp_path: Path) -> None:
+def test_a_diagnosis_works_without_probe_results(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/f")
     store = mounted(log.imported(tmp_path, 1), "/data", "nfs4")

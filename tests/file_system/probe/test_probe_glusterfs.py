@@ -141,7 +141,7 @@ def quick(tmp_path: Path) -> Iterator[Mounted]:
     yield from set_up(tmp_path, 0)
 
 
-def test_delays_are_the_singular_points(delayed: Mounted) -> None:
+def test_injected_delays_are_found_as_outliers(delayed: Mounted) -> None:
     prober = Prober(Plan("run", str(delayed.folder), False, 20.0, 65536))
     watch = Watch("here", "gluster", False, 1.0, 20.0)
     for number in range(200):
@@ -161,7 +161,7 @@ def test_delays_are_the_singular_points(delayed: Mounted) -> None:
     assert not list(delayed.folder.iterdir())
 
 
-def test_a_stopped_brick_is_recorded_and_nothing_hangs(quick: Mounted) -> None:
+def test_a_stopped_glusterfs_brick_is_recorded_without_hanging(quick: Mounted) -> None:
     limit = 1.0
     prober = Prober(Plan("run", str(quick.folder), False, limit, 65536))
     assert prober.round(0).is_good

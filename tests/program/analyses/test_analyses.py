@@ -55,7 +55,9 @@ def check(found: dict[Any, dict[str, Any]], wanted: dict[Any, dict[str, Any]]) -
 
 @pytest.mark.parametrize("keys", KEYS, ids=",".join)
 @pytest.mark.parametrize("kind", [None, "all", "pipe,standard"])
-def test_summary_agrees_with_brute_force(mixed: Run, keys: tuple[str, ...], kind: str | None) -> None:
+def test_the_summary_equals_a_brute_force_computation(
+    mixed: Run, keys: tuple[str, ...], kind: str | None
+) -> None:
     kinds = PATH_KINDS if kind is None else set(kind.split(","))
     found = summary(mixed, keys, kind=kind.split(",") if kind else None)
     check(found, brute_summary(ROWS, keys, lambda row: kind == "all" or row["kind"] in kinds))
@@ -102,7 +104,7 @@ def test_summary_agrees_with_brute_force(mixed: Run, keys: tuple[str, ...], kind
         ),
     ],
 )
-def test_filters(mixed: Run, arguments: dict[str, Any], wanted: Any) -> None:
+def test_filters_select_calls(mixed: Run, arguments: dict[str, Any], wanted: Any) -> None:
     for keys in (("call",), ("file", "tid")):
         check(summary(mixed, keys, **arguments), brute_summary(ROWS, keys, wanted))
 
@@ -132,7 +134,7 @@ def test_total_is_the_number_of_calls(mixed: Run) -> None:
 
 
 @pytest.mark.parametrize("requested", [False, True])
-def test_sizes(mixed: Run, requested: bool) -> None:
+def test_the_sizes_analysis_counts_requests_by_size(mixed: Run, requested: bool) -> None:
     def upper(size: int) -> int:
         return size if size < 2 else 1 << (size - 1).bit_length()
 
@@ -160,7 +162,7 @@ def test_bins_are_exact_up_to_the_largest_integers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("every", ["1", "0.1", "7ms"])
-def test_timeline(mixed: Run, every: str) -> None:
+def test_the_timeline_has_equal_intervals(mixed: Run, every: str) -> None:
     step = {"1": 10**9, "0.1": 10**8, "7ms": 7 * 10**6}[every]
     rows = mixed.show("timeline", every=every, kind="all").to_arrow().to_pylist()
     starts = [row["ts"] for row in rows]
@@ -203,7 +205,7 @@ def shared_out(end: dict[str, Any], step: int) -> Iterator[tuple[int, Fraction]]
         yield at, Fraction(max(0, min(first + length, at + step) - max(first, at)), length)
 
 
-def test_a_long_read_is_no_burst_at_its_end(tmp_path: Path) -> None:
+def test_a_long_read_is_spread_over_its_duration(tmp_path: Path) -> None:
     """30 MiB in 52.8 ms were once shown as 6 GiB/s, because they all counted for the last 5 ms."""
     rows = [
         event_row("read", ts=1_000_000, dur=50_000_000, bytes=5 << 20, result=5 << 20, direction=1, file_id=0)
@@ -216,14 +218,14 @@ def test_a_long_read_is_no_burst_at_its_end(tmp_path: Path) -> None:
     assert [row["read_count"] for row in found] == [0] * 10 + [1]
 
 
-def test_the_usual_interval_fits_the_run(tmp_path: Path) -> None:
+def test_the_default_interval_fits_the_run(tmp_path: Path) -> None:
     rows = [event_row("read", ts=at * 10_000_000, dur=0, result=0, file_id=0) for at in range(76)]
     path = write_store(tmp_path / "s.iodock", rows, [file_row(0, "/a")], [process_row(0, 1)], [])
     shown = Run(Store.open(path)).show("timeline").to_arrow()
     assert 20 <= shown.num_rows <= 61
 
 
-def test_timeline_puts_the_last_nanosecond_where_it_belongs(tmp_path: Path) -> None:
+def test_the_last_nanosecond_of_an_interval_belongs_to_it(tmp_path: Path) -> None:
     # Stamps since the epoch have more digits than a float.
     whole = 1_795_242_994 * 10**9
     stamps = (whole - 1, whole, whole + 10**9 - 1)
@@ -233,7 +235,7 @@ def test_timeline_puts_the_last_nanosecond_where_it_belongs(tmp_path: Path) -> N
     assert [(row["ts"] - whole, row["count"]) for row in found] == [(-(10**9), 1), (0, 2)]
 
 
-def test_accesses_of_few_files_keep_the_order(tmp_path: Path) -> None:
+def test_accesses_of_few_files_keep_their_order(tmp_path: Path) -> None:
     # One call on the chosen file among thousands of others, and then many. The engine would put the few
     # aside.
     rows = [
@@ -247,7 +249,7 @@ def test_accesses_of_few_files_keep_the_order(tmp_path: Path) -> None:
         assert stamps == sorted(stamps), chosen
 
 
-def test_accesses_keep_the_order_and_the_nulls(mixed: Run) -> None:
+def test_accesses_keep_their_order_and_null_values(mixed: Run) -> None:
     rows = mixed.show("accesses", kind="all").to_arrow().to_pylist()
     assert len(rows) == len(ROWS)
     for found, row in zip(rows, ROWS, strict=True):
@@ -269,7 +271,7 @@ def test_accesses_keep_the_order_and_the_nulls(mixed: Run) -> None:
             assert found[name] == wanted.get(name), name
 
 
-def test_errors(mixed: Run) -> None:
+def test_the_errors_analysis_counts_failures(mixed: Run) -> None:
     rows = mixed.show("errors", kind="all").to_arrow().to_pylist()
     wanted = brute_summary(ROWS, ("call", "errno", "file"), lambda row: row["errno"] is not None)
     assert {(r["call"], r["errno"], r["file"]): r["count"] for r in rows} == {
@@ -278,7 +280,7 @@ def test_errors(mixed: Run) -> None:
     assert [row["count"] for row in rows] == sorted((row["count"] for row in rows), reverse=True)
 
 
-def test_files(mixed: Run) -> None:
+def test_the_files_analysis_sums_calls_per_file(mixed: Run) -> None:
     rows = {row["file"]: row for row in mixed.show("files", kind="all").to_arrow().to_pylist()}
     wanted = brute_summary(ROWS, ("file",), lambda row: row["file"] is not None)
     assert set(rows) == {key[0] for key in wanted}
@@ -287,7 +289,7 @@ def test_files(mixed: Run) -> None:
             assert rows[name][column] == row[column], (name, column)
 
 
-def test_processes(mixed: Run) -> None:
+def test_the_processes_analysis_lists_the_process_tree(mixed: Run) -> None:
     rows = mixed.show("processes").to_arrow().to_pylist()
     assert [(row["pid"], row["process_pid"], row["parent_pid"], row["how"]) for row in rows] == [
         (100, 100, None, "root"),
@@ -307,7 +309,7 @@ def brute_union(intervals: list[tuple[int, int]]) -> int:
     return total
 
 
-def test_overview(mixed: Run) -> None:
+def test_the_overview_sums_the_run(mixed: Run) -> None:
     overview = mixed.show("overview")
     totals = overview.totals
     assert totals is not None
@@ -363,7 +365,7 @@ def test_every_analysis_answers_an_empty_store(tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", OF_CALLS)
-def test_headers_are_complete(mixed: Run, name: str) -> None:
+def test_headers_of_analyses_are_complete(mixed: Run, name: str) -> None:
     analysis = analyses.find(name)
     assert analysis.name == name
     assert analysis.title and len(analysis.doc) > 40 and analysis.examples
@@ -383,7 +385,7 @@ def test_headers_are_complete(mixed: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
-def test_direction_counts_a_call_once_by_its_end(mixed: Run, way: str) -> None:
+def test_the_direction_filter_counts_a_copy_once(mixed: Run, way: str) -> None:
     number = {"read": 1, "write": 2}[way]
     wanted = brute_summary(ROWS, ("call", "file"), lambda end: end["direction"] == number)
     found = summary(mixed, ("call", "file"), direction=way, kind="all")
@@ -401,7 +403,7 @@ def test_direction_counts_a_call_once_by_its_end(mixed: Run, way: str) -> None:
 
 @pytest.mark.parametrize("kind", ["file", "file,pipe,standard"])
 @pytest.mark.parametrize("top", [1, 3, 5])
-def test_files_leave_a_row_other_and_totals_as_the_summary_does(mixed: Run, kind: str, top: int) -> None:
+def test_files_have_rows_other_and_total_like_the_summary(mixed: Run, kind: str, top: int) -> None:
     files, summary = (
         mixed.show("files", kind=kind, top=top),
         mixed.show("summary", by="file", kind=kind, top=top),
@@ -420,7 +422,7 @@ def files_after(run: Run, kind: str, top: int) -> list[int]:
     return run.show("files", kind=kind).to_arrow()["handles"].to_pylist()[top:]
 
 
-def test_analyses_made_for_the_report_are_not_listed_but_answer(mixed: Run) -> None:
+def test_analyses_for_the_report_are_hidden_but_available(mixed: Run) -> None:
     assert "call_files" not in mixed.analyses() and "call_files" in analyses.names()
     assert mixed.analyses().index("machine") == mixed.analyses().index("errors") + 1
     assert mixed.show("call_files").to_arrow().num_rows > 0
@@ -436,7 +438,7 @@ def test_sums_of_sizes_beyond_int64_give_an_error(tmp_path: Path) -> None:
     assert not any("and more" in note for note in Run(Store.open(path)).show("sizes").notes)
 
 
-def test_an_access_reaches_over_its_whole_range_of_offsets(tmp_path: Path) -> None:
+def test_an_access_covers_its_whole_range_of_offsets(tmp_path: Path) -> None:
     """A read of 30 MiB was once shown as ending at 156 KiB, in the cell in which it begins."""
     rows = [
         event_row(
@@ -458,7 +460,7 @@ def test_an_access_reaches_over_its_whole_range_of_offsets(tmp_path: Path) -> No
     assert short < 1 << 20 and long >= 30 << 20
 
 
-def test_times_outside_of_the_run_are_said(mixed: Run) -> None:
+def test_time_ranges_outside_the_run_are_mentioned(mixed: Run) -> None:
     assert any("over before --since 1000" in note for note in mixed.show("summary", since="1000").notes)
     assert any("began after --until -5" in note for note in mixed.show("summary", until="-5").notes)
     assert not any("--" in note for note in mixed.show("summary", since="0", until="1000").notes)

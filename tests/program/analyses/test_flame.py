@@ -61,7 +61,7 @@ def test_rows_are_a_tree_of_sums(store: Path) -> None:
         assert sum(one["count"] for one in inside) in (0, row["count"])
 
 
-def test_filters_and_unknown_weights(tmp_path: Path) -> None:
+def test_filters_are_applied_and_unknown_weights_refused(tmp_path: Path) -> None:
     store = stacked_store(tmp_path, times=False)
     rows = shown(store, "flame", "--call", "write")["rows"]
     assert rows[0]["count"] == CALLS
@@ -71,7 +71,7 @@ def test_filters_and_unknown_weights(tmp_path: Path) -> None:
     assert "does not know how long" in said
 
 
-def test_without_stacks_a_note_says_so(tmp_path: Path) -> None:
+def test_a_store_without_stacks_gets_a_note(tmp_path: Path) -> None:
     store = stacked_store(tmp_path, stacks=False)
     answer = shown(store, "flame")
     assert [row["kind"] for row in answer["rows"][:3]] == ["program", "file", "call"]
@@ -79,7 +79,7 @@ def test_without_stacks_a_note_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 40, 20, None])
-def test_a_tree_in_a_terminal(store: Path, width: int | None) -> None:
+def test_the_flame_tree_is_drawn_in_a_terminal(store: Path, width: int | None) -> None:
     flame = find("flame")
     with Store.open(store) as opened:
         answer = flame.run(opened, request(flame, {"weigh": "time"}))
@@ -92,7 +92,7 @@ def test_a_tree_in_a_terminal(store: Path, width: int | None) -> None:
         assert tree[2].endswith("█████████▉ write_step solver.c:412")
 
 
-def test_branches_are_drawn(store: Path) -> None:
+def test_branches_of_the_tree_are_drawn(store: Path) -> None:
     usual = {"kind": "function", "count": 1, "total_time_ns": 1, "bytes": 0}
     frames = {
         "a": (0, 1),

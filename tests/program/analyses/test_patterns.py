@@ -71,7 +71,7 @@ def lines_of(store: Store, **arguments: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_names_become_patterns(case: str, tmp_path: Path) -> None:
+def test_similar_names_become_patterns(case: str, tmp_path: Path) -> None:
     names, wanted = CASES[case]
     with Store.open(store_of(names, tmp_path / "run.iodock")) as store:
         lines = lines_of(store)
@@ -84,7 +84,7 @@ def test_names_become_patterns(case: str, tmp_path: Path) -> None:
                 assert lines_of(store, file=(pattern,)) == {pattern: count}
 
 
-def test_bytes_that_are_no_text_become_patterns_too(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_become_patterns_too(tmp_path: Path) -> None:
     log = Log()
     for one in range(4):
         log.open(f"/d/\\377\\n{one}", 0.001)
@@ -93,7 +93,7 @@ def test_bytes_that_are_no_text_become_patterns_too(tmp_path: Path) -> None:
         assert count == 4 and pattern.endswith("*")
 
 
-def test_costs_findings_and_check_up_name_the_pattern(tmp_path: Path) -> None:
+def test_findings_and_check_up_name_the_pattern(tmp_path: Path) -> None:
     names = [f"/d/imgs/class{one % 20:02}/{one}.npy" for one in range(1200)]
     with Store.open(store_of(names, tmp_path / "run.iodock")) as store:
         checkup = checkup_of(store)
@@ -125,7 +125,7 @@ def test_files_by_time_have_a_line_for_each_pattern(tmp_path: Path) -> None:
     assert re.search(r"^/run/mesh\.h5 +1 +300 ms +1 +0 +-$", text, re.MULTILINE)
 
 
-def test_the_report_has_patterns_and_the_files_beneath(tmp_path: Path) -> None:
+def test_the_report_has_patterns_with_their_files(tmp_path: Path) -> None:
     with Store.open(store_of([*STEPS, "/run/mesh.h5"], tmp_path / "run.iodock")) as store:
         document = report_html(store)
     data = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', document, re.DOTALL)
@@ -139,13 +139,13 @@ def test_the_report_has_patterns_and_the_files_beneath(tmp_path: Path) -> None:
     assert {page["names"][int(number)] for number in page["details"]} == {*STEPS, "/run/mesh.h5"}
 
 
-def test_the_report_has_no_patterns_where_there_are_none(tmp_path: Path) -> None:
+def test_the_report_has_no_patterns_for_unrelated_names(tmp_path: Path) -> None:
     with Store.open(store_of(STEPS[:2], tmp_path / "run.iodock")) as store:
         assert '"patterns":null' in report_html(store).replace(": ", ":")
 
 
 @live
-def test_a_recorded_program_that_writes_steps(tmp_path: Path) -> None:
+def test_step_files_of_a_recorded_program_share_a_pattern(tmp_path: Path) -> None:
     program = "for one in range(30):\n    open(f'step_{one:04}.dat', 'wb').write(b'x' * 2000)\n"
     (tmp_path / "steps.py").write_text(program)
     assert record(tmp_path, "--", sys.executable, "-I", "-S", "steps.py").returncode == 0

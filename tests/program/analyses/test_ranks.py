@@ -38,7 +38,7 @@ def shown(store: Path, **arguments: Any) -> list[dict[str, Any]]:
         return rows
 
 
-def test_times_and_bytes_of_each_the_slowest_first(tmp_path: Path) -> None:
+def test_ranks_are_listed_slowest_first_with_times_and_bytes(tmp_path: Path) -> None:
     rows = shown(of_ranks(tmp_path))
     assert [row["rank"] for row in rows] == [3, 2, 1, 0]
     for row in rows:
@@ -57,12 +57,12 @@ def test_ranks_can_be_chosen_by_ranges(tmp_path: Path, chosen: Any) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["3-0", "0-99999999999", "1-x", "-"])
-def test_what_is_no_range_is_refused(tmp_path: Path, chosen: str) -> None:
+def test_an_invalid_range_of_ranks_is_refused(tmp_path: Path, chosen: str) -> None:
     with pytest.raises(RequestError, match="rank must be a number"):
         shown(of_ranks(tmp_path), rank=chosen)
 
 
-def test_without_durations_times_are_unknown(tmp_path: Path) -> None:
+def test_without_durations_times_of_ranks_are_unknown(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/out")
     log.write(10, 0)
@@ -71,7 +71,7 @@ def test_without_durations_times_are_unknown(tmp_path: Path) -> None:
     assert (row["written_bytes"], row["count"]) == (10, 2)
 
 
-def test_a_run_without_ranks_says_where_its_processes_are(tmp_path: Path) -> None:
+def test_a_run_without_ranks_refers_to_the_processes_analysis(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/out")
     with Store.open(log.imported(tmp_path)) as opened:

@@ -20,7 +20,7 @@ from strace_log import Log
 from synthetic import event_row, file_row, process_row, write_store
 
 
-def test_each_file_is_credited_and_blamed_apart(kyoto: tuple[str, str]) -> None:
+def test_gains_and_losses_are_shown_per_file(kyoto: tuple[str, str]) -> None:
     found = compare([kyoto[0]], [kyoto[1]])
     assert say(found.headline, ENGLISH).startswith("Slower: 3,120 s -> 3,480 s, 12 % more")
     assert "Most of the difference lies outside of I/O" in " ".join(
@@ -41,7 +41,7 @@ def test_each_file_is_credited_and_blamed_apart(kyoto: tuple[str, str]) -> None:
     assert found.slower.total.changes["total_time_ns"].difference == pytest.approx(16.3e9, abs=2e7)
 
 
-def test_calls_of_one_file_that_changed_in_opposite_ways_are_both_shown(tmp_path: Path) -> None:
+def test_opposite_changes_of_calls_on_one_file_are_both_shown(tmp_path: Path) -> None:
     before, after = Log(), Log()
     for log, read_s, write_s in ((before, 5.0, 1.0), (after, 1.0, 4.9)):
         written(log, "/d/both", 10, write_s)
@@ -84,7 +84,7 @@ NAMES = [
 ]
 
 
-def test_files_are_matched_without_what_varies(tmp_path: Path) -> None:
+def test_files_are_matched_without_the_varying_part_of_their_name(tmp_path: Path) -> None:
     before, after = Log(pid=4711), Log(pid=4898)
     for number, (first, second, _) in enumerate(NAMES):
         written(before, first, 2, 1.0 + number)
@@ -102,7 +102,7 @@ def test_files_are_matched_without_what_varies(tmp_path: Path) -> None:
         assert seconds(row.changes["total_time_ns"])[1] == pytest.approx(2 + 2 * number, abs=1e-3)
 
 
-def test_names_that_match_are_not_mixed_with_others_of_their_pattern(tmp_path: Path) -> None:
+def test_equal_names_are_matched_before_patterns(tmp_path: Path) -> None:
     before, after = Log(), Log()
     for number in range(3):
         written(before, f"/w/part.{number}", 2, 1.0)
@@ -119,7 +119,7 @@ def test_names_that_match_are_not_mixed_with_others_of_their_pattern(tmp_path: P
     }
 
 
-def test_sums_are_those_of_the_summary(kyoto: tuple[str, str]) -> None:
+def test_sums_equal_those_of_the_summary(kyoto: tuple[str, str]) -> None:
     """Top rows, other and total, compared with another way to compute them."""
     found = compare([kyoto[0]], [kyoto[1]], most_files=1)
     for path, side in zip(kyoto, ("before", "after"), strict=True):
@@ -139,7 +139,7 @@ def test_sums_are_those_of_the_summary(kyoto: tuple[str, str]) -> None:
         assert getattr(total, side) == sum(time for _, time in wanted.values())
 
 
-def test_findings_gone_new_and_still_there(tmp_path: Path) -> None:
+def test_findings_are_listed_as_gone_new_or_remaining(tmp_path: Path) -> None:
     def small_writes(path: Path, *names: str) -> str:
         log = Log()
         for name in names:
@@ -162,7 +162,7 @@ def test_findings_gone_new_and_still_there(tmp_path: Path) -> None:
     assert isinstance(gone.finding, Finding)
 
 
-def test_without_durations_calls_are_ranked(tmp_path: Path) -> None:
+def test_without_durations_numbers_of_calls_are_compared(tmp_path: Path) -> None:
     stores = []
     for name, count in (("a", 5), ("b", 50)):
         log = Log(durations=False)
@@ -176,7 +176,7 @@ def test_without_durations_calls_are_ranked(tmp_path: Path) -> None:
     assert "Files with more calls" in diff_text(found, ENGLISH, False)
 
 
-def test_one_side_without_durations(tmp_path: Path) -> None:
+def test_if_one_side_lacks_durations_numbers_of_calls_are_compared(tmp_path: Path) -> None:
     stores = []
     for durations in (True, False):
         log = Log(durations=durations)
@@ -191,7 +191,9 @@ def test_one_side_without_durations(tmp_path: Path) -> None:
         assert "/d/out" in view
 
 
-def test_system_cpu_time_is_compared_with_itself_only(kyoto: tuple[str, str], tmp_path: Path) -> None:
+def test_system_cpu_time_is_compared_only_with_system_cpu_time(
+    kyoto: tuple[str, str], tmp_path: Path
+) -> None:
     def truss(name: str, each_ns: int) -> str:
         events = [
             event_row("write", ts=10**9 * n, sys_cpu_ns=each_ns, file_id=0, result=10, bytes=10, direction=2)

@@ -54,7 +54,7 @@ BEFORE: tuple[Line, ...] = (
 )
 
 
-def test_a_line_that_moved_is_the_same_line(tmp_path: Path) -> None:
+def test_a_shifted_source_line_is_recognised(tmp_path: Path) -> None:
     before = made(tmp_path / "before", BEFORE)
     after = made(
         tmp_path / "after",
@@ -96,14 +96,14 @@ def test_a_line_that_moved_is_the_same_line(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_lines_that_are_alike(
+def test_equal_lines_are_matched_in_order(
     tmp_path: Path, after: list[Line], found: dict[tuple[int | None, int | None], tuple[int, int]]
 ) -> None:
     before = made(tmp_path / "before", [(10, "step", "write", 300, 900), (30, "step", "write", 300, 900)])
     assert lines(before, made(tmp_path / "after", after)) == found
 
 
-def test_without_lines_there_is_no_table(tmp_path: Path) -> None:
+def test_without_stacks_there_is_no_table_of_lines(tmp_path: Path) -> None:
     before, after = made(tmp_path / "before", BEFORE), made(tmp_path / "after", BEFORE[:1], stacks=False)
     assert lines(before, after) == {}
     assert "Lines of the program" not in printed("diff", before, after)

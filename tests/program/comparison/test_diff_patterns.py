@@ -32,7 +32,7 @@ def images(path: Path, each: float, slow: float = 0.0) -> str:
     return log.store(path)
 
 
-def test_many_files_are_one_row_of_their_pattern(tmp_path: Path) -> None:
+def test_many_files_of_a_pattern_share_a_row(tmp_path: Path) -> None:
     before, after = images(tmp_path / "a.iodock", 0.1), images(tmp_path / "b.iodock", 0.05)
     found = compare([before], [after])
     (row,) = found.faster.rows
@@ -46,7 +46,7 @@ def test_many_files_are_one_row_of_their_pattern(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_files_beneath_a_pattern(tmp_path: Path) -> None:
+def test_files_are_listed_below_their_pattern(tmp_path: Path) -> None:
     before, after = images(tmp_path / "a.iodock", 0.1), images(tmp_path / "b.iodock", 0.05, slow=0.5)
     found = compare([before], [after], by_pattern=False)
     # 39 of them gained 2 s together, which is within the noise of each.
@@ -67,7 +67,7 @@ def test_files_beneath_a_pattern(tmp_path: Path) -> None:
     )
 
 
-def test_files_of_one_run_only_join_the_pattern(tmp_path: Path) -> None:
+def test_files_that_only_one_run_has_join_their_pattern(tmp_path: Path) -> None:
     before, after = Log(), Log()
     for log, count in ((before, 3), (after, 6)):
         for number in range(count):
@@ -77,7 +77,7 @@ def test_files_of_one_run_only_join_the_pattern(tmp_path: Path) -> None:
     assert found.slower.rows[0].changes["total_time_ns"].difference == pytest.approx(3e9)
 
 
-def test_hostile_names_that_share_a_pattern(tmp_path: Path) -> None:
+def test_hostile_names_may_share_a_pattern(tmp_path: Path) -> None:
     first, second = Log(), Log()
     for log, took in ((first, 1.0), (second, 2.0)):
         for name in HOSTILE:
@@ -100,7 +100,9 @@ def test_hostile_names_that_share_a_pattern(tmp_path: Path) -> None:
         (0.01, 0.12, False),
     ],
 )
-def test_what_is_noise(tmp_path: Path, before_s: float, after_s: float, is_noise: bool) -> None:
+def test_differences_within_the_noise_are_not_listed(
+    tmp_path: Path, before_s: float, after_s: float, is_noise: bool
+) -> None:
     stores = [run(tmp_path / f"{one}.iodock", out=one, same=1.0) for one in (before_s, after_s)]
     for sides, listed in ((stores, "slower"), (stores[::-1], "faster")):
         found = compare([sides[0]], [sides[1]])
@@ -113,12 +115,12 @@ def test_what_is_noise(tmp_path: Path, before_s: float, after_s: float, is_noise
         assert ("100 ms" in diff_html(found, language_in("ja"))) == is_noise
 
 
-def test_a_second_is_no_noise_in_a_long_run(tmp_path: Path) -> None:
+def test_one_second_exceeds_the_noise_in_a_long_run(tmp_path: Path) -> None:
     stores = [run(tmp_path / f"{one}.iodock", wall=5000.0, out=one) for one in (1.0, 2.5)]
     assert compare([stores[0]], [stores[1]]).slower.of == 1
 
 
-def test_what_calls_gained_and_lost_is_no_noise(tmp_path: Path) -> None:
+def test_changes_of_calls_that_cancel_out_are_listed(tmp_path: Path) -> None:
     stores = []
     for name, read_s in (("a", 1.0), ("b", 3.0)):
         log = Log()
@@ -130,7 +132,7 @@ def test_what_calls_gained_and_lost_is_no_noise(tmp_path: Path) -> None:
     assert found.faster.of + found.slower.of + found.same_files == 1 and found.noise.files == 0
 
 
-def test_numbers_of_calls_have_no_noise(tmp_path: Path) -> None:
+def test_numbers_of_calls_are_compared_without_noise(tmp_path: Path) -> None:
     stores = []
     for name, count in (("a", 100), ("b", 101)):
         log = Log(durations=False)
@@ -140,14 +142,14 @@ def test_numbers_of_calls_have_no_noise(tmp_path: Path) -> None:
     assert (found.slower.of, found.noise.files, found.noise.least_ns) == (1, 0, 0)
 
 
-def test_the_same_store_has_no_noise(tmp_path: Path) -> None:
+def test_two_equal_stores_have_no_noise(tmp_path: Path) -> None:
     store = images(tmp_path / "a.iodock", 0.1)
     found = compare([store], [store])
     assert (found.faster.of, found.slower.of, found.noise.files, found.same_files) == (0, 0, 0, 41)
 
 
 @live
-def test_a_recorded_program_twice_calls_no_file_slower_by_microseconds(tmp_path: Path) -> None:
+def test_microseconds_between_two_recordings_are_not_listed(tmp_path: Path) -> None:
     program = (
         "import time\n"
         "for one in range(40):\n    open(f'step_{one:03}.dat', 'wb').write(b'x' * 2000)\n"

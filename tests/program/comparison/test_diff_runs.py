@@ -21,7 +21,7 @@ from strace_log import Log
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_exact_test_against_all_divisions(seed: int) -> None:
+def test_the_exact_test_equals_an_enumeration(seed: int) -> None:
     pick = random.Random(seed)
     first = [pick.randrange(8) for _ in range(pick.randrange(2, 6))]
     second = [pick.randrange(8) for _ in range(pick.randrange(2, 6))]
@@ -40,7 +40,7 @@ def test_exact_test_against_all_divisions(seed: int) -> None:
     assert p_value(first, second) == pytest.approx(sum(one >= found - 1e-9 for one in every) / len(every))
 
 
-def test_known_values_of_the_exact_test() -> None:
+def test_the_exact_test_gives_published_values() -> None:
     # From tables of the Mann-Whitney test: complete separation of 4 and 4, and of 5 and 5.
     assert p_value([1, 2, 3, 4], [5, 6, 7, 8]) == pytest.approx(2 / 70)
     assert p_value([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
@@ -61,7 +61,9 @@ def test_known_values_of_the_exact_test() -> None:
         ([], [], Sureness.UNKNOWN),
     ],
 )
-def test_what_can_be_said_of_a_difference(before: list[Any], after: list[Any], sureness: Sureness) -> None:
+def test_the_significance_of_a_difference_is_reported(
+    before: list[Any], after: list[Any], sureness: Sureness
+) -> None:
     assert change(before, after).sureness is sureness
 
 
@@ -78,7 +80,7 @@ def test_several_runs_give_medians_and_noise(several: tuple[list[str], list[str]
     assert "noise" in diff_text(found, ENGLISH, False)
 
 
-def test_three_runs_can_not_tell(several: tuple[list[str], list[str]]) -> None:
+def test_three_runs_are_too_few_for_significance(several: tuple[list[str], list[str]]) -> None:
     found = compare(several[0][:3], several[1][:3])
     assert found.totals["wall_time_ns"].sureness is Sureness.FEW
     text = diff_text(found, ENGLISH, False)
@@ -86,7 +88,7 @@ def test_three_runs_can_not_tell(several: tuple[list[str], list[str]]) -> None:
     assert "too few runs to tell" in text
 
 
-def test_noise_is_the_headline_where_the_wall_time_is_noise(tmp_path: Path) -> None:
+def test_a_wall_time_within_the_noise_is_stated_in_the_headline(tmp_path: Path) -> None:
     stores = [run(tmp_path / f"{number}.iodock", wall=10 + number % 4 * 0.3, out=1.0) for number in range(8)]
     found = compare(stores[0::2], stores[1::2])
     assert say(found.headline, ENGLISH).startswith("No clear difference")
@@ -99,7 +101,7 @@ def test_unequal_work_is_reported_unless_already_explained(records: tuple[str, s
         assert not said(compare([before], [after], per=per), "work")
 
 
-def test_per_record(records: tuple[str, str]) -> None:
+def test_amounts_can_be_compared_per_record(records: tuple[str, str]) -> None:
     found = compare([records[0]], [records[1]], per="records=320,200")
     by_file = rows(found)
     assert seconds(by_file["/d/in"]["total_time_ns"]) == pytest.approx((0.05, 0.02), rel=1e-3)
@@ -111,7 +113,7 @@ def test_per_record(records: tuple[str, str]) -> None:
     assert "per unit of work (records): 320 before, 200 after" in text
 
 
-def test_per_bytes_and_files(records: tuple[str, str]) -> None:
+def test_amounts_can_be_compared_per_byte_and_file(records: tuple[str, str]) -> None:
     by_bytes = compare([records[0]], [records[1]], per="bytes")
     moved = [by_bytes.totals[name].after or 0 for name in ("read_bytes", "written_bytes")]
     assert sum(moved) == pytest.approx(1 << 20)
@@ -124,13 +126,13 @@ def test_per_bytes_and_files(records: tuple[str, str]) -> None:
     "per",
     ["records", "records=", "records=a,b", "records=0,1", "records=1,2,3", "=1,2", "records=-1,2", "x=inf,1"],
 )
-def test_units_that_are_none(records: tuple[str, str], per: str) -> None:
+def test_invalid_units_are_refused(records: tuple[str, str], per: str) -> None:
     with pytest.raises(RequestError) as error:
         compare([records[0]], [records[1]], per=per)
     assert error.value.hint
 
 
-def test_reading_the_same_data_less_often_is_no_less_work(tmp_path: Path) -> None:
+def test_fewer_reads_of_the_same_data_count_as_the_same_work(tmp_path: Path) -> None:
     stores = []
     for name, times in (("a", 3), ("b", 1)):
         log = Log()
@@ -144,7 +146,7 @@ def test_reading_the_same_data_less_often_is_no_less_work(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("named", [[0, 0], [0, 1, 0], [0, 1, 2, 3, 3]])
-def test_a_run_named_twice_is_no_second_run(
+def test_a_run_given_twice_counts_once(
     several: tuple[list[str], list[str]], named: list[int], tmp_path: Path
 ) -> None:
     again = [several[0][at] for at in named]
@@ -169,7 +171,7 @@ def test_a_run_named_twice_is_no_second_run(
         (1024, [], False),
     ],
 )
-def test_other_arguments_and_many_more_calls_may_be_other_work(
+def test_other_arguments_or_many_more_calls_hint_at_different_work(
     tmp_path: Path, calls: int, command: list[str], told: bool
 ) -> None:
     before = argued(tmp_path / "before.iodock", 256, ["./sum", "-n", "1"])
@@ -203,7 +205,7 @@ def test_limits_of_a_comparison_are_listed(
     assert words in said(compare([records[0]], [other]), kind)
 
 
-def test_a_run_of_no_length_is_not_compared_by_its_length(tmp_path: Path) -> None:
+def test_a_run_of_zero_duration_has_no_relative_change(tmp_path: Path) -> None:
     empty = Log()
     empty.open("/out/a")
     shown = diff_text(compare([empty.store(tmp_path / "a")], [run(tmp_path / "b", x=1.0)]), ENGLISH, False)

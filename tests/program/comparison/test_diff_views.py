@@ -29,7 +29,7 @@ from synthetic import write_store
 
 
 @pytest.mark.parametrize("form", ["text", "html", "json", "csv"])
-def test_credit_and_blame_are_in_every_form(kyoto: tuple[str, str], form: str) -> None:
+def test_gains_and_losses_are_in_every_format(kyoto: tuple[str, str], form: str) -> None:
     found = compare([kyoto[0]], [kyoto[1]], every_file=True)
     shown = {
         "text": lambda: diff_text(found, ENGLISH, False),
@@ -44,7 +44,7 @@ def test_credit_and_blame_are_in_every_form(kyoto: tuple[str, str], form: str) -
         assert re.search(r"update.log\s+21.6 s\s+37.9 s\s+\+16.3 s", shown)
 
 
-def test_hostile_names_in_every_form(tmp_path: Path) -> None:
+def test_hostile_names_are_plain_text_in_every_format(tmp_path: Path) -> None:
     first, second = Log(), Log()
     for number, name in enumerate(HOSTILE):
         written(first, name, 2, 1.0)
@@ -65,7 +65,7 @@ def test_hostile_names_in_every_form(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_text_fits_the_terminal(
+def test_the_text_fits_the_terminal(
     kyoto: tuple[str, str], several: tuple[list[str], list[str]], tmp_path: Path, width: int
 ) -> None:
     long = Log()
@@ -77,7 +77,7 @@ def test_text_fits_the_terminal(
         assert max(cell_len(line.rstrip()) for line in into.getvalue().splitlines()) <= width
 
 
-def test_command_line(several: tuple[list[str], list[str]], tmp_path: Path) -> None:
+def test_two_groups_of_stores_can_be_compared(several: tuple[list[str], list[str]], tmp_path: Path) -> None:
     before, after = several
     done = iodock("diff", *before[:2], "--", *after[:2], "--format", "json", "--lang", "en")
     assert done.returncode == 0, done.stderr
@@ -109,7 +109,9 @@ def test_every_key_of_the_json_is_documented(kyoto: tuple[str, str]) -> None:
 
 @pytest.mark.whole
 @pytest.mark.parametrize("width", [400, 1200])
-def test_the_page_needs_nothing_and_fits(kyoto: tuple[str, str], tmp_path: Path, width: int) -> None:
+def test_the_page_is_self_contained_and_fits_the_screen(
+    kyoto: tuple[str, str], tmp_path: Path, width: int
+) -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
@@ -133,7 +135,7 @@ def test_the_page_needs_nothing_and_fits(kyoto: tuple[str, str], tmp_path: Path,
     assert min(bars) > 0 and max(bars) > 5 * min(bars), "3.3 s beside 37.9 s, on one scale"
 
 
-def test_top_lists_keep_other_and_total(tmp_path: Path) -> None:
+def test_shortened_lists_keep_other_and_total(tmp_path: Path) -> None:
     first, second = Log(), Log()
     for number in range(12):
         name = f"/w/{'abcdefghijkl'[number] * 3}"
@@ -151,7 +153,7 @@ def test_top_lists_keep_other_and_total(tmp_path: Path) -> None:
     assert "(5 of 12)" in diff_text(found, ENGLISH, False)
 
 
-def test_empty_stores(kyoto: tuple[str, str], tmp_path: Path) -> None:
+def test_empty_stores_can_be_compared(kyoto: tuple[str, str], tmp_path: Path) -> None:
     empty = str(write_store(tmp_path / "empty.iodock", [], [], []))
     for before, after in ((empty, empty), (empty, kyoto[0]), (kyoto[0], empty)):
         found = compare([before], [after], every_file=True)
@@ -177,12 +179,14 @@ def test_a_damaged_store_is_named(kyoto: tuple[str, str], tmp_path: Path, damage
 
 
 @pytest.mark.parametrize("stores", [0, 1, 3])
-def test_which_are_before_must_be_clear(several: tuple[list[str], list[str]], stores: int) -> None:
+def test_an_ambiguous_division_of_stores_is_refused(
+    several: tuple[list[str], list[str]], stores: int
+) -> None:
     done = iodock("diff", *several[0][:stores])
     assert (done.returncode, done.stdout) == (2, "")
     assert "hint: " in done.stderr or "Usage" in done.stderr
 
 
-def test_sides_must_both_have_stores(several: tuple[list[str], list[str]]) -> None:
+def test_both_sides_need_a_store(several: tuple[list[str], list[str]]) -> None:
     done = iodock("diff", several[0][0], "--")
     assert done.returncode == 2 and "before and after" in done.stderr

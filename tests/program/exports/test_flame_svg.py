@@ -34,7 +34,7 @@ def share(frame: ElementTree.Element, name: str = "width") -> float:
 
 
 @pytest.mark.parametrize("weight", ["calls", "time", "bytes"])
-def test_widths_are_shares(store: Path, tmp_path: Path, weight: str) -> None:
+def test_the_width_of_a_box_is_its_share(store: Path, tmp_path: Path, weight: str) -> None:
     rows = shown(store, "summary", "--by", "call")["rows"]
     sums = {
         row["call"]: {
@@ -52,13 +52,13 @@ def test_widths_are_shares(store: Path, tmp_path: Path, weight: str) -> None:
         assert -1e-6 <= share(one, "x") <= share(one, "x") + share(one) <= 1 + 1e-6
 
 
-def test_names_are_texts(tmp_path: Path) -> None:
+def test_hostile_names_are_plain_text(tmp_path: Path) -> None:
     (tmp_path / "log").write_text('1 openat(AT_FDCWD, "/d/<b>&\\"\\1", O_RDONLY) = 3\n')
     store = import_logs([str(tmp_path / "log")], tmp_path / "run.iodock").store
     assert '/d/<b>&"\ufffd' in [one.get("data-name") for one in drawn(store, tmp_path)]
 
 
-def test_an_empty_choice_is_drawn(store: Path, tmp_path: Path) -> None:
+def test_an_empty_selection_is_drawn(store: Path, tmp_path: Path) -> None:
     (whole,) = drawn(store, tmp_path, "--call", "fsync")
     assert whole.get("data-weight") == "0"
 
@@ -72,7 +72,7 @@ def page() -> Iterator[Page]:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
-def test_zoom_search_and_keys(store: Path, tmp_path: Path, page: Page) -> None:
+def test_zoom_search_and_keys_work(store: Path, tmp_path: Path, page: Page) -> None:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     drawn(store, tmp_path, "--weigh", "calls", "--lang", "ja")

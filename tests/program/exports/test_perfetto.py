@@ -87,7 +87,7 @@ def exported(store: Path, folder: Path, *options: str) -> Path:
 
 
 @pytest.mark.parametrize("options", [(), ("--kind", "all"), ("--call", "write"), ("--file", "/data/in")])
-def test_calls_times_and_bytes_are_those_of_the_store(
+def test_calls_times_and_bytes_equal_those_of_the_store(
     store: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     calls = decoded(exported(store, tmp_path, *options)).calls
@@ -116,7 +116,7 @@ def test_calls_have_files_errors_and_stacks(store: Path, tmp_path: Path) -> None
     assert (process[1], process[6]) == ([7], [b"solver"])
 
 
-def test_each_file_has_its_calls_on_its_tracks(store: Path, tmp_path: Path) -> None:
+def test_each_file_has_tracks_with_its_calls(store: Path, tmp_path: Path) -> None:
     trace = decoded(exported(store, tmp_path))
     found = Counter(trace.track(one) for one in trace.of_files)
     rows = shown(store, "files")["rows"]
@@ -124,7 +124,7 @@ def test_each_file_has_its_calls_on_its_tracks(store: Path, tmp_path: Path) -> N
     assert {one["category"] for one in trace.of_files} == {"file"}
 
 
-def test_calls_at_the_same_time_are_on_tracks_of_their_own(tmp_path: Path) -> None:
+def test_simultaneous_calls_are_on_separate_tracks(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(
         '7 1700000010.000000 read(3</data/in>, "x"..., 9) = 9 <0.500000>\n'
         '8 1700000010.200000 read(3</data/in>, "x"..., 9) = 9 <0.500000>\n'
@@ -144,7 +144,7 @@ def test_without_durations_calls_are_instants(tmp_path: Path) -> None:
     assert {one["end"] for one in trace.slices} == {None}
 
 
-def test_without_any_time_it_says_so(tmp_path: Path) -> None:
+def test_a_store_without_times_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log").write_text('1 read(3</data/in>, "x", 1) = 1\n')
     store = import_logs([str(tmp_path / "log")], tmp_path / "run.iodock").store
     status, _, said = asked("export", store, "-o", tmp_path / "run.pftrace")
@@ -152,7 +152,7 @@ def test_without_any_time_it_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "run.pftrace").exists()
 
 
-def test_perfettos_own_package_reads_it(store: Path, tmp_path: Path) -> None:
+def test_the_perfetto_package_reads_the_export(store: Path, tmp_path: Path) -> None:
     traces = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = traces.Trace()
     trace.ParseFromString(exported(store, tmp_path).read_bytes())
@@ -163,7 +163,7 @@ def test_perfettos_own_package_reads_it(store: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_many_calls(tmp_path: Path) -> None:
+def test_an_export_of_many_calls_limits_the_number_of_tracks(tmp_path: Path) -> None:
     names = tuple(f"/data/{number}.dat" for number in range(300))
     store = make_store(tmp_path / "made.iodock", Shape(events=200_000, names=names))
     _, _, said = asked("export", store, "-o", tmp_path / "run.pftrace")

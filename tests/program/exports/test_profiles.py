@@ -44,7 +44,7 @@ def totals(store: Path, *options: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("weight", ["time", "bytes", "calls"])
-def test_collapsed_weights_are_those_of_the_store(store: Path, weight: str) -> None:
+def test_collapsed_stacks_have_the_sums_of_the_store(store: Path, weight: str) -> None:
     for options in ((), ("--call", "write"), ("--kind", "all"), ("--file", "/data/in")):
         found = folded(store, "--weigh", weight, *options)
         assert sum(found.values()) == totals(store, *options)[weight], options
@@ -52,7 +52,7 @@ def test_collapsed_weights_are_those_of_the_store(store: Path, weight: str) -> N
     assert folded(store, "--weigh", weight)[STEP] == expected[weight]
 
 
-def test_calls_without_a_stack_are_named_so(store: Path) -> None:
+def test_calls_without_a_stack_are_marked(store: Path) -> None:
     found = folded(store, "--weigh", "calls", "--call", "openat")
     assert found == {
         "solver;(stack unknown);openat;/data/in": 1,
@@ -60,7 +60,7 @@ def test_calls_without_a_stack_are_named_so(store: Path) -> None:
     }
 
 
-def test_without_stacks_the_file_stands_before_the_call(tmp_path: Path) -> None:
+def test_without_stacks_calls_are_below_their_file(tmp_path: Path) -> None:
     found = folded(stacked_store(tmp_path, stacks=False), "--weigh", "calls", "--call", "write,openat")
     assert found == {
         "solver;/data/out;write": 300,
@@ -69,14 +69,14 @@ def test_without_stacks_the_file_stands_before_the_call(tmp_path: Path) -> None:
     }
 
 
-def test_without_times_calls_are_weighed(tmp_path: Path) -> None:
+def test_without_times_numbers_of_calls_are_exported(tmp_path: Path) -> None:
     store = stacked_store(tmp_path, times=False)
     assert sum(folded(store).values()) == totals(store)["bytes"] > 0
     status, _, said = asked("export", store, "--format", "collapsed", "--weigh", "time")
     assert status != 0 and "how long" in said and "--weigh calls" in said
 
 
-def test_speedscope_reads_it(store: Path, tmp_path: Path) -> None:
+def test_the_speedscope_export_fits_its_schema(store: Path, tmp_path: Path) -> None:
     written = tmp_path / "run.speedscope.json"
     printed("export", store, "-o", written, "--weigh", "bytes")
     found = json.loads(written.read_text())
@@ -124,7 +124,7 @@ def test_a_profile_of_pprof_has_the_stores_sums(store: Path, tmp_path: Path) -> 
 @pytest.mark.whole
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs Go, which has pprof")
-def test_pprof_reads_it(store: Path, tmp_path: Path) -> None:
+def test_pprof_reads_the_export(store: Path, tmp_path: Path) -> None:
     written = tmp_path / "run.pb.gz"
     printed("export", store, "-o", written)
     for kind, unit, total in (
@@ -151,13 +151,13 @@ def test_pprof_reads_it(store: Path, tmp_path: Path) -> None:
         assert re.search(rf"\s{total}B?\s+100%\s+solver", said), said
 
 
-def test_a_format_has_to_be_known(store: Path, tmp_path: Path) -> None:
+def test_unknown_export_formats_are_refused(store: Path, tmp_path: Path) -> None:
     status, _, said = asked("export", store, "-o", tmp_path / "run.what")
     assert status != 0 and "--format" in said
     assert not (tmp_path / "run.what").exists()
 
 
-def test_frames_cannot_break_lines(tmp_path: Path) -> None:
+def test_hostile_frame_names_cannot_break_lines(tmp_path: Path) -> None:
     (tmp_path / "log").write_text('1 openat(AT_FDCWD, "/d;a\\nb c", O_RDONLY) = 3\n')
     from iodock.program.capture import import_logs
 

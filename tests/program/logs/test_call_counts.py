@@ -27,7 +27,7 @@ PROGRAMS = {
 @live
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.usefixtures("few_rules")
-def test_the_report_says_what_each_number_counts(tmp_path: Path, name: str) -> None:
+def test_the_report_explains_what_each_number_counts(tmp_path: Path, name: str) -> None:
     done = record(tmp_path, "--", "python3", "-S", "-c", PROGRAMS[name])
     assert done.returncode == 0, done.stderr
     store = tmp_path / "run.iodock"

@@ -39,17 +39,17 @@ def check(path: Path, truth: dict[str, Any], tool: str, store: Path) -> None:
 
 
 @pytest.mark.parametrize("path", truths("strace"))
-def test_strace(path: Path, tmp_path: Path) -> None:
+def test_strace_cases_give_their_known_results(path: Path, tmp_path: Path) -> None:
     check(path, load(path), "strace", tmp_path / "case.iodock")
 
 
 @pytest.mark.parametrize("path", truths("truss"))
-def test_truss(path: Path, tmp_path: Path) -> None:
+def test_truss_cases_give_their_known_results(path: Path, tmp_path: Path) -> None:
     check(path, load(path), "truss", tmp_path / "case.iodock")
 
 
 @pytest.mark.parametrize("path", truths("damaged"))
-def test_damaged(path: Path, tmp_path: Path) -> None:
+def test_damaged_cases_give_their_known_results(path: Path, tmp_path: Path) -> None:
     expect = load(path)
     store = tmp_path / "case.iodock"
     done = import_case(store, logs(path, expect), expect)

@@ -36,7 +36,7 @@ def rows(store: Path, sql: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", LOGS[:-1])
-def test_bytes_of_interfaces_are_pydarshans(stores: dict[str, Path], name: str) -> None:
+def test_bytes_of_interfaces_equal_those_of_pydarshan(stores: dict[str, Path], name: str) -> None:
     lines = [line.split("\t") for line in (DARSHAN / "sums.tsv").read_text().splitlines()]
     told = {
         INTERFACES[module]: (int(read), int(written))
@@ -49,7 +49,7 @@ def test_bytes_of_interfaces_are_pydarshans(stores: dict[str, Path], name: str) 
     assert moved == told
 
 
-def test_operations_have_their_own_time_and_metadata_a_common_one(stores: dict[str, Path]) -> None:
+def test_reads_and_writes_have_separate_times_and_metadata_one_time(stores: dict[str, Path]) -> None:
     found = {
         row["family"]: row for row in shown(stores[UNEVEN], "summary")["rows"] if row["interface"] == "posix"
     }
@@ -68,7 +68,7 @@ FROM '@/profiles.parquet' WHERE interface = 'posix'""",
     assert found["read"]["failed"] is None
 
 
-def test_totals_count_bytes_once(stores: dict[str, Path]) -> None:
+def test_totals_count_bytes_of_several_interfaces_once(stores: dict[str, Path]) -> None:
     found = shown(stores[UNEVEN], "summary", "--by", "interface")
     total = found["totals"]["total"]
     of = {row["interface"]: row for row in found["rows"]}
@@ -79,7 +79,7 @@ def test_totals_count_bytes_once(stores: dict[str, Path]) -> None:
     assert cut["other"]["count"] < cut["total"]["count"]
 
 
-def test_an_unknown_number_is_not_added_up_as_zero(stores: dict[str, Path]) -> None:
+def test_an_unknown_number_does_not_count_as_zero(stores: dict[str, Path]) -> None:
     with Store.open(stores[UNEVEN]) as store:
         assert store.manifest.profiles_only
         known = store.rows("SELECT profile_id FROM profiles WHERE interface = 'posix' LIMIT 1")
@@ -99,7 +99,7 @@ def test_an_unknown_number_is_not_added_up_as_zero(stores: dict[str, Path]) -> N
 @pytest.mark.parametrize(
     "key", ["file", "pattern", "folder", "rank", "fs_type", "host", "pid", "family", "class"]
 )
-def test_rows_of_a_key_add_up_to_the_interface(stores: dict[str, Path], key: str) -> None:
+def test_rows_of_a_key_add_up_to_their_interface(stores: dict[str, Path], key: str) -> None:
     whole = {row["interface"]: row for row in shown(stores[UNEVEN], "summary", "--by", "interface")["rows"]}
     parts = shown(stores[UNEVEN], "summary", "--by", key)["rows"]
     for name, one in whole.items():
@@ -110,14 +110,14 @@ def test_rows_of_a_key_add_up_to_the_interface(stores: dict[str, Path], key: str
 
 
 @pytest.mark.parametrize("by", ["call", "errno", "call,file", "tid"])
-def test_keys_that_counters_do_not_tell_are_refused(stores: dict[str, Path], by: str) -> None:
+def test_keys_that_counters_do_not_have_are_refused(stores: dict[str, Path], by: str) -> None:
     # By default it would be by call; here it is by operation.
     status, _, said = asked("show", "summary", stores[UNEVEN], "--by", by)
     assert (status == 0) == (by == "call")
     assert by == "call" or "counters don't tell" in said
 
 
-def test_shared_files_have_their_fastest_and_slowest_rank_and_are_not_split(stores: dict[str, Path]) -> None:
+def test_shared_files_keep_their_fastest_and_slowest_rank(stores: dict[str, Path]) -> None:
     found = shown(stores[UNEVEN], "files", "--sort", "slowest_time_ns", "--top", "3")["rows"]
     told = rows(
         stores[UNEVEN],
@@ -136,7 +136,7 @@ WHERE rank IS NULL ORDER BY slowest_time_ns DESC LIMIT 3""",
     assert any("belong to no single rank" in note for note in one["notes"])
 
 
-def test_sizes_are_the_bins_of_the_source(stores: dict[str, Path]) -> None:
+def test_sizes_have_the_bins_of_darshan(stores: dict[str, Path]) -> None:
     found = shown(stores[UNEVEN], "sizes")
     told = rows(
         stores[UNEVEN],
@@ -156,7 +156,7 @@ WHERE quantity IN ('read-size', 'write-size')""",
     assert "asked for" in said
 
 
-def test_overview_has_the_mean_of_ranks_and_no_time_in_io(stores: dict[str, Path]) -> None:
+def test_the_overview_of_counters_has_the_mean_time_of_ranks(stores: dict[str, Path]) -> None:
     total = shown(stores[UNEVEN], "overview")["totals"]["total"]
     assert total["io_time_ns"] is None
     assert total["io_share"] is None
@@ -167,7 +167,7 @@ def test_overview_has_the_mean_of_ranks_and_no_time_in_io(stores: dict[str, Path
     assert total["largest"][0]["total_time_ns"] >= total["largest"][1]["total_time_ns"] > 0
 
 
-def test_a_timeline_is_of_the_heatmap_in_its_own_bins(stores: dict[str, Path]) -> None:
+def test_a_timeline_uses_the_bins_of_the_heatmap(stores: dict[str, Path]) -> None:
     found = shown(stores[HEATED], "timeline")
     assert all(row["end_ts"] - row["ts"] == 100_000_000 for row in found["rows"])
     assert any("bins of 100 ms" in note for note in found["notes"])
@@ -188,7 +188,7 @@ def test_a_timeline_is_of_the_heatmap_in_its_own_bins(stores: dict[str, Path]) -
     assert "Darshan 3.4.0" in said
 
 
-def test_single_accesses_of_dxt(stores: dict[str, Path]) -> None:
+def test_single_accesses_are_read_from_dxt(stores: dict[str, Path]) -> None:
     found = shown(stores[TRACED], "accesses")["rows"]
     (told,) = rows(
         stores[TRACED], "SELECT count(*) AS n, sum(bytes) AS bytes FROM '@/profile_accesses.parquet'"
@@ -220,7 +220,7 @@ def test_unsupported_filters_of_counters_are_named(stores: dict[str, Path], opti
         assert not out
 
 
-def test_a_job_without_records_has_no_rows_and_says_why(stores: dict[str, Path]) -> None:
+def test_a_job_without_records_gives_no_rows_and_a_note(stores: dict[str, Path]) -> None:
     for analysis in ("summary", "files", "sizes", "processes", "overview"):
         found = shown(stores["empty"], analysis)
         assert found["rows"] == []
@@ -231,7 +231,7 @@ def test_a_job_without_records_has_no_rows_and_says_why(stores: dict[str, Path])
 
 @pytest.mark.parametrize("name", [UNEVEN, HEATED, "empty"])
 @pytest.mark.parametrize("language", ["en", "ja"])
-def test_the_report_is_a_page_that_loads_nothing(
+def test_the_report_loads_no_other_resource(
     stores: dict[str, Path], tmp_path: Path, name: str, language: str
 ) -> None:
     page = tmp_path / "page.html"
@@ -245,7 +245,7 @@ def test_the_report_is_a_page_that_loads_nothing(
     assert " style=" not in text
 
 
-def test_differences_of_two_stores(stores: dict[str, Path], tmp_path: Path) -> None:
+def test_two_darshan_stores_can_be_compared(stores: dict[str, Path], tmp_path: Path) -> None:
     import json
 
     found = json.loads(printed("diff", stores[HEATED], stores["ior-hdf5"], "--json"))

@@ -41,7 +41,7 @@ def jobs(folder: Path, *options: str) -> dict[str, Any]:
     return found
 
 
-def test_there_is_a_row_for_each_log_and_store(folder: Path) -> None:
+def test_each_log_and_store_has_a_row(folder: Path) -> None:
     found = jobs(folder)
     logs = [row["log"] for row in found["rows"]]
     inner = [f"2026/11/{name}.darshan" for name in ("cut", "damaged", "none")]
@@ -68,7 +68,7 @@ def _share_of_uppermost(log: Path, scratch: Path) -> float:
     return float(sum(counted)) / 496 / 1_479_000_000_000
 
 
-def test_a_row_says_what_pydarshan_says(folder: Path, tmp_path: Path) -> None:
+def test_a_row_has_the_values_of_pydarshan(folder: Path, tmp_path: Path) -> None:
     sums: dict[str, list[int]] = {}
     for line in (DARSHAN / "sums.tsv").read_text().splitlines():
         log, module, _, *numbers = line.split("\t")
@@ -90,14 +90,14 @@ def test_a_row_says_what_pydarshan_says(folder: Path, tmp_path: Path) -> None:
     assert uneven["files"] == 1030
 
 
-def test_what_is_not_known_is_empty(folder: Path) -> None:
+def test_unknown_values_are_empty(folder: Path) -> None:
     rows = {row["log"]: row for row in jobs(folder)["rows"]}
     assert rows["empty.darshan"]["read_bytes"] is None
     assert rows["empty.darshan"]["files"] is None
     assert rows["empty.darshan"]["io_share"] is None
 
 
-def test_a_damaged_log_is_a_row_with_its_reason(folder: Path) -> None:
+def test_a_damaged_log_has_a_row_with_the_reason(folder: Path) -> None:
     rows = {row["log"]: row for row in jobs(folder)["rows"]}
     assert "is empty" in rows["2026/11/none.darshan"]["problem"]
     assert rows["2026/11/damaged.darshan"]["problem"]
@@ -107,7 +107,7 @@ def test_a_damaged_log_is_a_row_with_its_reason(folder: Path) -> None:
     assert "manifest.json" in rows["broken.iodock"]["problem"]
 
 
-def test_a_log_and_its_store_say_the_same(folder: Path, tmp_path: Path) -> None:
+def test_a_log_and_its_store_give_the_same_row(folder: Path, tmp_path: Path) -> None:
     shutil.copy(DARSHAN / "skew-app.darshan", tmp_path)
     (log,) = jobs(tmp_path)["rows"]
     store = next(row for row in jobs(folder)["rows"] if row["log"] == "skew.iodock")
@@ -126,7 +126,7 @@ def _mean_in_mpi_io(store: Path) -> float:
     return float(share)
 
 
-def test_sorted_and_cut(folder: Path) -> None:
+def test_jobs_can_be_sorted_and_limited(folder: Path) -> None:
     found = jobs(folder, "--sort", "written_bytes", "--top", "2")
     assert found["rows"][0]["log"] in ("imbalanced-io.darshan", "skew.iodock")
     assert len(found["rows"]) == 2
@@ -137,7 +137,7 @@ def test_sorted_and_cut(folder: Path) -> None:
     assert "no such column" in said
 
 
-def test_other_forms(folder: Path, tmp_path: Path) -> None:
+def test_jobs_are_written_as_csv_and_as_a_table(folder: Path, tmp_path: Path) -> None:
     printed("show", "jobs", folder, "-o", tmp_path / "jobs.csv")
     lines = (tmp_path / "jobs.csv").read_text().splitlines()
     assert len(lines) == 11

@@ -127,7 +127,9 @@ def parts(interface: str, column: str) -> tuple[str, ...]:
     return PARTS.get((interface, column), (f"{prefix.replace('MPI-IO', 'MPIIO')}_{NAMES[column]}",))
 
 
-def test_there_is_a_record_of_each(stores: list[Path], tables: duckdb.DuckDBPyConnection) -> None:
+def test_every_log_and_interface_has_its_records(
+    stores: list[Path], tables: duckdb.DuckDBPyConnection
+) -> None:
     assert len(stores) == 47
     found = {
         (row["log"], row["interface"]): [row["n"], row["read"], row["written"]]
@@ -147,7 +149,9 @@ def test_there_is_a_record_of_each(stores: list[Path], tables: duckdb.DuckDBPyCo
 
 
 @pytest.mark.parametrize("column", NAMES)
-def test_each_column_adds_up_to_pydarshans_counters(tables: duckdb.DuckDBPyConnection, column: str) -> None:
+def test_each_column_adds_up_to_the_counters_of_pydarshan(
+    tables: duckdb.DuckDBPyConnection, column: str
+) -> None:
     known = expected_sums()
     found = added(
         tables,
@@ -166,7 +170,7 @@ def test_each_column_adds_up_to_pydarshans_counters(tables: duckdb.DuckDBPyConne
             assert value / scale == pytest.approx(sum(wanted), rel=1e-9, abs=1e-5), interface
 
 
-def test_every_other_counter_adds_up_too(tables: duckdb.DuckDBPyConnection) -> None:
+def test_all_other_counters_add_up_too(tables: duckdb.DuckDBPyConnection) -> None:
     sql = """SELECT p.interface, c.counter AS name, sum(coalesce(c.value, c.fraction)) AS value
 FROM profile_counters c JOIN profiles p USING (log, profile_id) GROUP BY ALL"""
     found = added(tables, sql)
@@ -215,7 +219,7 @@ WHERE log IN ('imbalanced-io.darshan', 'mpi-io-test-x86_64-3.5.0.darshan')""",
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
-def test_bins_add_up(tables: duckdb.DuckDBPyConnection, way: str) -> None:
+def test_size_bins_add_up_to_the_counters(tables: duckdb.DuckDBPyConnection, way: str) -> None:
     sql = f"""SELECT p.interface, h.low AS name, sum(h.count) AS value FROM histograms h
 JOIN profiles p USING (log, profile_id) WHERE quantity = '{way}-size' GROUP BY ALL"""
     found = added(tables, sql)
@@ -238,7 +242,7 @@ JOIN profiles p USING (log, profile_id) WHERE quantity = '{quantity}' GROUP BY A
         assert found["posix", ""] == wanted > 0
 
 
-def test_a_counter_that_a_version_lacks_is_unknown(tables: duckdb.DuckDBPyConnection) -> None:
+def test_a_counter_missing_from_a_version_is_unknown(tables: duckdb.DuckDBPyConnection) -> None:
     """Darshan 3.0.0 did not count renames. Zeros of counters that it had are real zeros."""
     early = "log = 'mpi-io-test-x86_64-3.0.0.darshan'"
     fields = {row["counter"] for row in rows(tables, f"SELECT counter FROM profile_fields WHERE {early}")}
@@ -248,7 +252,7 @@ def test_a_counter_that_a_version_lacks_is_unknown(tables: duckdb.DuckDBPyConnec
     assert rows(tables, sql) == [{"n": 0}]
 
 
-def test_what_early_versions_count_wrongly_is_an_estimate(tables: duckdb.DuckDBPyConnection) -> None:
+def test_counters_that_early_versions_got_wrong_are_estimates(tables: duckdb.DuckDBPyConnection) -> None:
     sql = """SELECT regexp_extract(log, '3[.][0-9]+[.][0-9]+') AS version, bool_or(len(estimated) > 0) AS told
 FROM profiles WHERE interface = 'mpi-io' AND log LIKE 'mpi-io-test-x86%' GROUP BY 1"""
     told = {row["version"]: row["told"] for row in rows(tables, sql)}
@@ -273,7 +277,7 @@ FROM profile_accesses WHERE {dxt} GROUP BY 1 ORDER BY 1"""
     assert moments["inside"]
 
 
-def test_layouts_and_heatmaps_are_there(tables: duckdb.DuckDBPyConnection) -> None:
+def test_layouts_and_heatmaps_are_read(tables: duckdb.DuckDBPyConnection) -> None:
     striped = rows(tables, "SELECT stripe_count, len(targets) AS targets, stripe_bytes FROM layouts")
     assert striped
     assert all(row["stripe_count"] == row["targets"] and row["stripe_bytes"] >= 65_536 for row in striped)
@@ -288,7 +292,7 @@ def test_layouts_and_heatmaps_are_there(tables: duckdb.DuckDBPyConnection) -> No
     assert told[0] == told[1]
 
 
-def test_the_text_gives_what_the_log_gives(tmp_path: Path) -> None:
+def test_the_text_form_gives_the_same_values_as_the_log(tmp_path: Path) -> None:
     log = import_logs([str(DARSHAN / "ior-hdf5.darshan")], tmp_path / "log.iodock").store
     text = import_logs([str(DARSHAN / "text" / "ior-hdf5.txt")], tmp_path / "text.iodock").store
     exact = (
@@ -302,7 +306,7 @@ def test_the_text_gives_what_the_log_gives(tmp_path: Path) -> None:
         assert theirs.rows(said) == [{"rounded": True, "names": 5}]
 
 
-def test_show_profiles_adds_up_by_interface_and_file(stores: list[Path]) -> None:
+def test_show_profiles_sums_by_interface_and_file(stores: list[Path]) -> None:
     store = stores[[log.name for log in LOGS].index("imbalanced-io.darshan")]
     found = shown(store, "profiles")
     by_interface = {row["interface"]: row for row in found["rows"]}
@@ -320,7 +324,7 @@ def test_show_profiles_adds_up_by_interface_and_file(stores: list[Path]) -> None
     assert [loss["name"] for loss in found["losses"]] == ["darshan-partial-module"]
 
 
-def test_files_and_ranks_can_be_chosen(stores: list[Path]) -> None:
+def test_profiles_can_be_filtered_by_file_and_rank(stores: list[Path]) -> None:
     store = stores[[log.name for log in LOGS].index("imbalanced-io.darshan")]
     all_files = shown(store, "profiles", "--by", "file")["rows"]
     one = next(row for row in all_files if row["interface"] == "mpi-io")
@@ -343,7 +347,7 @@ def test_other_filters_are_refused(stores: list[Path], options: tuple[str, ...])
     assert "can't be filtered" in said
 
 
-def test_what_needs_calls_refuses(stores: list[Path], tmp_path: Path) -> None:
+def test_analyses_that_need_calls_refuse_counters(stores: list[Path], tmp_path: Path) -> None:
     store = stores[[log.name for log in LOGS].index("imbalanced-io.darshan")]
     for name in analyses.names():
         if not analyses.find(name).profiles:
@@ -357,7 +361,7 @@ def test_what_needs_calls_refuses(stores: list[Path], tmp_path: Path) -> None:
         assert not out
 
 
-def test_profiles_of_a_store_of_calls_are_refused(tmp_path: Path) -> None:
+def test_profiles_are_refused_for_a_store_of_calls(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text('1 1700000000.000000 openat(AT_FDCWD, "/a", O_RDONLY) = 3 <0.000010>\n')
     store = import_logs([str(log)], tmp_path / "run.iodock").store
@@ -366,7 +370,7 @@ def test_profiles_of_a_store_of_calls_are_refused(tmp_path: Path) -> None:
     assert "holds no profiles" in said
 
 
-def test_a_job_without_records_is_not_called_fine(stores: list[Path]) -> None:
+def test_a_job_without_records_is_not_called_efficient(stores: list[Path]) -> None:
     store = stores[[log.name for log in LOGS].index("empty.darshan")]
     found = shown(store, "profiles")
     assert found["rows"] == []
@@ -374,7 +378,7 @@ def test_a_job_without_records_is_not_called_fine(stores: list[Path]) -> None:
     assert "job may have done I/O all the same" in " ".join(printed("diagnose", store).split())
 
 
-def test_several_logs_make_a_store_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_logs_give_a_store_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     broken = tmp_path / "broken.darshan"
     broken.write_bytes(b"")
@@ -399,7 +403,7 @@ def test_several_logs_make_a_store_each(tmp_path: Path, monkeypatch: pytest.Monk
     assert "are for logs of calls" in said
 
 
-def test_a_cut_log_names_its_loss(tmp_path: Path) -> None:
+def test_a_truncated_log_reports_its_loss(tmp_path: Path) -> None:
     whole = (DARSHAN / "imbalanced-io.darshan").read_bytes()
     cut = tmp_path / "cut.darshan"
     cut.write_bytes(whole[: len(whole) // 2])
@@ -427,7 +431,7 @@ def _sums(store: Path) -> dict[str, Any]:
         )[0]
 
 
-def test_damage_never_changes_numbers_in_silence(tmp_path: Path) -> None:
+def test_damage_never_changes_numbers_without_a_reported_loss(tmp_path: Path) -> None:
     """A damaged log is refused, or gives the same numbers, or has a loss that the undamaged one lacks."""
     chance = random.Random(41)
     whole: dict[Path, tuple[dict[str, Any], set[tuple[str, int]]]] = {}

@@ -39,7 +39,7 @@ def files(run: Run, call: str) -> list[str | None]:
         "clone(child_stack=NULL, flags=CLONE_PIDFD|SIGCHLD, parent_tid=[5]) = 8",
     ],
 )
-def test_clone_can_give_a_descriptor_of_the_child(run_of: Any, clone: str) -> None:
+def test_clone_may_return_a_descriptor_of_the_child(run_of: Any, clone: str) -> None:
     run = run_of(
         clone, "fcntl(5, F_GETFD) = 0x1 (flags FD_CLOEXEC)", "close(5) = 0", "read(5, 0x7f, 1) = -1 EBADF (x)"
     )
@@ -63,7 +63,7 @@ def test_signalfd_on_a_descriptor_is_a_call_on_its_file(run_of: Any) -> None:
     assert handles["n"] == 1
 
 
-def test_an_offset_that_is_not_shown_is_not_the_position(run_of: Any) -> None:
+def test_a_hidden_offset_is_not_taken_for_the_file_position(run_of: Any) -> None:
     run = run_of(
         'openat(AT_FDCWD, "/in", O_RDONLY) = 3',
         'openat(AT_FDCWD, "/out", O_WRONLY) = 4',
@@ -85,7 +85,7 @@ def test_an_offset_that_is_not_shown_is_not_the_position(run_of: Any) -> None:
     ]
 
 
-def test_an_open_without_its_name_gets_the_one_that_later_calls_show(run_of: Any) -> None:
+def test_a_file_opened_without_a_name_gets_it_from_later_calls(run_of: Any) -> None:
     run = run_of(
         "openat(AT_FDCWD, 0x7ffd, O_RDONLY) = 3",
         'read(3</data/x>, "", 4096) = 4096',
@@ -98,7 +98,7 @@ def test_an_open_without_its_name_gets_the_one_that_later_calls_show(run_of: Any
     assert files(run, "read") == ["/data/x", "/data/x", "/data/z"]
 
 
-def test_perf_trace_without_bpf_has_the_names_that_later_calls_show(tmp_path: Path) -> None:
+def test_perf_trace_without_bpf_gets_names_from_later_calls(tmp_path: Path) -> None:
     text = (
         "     0.100 ( 0.012 ms): openat(dfd: CWD, filename: 0x7ffd, flags: RDONLY|CLOEXEC) = 3\n"
         "     0.300 ( 0.006 ms): read(fd: 3</data/x>, buf: 0x7f12, count: 131072)          = 131072\n"

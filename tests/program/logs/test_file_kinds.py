@@ -29,7 +29,7 @@ def places(store: Path, name: str) -> set[tuple[int | None, int | None]]:
 @pytest.mark.parametrize(
     ("backend", "flags"), [("rewrite", ()), ("bpf", ()), ("ptrace", ()), ("ptrace", ("-static",))]
 )
-def test_recorders_tell_fifos_from_files(tmp_path: Path, backend: str, flags: tuple[str, ...]) -> None:
+def test_recorders_distinguish_fifos_from_files(tmp_path: Path, backend: str, flags: tuple[str, ...]) -> None:
     if backend == "bpf" and (reason := bpf_unavailable()):
         pytest.skip(reason)
     program = compiled(tmp_path, "special_files", *flags)
@@ -83,7 +83,9 @@ STRACE = """\
         ("S_IFSOCK|0600", "file"),
     ],
 )
-def test_mknod_in_a_strace_log_says_what_it_makes(tmp_path: Path, mknod: str, mode: str, kind: str) -> None:
+def test_mknod_in_a_strace_log_determines_the_file_type(
+    tmp_path: Path, mknod: str, mode: str, kind: str
+) -> None:
     (tmp_path / "log").write_text(STRACE.format(mknod=mknod, mode=mode))
     store = imported(tmp_path)
     assert kinds(store)["f"] == kind
@@ -108,14 +110,14 @@ TRUSS = """\
         'mknodat(AT_FDCWD, "/t/f", 010644, 0x00000000)',
     ],
 )
-def test_mknod_in_a_truss_log_says_what_it_makes(tmp_path: Path, mknod: str) -> None:
+def test_mknod_in_a_truss_log_determines_the_file_type(tmp_path: Path, mknod: str) -> None:
     (tmp_path / "log").write_text(TRUSS.format(mknod=mknod))
     store = imported(tmp_path)
     assert kinds(store)["f"] == "fifo"
     assert places(store, "f") == {(None, None)}
 
 
-def test_a_failed_mknod_says_nothing(tmp_path: Path) -> None:
+def test_a_failed_mknod_does_not_determine_the_file_type(tmp_path: Path) -> None:
     log = STRACE.format(mknod='mknod("/t/f"', mode="S_IFIFO|0644")
     (tmp_path / "log").write_text(log.replace("= 0", "= -1 EEXIST (File exists)", 1))
     assert kinds(imported(tmp_path))["f"] == "file"
@@ -140,14 +142,14 @@ ASKED = """\
         'statx(3, "", AT_EMPTY_PATH, 0, {stx_mask=0, stx_mode=S_IFIFO|0644, stx_size=0, ...})',
     ],
 )
-def test_a_stat_of_one_end_is_known_at_the_other(tmp_path: Path, stat: str) -> None:
+def test_a_stat_of_one_end_of_a_pipe_applies_to_the_other(tmp_path: Path, stat: str) -> None:
     (tmp_path / "log").write_text(ASKED.replace("{stat}", stat))
     store = imported(tmp_path)
     assert kinds(store)["f"] == "fifo"
     assert places(store, "f") == {(None, None)}
 
 
-def test_files_that_can_not_seek_have_no_offsets(tmp_path: Path) -> None:
+def test_files_that_cannot_seek_have_no_offsets(tmp_path: Path) -> None:
     """If nothing else shows the kind, ESPIPE does: a FIFO or a terminal."""
     seek = "lseek(3, 0, SEEK_CUR) = -1 ESPIPE (Illegal seek)"
     log = ASKED.replace("{stat} = 0", seek).replace("write(4", "write(3")

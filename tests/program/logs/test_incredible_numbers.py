@@ -31,7 +31,7 @@ def imported(folder: Path, *lines: str) -> Run:
         "sendfile(3, 3, NULL, 10) = 9223372036854775807 <0.000010>",
     ],
 )
-def test_every_question_still_has_an_answer(tmp_path: Path, line: str) -> None:
+def test_every_analysis_handles_impossible_numbers(tmp_path: Path, line: str) -> None:
     stamped = [f"10:00:0{number % 9 + 1}.000000 {line}" for number in range(20)]
     with imported(tmp_path, *stamped, '10:00:10.000000 read(3, "x"..., 10) = 10 <0.000010>') as run:
         for analysis in ("summary", "files", "volume", "sizes", "timeline", "overview", "processes"):
@@ -51,7 +51,7 @@ def test_every_question_still_has_an_answer(tmp_path: Path, line: str) -> None:
     assert json.loads((tmp_path / "f").read_text())["verdict"]
 
 
-def test_the_largest_credible_numbers_stay(tmp_path: Path) -> None:
+def test_the_largest_possible_numbers_are_kept(tmp_path: Path) -> None:
     line = f'10:00:01.000000 read(3, "x"..., {2**45}) = {2**45} <{10**7}.000000>'
     with imported(tmp_path, line) as run:
         (row,) = run.show("summary", call=["read"]).to_arrow().to_pylist()
@@ -67,7 +67,7 @@ def test_the_largest_credible_numbers_stay(tmp_path: Path) -> None:
         'readv(3, [{iov_base="x"..., iov_len=4000}, {iov_base="", iov_len=96}], 2) = 4296 <0.000010>',
     ],
 )
-def test_no_call_moves_more_than_it_was_asked_for(tmp_path: Path, line: str) -> None:
+def test_no_call_transfers_more_than_requested(tmp_path: Path, line: str) -> None:
     cut = 'readv(3, [{iov_base="x"..., iov_len=4000}, ...], 99) = 4296 <0.000010>'
     with imported(tmp_path, f"10:00:01.000000 {line}", f"10:00:02.000000 {cut}") as run:
         rows = run.show("summary").to_arrow().to_pylist()
@@ -76,7 +76,7 @@ def test_no_call_moves_more_than_it_was_asked_for(tmp_path: Path, line: str) -> 
     assert losses["incredible-numbers"] == 1
 
 
-def test_messages_may_be_longer_than_what_was_asked_for(tmp_path: Path) -> None:
+def test_received_messages_may_be_longer_than_requested(tmp_path: Path) -> None:
     line = '10:00:01.000000 recvfrom(3, "x"..., 10, MSG_TRUNC, NULL, NULL) = 200 <0.000010>'
     with imported(tmp_path, line) as run:
         assert "incredible-numbers" not in {loss["name"] for loss in run.manifest["losses"]}

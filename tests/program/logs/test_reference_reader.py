@@ -53,7 +53,7 @@ def series_rows(rows: list[Any], like: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("log", [log for log in LOGS if case_of(log)], ids=lambda log: log.parent.name)
-def test_the_reference_agrees_with_the_truth(log: Path) -> None:
+def test_the_reference_reader_gives_the_known_results(log: Path) -> None:
     truth = case_of(log)
     found = truth_of([log], truth["initial_cwd"])
     for key in truth.keys() - NOT_KEPT:
@@ -64,7 +64,7 @@ def test_the_reference_agrees_with_the_truth(log: Path) -> None:
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: f"{log.parent.name}-{log.name}")
-def test_iodock_agrees_with_the_reference(log: Path, tmp_path: Path) -> None:
+def test_iodock_gives_the_results_of_the_reference_reader(log: Path, tmp_path: Path) -> None:
     directory = case_of(log).get("initial_cwd", "/somewhere")
     truth = truth_of([log], directory)
     store = tmp_path / "case.iodock"

@@ -48,7 +48,7 @@ def test_a_store_of_counts_is_replaced(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path != store]
 
 
-def test_numbers_that_no_run_has_are_unknown(tmp_path: Path) -> None:
+def test_impossible_numbers_are_unknown(tmp_path: Path) -> None:
     table = tmp_path / "run.table"
     row = "  0.00    0.000000           0 9223372036854775807           "
     rule = " ".join("-" * 11 for _ in range(6))
@@ -60,7 +60,7 @@ def test_numbers_that_no_run_has_are_unknown(tmp_path: Path) -> None:
     assert losses["incredible-numbers"] == 2
 
 
-def test_the_summary_is_the_table(tmp_path: Path) -> None:
+def test_the_summary_equals_the_table_of_strace(tmp_path: Path) -> None:
     store = counts(tmp_path, TABLES / "default.table")
     found = shown(store, "summary")
     rows = {row["call"]: row for row in found["rows"]}
@@ -83,7 +83,7 @@ def test_the_summary_is_the_table(tmp_path: Path) -> None:
     assert top["other"]["count"] == 354 - sum(row["count"] for row in found["rows"][:3])
 
 
-def test_times_of_the_wall_clock(tmp_path: Path) -> None:
+def test_wall_clock_times_of_a_table_are_read(tmp_path: Path) -> None:
     store = counts(tmp_path, TABLES / "default.table", form="strace-c-w")
     found = shown(store, "summary")
     first = found["rows"][0]
@@ -92,7 +92,7 @@ def test_times_of_the_wall_clock(tmp_path: Path) -> None:
     assert not any("strace-c-w" in note for note in found["notes"])
 
 
-def test_several_tables_are_one_run(tmp_path: Path) -> None:
+def test_several_tables_form_one_run(tmp_path: Path) -> None:
     both = by_call(counts(tmp_path, TABLES / "default.table", TABLES / "columns.table"))
     assert (both["openat"]["count"], both["openat"]["failed"]) == (142, 60)
     # The second table does not contain it.
@@ -114,7 +114,7 @@ def test_several_tables_are_one_run(tmp_path: Path) -> None:
     ],
     ids="-".join,
 )
-def test_what_needs_calls_refuses_counts(
+def test_analyses_that_need_calls_refuse_counts(
     tmp_path: Path, words: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -130,7 +130,7 @@ def test_what_needs_calls_refuses_counts(
 
 
 @pytest.mark.parametrize("options", [{"by": ["file"]}, {"by": ["pid"]}, {"file": ["/x"]}, {"failed": True}])
-def test_counts_can_not_be_taken_apart(tmp_path: Path, options: dict[str, object]) -> None:
+def test_counts_cannot_be_filtered_by_file_or_process(tmp_path: Path, options: dict[str, object]) -> None:
     with open_run(counts(tmp_path, TABLES / "default.table")) as opened:
         with pytest.raises(RequestError, match="can't be taken apart"):
             opened.show("summary", **options)
@@ -142,24 +142,26 @@ def test_counts_can_not_be_taken_apart(tmp_path: Path, options: dict[str, object
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "svg"])
-def test_every_form_shows_counts(tmp_path: Path, form: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_format_shows_counts(tmp_path: Path, form: str, capfd: pytest.CaptureFixture[str]) -> None:
     store = counts(tmp_path, TABLES / "default.table")
     assert run(["show", "summary", str(store), "--format", form, "-o", str(tmp_path / "out")]) == 0
     assert b"openat" in (tmp_path / "out").read_bytes()
 
 
-def test_counts_are_not_said_to_be_of_files(tmp_path: Path) -> None:
+def test_the_title_of_counts_does_not_mention_files(tmp_path: Path) -> None:
     store = counts(tmp_path, TABLES / "default.table")
     assert printed("show", "summary", store).startswith("Calls by call\n")
 
 
-def test_the_import_says_that_it_has_counts(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_import_reports_that_the_store_has_counts_only(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     store = tmp_path / "run.iodock"
     assert run(["import", str(TABLES / "default.table"), "-o", str(store)]) == 0
     assert "strace-c: counts of 354 calls in " in capfd.readouterr().err
 
 
-def test_a_log_and_a_table_are_not_one_run(tmp_path: Path) -> None:
+def test_a_log_and_a_table_cannot_be_merged(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("7 close(3) = 0\n7 close(4) = 0\n")
     with pytest.raises(RequestError, match="don't make one run"):
@@ -184,7 +186,7 @@ OF_CHANCE = {"exit_group", "futex", "brk", "mmap", "munmap", "rt_sigreturn", "wa
 @pytest.mark.parametrize(
     "options", [("-c",), ("-c", "-w"), ("-c", "-U", "name,calls,errors"), ("-c", "-S", "calls")]
 )
-def test_counts_are_those_of_the_log_of_the_same_program(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_counts_equal_those_of_a_log_of_the_same_program(tmp_path: Path, options: tuple[str, ...]) -> None:
     table = by_call(counts(tmp_path, traced(tmp_path, *options)))
     log = traced(tmp_path, "-ttt", "-T")
     of_log = by_call(import_logs([str(log)], tmp_path / "log.iodock").store, "--kind", "all")
@@ -197,7 +199,7 @@ def test_counts_are_those_of_the_log_of_the_same_program(tmp_path: Path, options
 
 
 @needs_strace
-def test_a_table_behind_its_log_is_passed_over(tmp_path: Path) -> None:
+def test_a_table_after_its_log_is_skipped(tmp_path: Path) -> None:
     log = traced(tmp_path, "-ttt", "-T", "-C", "-U", "name,calls,errors,max-time")
     text = log.read_text()
     at = text.index("syscall  ")

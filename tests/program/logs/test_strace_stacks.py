@@ -33,7 +33,7 @@ def traced(folder: Path, program: Path) -> Path:
 
 
 @pytest.mark.parametrize("options", [("-O2", "-g"), ("-O0", "-g"), ("-O2", "-g", "-fno-omit-frame-pointer")])
-def test_marked_lines_of_c_are_in_the_stacks(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_the_marked_lines_of_a_c_program_are_in_the_stacks(tmp_path: Path, options: tuple[str, ...]) -> None:
     with Store.open(traced(tmp_path, built(tmp_path, C, *options))) as store:
         shares = {call: share_in_chain(store, call, line) for call, line in marks(C).items()}
     assert shares == dict.fromkeys(marks(C), 1.0)
@@ -41,14 +41,16 @@ def test_marked_lines_of_c_are_in_the_stacks(tmp_path: Path, options: tuple[str,
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 @pytest.mark.parametrize("options", [("-O2", "-g"), ("-O0", "-g")])
-def test_marked_lines_of_iostreams_are_to_be_changed(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_the_marked_lines_of_a_cpp_program_are_the_call_sites(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     store = traced(tmp_path, built(tmp_path, CPLUSPLUS, *options, name="marked.cc"))
     for call, line in marks(CPLUSPLUS).items():
         rows = shown(store, "summary", "--by", "line", "--call", call, "--file", "*/out")["rows"]
         assert rows[0]["line"] == f"marked.cc:{line}", (call, rows)
 
 
-def test_keys_and_stacks(tmp_path: Path) -> None:
+def test_the_summary_can_be_grouped_by_line_function_and_module(tmp_path: Path) -> None:
     program = built(tmp_path, C, "-O2", "-g")
     store = traced(tmp_path, program)
     line = f"marked.c:{marks(C)['lseek']}"
@@ -73,13 +75,13 @@ def test_changed_programs_give_no_source_lines(tmp_path: Path) -> None:
     assert "other-modules" in {loss["name"] for loss in rows["losses"]}
 
 
-def test_without_debug_information_the_function_is_named(tmp_path: Path) -> None:
+def test_without_debug_information_the_function_name_is_used(tmp_path: Path) -> None:
     store = traced(tmp_path, built(tmp_path, C, "-O2"))
     rows = shown(store, "summary", "--by", "line,function", "--call", "lseek")["rows"]
     assert [(row["line"], row["function"]) for row in rows] == [("seek_back", "seek_back")]
 
 
-def test_a_store_without_stacks_says_how_to_get_them(tmp_path: Path) -> None:
+def test_a_store_without_stacks_names_the_option_to_record_them(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text('1 read(3, "x", 1) = 1\n')
     store = import_logs([str(log)], tmp_path / "plain.iodock").store
@@ -90,7 +92,7 @@ def test_a_store_without_stacks_says_how_to_get_them(tmp_path: Path) -> None:
     assert "--stacks" in " ".join(found["notes"])
 
 
-def test_what_is_not_here_is_named_by_the_log(tmp_path: Path) -> None:
+def test_functions_of_missing_programs_are_named_by_the_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     frames = " > /nowhere/a.out(step+0x39) [0x1259]\n > /nowhere/b.out() [0x20]\n"
     log.write_text(f'1 write(1, "x", 1) = 1\n{frames}1 write(1, "x", 1) = 1\n > /nowhere/b.out() [0x20]\n')
@@ -101,7 +103,7 @@ def test_what_is_not_here_is_named_by_the_log(tmp_path: Path) -> None:
     assert {loss["name"]: loss["count"] for loss in found["losses"]}["other-modules"] == 2
 
 
-def test_an_anonymous_copy_has_no_functions_and_lines(tmp_path: Path) -> None:
+def test_an_anonymous_copy_contains_no_functions_and_lines(tmp_path: Path) -> None:
     store = traced(tmp_path, built(tmp_path, C, "-O2", "-g"))
     with Store.open(anonymous_copy(store, tmp_path / "anonymous")) as copy:
         (told,) = copy.rows("SELECT count(*) AS symbols, count(line) AS lines FROM symbols")

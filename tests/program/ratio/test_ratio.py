@@ -46,21 +46,21 @@ def written(folder: Path, content: str | bytes, name: str = "times") -> Path:
 # The report's worked examples (SS-ken 2015, 2.3.1). It cuts off digits instead of rounding.
 
 
-def test_ior_interactive() -> None:
+def test_an_interactive_ior_run_gives_the_published_ratio() -> None:
     [record] = files("report-time.log").records()
     assert (record.real, record.user, record.system) == (26 * 60 + 27.30, 0.76, 180.39)
     assert utilisation(record) == pytest.approx(0.0004788, abs=5e-8)
     assert f"{utilisation(record):.9f}"[:8] == "0.000478"  # as printed there
 
 
-def test_ior_process_accounting() -> None:
+def test_process_accounting_of_ior_gives_the_published_ratio() -> None:
     [record] = files("report-dump-acct.txt").records()
     assert (record.name, record.user, record.real, record.owner) == ("IOR", 0.320, 1204.94, "2057")
     assert record.system == 84.48
     assert f"{utilisation(record):.9f}"[:8] == "0.000265"
 
 
-def test_ior_batch() -> None:
+def test_a_batch_job_of_ior_gives_the_published_ratio() -> None:
     [record] = files("pjm-ior.txt").records()
     assert (record.real, record.user, record.cores) == (1100.0, 51.023, 1.0)
     # The report prints 0.0442. Its own numbers, 51.023 s over 09:49:17 - 09:30:57 = 1100 s, give 0.0464.
@@ -73,14 +73,14 @@ def test_ior_batch() -> None:
     assert judged.verdict == "I/O-heavy" and "iodock volume" in judged.next and "73%" in judged.why
 
 
-def test_hpl_batch() -> None:
+def test_a_batch_job_of_hpl_gives_the_published_ratio() -> None:
     [record] = files("pjm-hpl.txt").records()
     assert (record.real, record.cores) == (1000.0, 32.0)
     assert utilisation(record) == pytest.approx(0.92697, abs=5e-6)
     assert judge(record, LIMITS).verdict == "compute"
 
 
-def test_assistant_cores_are_said_and_can_be_given() -> None:
+def test_assistant_cores_are_mentioned_and_can_be_configured() -> None:
     read = files("pjm-hpl.txt")
     list(read.records())
     assert any("2 are assistant cores" in note for note in read.notes)
@@ -104,7 +104,7 @@ def test_assistant_cores_are_said_and_can_be_given() -> None:
         ("report-format.log", "shell-time", [(0.12, 0.08, 0.02)]),
     ],
 )
-def test_recognised_among_other_output(
+def test_times_are_recognised_among_other_output(
     name: str, form: str, expected: list[tuple[float, float, float]]
 ) -> None:
     read = files(name)
@@ -113,19 +113,19 @@ def test_recognised_among_other_output(
     assert list(read.readers) == [form]
 
 
-def test_names_come_from_the_source_where_it_has_them() -> None:
+def test_names_come_from_the_source_if_present() -> None:
     assert [one.name for one in files("gnu-verbose.log").records()] == ["writer", "solver 5"]
     assert [one.name for one in files("zsh.log").records()] == ["writer", "solver"]
     assert [one.name for one in files("bash.log").records()] == ["bash.log:3", "bash.log:8"]
 
 
-def test_gnu_time_counts_blocks_of_512() -> None:
+def test_gnu_time_counts_blocks_of_512_bytes() -> None:
     first, _ = files("gnu-verbose.log").records()
     assert first.io_bytes is not None and first.io_bytes >= 900 << 20
     assert [one.io_bytes for one in files("gnu-default.log").records()] == [38_400 * 512, 8 * 512]
 
 
-def test_time_format() -> None:
+def test_a_custom_time_format_is_read() -> None:
     form = "%e;%U;%S;%I;%O;%x;%C"
     first, second = files("format.log", time_format=form).records()
     assert (first.name, first.real, first.user, first.system) == ("python3 syncer.py", 0.12, 0.07, 0.02)
@@ -133,7 +133,7 @@ def test_time_format() -> None:
     assert second.name == "python3 compute.py"
 
 
-def test_time_format_of_several_lines() -> None:
+def test_a_time_format_of_several_lines_is_read() -> None:
     form = r" real %E \n user %U \n sys %S \n"  # the report's own
     assert times("report-format.log", time_format=form) == [(0.12, 0.08, 0.02)]
     [record] = files("report-time.log", time_format=form).records()
@@ -149,14 +149,14 @@ def test_time_format_of_several_lines() -> None:
         ("[%C] (%e) {%U}", "[./a.out -x 'b c'] (3.00) {1.00}", 3.0),
     ],
 )
-def test_time_formats(form: str, text: str, real: float, tmp_path: Path) -> None:
+def test_common_time_formats_are_read(form: str, text: str, real: float, tmp_path: Path) -> None:
     path = written(tmp_path, f"before\n{text}\nafter 1 2 3\n")
     [record] = files(path, time_format=form).records()
     assert (record.real, record.user) == (real, 1.0)
 
 
 @pytest.mark.parametrize("form", ["%e %S", "%U %S", "real %q %e %U", "plain", "%"])
-def test_time_formats_that_say_too_little(form: str) -> None:
+def test_time_formats_without_the_needed_values_are_refused(form: str) -> None:
     with pytest.raises(RequestError, match="time-format"):
         list(files("format.log", time_format=form).records())
 
@@ -171,23 +171,23 @@ def test_time_formats_that_say_too_little(form: str) -> None:
         "real: 1.00 user: 0.25 sys: 0.50",
     ],
 )
-def test_times_in_one_line(line: str, tmp_path: Path) -> None:
+def test_times_in_one_line_are_read(line: str, tmp_path: Path) -> None:
     assert times(written(tmp_path, f"output\n{line}\n1.00 real 2 users\n")) == [(1.0, 0.25, 0.5)]
 
 
-def test_lines_that_only_look_like_times(tmp_path: Path) -> None:
+def test_lines_that_only_resemble_times_are_ignored(tmp_path: Path) -> None:
     text = "real 5\nsomething\nuser 1.0\nsys 1.0\n--\nreal 2.00\nuser 1.00\nreal 3.00\nuser 1.50\nsys 0.10\n"
     assert times(written(tmp_path, text)) == [(3.0, 1.5, 0.1)]
 
 
-def test_order_of_labels_does_not_matter(tmp_path: Path) -> None:
+def test_the_order_of_time_labels_does_not_matter(tmp_path: Path) -> None:
     assert times(written(tmp_path, "user 1.00\r\nsys 0.50\r\nreal 4.00\r\n")) == [(4.0, 1.0, 0.5)]
 
 
 # Process accounting.
 
 
-def test_binary_accounting_is_what_dump_acct_prints() -> None:
+def test_binary_accounting_equals_the_output_of_dump_acct() -> None:
     binary = list(files("node1/pacct").records())
     read = files("dump-acct.txt")
     text = list(read.records())
@@ -197,7 +197,7 @@ def test_binary_accounting_is_what_dump_acct_prints() -> None:
     assert read.losses.counts == {"zero-elapsed": 2, "damaged-line": 1}
 
 
-def test_accounting_of_many_nodes() -> None:
+def test_accounting_files_of_many_nodes_are_read() -> None:
     read = files("node1/pacct", "node2/pacct")
     records = list(read.records())
     assert {one.node for one in records} == {"node1", "node2"}
@@ -229,24 +229,24 @@ def v2(command: bytes = b"app", real: int = 1000, user: int = 20) -> bytes:
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_both_byte_orders(order: str, tmp_path: Path) -> None:
+def test_accounting_files_of_both_byte_orders_are_read(order: str, tmp_path: Path) -> None:
     data = v3(order=order, version=3 if order == "<" else 0x83) * 3
     assert times(written(tmp_path, data)) == [(10.0, 0.2, 0.05)] * 3
 
 
-def test_version_2(tmp_path: Path) -> None:
+def test_accounting_files_of_version_2_are_read(tmp_path: Path) -> None:
     [record, _] = files(written(tmp_path, v2() * 2)).records()
     assert record[:4] == ("app", 10.0, 0.2, 0.05) and record.owner == "7"
 
 
-def test_compressed_times(tmp_path: Path) -> None:
+def test_compressed_accounting_times_are_decoded(tmp_path: Path) -> None:
     # Exponent 2 to the base of 8, fraction 5000: 5000 * 64 ticks.
     [record] = files(written(tmp_path, v3(user=2 << 13 | 5000))).records()
     assert record.user == 3200.0
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_old_versions_are_refused_by_name(version: int, tmp_path: Path) -> None:
+def test_old_accounting_versions_are_refused_by_name(version: int, tmp_path: Path) -> None:
     old = bytearray(v2())
     old[1] = version
     with pytest.raises(IodockError, match=f"version {version}") as caught:
@@ -254,7 +254,7 @@ def test_old_versions_are_refused_by_name(version: int, tmp_path: Path) -> None:
     assert "dump-acct" in (caught.value.hint or "")
 
 
-def test_cut_and_overwritten_accounting_files(tmp_path: Path) -> None:
+def test_truncated_and_overwritten_accounting_files_are_read(tmp_path: Path) -> None:
     data = (FIXTURES / "node1" / "pacct").read_bytes()
     read = files(written(tmp_path, data[:-10]))
     assert len(list(read.records())) == 6
@@ -271,7 +271,7 @@ def jobs(name: str | Path = "sacct.txt") -> dict[str, Record]:
     return {one.name.split()[0]: one for one in files(name).records()}
 
 
-def test_steps_are_not_counted_twice() -> None:
+def test_job_steps_are_not_counted_twice() -> None:
     job = jobs()["4001"]
     assert (job.real, job.cores, job.owner) == (3600.0, 64.0, "ito")
     assert job.user == 2 * 86_400 + 10 * 3600 + 40 * 60
@@ -279,19 +279,19 @@ def test_steps_are_not_counted_twice() -> None:
     assert utilisation(job) == pytest.approx(211_200 / 64 / 3600)
 
 
-def test_steps_stand_in_for_a_job_without_cpu_time() -> None:
+def test_steps_replace_a_job_without_cpu_time() -> None:
     job = jobs()["4003"]
     assert (job.real, job.user, job.system) == (1800.0, 35.25, 300.0)
     assert job.io_bytes == 2 * (500 << 20) + 2 * (1 << 30)
 
 
-def test_steps_without_their_job(tmp_path: Path) -> None:
+def test_steps_without_their_job_are_counted(tmp_path: Path) -> None:
     lines = (FIXTURES / "sacct.txt").read_text().splitlines()
     text = "\n".join([lines[0], *(line for line in lines if line.startswith("4003."))])
     assert jobs(written(tmp_path, text))["4003.batch"].user == 35.25
 
 
-def test_jobs_that_say_nothing_are_counted() -> None:
+def test_jobs_without_times_are_counted() -> None:
     read = files("sacct.txt")
     found = {one.name.split()[0]: judge(one, LIMITS).verdict for one in read.records()}
     assert found == {
@@ -311,7 +311,7 @@ def test_jobs_that_say_nothing_are_counted() -> None:
     }
 
 
-def test_a_delimiter_in_a_job_name() -> None:
+def test_a_job_name_may_contain_the_delimiter() -> None:
     assert jobs()["4002_7"].name == "4002_7 untar a|b"
 
 
@@ -322,12 +322,12 @@ def test_total_cpu_is_marked_as_user_and_system_time(tmp_path: Path) -> None:
     assert any("contains system time" in note for note in read.notes)
 
 
-def test_user_time_from_total_less_system(tmp_path: Path) -> None:
+def test_user_time_is_total_minus_system_time(tmp_path: Path) -> None:
     text = "JobID|ElapsedRaw|TotalCPU|SystemCPU|AllocCPUS\n7|100|00:50.500|00:20|1\n"
     assert times(written(tmp_path, text)) == [(100.0, 30.5, 20.0)]
 
 
-def test_headers_in_between_and_dates_only(tmp_path: Path) -> None:
+def test_repeated_headers_and_dates_without_times_are_read(tmp_path: Path) -> None:
     head = "JobID|Start|End|UserCPU\n"
     row = "{}|2026-01-01T00:00:00|2026-01-02T00:00:01|00:10\n"
     read = files(written(tmp_path, head + row.format(1) + head + row.format(2)))
@@ -344,14 +344,14 @@ def test_headers_in_between_and_dates_only(tmp_path: Path) -> None:
         ("JobID|JobName|Elapsed\n1|a|00:10\n", "no column UserCPU or TotalCPU"),
     ],
 )
-def test_sacct_in_other_shapes(text: str, message: str, tmp_path: Path) -> None:
+def test_other_output_formats_of_sacct_are_read(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(IodockError, match=message) as caught:
         list(files(written(tmp_path, text)).records())
     assert "sacct -P" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("lead", ["\t", "        ", ""])
-def test_verbose_times_that_were_pasted(lead: str, tmp_path: Path) -> None:
+def test_pasted_verbose_times_are_read(lead: str, tmp_path: Path) -> None:
     lines = ('Command being timed: "./a.out"', "User time (seconds): 0,76", "System time (seconds): 180,10",
              "Percent of CPU this job got: 11%",
              "Elapsed (wall clock) time (h:mm:ss or m:ss): 26:27,30", "Exit status: 0")  # fmt: skip
@@ -369,7 +369,7 @@ def test_verbose_times_that_were_pasted(lead: str, tmp_path: Path) -> None:
         "0,50user 0,25system 0:05,00elapsed 15%CPU (0avgtext+0avgdata 0maxresident)k",
     ],
 )
-def test_shells_write_the_comma_of_the_locale(line: str, tmp_path: Path) -> None:
+def test_times_with_decimal_commas_are_read(line: str, tmp_path: Path) -> None:
     assert times(written(tmp_path, line + "\n")) == [(5.0, 0.5, 0.25)]
 
 
@@ -380,7 +380,7 @@ def sacct_times(path: Path) -> list[tuple[str, float | None, float | None]]:
     return sorted((one.name, one.real, one.user) for one in files(path).records())
 
 
-def test_rows_of_a_job_need_not_stand_together(tmp_path: Path) -> None:
+def test_rows_of_a_job_need_not_be_adjacent(tmp_path: Path) -> None:
     rows = (
         "1|bob|1000|00:00:00|00:00:00|1|COMPLETED",
         "2|bob|1000|00:10:00|00:00:00|1|COMPLETED",
@@ -401,7 +401,7 @@ def test_a_requeued_job_has_several_runs(tmp_path: Path) -> None:
     assert sacct_times(written(tmp_path, text)) == [("5", 1000.0, 60.0), ("5", 2000.0, 1800.0)]
 
 
-def test_steps_belong_to_the_run_in_which_they_began(tmp_path: Path) -> None:
+def test_steps_belong_to_the_run_in_which_they_started(tmp_path: Path) -> None:
     rows = (
         "5|1000|00:00:00|2025-04-01T10:00:00",
         "5|2000|00:00:00|2025-04-02T10:00:00",
@@ -421,7 +421,7 @@ def test_files_that_overlap_count_a_job_once(tmp_path: Path) -> None:
     assert read.losses.counts == {"double-row": 2}
 
 
-def test_a_byte_that_no_text_has_costs_one_line(tmp_path: Path) -> None:
+def test_a_byte_that_is_not_utf8_loses_one_line(tmp_path: Path) -> None:
     text = f"{SACCT}\n1|bob|100|00:00:50|00:00:10|1|COMPLETED\n2|b\0b|100|00:00:50|00:00:10|1|COMPLETED\n"
     read = files(written(tmp_path, text))
     assert [one.name for one in read.records()] == ["1"]
@@ -444,7 +444,7 @@ def test_a_job_is_the_sum_of_its_nodes(tmp_path: Path) -> None:
     assert [one.node for one in apart] == ["0xFF10000B", "0xFF10000C", "0xFF040001"]
 
 
-def test_pjm_jobs_that_run_or_lie_backwards(tmp_path: Path) -> None:
+def test_pjm_jobs_that_run_or_end_before_their_start_are_left_out(tmp_path: Path) -> None:
     text = (FIXTURES / "pjm-ior.txt").read_text()
     running = text.replace("2015/01/21 09:49:17", "-")
     assert losses(files(written(tmp_path, running + text))) == {"not-ended": 1}
@@ -455,7 +455,7 @@ def test_pjm_jobs_that_run_or_lie_backwards(tmp_path: Path) -> None:
 # What is common.
 
 
-def test_nothing_and_rubbish(tmp_path: Path) -> None:
+def test_empty_and_random_files_are_refused(tmp_path: Path) -> None:
     for content in (b"", b"hello\n", bytes(range(256)) * 40, b"\0" * 4096, b"\x1f\x8bnot gzip"):
         path = written(tmp_path, content)
         with pytest.raises(IodockError, match=str(path)):
@@ -467,7 +467,7 @@ def test_nothing_and_rubbish(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_every_reader_stands_rubbish(reader: object, tmp_path: Path) -> None:
+def test_every_reader_handles_random_input(reader: object, tmp_path: Path) -> None:
     name = reader.name  # type: ignore[attr-defined]
     options = {"time_format": "%e %U"} if name == "time-format" else {}
     for content in (b"", b"|||||\n" * 5, bytes(range(256)) * 9, b"real user sys\n: : :\n", b"JOB ID : \n"):
@@ -475,7 +475,7 @@ def test_every_reader_stands_rubbish(reader: object, tmp_path: Path) -> None:
             list(files(written(tmp_path, content), form=name, **options).records())
 
 
-def test_two_kinds_in_one_file_ask_which(tmp_path: Path) -> None:
+def test_a_file_with_two_kinds_of_records_needs_a_choice(tmp_path: Path) -> None:
     path = written(tmp_path, (FIXTURES / "bash.log").read_text() + (FIXTURES / "csh.log").read_text())
     with pytest.raises(IodockError, match="several kinds: shell-time, csh-time") as caught:
         list(files(path).records())
@@ -490,7 +490,7 @@ def test_other_times_in_a_file_are_mentioned(tmp_path: Path) -> None:
     assert any("--from shell-time" in note for note in read.notes)
 
 
-def test_times_at_the_end_of_a_long_log(tmp_path: Path) -> None:
+def test_times_at_the_end_of_a_long_log_are_found(tmp_path: Path) -> None:
     path = written(
         tmp_path, "iteration done, residual 0.001\n" * 150_000 + "\nreal\t1m1.5s\nuser\t0m3s\nsys\t0m1s\n"
     )
@@ -498,7 +498,7 @@ def test_times_at_the_end_of_a_long_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packer", ["gzip", "lzma", "bz2"])
-def test_packed_files(packer: str, tmp_path: Path) -> None:
+def test_compressed_files_are_read(packer: str, tmp_path: Path) -> None:
     from importlib import import_module
 
     data = import_module(packer).compress((FIXTURES / "sacct.txt").read_bytes())
@@ -508,7 +508,7 @@ def test_packed_files(packer: str, tmp_path: Path) -> None:
         list(files(written(tmp_path, data[: len(data) // 2]), form="sacct").records())
 
 
-def test_node_names() -> None:
+def test_node_names_come_from_the_differing_part_of_paths() -> None:
     assert node_names(["a/n1/pacct", "a/n2/pacct"]) == ["n1", "n2"]
     assert node_names(["n1.acct", "n2.acct"]) == ["n1.acct", "n2.acct"]
     assert node_names(["x/y"]) == ["y"]
@@ -530,7 +530,7 @@ def test_node_names() -> None:
         (Record("a", 10.0, None, 0.0, both=0.5), None, "I/O-heavy"),
     ],
 )
-def test_verdicts(record: Record, cores: float | None, verdict: str) -> None:
+def test_each_verdict_follows_from_the_ratio(record: Record, cores: float | None, verdict: str) -> None:
     assert judge(record, LIMITS, cores).verdict == verdict
 
 
@@ -547,7 +547,7 @@ def test_groups_weigh_cores_by_time() -> None:
 FIGURE_2_20 = (FIXTURES / "pjm-two-nodes.txt").read_text()
 
 
-def test_a_pjm_job_has_the_volume_of_its_own_part_where_a_node_is_cut(tmp_path: Path) -> None:
+def test_pjm_volumes_exclude_truncated_nodes(tmp_path: Path) -> None:
     whole = files(written(tmp_path, FIGURE_2_20))
     [record] = whole.records()
     assert (record.io_bytes, record.user, record.cores) == (1099513035484, 100.0, 2.0)
@@ -565,7 +565,7 @@ def test_a_pjm_job_has_the_volume_of_its_own_part_where_a_node_is_cut(tmp_path: 
         assert cut.losses.counts == ({"cut-node": 1} if user < 100 else {})
 
 
-def test_pjm_volumes_without_a_whole_number(tmp_path: Path) -> None:
+def test_pjm_volumes_with_fractions_are_read(tmp_path: Path) -> None:
     for said, size in (
         ("1099513.1 MB", 1_099_513_100_000),
         ("0.0 kB", 0),
@@ -580,7 +580,7 @@ def test_pjm_volumes_without_a_whole_number(tmp_path: Path) -> None:
         assert record.io_bytes == size, said
 
 
-def test_what_slurm_does_not_know_is_unknown(tmp_path: Path) -> None:
+def test_values_unknown_to_slurm_are_unknown(tmp_path: Path) -> None:
     """Slurm writes 4294967294 (NO_VAL) and 4294967295 (INFINITE), and a date for a job without a start."""
     rows = (
         "1|4294967295|00:02:00|00:50|4",
@@ -636,9 +636,7 @@ def test_a_job_with_0_cores_has_no_ratio(tmp_path: Path) -> None:
         ("bash.log", "real\t0m1.355s\nuser\t0m1.339s", "real\t1e9m1_000s\nuser\t-1"),
     ],
 )
-def test_a_line_of_times_that_was_damaged_is_counted(
-    name: str, right: str, wrong: str, tmp_path: Path
-) -> None:
+def test_a_damaged_line_of_times_is_counted(name: str, right: str, wrong: str, tmp_path: Path) -> None:
     text = (FIXTURES / name).read_text()
     assert right in text and losses(files(name)) == {}
     form = {"bash.log": "shell-time", "gnu-default.log": "gnu-time"}.get(name, f"{name[:3]}-time")

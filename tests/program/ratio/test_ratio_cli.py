@@ -71,7 +71,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_table_says_what_to_do_next() -> None:
+def test_the_table_names_the_next_step() -> None:
     done = ratio(FIXTURES / "report-time.log")
     assert "0.000479  I/O-heavy" in done.stdout
     assert "next: step 2: iodock volume -- CMD" in done.stdout
@@ -79,7 +79,7 @@ def test_the_table_says_what_to_do_next() -> None:
     assert ratio(FIXTURES / "report-time.log", "-q").stderr == ""
 
 
-def test_system_time_stands_apart() -> None:
+def test_system_time_has_its_own_column() -> None:
     [row] = rows(FIXTURES / "pjm-ior.txt")
     assert row["utilisation"] == pytest.approx(51.023 / 1100)
     assert row["system_seconds"] == 805.152
@@ -88,7 +88,7 @@ def test_system_time_stands_apart() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 56, 40])
-def test_narrow_terminals(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_the_table_fits_narrow_terminals(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setattr("iodock.shared.tables.table.terminal_width", lambda: columns)
     table = printed("ratio", FIXTURES / "sacct.txt", FIXTURES / "gnu-verbose.log")
     assert max(map(len, table.splitlines())) <= columns
@@ -96,7 +96,7 @@ def test_narrow_terminals(monkeypatch: pytest.MonkeyPatch, columns: int) -> None
     assert ("system" in table) == (columns == 80)
 
 
-def test_wide_and_unprintable_names_keep_the_columns_straight(
+def test_wide_and_unprintable_names_keep_columns_aligned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iodock.shared.tables.table.terminal_width", lambda: 60)
@@ -107,13 +107,13 @@ def test_wide_and_unprintable_names_keep_the_columns_straight(
     assert "\x1b" not in table[3] and max(map(cell_len, table)) <= 60
 
 
-def test_every_column_is_in_the_manual() -> None:
+def test_every_column_is_documented() -> None:
     page = (FIXTURES.parent.parent / "docs" / "how-to" / "ratio.md").read_text()
     for column in (*COLUMNS, *HISTORY_COLUMNS):
         assert f"| `{column.name}` | {column.unit or ''} | {column.doc} |" in page, column.name
 
 
-def test_accounting_is_shown_by_command() -> None:
+def test_process_accounting_is_grouped_by_command() -> None:
     nodes = FIXTURES / "node1" / "pacct", FIXTURES / "node2" / "pacct"
     assert {row["name"]: row["count"] for row in rows(*nodes)}["solver"] == 4
     assert len(rows(*nodes, "--by", "record")) == 14
@@ -124,7 +124,7 @@ def test_accounting_is_shown_by_command() -> None:
     assert "no record matches --name nothing" in failed(2, *nodes, "--name", "nothing")
 
 
-def test_cores_and_thresholds(tmp_path: Path) -> None:
+def test_cores_and_thresholds_can_be_given(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("real 10.00\nuser 15.00\nsys 0.00\n")
     [row] = rows(log)
@@ -140,7 +140,7 @@ def test_cores_and_thresholds(tmp_path: Path) -> None:
     assert by_variable[0]["reading"] == "between"
 
 
-def test_standard_input_and_pipes() -> None:
+def test_standard_input_and_pipes_are_read() -> None:
     text = (FIXTURES / "sacct.txt").read_text()
     assert len(rows("-", input=text)) == 6
     command = f"{sys.executable} -m iodock ratio <(cat {FIXTURES}/bash.log) --format csv -q"
@@ -148,7 +148,7 @@ def test_standard_input_and_pipes() -> None:
     assert len(list(csv.DictReader(io.StringIO(done.stdout)))) == 2
 
 
-def test_a_store_that_was_recorded(tmp_path: Path) -> None:
+def test_a_recorded_store_gives_its_ratio(tmp_path: Path) -> None:
     tasks = [
         process_row(0, 10, cpu_user_ns=300_000_000, cpu_system_ns=1_000_000_000),
         process_row(1, 11, cpu_user_ns=200_000_000, cpu_system_ns=500_000_000),
@@ -172,7 +172,7 @@ def test_a_store_that_was_recorded(tmp_path: Path) -> None:
         (None, "I/O-heavy", "step 2"),
     ],
 )
-def test_what_a_store_has_recorded_of_its_io_counts(
+def test_the_recorded_io_volume_of_a_store_is_used(
     tmp_path: Path, file_ns: int | None, reading: str, following: str
 ) -> None:
     captured = {"how": "ptrace", "command": ["true"], "wall_ns": 10_000_000_000}
@@ -194,7 +194,7 @@ def test_a_closed_standard_input_is_empty() -> None:
     assert "is empty" in done.stderr and "bug" not in done.stderr
 
 
-def test_messages_name_the_file_and_what_to_do(tmp_path: Path) -> None:
+def test_messages_name_the_file_and_the_remedy(tmp_path: Path) -> None:
     junk = tmp_path / "junk"
     junk.write_text("nothing here\n")
     said = failed(1, junk)
@@ -209,7 +209,7 @@ def test_messages_name_the_file_and_what_to_do(tmp_path: Path) -> None:
     failed(2)
 
 
-def test_history(year: Path) -> None:
+def test_a_history_prints_the_distribution(year: Path) -> None:
     done = ratio("--history", year)
     assert done.returncode == 0, done.stderr
     assert "400 jobs, 1,600 core-hours" in done.stdout
@@ -218,7 +218,7 @@ def test_history(year: Path) -> None:
     assert "jobs shorter than 60 s are left out: 1" in done.stderr
 
 
-def test_history_as_data(year: Path) -> None:
+def test_a_history_can_be_written_as_json(year: Path) -> None:
     answer = json.loads(good("--history", year, "--format", "json"))
     total = answer["totals"]["total"]
     assert total["count"] == sum(row["count"] for row in answer["rows"]) == 400
@@ -229,7 +229,7 @@ def test_history_as_data(year: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "html"])
-def test_history_as_a_chart(ending: str, year: Path, tmp_path: Path) -> None:
+def test_a_history_can_be_drawn_as_a_chart(ending: str, year: Path, tmp_path: Path) -> None:
     path = tmp_path / f"chart.{ending}"
     assert good("--history", year, "-o", path, "--weight", "core-hours") == ""
     start = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}[ending]
@@ -238,7 +238,7 @@ def test_history_as_a_chart(ending: str, year: Path, tmp_path: Path) -> None:
         assert "Core-hours by CPU utilisation" in path.read_text()
 
 
-def test_history_of_short_jobs_only(year: Path) -> None:
+def test_a_history_of_only_short_jobs_is_refused(year: Path) -> None:
     assert "--min-real 0" in failed(1, "--history", FIXTURES / "bash.log")
     assert "134 jobs" in good("--history", year, "--user", "u1", "--min-real", 0)
 
@@ -250,12 +250,12 @@ def test_every_loss_is_explained(loss: str, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("value", ["nan", "inf"])
-def test_the_shortest_job_has_a_length(value: str, year: Path) -> None:
+def test_the_minimum_job_length_must_be_a_duration(value: str, year: Path) -> None:
     done = ratio("--history", year, "--min-real", value)
     assert done.returncode == 2 and "--min-real" in done.stderr and not done.stdout
 
 
-def test_expected_and_moved_volume_are_compared() -> None:
+def test_expected_and_actual_volume_are_compared() -> None:
     path = FIXTURES / "pjm-two-nodes.txt"
     plain = good(path)
     assert "1 TiB" in plain and "of expected" not in plain
@@ -279,12 +279,12 @@ def test_expected_and_moved_volume_are_compared() -> None:
         ("10B", 10),
     ],
 )
-def test_sizes_that_a_user_types(said: str, size: int) -> None:
+def test_sizes_with_units_are_parsed(said: str, size: int) -> None:
     assert size_bytes(said, "--expect") == size
 
 
 @pytest.mark.parametrize("said", ["0", "-5G", "nan", "1e400", "9E", "1.5.5G", "", "G", "0TiB", "\uff11"])
-def test_sizes_that_are_none_are_refused(said: str) -> None:
+def test_invalid_sizes_are_refused(said: str) -> None:
     done = ratio(FIXTURES / "report-time.log", "--expect", said)
     assert done.returncode == 2 and "--expect" in done.stderr and "sizes: 500M" in done.stderr
 
@@ -304,7 +304,7 @@ def test_a_job_with_0_cores_shows_no_ratio(tmp_path: Path) -> None:
     )
 
 
-def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
+def test_file_names_that_are_not_utf8_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"b\xff.log")
     path.write_text("real 10.0\nuser 1.0\nsys 0.5\n")
     done = ratio(path)

@@ -118,7 +118,7 @@ def test_the_pages_of_a_cold_random_map_are_known_exactly(program: Path, data: P
     assert mapped["brought_bytes"] == row["brought_bytes"]
 
 
-def test_what_is_read_around_a_random_touch_is_amplification(
+def test_pages_read_around_a_random_access_count_as_amplification(
     program: Path, data: Path, tmp_path: Path
 ) -> None:
     store, found = recorded_alike(tmp_path, data, program, "around", data, 100)
@@ -130,7 +130,7 @@ def test_what_is_read_around_a_random_touch_is_amplification(
 
 
 @pytest.mark.parametrize("how", ["sequential", "mapped"])
-def test_a_sequential_readers_bytes(program: Path, data: Path, tmp_path: Path, how: str) -> None:
+def test_bytes_of_a_sequential_reader_are_exact(program: Path, data: Path, tmp_path: Path, how: str) -> None:
     store, found = recorded_alike(tmp_path, data, program, how, data)
     assert pages_of(store, data) == found.pages
     (row,) = shown(store, data)
@@ -157,7 +157,7 @@ def test_half_pages_read_at_random_are_amplified(program: Path, data: Path, tmp_
     assert "読み込みの増幅" in japanese
 
 
-def test_a_file_in_memory_brings_nothing_in(program: Path, data: Path, tmp_path: Path) -> None:
+def test_a_cached_file_adds_no_pages(program: Path, data: Path, tmp_path: Path) -> None:
     data.read_bytes()
     store, found = recorded(tmp_path, program, "sequential", f"warm:{data}")
     if found.resident < SIZE // PAGE:
@@ -167,7 +167,7 @@ def test_a_file_in_memory_brings_nothing_in(program: Path, data: Path, tmp_path:
     assert row["amplification"] == 0 and not found.pages
 
 
-def test_pages_made_by_writes_are_distinguished(program: Path, data: Path, tmp_path: Path) -> None:
+def test_pages_created_by_writes_are_distinguished(program: Path, data: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     store, found = recorded_alike(tmp_path, data, program, "copied", data, copy)
     assert pages_of(store, data) == found.pages and len(found.pages) == SIZE // PAGE
@@ -184,7 +184,7 @@ def test_pages_made_by_writes_are_distinguished(program: Path, data: Path, tmp_p
     assert (made["brought_bytes"], made["written_bytes"]) == (0, MIB)
 
 
-def test_a_program_that_was_not_in_memory_has_its_name(program: Path, tmp_path: Path) -> None:
+def test_an_uncached_program_file_is_named(program: Path, tmp_path: Path) -> None:
     own = Path(shutil.copy(program, tmp_path / "own"))
     with own.open("rb") as file:
         os.fsync(file.fileno())
@@ -206,7 +206,7 @@ def calls_bytes(store: Path) -> int:
     return sum(path.stat().st_size for path in (store / "journal").glob("*.calls"))
 
 
-def test_a_file_that_was_mapped_before_has_its_name(program: Path, data: Path, tmp_path: Path) -> None:
+def test_a_file_mapped_before_the_recording_is_named(program: Path, data: Path, tmp_path: Path) -> None:
     with data.open("rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     store = tmp_path / "run.iodock"
@@ -234,14 +234,14 @@ def test_a_file_that_was_mapped_before_has_its_name(program: Path, data: Path, t
     assert row["brought_bytes"] == pytest.approx(SIZE, rel=0.02)
 
 
-def test_an_anonymous_copy_keeps_them(program: Path, data: Path, tmp_path: Path) -> None:
+def test_an_anonymous_copy_keeps_page_cache_counts(program: Path, data: Path, tmp_path: Path) -> None:
     store, found = recorded_alike(tmp_path, data, program, "touched", data, 100)
     copy = iodock.open(anonymous_copy(store, tmp_path / "copy.iodock"))
     rows = copy.show("cache").to_arrow().to_pylist()
     assert rows[0]["pages"] == len(found.pages) and "data" not in rows[0]["file"]
 
 
-def test_other_recordings_say_that_it_is_not_known(tmp_path: Path) -> None:
+def test_other_back_ends_report_page_cache_counts_as_unknown(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(
         '7 0.000000 openat(AT_FDCWD, "/data/a", O_RDONLY) = 3 <0.000010>\n'

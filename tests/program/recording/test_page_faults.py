@@ -119,7 +119,9 @@ def test_a_cold_random_readers_pages_are_known_exactly(
 @pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_sequential_readers_bytes(program: Path, data: Path, tmp_path: Path, backend: str) -> None:
+def test_bytes_of_a_sequential_reader_are_exact(
+    program: Path, data: Path, tmp_path: Path, backend: str
+) -> None:
     store, printed = record(tmp_path, [program, "sequential", data], "--backend", backend)
     (row,) = shown(store, data)
     assert row["touched_bytes"] == pytest.approx(int(printed), rel=0.02)
@@ -147,9 +149,7 @@ def test_threads_and_children_of_a_watched_process_are_watched(
 
 @pytest.mark.whole
 @live
-def test_a_map_by_another_name_is_of_the_file_that_was_opened(
-    program: Path, data: Path, tmp_path: Path
-) -> None:
+def test_a_map_of_a_linked_name_belongs_to_the_opened_file(program: Path, data: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(data)
     store, _ = record(tmp_path, [program, "sequential", link])
@@ -172,7 +172,7 @@ def test_programs_without_data_maps_are_not_sampled(program: Path, data: Path, t
 
 @pytest.mark.whole
 @live
-def test_always_and_never(program: Path, data: Path, tmp_path: Path) -> None:
+def test_page_faults_always_and_never_are_respected(program: Path, data: Path, tmp_path: Path) -> None:
     store, _ = record(tmp_path, [program, "sequential", data], "--page-faults", "never")
     assert state(store) == "off" and not (store / "faults").exists()
     (row,) = shown(store, data)
@@ -253,7 +253,7 @@ def scattered(count: int) -> list[int]:
     return [(index * 150001 % 262144) * 4096 for index in range(count)]
 
 
-def test_gaps_count_in_rising_runs_only(tmp_path: Path) -> None:
+def test_gaps_count_only_between_rising_addresses(tmp_path: Path) -> None:
     page = 4096
     run = [index * 16 * page for index in range(10)]
     alone = [500 * page, 505 * page, 300 * page]
@@ -274,7 +274,7 @@ def test_an_anonymous_copy_keeps_page_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_the_report_has_a_table_of_what_was_touched(tmp_path: Path) -> None:
+def test_the_report_lists_accessed_parts_of_mapped_files(tmp_path: Path) -> None:
     with Store.open(made_store(tmp_path, [index * 65536 for index in range(10)])) as store:
         page = report_html(store)
         japanese = report_html(store, "ja")
@@ -288,7 +288,7 @@ def test_the_report_has_a_table_of_what_was_touched(tmp_path: Path) -> None:
 @pytest.mark.whole
 @live
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_page_faults_outlive_a_recorder_that_is_killed(
+def test_page_faults_of_a_killed_recorder_are_kept(
     program: Path, data: Path, tmp_path: Path, backend: str
 ) -> None:
     store, _ = record(tmp_path, [program, "sequential", data], "--backend", backend)
@@ -313,7 +313,7 @@ def test_page_faults_outlive_a_recorder_that_is_killed(
     assert row["touched_bytes"] == pytest.approx(96 * MIB, rel=0.02)
 
 
-def test_gaps_of_large_folios_count_where_nothing_waited(tmp_path: Path) -> None:
+def test_gaps_of_large_folios_count_if_nothing_waited(tmp_path: Path) -> None:
     offsets = [index * MIB for index in range(10)]
     (row,) = shown(made_store(tmp_path / "minor", offsets, major=False), Path("/data/index"))
     assert row["touched_bytes"] == 10 * MIB and row["pattern"] == "sequential"
@@ -328,11 +328,11 @@ def test_gaps_of_large_folios_count_where_nothing_waited(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("count", [60, 500, 5000])
-def test_random_faults_that_wait_are_found(tmp_path: Path, count: int) -> None:
+def test_random_page_faults_that_wait_are_found(tmp_path: Path, count: int) -> None:
     assert faults_found(made_store(tmp_path, scattered(count))) == ["mmap-random"]
 
 
-def test_what_faults_cost_is_not_limited_by_the_time_in_calls(tmp_path: Path) -> None:
+def test_the_cost_of_page_faults_may_exceed_the_time_in_calls(tmp_path: Path) -> None:
     with Store.open(made_store(tmp_path, scattered(5000))) as opened:
         (found,) = (one for one in diagnose(opened).findings if one.rule == "mmap-random")
     assert found.gain is not None and found.cost_seconds is not None
@@ -346,7 +346,7 @@ def rays(count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [20, 600])
-def test_short_rising_pieces_anywhere_are_found(tmp_path: Path, count: int) -> None:
+def test_short_rising_runs_at_random_places_are_found(tmp_path: Path, count: int) -> None:
     assert faults_found(made_store(tmp_path, rays(count))) == ["mmap-random"]
 
 
@@ -361,11 +361,13 @@ def test_short_rising_pieces_anywhere_are_found(tmp_path: Path, count: int) -> N
         (scattered(5000), True, "/data/base.sqlite"),
     ],
 )
-def test_other_maps_are_fine(tmp_path: Path, offsets: list[int], major: bool, name: str) -> None:
+def test_other_access_to_maps_gives_no_finding(
+    tmp_path: Path, offsets: list[int], major: bool, name: str
+) -> None:
     assert faults_found(made_store(tmp_path, offsets, major=major, name=name)) == []
 
 
-def test_a_log_says_that_page_faults_are_not_known(tmp_path: Path) -> None:
+def test_page_faults_of_a_log_are_reported_as_unknown(tmp_path: Path) -> None:
     store = made_store(tmp_path, scattered(10))
     shutil.rmtree(store / "faults")
     manifest = json.loads((store / "manifest.json").read_text())

@@ -43,7 +43,9 @@ pytestmark = live
         (["/etc/passwd"], 126),
     ],
 )
-def test_the_programs_end_is_passed_on(tmp_path: Path, command: list[str], status: int) -> None:
+def test_the_programs_exit_status_and_signal_are_passed_on(
+    tmp_path: Path, command: list[str], status: int
+) -> None:
     done = record(tmp_path, "--", *command)
     assert done.returncode == status, done.stderr
     assert (tmp_path / "run.iodock").exists() == (status not in (126, 127))
@@ -64,7 +66,7 @@ def test_a_script_with_a_missing_interpreter_gives_an_error(tmp_path: Path, back
 
 
 @pytest.mark.parametrize("environment", [{}, {"A": "b"}, {"LC_CTYPE": "C.UTF-8"}])
-def test_the_environment_is_the_programs_own(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_programs_environment_is_unchanged(tmp_path: Path, environment: dict[str, str]) -> None:
     """Python sets LC_CTYPE itself if there is no locale."""
     command = [*IODOCK, "record", "-q", "--backend", "ptrace", "-o", "run.iodock", "--", "/usr/bin/env"]
     done = subprocess.run(
@@ -102,7 +104,7 @@ exit 3
 @pytest.mark.whole
 @pytest.mark.parametrize("backend", ["rewrite", "ptrace"])
 @pytest.mark.parametrize("to_all", [True, False])
-def test_signals_that_tell_something_reach_the_program_and_end_nothing(
+def test_informational_signals_reach_the_program_and_end_nothing(
     tmp_path: Path, backend: str, to_all: bool
 ) -> None:
     command = [*IODOCK, "record", "-q", "-o", "run.iodock", "--backend", backend, "--", "sh", "-c", TOLD]
@@ -126,7 +128,7 @@ def test_signals_that_tell_something_reach_the_program_and_end_nothing(
 
 
 @pytest.mark.whole
-def test_no_other_replaces_a_store_until_its_tables_are_made(tmp_path: Path) -> None:
+def test_a_store_is_not_replaced_before_its_tables_exist(tmp_path: Path) -> None:
     recorded = recording.record(["true"], str(tmp_path / "run.iodock"))
     assert recorded["must_finish"]
     again = record(tmp_path, "--force", "true")
@@ -138,7 +140,7 @@ def test_no_other_replaces_a_store_until_its_tables_are_made(tmp_path: Path) -> 
 # The machine, meanwhile.
 
 
-def test_samples_and_file_systems(tmp_path: Path) -> None:
+def test_samples_and_file_systems_are_recorded(tmp_path: Path) -> None:
     assert record(tmp_path, "sh", "-c", "sleep 1.2; cat /proc/self/status > out").returncode == 0
     store = tmp_path / "run.iodock"
     sources = {row["source"] for row in rows(store, "SELECT DISTINCT source FROM samples")}
@@ -178,7 +180,7 @@ def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_short_process_tells_what_it_wrote_to_a_device(tmp_path: Path) -> None:
+def test_device_writes_of_a_short_process_are_recorded(tmp_path: Path) -> None:
     # A process of less than a second is not sampled while it runs.
     assert (
         record(tmp_path, "dd", "if=/dev/zero", "of=out", "bs=64k", "count=16", "conv=fsync").returncode == 0
@@ -192,7 +194,7 @@ def test_a_short_process_tells_what_it_wrote_to_a_device(tmp_path: Path) -> None
 
 
 @pytest.mark.whole
-def test_a_store_on_the_local_file_system_that_is_measured_is_not_warned_of(tmp_path: Path) -> None:
+def test_a_store_on_a_local_file_system_gives_no_warning(tmp_path: Path) -> None:
     done = run([*IODOCK, "record", "-o", "run.iodock", "--", "true"], tmp_path)
     assert "recording adds to its load" not in done.stderr
     manifest = json.loads((tmp_path / "run.iodock" / "manifest.json").read_text())
@@ -229,7 +231,7 @@ UNUSUAL = {
 
 @pytest.mark.whole
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_unusual_programs(tmp_path: Path, name: str) -> None:
+def test_unusual_programs_behave_as_without_recording(tmp_path: Path, name: str) -> None:
     program, status = UNUSUAL[name]
     # A program can have only one tracer.
     by = ("--backend", "ptrace") if name == "traces itself" else ()
@@ -241,7 +243,7 @@ def test_unusual_programs(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.whole
-def test_a_program_that_traces_itself_finds_no_tracer(tmp_path: Path) -> None:
+def test_a_program_that_checks_for_a_tracer_finds_none(tmp_path: Path) -> None:
     # Its exec stops it for its parent, which continues it.
     program = "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
     program += "os.execl('/bin/sh', 'sh', '-c', 'exit 4') if libc.ptrace(0, 0, 0, 0) == 0 else os._exit(1)"
@@ -249,14 +251,14 @@ def test_a_program_that_traces_itself_finds_no_tracer(tmp_path: Path) -> None:
     assert count(tmp_path / "run.iodock", "call = 'execve'") == 2
 
 
-def test_a_tree_of_processes(tmp_path: Path) -> None:
+def test_a_tree_of_processes_is_recorded(tmp_path: Path) -> None:
     done = record(tmp_path, "sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done")
     assert done.returncode == 0
     assert count(tmp_path / "run.iodock", "call = 'execve'") == 301
 
 
 @pytest.mark.whole
-def test_a_time_limit_is_kept(tmp_path: Path) -> None:
+def test_the_time_limit_of_a_recording_is_respected(tmp_path: Path) -> None:
     start = time.monotonic()
     done = record(tmp_path, "sh", "-c", "timeout 2 yes > /dev/null")
     assert done.returncode == 124

@@ -80,7 +80,7 @@ def recorded(command: list[str], store: Path) -> dict[str, tuple[int, int]]:
     return {row["call"]: (row["n"], row["e"]) for row in rows}
 
 
-def test_calls_and_errors_are_those_of_strace(tmp_path: Path) -> None:
+def test_calls_and_errors_equal_those_of_strace(tmp_path: Path) -> None:
     reason = bpf_unavailable() or (None if shutil.which("strace") else "strace is not installed")
     if reason:
         pytest.skip(reason)
@@ -94,7 +94,7 @@ def test_calls_and_errors_are_those_of_strace(tmp_path: Path) -> None:
             assert mine[call] == theirs.get(call), (name, call)
 
 
-def test_nothing_was_dropped_and_the_store_says_how(tmp_path: Path) -> None:
+def test_a_recording_without_drops_reports_its_buffers(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     recorded(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100000"], tmp_path / "run.iodock")
@@ -103,7 +103,7 @@ def test_nothing_was_dropped_and_the_store_says_how(tmp_path: Path) -> None:
     assert "dropped-records" not in {loss["name"] for loss in manifest["losses"]}
 
 
-def test_without_rights_it_says_what_to_do(tmp_path: Path) -> None:
+def test_missing_capabilities_are_reported_with_a_remedy(tmp_path: Path) -> None:
     if os.getuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("rights can only be taken away by root with setpriv")
     bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
@@ -114,7 +114,7 @@ def test_without_rights_it_says_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_where_few_files_may_be_open_it_says_so(tmp_path: Path) -> None:
+def test_a_low_limit_of_open_files_is_reported(tmp_path: Path) -> None:
     command = [*IODOCK, "record", "--backend", "bpf", "-o", str(tmp_path / "s"), "--", "true"]
     limited = ["bash", "-c", 'ulimit -n 16; exec "$@"', "bash", *command]
     done = subprocess.run(limited, capture_output=True, text=True, timeout=120, check=False)
@@ -122,7 +122,7 @@ def test_where_few_files_may_be_open_it_says_so(tmp_path: Path) -> None:
     assert "verifier" not in done.stderr and not (tmp_path / "s").exists()
 
 
-def test_the_committed_programs_are_those_of_the_sources() -> None:
+def test_the_committed_bpf_programs_match_their_sources() -> None:
     check = [sys.executable, str(ROOT / "tools" / "bpf.py"), "--check"]
     done = subprocess.run(check, capture_output=True, text=True, timeout=120, check=False)
     if "skipped" in done.stderr:
@@ -162,7 +162,7 @@ def waiting(script: str = WAITING) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.whole
-def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
+def test_a_running_process_and_its_children_are_recorded(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     running = waiting()
@@ -172,7 +172,7 @@ def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_all_of_a_cgroup(tmp_path: Path) -> None:
+def test_all_processes_of_a_cgroup_are_recorded(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     places = [path.parent for path in Path("/sys/fs/cgroup").glob("**/cgroup.procs")]
@@ -217,7 +217,7 @@ while time.monotonic() < until:
 
 
 @pytest.mark.whole
-def test_a_killed_recorder_leaves_all_but_the_last_moment(tmp_path: Path) -> None:
+def test_a_killed_recorder_loses_only_the_last_calls(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     program = tmp_path / "paced.py"
@@ -319,7 +319,7 @@ def go_compiler() -> str | None:
 
 
 @pytest.mark.whole
-def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
+def test_a_go_program_is_recorded_completely(tmp_path: Path) -> None:
     compiler = go_compiler()
     reason = bpf_unavailable() or (None if compiler and shutil.which("strace") else "no Go or no strace here")
     if reason or not compiler:
@@ -349,7 +349,7 @@ def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_cgroup_is_refused(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     command = [*IODOCK, "record", "--cgroup", "no/such/group", "-o", str(tmp_path / "s")]
@@ -359,7 +359,7 @@ def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_requests_inside_an_io_uring(tmp_path: Path) -> None:
+def test_requests_of_an_io_uring_are_recorded(tmp_path: Path) -> None:
     reason = bpf_unavailable() or (None if shutil.which("fio") else "fio is not installed")
     if reason:
         pytest.skip(reason)

@@ -51,13 +51,13 @@ def from_outside() -> str:
     return "ptrace" if bpf_unavailable() else "bpf"
 
 
-def test_a_dynamic_program_is_recorded_from_inside(tmp_path: Path) -> None:
+def test_a_dynamic_program_is_recorded_by_rewrite(tmp_path: Path) -> None:
     captured, said = recorded(tmp_path, "true")
     assert (captured["how"], captured["why"]) == ("rewrite", "cheapest")
     assert "note: recorded by rewrite: the cheapest back end that sees this program's calls\n" in said
 
 
-def test_a_static_program_is_recorded_from_outside(tmp_path: Path) -> None:
+def test_a_static_program_is_recorded_by_ptrace_or_bpf(tmp_path: Path) -> None:
     program = compiled(tmp_path, "-static")
     way = from_outside()
     for backend in ("auto", "rewrite"):
@@ -77,7 +77,7 @@ def test_the_reason_of_the_choice_is_translated(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_script_is_as_its_interpreter(tmp_path: Path) -> None:
+def test_the_back_end_of_a_script_follows_from_its_interpreter(tmp_path: Path) -> None:
     program, script = compiled(tmp_path, "-static"), tmp_path / "script"
     for interpreter, why in ((program, "static"), ("/bin/sh", "cheapest")):
         script.write_text(f"#!{interpreter}\n")
@@ -86,7 +86,7 @@ def test_a_script_is_as_its_interpreter(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_program_with_another_dynamic_linker(tmp_path: Path) -> None:
+def test_the_choice_handles_another_dynamic_linker(tmp_path: Path) -> None:
     ours = Path("/lib64/ld-linux-x86-64.so.2")
     if not ours.exists():
         pytest.skip("another C library than glibc")
@@ -96,13 +96,13 @@ def test_a_program_with_another_dynamic_linker(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_32_bit_program(tmp_path: Path) -> None:
+def test_the_choice_handles_a_32_bit_program(tmp_path: Path) -> None:
     assert recorded(tmp_path, compiled(tmp_path, "-m32"))[0]["why"] == "foreign"
 
 
 @pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
-def test_a_go_program_makes_its_calls_itself(tmp_path: Path) -> None:
+def test_the_choice_knows_that_go_programs_bypass_libc(tmp_path: Path) -> None:
     (tmp_path / "main.go").write_text('package main\nimport "C"\nfunc main() { println("go") }\n')
     environment = {**os.environ, "GO111MODULE": "off", "CGO_ENABLED": "1"}
     for flags, why in (((), "go"), (("-ldflags=-linkmode=external -extldflags=-static",), "static")):
@@ -112,13 +112,13 @@ def test_a_go_program_makes_its_calls_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_where_there_is_no_room_for_the_buffers(tmp_path: Path) -> None:
+def test_without_space_for_buffers_another_back_end_is_chosen(tmp_path: Path) -> None:
     captured, _ = recorded(tmp_path, "true", limit="ulimit -f 1000000")
     assert (captured["how"], captured["why"]) == (from_outside(), "machine")
 
 
 @pytest.mark.whole
-def test_where_few_files_may_be_open_another_way_is_taken(tmp_path: Path) -> None:
+def test_with_few_open_files_another_back_end_is_chosen(tmp_path: Path) -> None:
     captured, _ = recorded(tmp_path, "true", limit="ulimit -n 14")
     assert (captured["how"], captured["why"]) == ("ptrace", "machine")
 
@@ -142,7 +142,7 @@ int main(void)
 
 @pytest.mark.whole
 @pytest.mark.parametrize("way", ["ptrace", "rewrite", "outside"])
-def test_a_write_that_appends_by_its_flag_has_no_offset(tmp_path: Path, way: str) -> None:
+def test_a_write_with_the_append_flag_has_no_offset(tmp_path: Path, way: str) -> None:
     (tmp_path / "append.c").write_text(APPENDS)
     subprocess.run(["gcc", "-o", tmp_path / "append", tmp_path / "append.c"], check=True, timeout=60)
     recorded(tmp_path, "--backend", from_outside() if way == "outside" else way, tmp_path / "append")
@@ -158,7 +158,7 @@ def test_a_write_that_appends_by_its_flag_has_no_offset(tmp_path: Path, way: str
 
 
 @pytest.mark.whole
-def test_the_program_has_the_environment_that_it_would_have_alone(tmp_path: Path) -> None:
+def test_the_program_has_the_same_environment_as_without_recording(tmp_path: Path) -> None:
     given = {"PATH": os.environ["PATH"], "B": "2", "A": "1"}
     command = [*IODOCK, "record", "--quiet", "--backend", "ptrace", "-o", "e.iodock", "--", "env"]
     done = subprocess.run(
@@ -168,7 +168,7 @@ def test_the_program_has_the_environment_that_it_would_have_alone(tmp_path: Path
     assert done.stdout.splitlines() == [f"{name}={value}" for name, value in given.items()]
 
 
-def test_the_programs_status_is_kept_where_the_check_up_fails(tmp_path: Path) -> None:
+def test_the_exit_status_is_kept_if_the_check_up_fails(tmp_path: Path) -> None:
     (tmp_path / "pyarrow.py").write_text("raise ImportError('of another Python')\n")
     surroundings = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [*IODOCK, "record", "-o", "s.iodock", "--", "sh", "-c", "exit 4"]
@@ -210,7 +210,7 @@ def with_own_calls(folder: Path, *flags: str) -> Path:
 
 
 @pytest.mark.whole
-def test_a_program_with_reads_of_its_own_is_recorded_from_outside(tmp_path: Path) -> None:
+def test_a_program_with_inline_reads_is_not_recorded_by_rewrite(tmp_path: Path) -> None:
     program, way = with_own_calls(tmp_path, "-DNUMBER=0", "-DEXPECTED=1000"), from_outside()
     captured, said = recorded(tmp_path, program)
     assert (captured["how"], captured["why"]) == (way, "own-calls")
@@ -221,7 +221,7 @@ def test_a_program_with_reads_of_its_own_is_recorded_from_outside(tmp_path: Path
 
 
 @pytest.mark.whole
-def test_a_library_with_reads_of_its_own_is_found_where_the_program_finds_it(tmp_path: Path) -> None:
+def test_a_library_with_inline_reads_is_found_on_the_search_path(tmp_path: Path) -> None:
     library = with_own_calls(tmp_path, "-DNUMBER=0", "-DEXPECTED=1000", "-DLIBRARY", "-shared", "-fPIC")
     library = library.rename(tmp_path / "libown.so")
     (tmp_path / "main.c").write_text("int own_reads(void); int main(void) { return own_reads(); }")
@@ -240,7 +240,7 @@ def test_a_library_with_reads_of_its_own_is_found_where_the_program_finds_it(tmp
 
 
 @pytest.mark.whole
-def test_own_calls_that_are_no_io_change_nothing(tmp_path: Path) -> None:
+def test_inline_calls_other_than_io_do_not_change_the_choice(tmp_path: Path) -> None:
     # getpid, whose result is not a number of bytes.
     program = with_own_calls(tmp_path, "-DNUMBER=39", "-DEXPECTED=got")
     captured, _ = recorded(tmp_path, program)
@@ -248,7 +248,7 @@ def test_own_calls_that_are_no_io_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_a_program_without_libc_is_recorded_from_outside(tmp_path: Path) -> None:
+def test_a_program_without_libc_is_not_recorded_by_rewrite(tmp_path: Path) -> None:
     (tmp_path / "bare.c").write_text(
         'void _start(void) { __asm__ volatile("mov $60,%eax; xor %edi,%edi; syscall"); }'
     )
@@ -262,7 +262,7 @@ def test_a_program_without_libc_is_recorded_from_outside(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "name", ["python3", "bash", "git", "node", "sqlite3", "perl", "java", "mpirun", "make"]
 )
-def test_ordinary_programs_are_recorded_from_inside(tmp_path: Path, name: str) -> None:
+def test_ordinary_programs_are_recorded_by_rewrite(tmp_path: Path, name: str) -> None:
     if not shutil.which(name):
         pytest.skip(f"{name} is not installed")
     captured, _ = recorded(tmp_path, name, "--version")

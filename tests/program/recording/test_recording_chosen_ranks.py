@@ -84,7 +84,7 @@ def ranks_with_calls(store: Path) -> set[int | None]:
     return {row["rank"] for row in rows(store, "SELECT DISTINCT rank FROM calls_seen")}
 
 
-def test_sums_over_all_ranks_are_the_programs_own(tmp_path: Path) -> None:
+def test_sums_over_all_ranks_equal_the_programs_io(tmp_path: Path) -> None:
     store = recorded_by_one(tmp_path / "run")
     assert_sums_are_the_programs_own(store)
     # What has no rank is recorded.
@@ -98,7 +98,7 @@ def test_sums_over_all_ranks_are_the_programs_own(tmp_path: Path) -> None:
     assert rows(store, same) == [{"n": 1}]
 
 
-def test_with_light_what_has_no_rank_is_counted(tmp_path: Path) -> None:
+def test_with_light_processes_without_a_rank_are_counted(tmp_path: Path) -> None:
     store = recorded_by_one(tmp_path / "run", "--light")
     assert_sums_are_the_programs_own(store)
     assert ranks_with_calls(store) == set(CHOSEN)
@@ -109,7 +109,7 @@ def test_with_light_what_has_no_rank_is_counted(tmp_path: Path) -> None:
     assert rows(store, copied) == [{"n": (tmp_path / "run" / "copy").stat().st_size}]
 
 
-def test_results_say_which_ranks_were_counted(tmp_path: Path) -> None:
+def test_results_name_the_ranks_that_were_only_counted(tmp_path: Path) -> None:
     store = recorded_by_one(tmp_path / "run")
     counted = "counted and not recorded: ranks 0,2-3,5."
     for command in (("show", "summary"), ("show", "ranks"), ("show", "profiles"), ("show", "files")):
@@ -142,7 +142,7 @@ def test_ranks_that_start_iodock_share_a_store(tmp_path: Path) -> None:
     assert ranks_with_calls(tmp_path / "run.iodock") == set(CHOSEN)
 
 
-def test_whole_and_counted_parts_are_merged(tmp_path: Path) -> None:
+def test_recorded_and_counted_parts_are_merged(tmp_path: Path) -> None:
     done = launched(tmp_path, *RECORDED, "-o", "parts/%r.iodock", "--")
     assert done.returncode == 0, done.stderr
     parts = [tmp_path / "parts" / f"{rank}.iodock" for rank in range(RANKS)]
@@ -166,7 +166,7 @@ def test_whole_and_counted_parts_are_merged(tmp_path: Path) -> None:
     ]
 
 
-def test_a_list_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_list_of_ranks_is_refused(tmp_path: Path) -> None:
     for wrong in ("", "1-", "a", "-1", "1,,2", "3 4"):
         done = record(tmp_path, f"--ranks={wrong}", "--", "true")
         assert done.returncode == 2 and "not a list of ranks" in done.stderr, wrong
@@ -184,7 +184,7 @@ LAUNCHERS = {
 
 
 @pytest.mark.parametrize("kind", LAUNCHERS)
-def test_calls_of_mpi_io_are_those_of_the_chosen_ranks(tmp_path: Path, kind: str) -> None:
+def test_mpi_io_calls_are_recorded_for_the_chosen_ranks(tmp_path: Path, kind: str) -> None:
     if not (shutil.which(f"mpirun.{kind}") and shutil.which(f"mpicc.{kind}")):
         pytest.skip(f"{kind} is not installed")
     subprocess.run([f"mpicc.{kind}", "-o", tmp_path / "mpi_io", PROGRAMS / "mpi_io.c"], check=True)

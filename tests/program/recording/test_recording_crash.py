@@ -84,7 +84,7 @@ def left_alone(folder: Path, recording: list[str], seconds: float) -> str:
     return (folder / "done").read_text()
 
 
-def test_after_kill_9_what_was_flushed_is_there(killed: tuple[Path, int], tmp_path: Path) -> None:
+def test_flushed_calls_survive_kill_9_of_the_recorder(killed: tuple[Path, int], tmp_path: Path) -> None:
     original, written = killed
     assert written > 500
     store = tmp_path / "run.iodock"
@@ -104,7 +104,7 @@ def test_after_kill_9_what_was_flushed_is_there(killed: tuple[Path, int], tmp_pa
     assert written * 0.55 <= recorded <= written
 
 
-def test_a_journal_cut_anywhere_opens(killed: tuple[Path, int], tmp_path: Path) -> None:
+def test_a_journal_truncated_anywhere_can_be_opened(killed: tuple[Path, int], tmp_path: Path) -> None:
     original, _ = killed
     whole = next(original.glob("journal/*.journal")).read_bytes()
     before = 0
@@ -142,7 +142,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @needs_root
-def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_recording_but_not_the_program(small_disk: Path, tmp_path: Path) -> None:
     program = "import os\nfor i in range(60000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
     store = small_disk / "run.iodock"
     # With rewrite this number of calls fits: see test_recording_rewrite.
@@ -160,7 +160,9 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
 
 
 @needs_root
-def test_a_cut_store_on_a_full_disk_opens(killed: tuple[Path, int], small_disk: Path, tmp_path: Path) -> None:
+def test_a_truncated_store_on_a_full_disk_can_be_opened(
+    killed: tuple[Path, int], small_disk: Path, tmp_path: Path
+) -> None:
     store = small_disk / "run.iodock"
     shutil.copytree(killed[0], store)
     with (small_disk / "fill").open("wb", buffering=0) as fill, pytest.raises(OSError):
@@ -171,7 +173,7 @@ def test_a_cut_store_on_a_full_disk_opens(killed: tuple[Path, int], small_disk: 
 
 
 @needs_root
-def test_a_disk_that_is_full_beforehand_gets_no_half_a_store(small_disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_already_full_gets_no_partial_store(small_disk: Path, tmp_path: Path) -> None:
     with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
         while True:
             filler.write(bytes(4096))

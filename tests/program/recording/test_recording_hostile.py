@@ -80,7 +80,7 @@ def calls(store: Path, name: str) -> int:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_ends_as_it_does_alone_and_is_recorded(
+def test_a_hostile_program_ends_as_without_recording(
     hostile: Path, backend: str, name: str, tmp_path: Path
 ) -> None:
     program: list[object] = [hostile, name, tmp_path]
@@ -94,7 +94,7 @@ def test_it_ends_as_it_does_alone_and_is_recorded(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a program to another user")
-def test_a_program_with_another_users_rights_has_them(hostile: Path, backend: str, tmp_path: Path) -> None:
+def test_a_setuid_program_keeps_its_rights(hostile: Path, backend: str, tmp_path: Path) -> None:
     other = tmp_path / "other-user"
     shutil.copy(hostile, other)
     os.chown(other, NOBODY, NOBODY)

@@ -79,7 +79,7 @@ def has_flushed(store: Path) -> bool:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_is_seen_while_it_runs_is_the_beginning(tmp_path: Path, backend: str) -> None:
+def test_a_running_recording_shows_the_calls_so_far(tmp_path: Path, backend: str) -> None:
     skip_without(backend)
     store = tmp_path / "run.iodock"
     with recording(tmp_path, backend, 300, "stop"):
@@ -120,7 +120,7 @@ def test_the_store_is_the_same_with_and_without_readers(tmp_path: Path, backend:
 
 
 @pytest.mark.parametrize("backend", ["rewrite", "ptrace"])
-def test_every_verb_says_that_it_goes_on(tmp_path: Path, backend: str) -> None:
+def test_every_command_mentions_that_the_recording_is_running(tmp_path: Path, backend: str) -> None:
     with recording(tmp_path, backend, 200, "stop"):
         wait_until(lambda: has_flushed(tmp_path / "run.iodock"), PATIENCE_S)
         shown = run([*IODOCK, "show", "files", "run.iodock"], tmp_path)

@@ -61,7 +61,7 @@ def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
     return rows(folder / "run.iodock", sql)
 
 
-def test_each_call_is_there_with_its_bytes(recorded: Path) -> None:
+def test_each_mpi_io_call_is_recorded_with_its_bytes(recorded: Path) -> None:
     found = asked(
         recorded,
         """SELECT call, count(*) AS calls, count(*) FILTER (result <> 0) AS failed,
@@ -73,13 +73,13 @@ def test_each_call_is_there_with_its_bytes(recorded: Path) -> None:
     assert counted(recorded)["MPI_File_write_at"] == (RANKS * (SMALLS + 1), RANKS, RANKS * SMALLS * SMALL * 4)
 
 
-def test_the_file_is_what_the_program_writes(recorded: Path) -> None:
+def test_the_written_file_is_the_same_as_without_recording(recorded: Path) -> None:
     blocks = (recorded / "out.dat").read_bytes()
     assert len(blocks) == RANKS * (PIECE + SMALLS * SMALL * 4)
     assert blocks[: RANKS * 4096] == b"".join(bytes([ord("a") + rank]) * 4096 for rank in range(RANKS))
 
 
-def test_system_calls_belong_to_the_call_that_made_them(recorded: Path) -> None:
+def test_system_calls_belong_to_their_mpi_io_call(recorded: Path) -> None:
     inside = asked(
         recorded,
         """SELECT count(*) AS calls, count(k.id) AS attributed,
@@ -93,7 +93,7 @@ def test_system_calls_belong_to_the_call_that_made_them(recorded: Path) -> None:
     assert inside["written"] == RANKS * (PIECE + SMALLS * SMALL * 4)
 
 
-def test_no_other_system_call_belongs_to_one(recorded: Path) -> None:
+def test_other_system_calls_belong_to_no_mpi_io_call(recorded: Path) -> None:
     outside = asked(
         recorded,
         """SELECT count(*) AS calls FROM events e JOIN interface_calls k ON k.utid = e.utid
@@ -102,7 +102,7 @@ def test_no_other_system_call_belongs_to_one(recorded: Path) -> None:
     assert outside["calls"] == 0
 
 
-def test_offsets_are_places_in_the_file(recorded: Path) -> None:
+def test_offsets_of_mpi_io_calls_are_file_offsets(recorded: Path) -> None:
     found = asked(
         recorded,
         """SELECT offset_bytes FROM interface_calls WHERE call = 'MPI_File_write_at' AND result = 0
@@ -129,28 +129,33 @@ def test_show_interfaces_names_the_aggregators(recorded: Path) -> None:
     assert f"MPI_File_write_at_all -> pwrite64: {word}" in shown
 
 
-def test_hints_are_there_asked_for_and_taken(recorded: Path) -> None:
+def test_requested_and_effective_hints_are_recorded(recorded: Path) -> None:
     found = asked(
         recorded,
-        """SELECT DISTINCT h.key, h.asked, h.taken FROM hints h
+        """SELECT DISTINCT k.call, h.key, h.asked, h.taken FROM hints h
         JOIN interface_calls k ON k.id = h.interface_call_id WHERE h.asked IS NOT NULL""",
     )
-    by_key = {row["key"]: (row["asked"], row["taken"]) for row in found}
+    by_key = {row["key"]: (row["asked"], row["taken"]) for row in found if row["call"] == "MPI_File_open"}
     assert by_key["cb_buffer_size"][0] == "33554432" and by_key["no_such_hint"][0] == "7"
     # (Open MPI gives back all that it was given, MPICH what it knows.)
     assert by_key["cb_buffer_size"][1] == "33554432"
     shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--hints", "--format", "csv"], recorded).stdout
     assert "cb_buffer_size" in shown and "no_such_hint" in shown
+    later = [(row["call"], row["key"], row["asked"]) for row in found if row["call"] != "MPI_File_open"]
+    assert sorted(later) == [
+        ("MPI_File_set_info", "cb_nodes", "1"),
+        ("MPI_File_set_view", "no_such_hint", "8"),
+    ]
 
 
-def test_an_anonymous_copy_has_the_calls_and_no_values_of_hints(recorded: Path, tmp_path: Path) -> None:
+def test_an_anonymous_copy_has_no_values_of_hints(recorded: Path, tmp_path: Path) -> None:
     copy = anonymous_copy(recorded / "run.iodock", tmp_path / "copy.iodock")
     counting = "SELECT count(*) AS calls FROM interface_calls"
     assert rows(copy, counting) == asked(recorded, counting)
     assert rows(copy, "SELECT count(asked) + count(taken) AS told FROM hints") == [{"told": 0}]
 
 
-def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
+def test_calls_can_be_grouped_by_interface(recorded: Path) -> None:
     asked_for = ["--file", "**/out.dat", "--by", "interface,interface-call", "--format", "csv"]
     shown = run([*IODOCK, "show", "summary", "run.iodock", *asked_for], recorded)
     found = shown.stdout.splitlines()
@@ -158,7 +163,7 @@ def test_calls_are_grouped_by_their_interface(recorded: Path) -> None:
     assert by_call["MPI_File_write_at_all"] == by_call["MPI_File_write_at"] == "MPI-IO"
 
 
-def test_collective_buffering_is_named_and_not_blamed(recorded: Path) -> None:
+def test_collective_buffering_is_named_without_a_finding(recorded: Path) -> None:
     shown = run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], recorded).stdout
     found = {one["rule"]: one for one in json.loads(shown)["findings"]}
     assert found["two-phase"]["severity"] == "note"
@@ -185,6 +190,7 @@ def test_fortran_programs_are_recorded_alike(kind: str, module: str, tmp_path: P
     )
     assert {row["call"]: (row["calls"], row["bytes"]) for row in found} == {
         "MPI_File_open": (RANKS, None),
+        "MPI_File_set_info": (RANKS, None),
         "MPI_File_set_view": (RANKS, None),
         "MPI_File_write_at_all": (RANKS, RANKS * 8000),
         "MPI_File_write_at": (RANKS * 3, RANKS * (80 + 160 + 240)),
@@ -194,6 +200,18 @@ def test_fortran_programs_are_recorded_alike(kind: str, module: str, tmp_path: P
     assert [row["offset_bytes"] for row in asked(tmp_path, offsets)] == [
         16 + at * 8000 for at in range(RANKS)
     ]
+    hints = asked(
+        tmp_path,
+        """SELECT k.call, h.key, h.asked, count(*) AS ranks FROM hints h
+        JOIN interface_calls k ON k.id = h.interface_call_id WHERE h.asked IS NOT NULL GROUP BY ALL""",
+    )
+    assert {(row["call"], row["key"], row["asked"], row["ranks"]) for row in hints} == {
+        ("MPI_File_open", "cb_buffer_size", "33554432", RANKS),
+        ("MPI_File_set_info", "cb_buffer_size", "33554432", RANKS),
+        ("MPI_File_set_info", "no_such_hint", "7", RANKS),
+        ("MPI_File_set_view", "cb_buffer_size", "33554432", RANKS),
+        ("MPI_File_set_view", "no_such_hint", "7", RANKS),
+    }
     outside = asked(
         tmp_path,
         """SELECT count(*) AS calls FROM events e JOIN files f ON f.file_id = e.file_id
@@ -227,6 +245,8 @@ def test_split_nonblocking_and_large_count_calls(kind: str, tmp_path: Path) -> N
     assert made["MPI_File_write_at"] == RANKS * (1 if kind == "mpich" else 2)
     failed = asked(tmp_path, "SELECT count(*) AS calls FROM interface_calls WHERE result <> 0")
     assert failed == [{"calls": 0 if kind == "mpich" else RANKS}]
+    far = asked(tmp_path, "SELECT DISTINCT max(offset_bytes) AS far FROM interface_calls")
+    assert far == [{"far": 5 * 3 << 30}]
     moved = asked(
         tmp_path,
         """SELECT CAST(sum(e.bytes) FILTER (e.interface_call_id IS NOT NULL) AS BIGINT) AS within,
@@ -241,14 +261,14 @@ def test_split_nonblocking_and_large_count_calls(kind: str, tmp_path: Path) -> N
     assert moved["bytes"] - later <= moved["within"] <= moved["bytes"]
 
 
-def test_a_program_without_mpi_is_not_given_the_library(tmp_path: Path) -> None:
+def test_a_program_without_mpi_does_not_get_the_mpi_library(tmp_path: Path) -> None:
     program = ["sh", "-c", "echo $LD_PRELOAD > preloaded"]
     for how, has_it in (("auto", False), ("never", False), ("always", True)):
         record(tmp_path, "--force", "--interfaces", how, "--", *program, env={**os.environ, "LD_PRELOAD": ""})
         assert ("libiodock_interfaces.so" in (tmp_path / "preloaded").read_text()) == has_it
 
 
-def test_ranks_side_by_side(recorded: Path) -> None:
+def test_ranks_of_one_launch_are_recorded_together(recorded: Path) -> None:
     shown = run([*IODOCK, "show", "ranks", "run.iodock", "--file", "*/out.dat", "--format", "json"], recorded)
     ranks = json.loads(shown.stdout)["rows"]
     times = [row["io_time_ns"] for row in ranks]

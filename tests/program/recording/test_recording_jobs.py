@@ -38,11 +38,11 @@ def test_the_manifest_names_the_job(store: Path) -> None:
 
 
 @pytest.mark.parametrize(("job", "status"), [("17", 0), ("cfd", 0), ("1,17", 0), ("18", 2)])
-def test_the_filter(store: Path, job: str, status: int) -> None:
+def test_calls_can_be_filtered_by_job(store: Path, job: str, status: int) -> None:
     assert answer("show", "summary", str(store), "--job", job).returncode == status
 
 
-def test_findings_cost_node_hours(store: Path) -> None:
+def test_the_cost_of_findings_is_given_in_node_hours(store: Path) -> None:
     found = json.loads(answer("diagnose", str(store), "--format", "json").stdout)["findings"]
     costs = [one for one in found if one["cost_seconds"]]
     assert costs
@@ -50,7 +50,7 @@ def test_findings_cost_node_hours(store: Path) -> None:
         assert one["node_hours"] == pytest.approx(one["cost_seconds"] * 4 / 3600)
 
 
-def test_outside_of_a_job_there_is_none(tmp_path: Path) -> None:
+def test_outside_a_job_the_manifest_has_no_job(tmp_path: Path) -> None:
     schedulers = ("SLURM_", "PJM_", "PBS_", "LSB_", "FLUX_", "JOB_")
     outside = {name: value for name, value in os.environ.items() if not name.startswith(schedulers)}
     command = [*IODOCK, "record", "-q", "-o", "run.iodock", "--", "true"]

@@ -64,14 +64,14 @@ def by_name(store: Path, sql: str) -> dict[str, dict[str, Any]]:
     return {Path(row.pop("name")).name: row for row in found}
 
 
-def test_counts_and_bytes_per_file_are_those_of_a_full_recording(tmp_path: Path) -> None:
+def test_counts_and_bytes_per_file_equal_those_of_a_full_recording(tmp_path: Path) -> None:
     full = by_name(recorded(tmp_path / "full"), FULL)
     light = by_name(recorded(tmp_path / "light", "--light"), LIGHT)
     assert len(full) == 41
     assert light == full
 
 
-def test_the_store_has_processes_and_no_calls(tmp_path: Path) -> None:
+def test_the_store_of_a_light_recording_has_processes_but_no_calls(tmp_path: Path) -> None:
     store = recorded(tmp_path / "light", "--light", "--light-first", 10)
     manifest = json.loads((store / "manifest.json").read_text())
     assert (manifest["state"], manifest["tables"]["events"]) == ("complete", 0)
@@ -85,7 +85,7 @@ def test_the_store_has_processes_and_no_calls(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "for other analyses record without --light" in refused.stderr
 
 
-def test_further_files_are_counted_together(tmp_path: Path) -> None:
+def test_files_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
     program = "for n in range(2000):\n    with open(f'f{n}', 'w') as f:\n        f.write('x' * 10)"
     done = record(tmp_path, "--light", "--light-memory", "256K", "--", sys.executable, "-S", "-c", program)
     assert done.returncode == 0, done.stderr
@@ -105,7 +105,7 @@ def losses_of(store: Path) -> dict[str, int]:
     return {loss["name"]: loss["count"] for loss in manifest["losses"]}
 
 
-def test_at_its_end_it_says_what_was_read_and_written(tmp_path: Path) -> None:
+def test_a_light_recording_ends_with_the_bytes_read_and_written(tmp_path: Path) -> None:
     command = [*IODOCK, "record", "--light", "-o", "run.iodock", "--", sys.executable, "-S", "-c", PROGRAM]
     done = run(command, tmp_path)
     assert "Light recording: 2 processes" in done.stderr
@@ -114,7 +114,7 @@ def test_at_its_end_it_says_what_was_read_and_written(tmp_path: Path) -> None:
         assert f"iodock {command}" in done.stderr
 
 
-def test_what_can_not_count_is_refused(tmp_path: Path) -> None:
+def test_back_ends_that_cannot_count_are_refused(tmp_path: Path) -> None:
     for backend in ("ptrace", "bpf"):
         done = record(tmp_path, "--light", "--backend", backend, "--", "true")
         assert done.returncode != 0 and "--light" in done.stderr
@@ -123,7 +123,7 @@ def test_what_can_not_count_is_refused(tmp_path: Path) -> None:
     assert record(tmp_path, "--light", "--light-memory", "1K", "--", "true").returncode == 2
 
 
-def test_a_killed_recorder_leaves_what_was_counted(tmp_path: Path) -> None:
+def test_counts_of_a_killed_recorder_are_kept(tmp_path: Path) -> None:
     program = "import os, time\nfor n in range(500): os.write(3, b'x' * 10)\n"
     program += "open('ready', 'w').write(str(os.getpid()))\ntime.sleep(60)"
     command = ["sh", "-c", f'exec 3> out; exec {sys.executable} -S -c "{program}"']
@@ -141,7 +141,7 @@ def test_a_killed_recorder_leaves_what_was_counted(tmp_path: Path) -> None:
     assert rows(store, WRITTEN.format(tmp_path / "out")) == [{"n": 5000}]
 
 
-def test_programs_count_into_a_store_without_a_recorder(tmp_path: Path) -> None:
+def test_programs_can_count_without_a_running_recorder(tmp_path: Path) -> None:
     begun = run([*IODOCK, "record", "--light", "--begin", "-o", "job.iodock"], tmp_path)
     assert begun.returncode == 0, begun.stderr
     script = f"{begun.stdout}\necho hello > out; cat out out > both"
@@ -157,7 +157,7 @@ def test_programs_count_into_a_store_without_a_recorder(tmp_path: Path) -> None:
     assert again.returncode == 0 and not (store / "journal").exists()
 
 
-def test_a_folder_of_jobs_is_listed_without_ending_a_count(tmp_path: Path) -> None:
+def test_listing_jobs_does_not_end_a_running_count(tmp_path: Path) -> None:
     begun = run([*IODOCK, "record", "--light", "--begin", "-o", "job.iodock"], tmp_path)
     listed = run([*IODOCK, "show", "jobs", tmp_path, "--json"], tmp_path)
     assert "left unfinished" in json.loads(listed.stdout)["rows"][0]["problem"]
@@ -165,7 +165,7 @@ def test_a_folder_of_jobs_is_listed_without_ending_a_count(tmp_path: Path) -> No
     assert rows(tmp_path / "job.iodock", WRITTEN.format(tmp_path / "out")) == [{"n": 6}]
 
 
-def test_a_static_child_is_a_loss(tmp_path: Path) -> None:
+def test_a_static_child_of_a_light_recording_is_a_loss(tmp_path: Path) -> None:
     source = '#include <unistd.h>\nint main(void) { return write(1, "x", 1) != 1; }\n'
     (tmp_path / "child.c").write_text(source)
     subprocess.run(["cc", "-static", "-o", "child", "child.c"], cwd=tmp_path, check=True)
@@ -176,7 +176,7 @@ def test_a_static_child_is_a_loss(tmp_path: Path) -> None:
     assert lost.get("unreached-programs") == 1
 
 
-def test_a_diagnosis_is_of_the_program_s_own_files_and_of_no_ranks(tmp_path: Path) -> None:
+def test_a_light_diagnosis_excludes_system_files_and_ranks(tmp_path: Path) -> None:
     program = "import os\nfd = os.open('data', os.O_WRONLY | os.O_CREAT)\n"
     program += "for n in range(30000): os.pwrite(fd, b'y' * 40, 40 * n)\n"
     (tmp_path / "steps.py").write_text(program)
@@ -193,7 +193,7 @@ def test_a_diagnosis_is_of_the_program_s_own_files_and_of_no_ranks(tmp_path: Pat
     assert "small-requests" not in silent
 
 
-def test_no_answer_of_a_light_store_names_darshan(tmp_path: Path) -> None:
+def test_results_of_a_light_store_do_not_mention_darshan(tmp_path: Path) -> None:
     store = recorded(tmp_path / "light", "--light")
     commands = [["diagnose", store], ["report", store, "-o", "-"]]
     asked = (
@@ -215,7 +215,7 @@ def test_no_answer_of_a_light_store_names_darshan(tmp_path: Path) -> None:
         assert "--light" in done.stdout + done.stderr or command[0] == "diagnose", command
 
 
-def test_commands_that_append_one_after_the_other_write_nothing_again(tmp_path: Path) -> None:
+def test_successive_appends_do_not_count_as_rewrites(tmp_path: Path) -> None:
     line = "for n in $(seq 60); do /bin/echo $n >> log; done"
     assert record(tmp_path, "--light", "--", "sh", "-c", line).returncode == 0
     found = json.loads(run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], tmp_path).stdout)

@@ -47,7 +47,7 @@ def agrees(store: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", ["ptrace", "rewrite", "bpf"])
-def test_of_a_recording(backend: str, tmp_path: Path) -> None:
+def test_messages_over_sockets_are_recorded_exactly(backend: str, tmp_path: Path) -> None:
     if backend == "bpf" and (reason := bpf_unavailable()):
         pytest.skip(reason)
     done = record(tmp_path, "--backend", backend, "--", *program(tmp_path))
@@ -57,7 +57,7 @@ def test_of_a_recording(backend: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 @pytest.mark.parametrize("option", ["-T", "-y"])
-def test_of_a_log(option: str, tmp_path: Path) -> None:
+def test_messages_over_sockets_are_read_from_a_log(option: str, tmp_path: Path) -> None:
     run(["strace", "-f", option, "-o", "log", *program(tmp_path)], tmp_path)
     done = run([*IODOCK, "import", "--quiet", "log", "-o", "run.iodock", "--cwd", tmp_path], tmp_path)
     assert done.returncode == 0, done.stderr

@@ -27,7 +27,7 @@ def command_of(store: Path) -> list[str]:
     return found
 
 
-def test_the_store_before_is_kept_and_the_newest_has_the_highest_number(tmp_path: Path) -> None:
+def test_the_previous_store_is_kept_under_the_highest_number(tmp_path: Path) -> None:
     said = []
     for number in range(3):
         done = run([*IODOCK, "record", "-o", "run.iodock", "--", "echo", number], tmp_path)
@@ -42,7 +42,7 @@ def test_the_store_before_is_kept_and_the_newest_has_the_highest_number(tmp_path
     assert [command_of(tmp_path / store) for store in stores] == [["echo", str(n)] for n in range(3)]
 
 
-def test_the_name_after_the_program_is_taken_likewise(tmp_path: Path) -> None:
+def test_a_default_store_name_is_numbered_likewise(tmp_path: Path) -> None:
     for _ in range(3):
         assert run([*IODOCK, "record", "-q", "--", "true"], tmp_path).returncode == 0
     assert names(tmp_path) == ["true-1.iodock", "true-2.iodock", "true.iodock"]
@@ -54,28 +54,28 @@ def test_a_name_without_ending_gets_the_number_at_its_end(tmp_path: Path) -> Non
     assert names(tmp_path / "stores") == ["mine", "mine-1"]
 
 
-def test_force_replaces_and_quiet_says_nothing(tmp_path: Path) -> None:
+def test_force_replaces_a_store_and_quiet_prints_nothing(tmp_path: Path) -> None:
     for arguments in ((), ("--force",)):
         done = record(tmp_path, *arguments, "--", "true")
         assert (done.returncode, done.stderr) == (0, "")
     assert names(tmp_path) == ["run.iodock"]
 
 
-def test_a_store_with_notes_is_kept_whole(tmp_path: Path) -> None:
+def test_a_store_with_foreign_files_is_kept_complete(tmp_path: Path) -> None:
     assert record(tmp_path, "true").returncode == 0
     (tmp_path / "run.iodock" / "notes.txt").write_text("mine")
     assert record(tmp_path, "true").returncode == 0
     assert (tmp_path / "run-1.iodock" / "notes.txt").read_text() == "mine"
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+def test_an_empty_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "run.iodock").mkdir()
     assert record(tmp_path, "true").returncode == 0
     assert names(tmp_path) == ["run.iodock"] and command_of(tmp_path / "run.iodock") == ["true"]
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "pipe"])
-def test_what_is_no_store_stays_and_the_run_gets_another_name(tmp_path: Path, kind: str) -> None:
+def test_a_folder_that_is_not_a_store_is_kept_and_another_name_used(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "run.iodock"
     if kind == "file":
         target.write_text("mine")
@@ -96,7 +96,7 @@ def test_what_is_no_store_stays_and_the_run_gets_another_name(tmp_path: Path, ki
     assert command_of(tmp_path / "run-1.iodock") == ["echo", "ran"]
 
 
-def test_at_a_terminal_what_is_no_store_is_refused_before_the_program_starts(tmp_path: Path) -> None:
+def test_at_a_terminal_a_folder_that_is_not_a_store_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "run.iodock").write_text("mine")
     controller, terminal = pty.openpty()
     try:
@@ -110,7 +110,7 @@ def test_at_a_terminal_what_is_no_store_is_refused_before_the_program_starts(tmp
     assert names(tmp_path) == ["run.iodock"]
 
 
-def test_eight_at_once_get_a_store_each(tmp_path: Path) -> None:
+def test_eight_simultaneous_recordings_get_a_store_each(tmp_path: Path) -> None:
     assert record(tmp_path, "true").returncode == 0
     words = [*IODOCK, "record", "-q", "-o", "run.iodock", "--"]
     started = [
@@ -135,7 +135,7 @@ def test_a_created_folder_is_reported(tmp_path: Path) -> None:
     assert "created" not in again.stderr
 
 
-def test_a_program_that_is_not_there_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+def test_a_missing_program_does_not_change_the_store(tmp_path: Path) -> None:
     assert record(tmp_path, "true").returncode == 0
     (tmp_path / "broken").write_text("#!/nowhere\n")
     (tmp_path / "broken").chmod(0o755)
@@ -146,7 +146,7 @@ def test_a_program_that_is_not_there_leaves_the_store_as_it_was(tmp_path: Path) 
 
 @needs_root
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is not installed")
-def test_where_the_store_can_not_make_way_the_program_runs_unrecorded() -> None:
+def test_the_program_runs_unrecorded_if_the_store_cannot_be_renamed() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

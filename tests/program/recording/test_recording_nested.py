@@ -29,7 +29,7 @@ def record(store: Path) -> list[str]:
     return [*IODOCK, "record", "--backend", "rewrite", "--quiet", "-o", str(store), "--"]
 
 
-def test_a_recorder_that_is_recorded_records_as_it_would_alone(tmp_path: Path) -> None:
+def test_a_recorded_recorder_works_as_usual(tmp_path: Path) -> None:
     inner = tmp_path / "inner.iodock"
     command = [*record(tmp_path / "outer.iodock"), *record(inner), "cat", "/etc/hostname"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

@@ -14,7 +14,7 @@ from recorded import IODOCK, MPIRUN, PROGRAMS, live, loss_cures, losses, needs_m
 pytestmark = live
 
 
-def test_a_name_has_places_for_host_and_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_name_may_contain_host_and_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     host = os.uname().nodename
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
     assert _named("/local/%h-%r.iodock") == f"/local/{host}-7.iodock"
@@ -26,7 +26,7 @@ def test_a_name_has_places_for_host_and_rank(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.whole
 @needs_mpi
-def test_parts_of_ranks_become_the_run(tmp_path: Path) -> None:
+def test_parts_of_ranks_are_merged_to_one_run(tmp_path: Path) -> None:
     subprocess.run(["mpicc", "-o", tmp_path / "ranks", PROGRAMS / "ranks.c"], check=True)
     parts = tmp_path / "parts"
     done = run([*MPIRUN, *IODOCK, "record", "-q", "-o", "parts/%h-%r.iodock", "--", "./ranks"], tmp_path)
@@ -59,7 +59,7 @@ def test_parts_of_ranks_become_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 @needs_mpi
-def test_calls_of_mpi_io_stay_with_their_system_calls(tmp_path: Path) -> None:
+def test_merged_mpi_io_calls_keep_their_system_calls(tmp_path: Path) -> None:
     subprocess.run(["mpicc", "-o", tmp_path / "mpi_io", PROGRAMS / "mpi_io.c"], check=True)
     recorded = [*IODOCK, "record", "-q", "-o", "parts/%r.iodock", "--", "./mpi_io", "out.dat"]
     done = run([*MPIRUN, *recorded], tmp_path)

@@ -76,7 +76,7 @@ RECORD = f"{sys.executable} -m iodock record -q -o run.iodock -- "
 
 
 @needs_bash
-def test_ctrl_c(tmp_path: Path) -> None:
+def test_ctrl_c_ends_program_and_recording(tmp_path: Path) -> None:
     in_a_shell(
         tmp_path,
         (RECORD + "sh -c 'echo rea''dy; exec sleep 60'\n", "ready"),
@@ -107,7 +107,7 @@ def test_a_stopped_job_gives_the_terminal_back(tmp_path: Path, stop: str) -> Non
 # Processes that are already running.
 
 
-def test_attach_and_leave_running(tmp_path: Path) -> None:
+def test_an_attached_process_is_left_running(tmp_path: Path) -> None:
     program = (
         "import threading, time, subprocess\n"
         "f = open('before.dat', 'wb', buffering=0)\n"
@@ -137,7 +137,7 @@ def test_attach_and_leave_running(tmp_path: Path) -> None:
     assert count(store, "call = 'execve'") >= 5
 
 
-def test_attach_to_what_makes_no_calls(tmp_path: Path) -> None:
+def test_a_process_without_calls_can_be_attached(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/true"]) as ended:
         # Without reaping it, so that it stays.
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
@@ -145,12 +145,12 @@ def test_attach_to_what_makes_no_calls(tmp_path: Path) -> None:
     assert done.returncode == 1 and f"process {ended.pid} has ended already" in done.stderr
 
 
-def test_complete_is_of_a_start(tmp_path: Path) -> None:
+def test_only_a_recording_from_the_start_is_called_complete(tmp_path: Path) -> None:
     done = record(tmp_path, "--complete", "-p", os.getpid())
     assert done.returncode == 2 and "--complete is for a program that iodock starts" in done.stderr
 
 
-def test_attach_refusals(tmp_path: Path) -> None:
+def test_impossible_attachments_are_refused(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     done = record(tmp_path, "-p", gone.pid)
@@ -200,7 +200,7 @@ def as_nobody() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
 
 
 @needs_root
-def test_an_ordinary_user_records(as_nobody: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_an_ordinary_user_can_record(as_nobody: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = as_nobody("record", "-q", "-o", "a.iodock", "--", "sh", "-c", "cat /etc/hostname > x; exit 4")
     assert done.returncode == 4, done.stderr
     shown = as_nobody("show", "summary", "a.iodock", "--by", "file")
@@ -209,7 +209,7 @@ def test_an_ordinary_user_records(as_nobody: Callable[..., subprocess.CompletedP
 
 @needs_root
 @needs_gcc
-def test_an_ordinary_user_records_a_static_program(
+def test_an_ordinary_user_can_record_a_static_program(
     as_nobody: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -219,7 +219,7 @@ def test_an_ordinary_user_records_a_static_program(
 
 
 @needs_root
-def test_an_ordinary_user_is_refused_in_words(
+def test_an_ordinary_user_gets_a_clear_refusal(
     as_nobody: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     privileged = as_nobody("record", "-o", "a.iodock", "--", "su", "-c", "true")
@@ -233,7 +233,7 @@ def test_an_ordinary_user_is_refused_in_words(
 
 @needs_root
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is not installed")
-def test_exec_that_drops_privileges_removes_our_variables(tmp_path: Path) -> None:
+def test_exec_with_dropped_privileges_removes_the_recorders_variables(tmp_path: Path) -> None:
     # setpriv keeps root's rights until its exec: it can read the library, but the program that it executes
     # cannot.
     words = ["setpriv", "--reuid", "65534", "--clear-groups", "cat", "/etc/hostname"]

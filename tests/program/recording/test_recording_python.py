@@ -33,7 +33,9 @@ def recorded(folder: Path, python: Path, stacks: str) -> Path:
 
 
 @pytest.mark.parametrize("version", READ, ids=str)
-def test_marked_lines_of_python(tmp_path: Path, version: tuple[int, int]) -> None:
+def test_the_marked_lines_of_a_python_program_are_the_call_sites(
+    tmp_path: Path, version: tuple[int, int]
+) -> None:
     path = recorded(tmp_path, interpreters()[version], "sites")
     with Store.open(path) as store:
         lines = marks(PYTHON)
@@ -50,7 +52,7 @@ def test_marked_lines_of_python(tmp_path: Path, version: tuple[int, int]) -> Non
     assert "python-frames" not in losses_of(path)
 
 
-def test_frames_of_python_stand_before_the_interpreters_own(tmp_path: Path) -> None:
+def test_python_frames_precede_those_of_the_interpreter(tmp_path: Path) -> None:
     version = next(iter(READ))
     path = recorded(tmp_path, interpreters()[version], "all")
     for stack in shown(path, "stacks", "--call", "ftruncate", "--file", "*/out")["rows"]:
@@ -61,7 +63,7 @@ def test_frames_of_python_stand_before_the_interpreters_own(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not UNREAD, reason="needs a CPython before 3.11")
-def test_frames_of_other_versions_are_a_named_loss(tmp_path: Path) -> None:
+def test_python_frames_of_unsupported_versions_are_a_named_loss(tmp_path: Path) -> None:
     path = recorded(tmp_path, interpreters()[UNREAD[0]], "sites")
     assert losses_of(path)["python-frames"] == 2
     rows = shown(path, "stacks", "--call", "fsync")["rows"]

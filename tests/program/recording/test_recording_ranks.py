@@ -42,7 +42,7 @@ def by_rank(store: Path) -> list[tuple[Any, ...]]:
 
 
 @needs_mpi
-def test_ranks_share_one_store_in_both_forms(tmp_path: Path, ranks: Path) -> None:
+def test_ranks_share_one_store_with_both_command_forms(tmp_path: Path, ranks: Path) -> None:
     wanted = [
         (rank, call, calls, size)
         for rank in range(4)
@@ -63,7 +63,7 @@ def test_ranks_share_one_store_in_both_forms(tmp_path: Path, ranks: Path) -> Non
 
 
 @needs_mpi
-def test_ranks_keep_the_store_of_the_launch_before_together(tmp_path: Path, ranks: Path) -> None:
+def test_the_ranks_of_a_launch_keep_the_previous_store_once(tmp_path: Path, ranks: Path) -> None:
     ranks_of_processes = "SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank"
     for number in range(3):
         done = run([*MPIRUN, *IODOCK, "record", "-o", "run.iodock", ranks, *["x"] * number], tmp_path)
@@ -80,14 +80,14 @@ def test_ranks_keep_the_store_of_the_launch_before_together(tmp_path: Path, rank
 
 
 @needs_mpi
-def test_ranks_share_a_store_also_without_a_name(tmp_path: Path, ranks: Path) -> None:
+def test_ranks_share_a_store_with_a_default_name_too(tmp_path: Path, ranks: Path) -> None:
     for _ in range(2):
         assert run([*MPIRUN, *IODOCK, "record", "-q", ranks], tmp_path).returncode == 0
     assert sorted(path.name for path in tmp_path.glob("*.iodock")) == ["ranks-1.iodock", "ranks.iodock"]
 
 
 @needs_mpi
-def test_a_rank_that_comes_late_joins_its_launch(tmp_path: Path) -> None:
+def test_a_late_rank_joins_its_launch(tmp_path: Path) -> None:
     recorder = " ".join([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "cat", "/etc/hostname"])
     assert run([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "true"], tmp_path).returncode == 0
     script = f"if [ $OMPI_COMM_WORLD_RANK = 2 ]; then sleep 2; fi; {recorder}"
@@ -122,7 +122,7 @@ def test_a_rank_without_a_part_is_named(tmp_path: Path) -> None:
 
 
 @needs_mpi
-def test_ranks_replace_a_store_together(tmp_path: Path, ranks: Path) -> None:
+def test_the_ranks_of_a_launch_replace_a_store_once(tmp_path: Path, ranks: Path) -> None:
     ranks_of_processes = "SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank"
     command = [*MPIRUN, *IODOCK, "record", "--quiet", "--force", "-o", "run.iodock", str(ranks)]
     for _ in range(4):

@@ -52,7 +52,7 @@ def accesses(store: Path) -> list[dict[str, object]]:
     return [{key: row[key] for key in kept} for row in json.loads(done.stdout)["rows"]]
 
 
-def test_the_same_output_status_and_accesses_as_by_ptrace(tmp_path: Path) -> None:
+def test_output_status_and_accesses_equal_those_with_ptrace(tmp_path: Path) -> None:
     by_ptrace, traced = recorded(tmp_path, "ptrace")
     by_rewrite, rewritten = recorded(tmp_path, "rewrite")
     assert (by_rewrite.returncode, by_rewrite.stdout) == (3, by_ptrace.stdout)
@@ -60,7 +60,7 @@ def test_the_same_output_status_and_accesses_as_by_ptrace(tmp_path: Path) -> Non
     assert accesses(rewritten) == accesses(traced) != []
 
 
-def test_what_is_not_seen_is_counted(tmp_path: Path) -> None:
+def test_unseen_calls_are_counted(tmp_path: Path) -> None:
     _, store = recorded(tmp_path, "rewrite")
     manifest = json.loads((store / "manifest.json").read_text())
     assert manifest["captured"]["how"] == "rewrite"
@@ -69,7 +69,7 @@ def test_what_is_not_seen_is_counted(tmp_path: Path) -> None:
     assert losses["before-load"] == 3
 
 
-def test_a_running_process_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_attaching_with_rewrite_is_refused_with_a_remedy(tmp_path: Path) -> None:
     command = [*IODOCK, "record", "--backend", "rewrite", "-o", str(tmp_path / "s"), "-p", str(os.getpid())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1 and "--backend ptrace" in done.stderr
@@ -109,7 +109,7 @@ def sessions_of(recorder: int) -> list[str]:
 
 @pytest.mark.whole
 @pytest.mark.parametrize("seconds", [0, 1.5], ids=["before it wrote", "after it wrote"])
-def test_after_kill_9_of_the_recorder_every_call_is_there(tmp_path: Path, seconds: float) -> None:
+def test_no_call_is_lost_by_kill_9_of_the_recorder(tmp_path: Path, seconds: float) -> None:
     store = tmp_path / "run.iodock"
     command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
     command += [sys.executable, "-S", "-c", WRITER]
@@ -133,7 +133,7 @@ def test_after_kill_9_of_the_recorder_every_call_is_there(tmp_path: Path, second
 
 
 @pytest.mark.whole
-def test_without_the_session_what_was_handed_over_is_there(tmp_path: Path) -> None:
+def test_without_its_session_the_saved_calls_are_kept(tmp_path: Path) -> None:
     store = tmp_path / "run.iodock"
     command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
     command += [sys.executable, "-S", "-c", WRITER]
@@ -165,7 +165,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.whole
-def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_recording_but_not_the_program(small_disk: Path, tmp_path: Path) -> None:
     program = "import os\nfor i in range(300000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
     store = small_disk / "run.iodock"
     command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
@@ -189,7 +189,7 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
         ("own_calls", "TOLD", "own-system-calls"),
     ],
 )
-def test_what_the_library_can_not_record_is_named(tmp_path: Path, name: str, define: str, loss: str) -> None:
+def test_unrecordable_programs_are_named(tmp_path: Path, name: str, define: str, loss: str) -> None:
     source = ROOT / "crates" / "iodock-preload" / "tests" / "programs" / f"{name}.c"
     program, store = tmp_path / name, tmp_path / "s.iodock"
     subprocess.run(
@@ -212,7 +212,7 @@ WHERE file LIKE '%/fio.dat' AND call IN ('io_submit', 'io_getevents') GROUP BY A
 
 @pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
-def test_asynchronous_requests_are_those_of_ptrace(tmp_path: Path) -> None:
+def test_asynchronous_requests_equal_those_of_ptrace(tmp_path: Path) -> None:
     found = {}
     for backend in ("ptrace", "rewrite"):
         store = str(tmp_path / f"{backend}.iodock")
@@ -260,7 +260,7 @@ def test_a_program_with_address_sanitizer_runs(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 @pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
-def test_threads_and_children_behind_a_filter_are_counted_as_one_stopped_process(tmp_path: Path) -> None:
+def test_threads_and_children_under_a_filter_count_as_one_stopped_process(tmp_path: Path) -> None:
     program, store = tmp_path / "sandboxed", str(tmp_path / "run.iodock")
     source = FIXTURES / "programs" / "sandboxed.c"
     subprocess.run(["gcc", "-O1", "-w", "-pthread", "-o", program, source], check=True)

@@ -38,7 +38,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("backend", ["rewrite", "bpf"])
-def test_requests_are_shown_as_calls(backend: str, tmp_path: Path) -> None:
+def test_io_uring_requests_are_recorded_as_calls(backend: str, tmp_path: Path) -> None:
     if backend == "bpf" and (reason := bpf_unavailable()):
         pytest.skip(reason)
     done = record(tmp_path, "--backend", backend, "--", compiled(tmp_path, "ring"), ".")
@@ -56,7 +56,7 @@ def test_requests_are_shown_as_calls(backend: str, tmp_path: Path) -> None:
     assert losses(store)["io-uring-contents"] == unseen
 
 
-def test_programs_of_liburing_are_seen(tmp_path: Path) -> None:
+def test_programs_that_use_liburing_are_recorded(tmp_path: Path) -> None:
     try:
         program = compiled(tmp_path, "liburing", "-Wl,--no-as-needed", "-luring")
     except subprocess.CalledProcessError:
@@ -76,14 +76,14 @@ def test_programs_of_liburing_are_seen(tmp_path: Path) -> None:
     ]
 
 
-def test_a_tracer_says_what_it_can_t_see(tmp_path: Path) -> None:
+def test_ptrace_reports_io_uring_requests_as_unseen(tmp_path: Path) -> None:
     done = record(tmp_path, "--backend", "ptrace", "--", compiled(tmp_path, "ring"), ".")
     if done.returncode == 77:
         pytest.skip("there is no io_uring here")
     assert losses(tmp_path / "run.iodock")["io-uring-contents"] == 1
 
 
-def test_a_ring_that_was_made_unseen_is_counted(tmp_path: Path) -> None:
+def test_a_ring_created_unseen_is_counted(tmp_path: Path) -> None:
     program = compiled(tmp_path, "own_ring")
     done = record(tmp_path, "--backend", "rewrite", "--", program, program)
     if done.returncode == 77:

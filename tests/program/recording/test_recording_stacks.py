@@ -27,7 +27,9 @@ def recorded(folder: Path, program: Path, stacks: str = "all") -> Path:
     [("-O0",), ("-O2", "-fomit-frame-pointer"), ("-O2", "-fno-omit-frame-pointer"), ("-O3", "-march=native")],
     ids=" ".join,
 )
-def test_marked_lines_of_c_are_in_the_stacks(tmp_path: Path, options: tuple[str, ...], stacks: str) -> None:
+def test_the_marked_lines_of_a_c_program_are_in_the_stacks(
+    tmp_path: Path, options: tuple[str, ...], stacks: str
+) -> None:
     program = built(tmp_path, C, "-g", *options)
     with Store.open(recorded(tmp_path, program, stacks)) as store:
         shares = {call: share_in_chain(store, call, line) for call, line in marks(C).items()}
@@ -36,7 +38,9 @@ def test_marked_lines_of_c_are_in_the_stacks(tmp_path: Path, options: tuple[str,
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 @pytest.mark.parametrize("options", [("-O2",), ("-O0",)], ids=" ".join)
-def test_marked_lines_of_iostreams_are_to_be_changed(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_the_marked_lines_of_a_cpp_program_are_the_call_sites(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     store = recorded(tmp_path, built(tmp_path, CPLUSPLUS, "-g", *options, name="marked.cc"), "sites")
     for call, line in marks(CPLUSPLUS).items():
         rows = shown(store, "summary", "--by", "line", "--call", call, "--file", "*/out")["rows"]
@@ -44,7 +48,7 @@ def test_marked_lines_of_iostreams_are_to_be_changed(tmp_path: Path, options: tu
 
 
 @pytest.mark.skipif(shutil.which("gfortran") is None, reason="needs gfortran")
-def test_marked_lines_of_fortran_are_to_be_changed(tmp_path: Path) -> None:
+def test_the_marked_lines_of_a_fortran_program_are_the_call_sites(tmp_path: Path) -> None:
     store = recorded(tmp_path, built(tmp_path, FORTRAN, "-g", "-O2", name="marked.f90"), "sites")
     for form, line in marks(FORTRAN).items():
         rows = shown(store, "summary", "--by", "line", "--call", "write", "--file", f"*/out.{form}")["rows"]
@@ -53,7 +57,7 @@ def test_marked_lines_of_fortran_are_to_be_changed(tmp_path: Path) -> None:
         assert calls[f"marked.f90:{line}"] >= 19 and sum(calls.values()) <= calls[f"marked.f90:{line}"] + 2
 
 
-def test_whole_stacks_go_up_to_main_and_of_threads_to_their_begin(tmp_path: Path) -> None:
+def test_complete_stacks_end_at_main_or_the_thread_function(tmp_path: Path) -> None:
     store = recorded(tmp_path, built(tmp_path, C, "-g", "-O2"))
     (stack,) = shown(store, "stacks", "--call", "lseek")["rows"]
     line = marks(C)["lseek"]
@@ -64,19 +68,19 @@ def test_whole_stacks_go_up_to_main_and_of_threads_to_their_begin(tmp_path: Path
     assert "work" in {frame.split(" ")[0] for frame in stack["frames"]}
 
 
-def test_the_finding_names_the_line(tmp_path: Path) -> None:
+def test_a_finding_names_the_source_line(tmp_path: Path) -> None:
     store = recorded(tmp_path, built(tmp_path, C, "-g", "-O2"), "sites")
     text = run([*IODOCK, "diagnose", store], tmp_path).stdout
     assert f"marked.c:{marks(C)['fsync']} in main" in text
 
 
-def test_off_has_no_stacks(tmp_path: Path) -> None:
+def test_with_stacks_off_none_are_recorded(tmp_path: Path) -> None:
     with Store.open(recorded(tmp_path, built(tmp_path, C, "-g"), "off")) as store:
         assert store.rows("SELECT count(*) AS n FROM events WHERE stack_id IS NOT NULL") == [{"n": 0}]
 
 
 @pytest.mark.parametrize("options", [("-static",), ()], ids=["static", "dynamic"])
-def test_places_of_static_programs_are_a_named_loss(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_call_sites_of_static_programs_are_a_named_loss(tmp_path: Path, options: tuple[str, ...]) -> None:
     program = built(tmp_path, C, "-O2", *options)
     command = ["--backend", "rewrite", "--stacks", "sites", "--", "sh", "-c", f"{program} {tmp_path}/out; :"]
     done = record(tmp_path, *command)

@@ -52,7 +52,7 @@ def lines(command: list[str]) -> str:
         ("handler-returns", 0, (0, 1, 1)),
     ],
 )
-def test_a_read_that_never_returns_is_a_call_without_a_result(
+def test_a_read_that_never_returns_has_no_result(
     unreturned: Path, tmp_path: Path, more: list[str], way: str, status: int, reads: tuple[int, int, int]
 ) -> None:
     store = str(tmp_path / "run.iodock")
@@ -64,7 +64,7 @@ def test_a_read_that_never_returns_is_a_call_without_a_result(
 
 
 @pytest.mark.parametrize("backend", ["rewrite", "ptrace"])
-def test_what_follows_an_open_that_never_returns_is_as_it_was(
+def test_an_open_that_never_returns_does_not_affect_later_calls(
     unreturned: Path, tmp_path: Path, backend: str
 ) -> None:
     store = str(tmp_path / "run.iodock")

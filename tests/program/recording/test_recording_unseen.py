@@ -32,9 +32,10 @@ pytestmark = [
 ]
 
 
-def losses(folder: Path, *command: str | Path) -> dict[str, int]:
+def losses(folder: Path, *command: str | Path, ranks: str | None = None) -> dict[str, int]:
     store = folder / "run.iodock"
-    record = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
+    chosen = ["--ranks", ranks] if ranks else []
+    record = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), *chosen, "--"]
     done = subprocess.run([*record, *command], cwd=folder, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     manifest = json.loads((store / "manifest.json").read_text())
@@ -49,17 +50,23 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("how", ["calls", "thread", "threads", "libc", "code", "children"])
-def test_calls_past_libc_are_counted(tmp_path: Path, program: Path, how: str) -> None:
+def test_calls_that_bypass_libc_are_counted(tmp_path: Path, program: Path, how: str) -> None:
     found = losses(tmp_path, program, how, str(COUNT)).get("unseen-calls", 0)
     assert COUNT - FAILED - SLACK <= found <= COUNT
 
 
-def test_a_program_that_executes_another_is_counted_before(tmp_path: Path, program: Path) -> None:
+def test_calls_of_ranks_that_are_recorded_whole_are_counted(tmp_path: Path, program: Path) -> None:
+    launcher = 'for rank in 0 1 2; do OMPI_COMM_WORLD_RANK=$rank "$@" || exit 1; done'
+    found = losses(tmp_path, "sh", "-c", launcher, "sh", program, "calls", str(COUNT), ranks="1")
+    assert COUNT - FAILED - SLACK <= found["unseen-calls"] <= COUNT
+
+
+def test_unseen_calls_before_an_exec_are_counted(tmp_path: Path, program: Path) -> None:
     found = losses(tmp_path, program, "exec", str(COUNT)).get("unseen-calls", 0)
     assert 2 * (COUNT - FAILED - SLACK) <= found <= 2 * COUNT
 
 
-def test_calls_that_are_recorded_are_not_unseen(tmp_path: Path, program: Path) -> None:
+def test_recorded_calls_do_not_count_as_unseen(tmp_path: Path, program: Path) -> None:
     assert "unseen-calls" not in losses(tmp_path, program, "nothing", "0")
     script = "for i in 1 2 3 4 5; do echo $(cat /proc/version | head -c 10 | wc -c); done; ls / | sort | tail"
     (tmp_path / "script").mkdir()

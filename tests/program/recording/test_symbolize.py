@@ -54,7 +54,7 @@ def tells(store: Path) -> bytes:
     return (store / "symbols.parquet").read_bytes()
 
 
-def test_without_files_the_names_stay(folder: Path) -> None:
+def test_without_program_files_the_names_are_kept(folder: Path) -> None:
     store = folder / "run.iodock"
     assert LINE not in lines(store)
     before = lines(store)
@@ -71,7 +71,7 @@ def debug_file(folder: Path, into: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["program", "below its path", "build id of it", "debug file"])
-def test_files_in_folders(folder: Path, layout: str) -> None:
+def test_program_files_are_found_in_given_folders(folder: Path, layout: str) -> None:
     store, there = folder / "run.iodock", folder / "debug"
     path, build_id = program_of(store)
     named = there / ".build-id" / build_id[:2]
@@ -96,7 +96,7 @@ def test_files_in_folders(folder: Path, layout: str) -> None:
     assert tells(store) == again
 
 
-def test_another_build_gives_no_lines(folder: Path) -> None:
+def test_a_file_of_another_build_gives_no_lines(folder: Path) -> None:
     store, there = folder / "run.iodock", folder / "debug"
     there.mkdir()
     other = built(there, C.replace("data++", "data += 2"), "-O1", "-g", "-Wl,--build-id")
@@ -105,7 +105,7 @@ def test_another_build_gives_no_lines(folder: Path) -> None:
     assert LINE not in lines(store)
 
 
-def test_checksums_and_other_tables_are_right(folder: Path) -> None:
+def test_symbolizing_keeps_checksums_and_other_tables(folder: Path) -> None:
     store = folder / "run.iodock"
     (folder / "debug").mkdir()
     shutil.move(folder / "program", folder / "debug" / program_of(store)[0].name)
@@ -120,7 +120,7 @@ def test_checksums_and_other_tables_are_right(folder: Path) -> None:
     assert not list(store.glob("*.partial*"))
 
 
-def test_what_is_no_run_with_stacks(folder: Path, tmp_path: Path) -> None:
+def test_stores_without_stacks_are_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "log").write_text("1 1700000000.1 close(3) = 0 <0.1>\n")
     printed("import", tmp_path / "log", "-o", tmp_path / "log.iodock")
     status, _, said = asked("symbolize", tmp_path / "log.iodock")
@@ -129,7 +129,7 @@ def test_what_is_no_run_with_stacks(folder: Path, tmp_path: Path) -> None:
     assert asked("symbolize", folder / "run.iodock", "--debug-dir", folder / "none")[0] != 0
 
 
-def test_a_library_with_a_relative_name(tmp_path: Path) -> None:
+def test_a_library_with_a_relative_name_is_found(tmp_path: Path) -> None:
     (tmp_path / "put.c").write_text(
         "#include <unistd.h>\n"
         'void put(int file) {\n    for (int i = 0; i < 9; i++)\n        write(file, "abc", 3);\n}\n'

@@ -12,7 +12,7 @@ from iodock.program import rules
 SHOWN = re.compile(r"\(iodock ([a-z]+) ([a-z]+)((?: --?[a-z]+[^ ;:)]*| [a-z,]+)*)")
 
 
-def test_analyses_and_options_of_advice_are_there() -> None:
+def test_analyses_and_options_named_in_advice_exist() -> None:
     assert SHOWN.search("(iodock show calls --by file)")
     seen = 0
     for one in (advice.message.text for rule in rules.every() for advice in rule.advice):

@@ -125,7 +125,7 @@ PROGRAMS: dict[str, tuple[Maker, set[str]]] = {
 @pytest.mark.whole
 @live
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_each_program_gets_its_own(tmp_path: Path, backend: str, name: str) -> None:
+def test_each_program_gets_advice_for_its_language(tmp_path: Path, backend: str, name: str) -> None:
     make, wanted = PROGRAMS[name]
     found = advice_of(tmp_path, backend, make(tmp_path))
     assert languages(found) == wanted
@@ -145,14 +145,14 @@ def test_each_program_gets_its_own(tmp_path: Path, backend: str, name: str) -> N
     ],
     ids=["sh", "exec", "sh-then", "execv", "env-nice"],
 )
-def test_a_wrapper_does_not_count(tmp_path: Path, wrapper: tuple[str, ...]) -> None:
+def test_the_language_of_a_wrapper_is_ignored(tmp_path: Path, wrapper: tuple[str, ...]) -> None:
     program = built(tmp_path, "cc")
     found = advice_of(tmp_path, "rewrite", *(one.replace("{}", program) for one in wrapper))
     assert languages(found) == {"C++"}
 
 
 @live
-def test_a_job_script_does_not_count(tmp_path: Path, backend: str) -> None:
+def test_the_language_of_a_job_script_is_ignored(tmp_path: Path, backend: str) -> None:
     program = built(tmp_path, "f90")
     job = script(
         tmp_path, f"module list 2> /dev/null\ncd .\n{program} > run.log\necho done\n", "bash", "job.sh"
@@ -162,7 +162,7 @@ def test_a_job_script_does_not_count(tmp_path: Path, backend: str) -> None:
 
 @pytest.mark.whole
 @live
-def test_java_gets_what_fits_all_languages(tmp_path: Path) -> None:
+def test_java_programs_get_the_general_advice(tmp_path: Path) -> None:
     if not (shutil.which("javac") and shutil.which("java")):
         pytest.skip("no Java here")
     (tmp_path / "Steps.java").write_text(JAVA)
@@ -174,7 +174,7 @@ def test_java_gets_what_fits_all_languages(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 @live
-def test_programs_that_share_a_fault_are_named(tmp_path: Path) -> None:
+def test_programs_with_the_same_problem_are_named(tmp_path: Path) -> None:
     program = built(tmp_path, "cc")
     script(tmp_path, PYTHON, "python3", "reduce.py")
     job = f"{program} && mv out.txt first-out.txt && ./reduce.py"
@@ -186,7 +186,7 @@ def test_programs_that_share_a_fault_are_named(tmp_path: Path) -> None:
 
 
 @live
-def test_a_program_that_tells_nothing_gets_the_advice_for_c_and_a_word(tmp_path: Path) -> None:
+def test_a_program_of_unknown_language_gets_advice_for_c_and_a_note(tmp_path: Path) -> None:
     program = built(tmp_path, "c", "-static", "-s")
     found = advice_of(tmp_path, "ptrace", program)
     assert languages(found) == {"C"}
@@ -196,7 +196,7 @@ def test_a_program_that_tells_nothing_gets_the_advice_for_c_and_a_word(tmp_path:
 
 
 @live
-def test_a_program_that_is_gone_is_judged_by_what_it_opened(tmp_path: Path) -> None:
+def test_the_language_of_a_deleted_program_follows_from_opened_files(tmp_path: Path) -> None:
     program = built(tmp_path, "cc")
     found = advice_of(tmp_path, "ptrace", "sh", "-c", f"{program}; rm {program}")
     assert languages(found) == {"C++"}
@@ -232,14 +232,14 @@ def _log(*opened: str, program: str = "/home/u/app") -> Log:
     ],
     ids=["cpp", "fortran", "mpi", "python", "script", "julia", "c"],
 )
-def test_of_a_log_by_what_it_shows(
+def test_the_language_in_a_log_follows_from_opened_files(
     tmp_path: Path, opened: tuple[str, ...], program: str, wanted: set[str]
 ) -> None:
     found = _said(tmp_path, _log(*opened, program=program))
     assert {one.language for one in found} - PLAIN == wanted
 
 
-def test_libraries_have_advice_of_their_own(tmp_path: Path) -> None:
+def test_libraries_have_their_own_advice(tmp_path: Path) -> None:
     packages = "/v/lib/python3.11/site-packages"
     log = _log(
         "/lib/libc.so.6", f"{packages}/numpy/core.so", f"{packages}/pandas/a.so", program="/v/bin/python3"
@@ -255,7 +255,7 @@ def test_h5py_gets_the_advice_for_hdf5(tmp_path: Path) -> None:
     assert {one.heading for one in _said(tmp_path, log)} - {""} == {"Python", "HDF5"}
 
 
-def test_a_library_is_of_a_language() -> None:
+def test_each_library_belongs_to_a_language() -> None:
     plain, pandas = advise(python="x", pandas="y")
     assert (plain.language, plain.library, plain.heading) == ("Python", None, "Python")
     assert (pandas.language, pandas.library, pandas.heading) == ("Python", "pandas", "Python, pandas")

@@ -14,7 +14,7 @@ from metadata_log import Trace
 from timed_strace import StraceLog
 
 
-def test_small_requests_cost_their_calls_however_fast_memory_is(tmp_path: Path) -> None:
+def test_small_requests_cost_calls_even_with_fast_memory(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         log.open("/data/history")
         for number in range(20_000, 0, -1):
@@ -26,7 +26,7 @@ def test_small_requests_cost_their_calls_however_fast_memory_is(tmp_path: Path) 
     assert found.severity is Severity.NOTE
 
 
-def test_seeks_that_lead_back_go_with_backward_access(tmp_path: Path) -> None:
+def test_seeks_back_are_part_of_backward_access(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         log.open("/data/history")
         for number in range(500, 0, -1):
@@ -37,7 +37,7 @@ def test_seeks_that_lead_back_go_with_backward_access(tmp_path: Path) -> None:
     assert found.cost_seconds == pytest.approx(0.1 - 0.0004 - 0.00041 + 0.01, rel=0.005)
 
 
-def test_a_pass_backward_is_no_pass_forward(tmp_path: Path) -> None:
+def test_a_backward_pass_is_not_a_forward_pass(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/records.bin")
     for number in range(1200, 0, -1):
@@ -47,7 +47,7 @@ def test_a_pass_backward_is_no_pass_forward(tmp_path: Path) -> None:
     assert not of_rule(diagnosis, "random-access")
 
 
-def test_equal_steps_back_are_backward(tmp_path: Path) -> None:
+def test_equal_backward_steps_are_backward_access(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/history", flags="O_RDONLY")
     for place in reversed(range(1000)):

@@ -30,7 +30,7 @@ def bash_reads_lines(log: StraceLog) -> None:
         log.seek((number + 1) * 20, 10)
 
 
-def test_a_shell_that_seeks_back_after_lines_is_reported_once(tmp_path: Path) -> None:
+def test_a_shell_that_seeks_back_after_each_line_is_reported_once(tmp_path: Path) -> None:
     diagnosis = diagnosed(made(bash_reads_lines, tmp_path))
     (found,) = diagnosis.worth_changing
     assert found.rule == "bytewise-read"

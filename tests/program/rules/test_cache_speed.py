@@ -13,7 +13,7 @@ from iodock.shared.settings import FileSystem, Settings
 from timed_strace import StraceLog, mounted
 
 
-def test_a_rate_beyond_memory_is_only_noted(tmp_path: Path) -> None:
+def test_a_rate_beyond_device_speed_gives_only_a_note(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         log.open("/data/a")
         for _ in range(100):
@@ -26,7 +26,7 @@ def test_a_rate_beyond_memory_is_only_noted(tmp_path: Path) -> None:
     assert not diagnosis.worth_changing
 
 
-def test_the_link_of_a_site_makes_a_slower_rate_a_cache(tmp_path: Path) -> None:
+def test_a_configured_link_bandwidth_lowers_the_limit_for_cache_speed(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         log.open("/data/a")
         for _ in range(100):

@@ -30,7 +30,9 @@ def transfers(folder: Path, count: int, size: int, time_us: int, call: str = "re
 @pytest.mark.parametrize(
     ("requested", "is_found"), [(128 * KIB, True), (256 * KIB, True), (260 * KIB, False)]
 )
-def test_chunks_that_are_moved_for_a_part_of_them(requested: int, is_found: bool, tmp_path: Path) -> None:
+def test_chunks_transferred_for_a_small_part_are_found(
+    requested: int, is_found: bool, tmp_path: Path
+) -> None:
     store = with_a_data_set(transfers(tmp_path, 200, 256 * KIB, 1000), 4, requested, 256 * KIB)
     found = of_rule(diagnosed(store), NAME)
     assert bool(found) == is_found
@@ -47,7 +49,7 @@ def test_chunks_that_are_moved_for_a_part_of_them(requested: int, is_found: bool
 
 
 @pytest.mark.parametrize(("filters", "is_found"), [("shuffle,deflate", True), (None, False)])
-def test_a_filtered_chunk_is_handled_whole_however_little_it_takes_in_the_file(
+def test_a_compressed_chunk_counts_with_its_full_size(
     filters: str | None, is_found: bool, tmp_path: Path
 ) -> None:
     store = with_a_data_set(transfers(tmp_path, 200, 32 * KIB, 1000), 4, 128 * KIB, MIB, filters)
@@ -58,7 +60,7 @@ def test_a_filtered_chunk_is_handled_whole_however_little_it_takes_in_the_file(
         assert "filters" in found[0].message.text
 
 
-def test_too_few_calls_are_no_pattern(tmp_path: Path) -> None:
+def test_too_few_calls_give_no_finding(tmp_path: Path) -> None:
     store = with_a_data_set(transfers(tmp_path, 15, MIB, 20_000), 1, KIB, MIB)
     assert not of_rule(diagnosed(store), NAME)
 
@@ -66,7 +68,9 @@ def test_too_few_calls_are_no_pattern(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("each", "size", "is_found"), [(64, 512, True), (63, 512, False), (64, 8 * KIB, False)]
 )
-def test_calls_that_make_many_small_requests(each: int, size: int, is_found: bool, tmp_path: Path) -> None:
+def test_calls_that_cause_many_small_requests_are_found(
+    each: int, size: int, is_found: bool, tmp_path: Path
+) -> None:
     store = with_a_data_set(transfers(tmp_path, 10 * each, size, 50, "write"), each, each * size, size)
     found = of_rule(diagnosed(store), NAME)
     assert bool(found) == is_found
@@ -77,20 +81,20 @@ def test_calls_that_make_many_small_requests(each: int, size: int, is_found: boo
         assert found[0].cost_seconds == pytest.approx(0.064 * (1 - 512 / MIB))
 
 
-def test_it_names_the_cause_of_what_rules_on_system_calls_see(tmp_path: Path) -> None:
+def test_the_chunk_finding_hides_its_symptoms(tmp_path: Path) -> None:
     run = transfers(tmp_path, 4000, 512, 100)
     assert "small-requests" in blamed(diagnosed(run))
     assert blamed(diagnosed(with_a_data_set(run, 100, 51200, 512))) == [NAME]
 
 
-def test_runs_without_hdf5_are_left_alone(tmp_path: Path) -> None:
+def test_runs_without_hdf5_give_no_finding(tmp_path: Path) -> None:
     assert not of_rule(diagnosed(transfers(tmp_path, 200, 256 * KIB, 1000)), NAME)
 
 
 @live
 @needs_gcc
 @pytest.mark.parametrize(("cache_bytes", "is_found"), [(1000, True), (1 << 20, False)])
-def test_a_program_that_follows_the_advice_is_silent(
+def test_a_program_that_follows_the_advice_gives_no_finding(
     cache_bytes: int, is_found: bool, tmp_path: Path
 ) -> None:
     program = built(tmp_path, "chunks_hdf5.c", "hdf5-serial")

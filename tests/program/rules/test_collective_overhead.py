@@ -29,7 +29,7 @@ def written(folder: Path, count: int, size: int, movers: int = 1) -> Path:
     return ranks(work, folder)
 
 
-def test_large_pieces_that_one_rank_moves_for_all(tmp_path: Path) -> None:
+def test_large_requests_made_by_one_rank_for_all_are_found(tmp_path: Path) -> None:
     diagnosis = diagnosed(with_calls_of_mpi_io(written(tmp_path, 8, MIB), WRITE_ALL, 5 * MS, 0))
     (found,) = of_rule(diagnosis, NAME)
     values = found.message.values
@@ -45,7 +45,7 @@ def test_large_pieces_that_one_rank_moves_for_all(tmp_path: Path) -> None:
     [(7, MIB, WRITE_ALL, 0), (8, MIB - 1, WRITE_ALL, 0), (8, MIB, WRITE_ALL, None), (8, MIB, WRITE, 0)],
     ids=["too few calls", "smaller pieces", "a view with holes", "independent"],
 )
-def test_what_aggregators_are_for(
+def test_small_requests_joined_by_aggregators_give_no_finding(
     count: int, size: int, call: str, offset_bytes: int | None, tmp_path: Path
 ) -> None:
     store = with_calls_of_mpi_io(written(tmp_path, count, size), call, 5 * MS, offset_bytes)
@@ -55,7 +55,7 @@ def test_what_aggregators_are_for(
 @pytest.mark.parametrize(
     ("count", "more_ns", "is_found"), [(100, 11, True), (99, 11, False), (100, 9, False)]
 )
-def test_small_pieces_for_which_messages_take_longer(
+def test_collective_calls_slower_than_their_io_are_found(
     count: int, more_ns: int, is_found: bool, tmp_path: Path
 ) -> None:
     store = with_calls_of_mpi_io(written(tmp_path, count, 512), WRITE_ALL, more_ns * MS)
@@ -69,7 +69,7 @@ def test_small_pieces_for_which_messages_take_longer(
 
 @live
 @needs_mpi
-def test_a_program_that_calls_collectively_for_each_piece(tmp_path: Path) -> None:
+def test_a_collective_call_per_piece_is_found(tmp_path: Path) -> None:
     program = tmp_path / "pieces"
     built = run(["mpicc", "-o", program, PROGRAMS / "collective_pieces.c"], tmp_path)
     assert built.returncode == 0, built.stderr

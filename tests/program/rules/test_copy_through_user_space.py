@@ -39,7 +39,7 @@ def copied(listed: bool, open_us: int, pause_us: int) -> Callable[[Trace], None]
     [(False, 5, 5, 10), (True, 5, 5, 10), (False, 900, 5, 10), (True, 900, 5, 10), (True, 5, 900, 0)],
     ids=["plain", "listed before", "slow to create", "both", "changed on the way"],
 )
-def test_copies_are_paired_by_what_is_moved(
+def test_copies_are_recognised_by_equal_bytes(
     tmp_path: Path, listed: bool, open_us: int, pause_us: int, copies: int
 ) -> None:
     found = of_rule(of_log(tmp_path, copied(listed, open_us, pause_us)), "copy-through-user-space")
@@ -62,7 +62,7 @@ def test_copies_are_found_among_larger_files_that_are_only_read(tmp_path: Path) 
     assert found.files == ("/data/copy",)
 
 
-def test_copies_are_found_if_the_source_is_read_again(tmp_path: Path) -> None:
+def test_copies_are_found_if_the_source_is_read_again_later(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         for number in range(3):
             log.open(f"/data/slice{number}")
@@ -99,7 +99,7 @@ def piece_by_piece(log: Trace, sources: int, targets: int, pause_us: int, source
     [(32, 32, 1, 1), (32, 32, 100, 0)],
     ids=["many small", "changed"],
 )
-def test_copies_of_other_shapes(
+def test_copies_with_other_request_sizes_are_found(
     tmp_path: Path, sources: int, targets: int, pause_us: int, found: int
 ) -> None:
     def write(log: Trace) -> None:
@@ -128,7 +128,7 @@ def copies(folder: Path, count: int, *options: str) -> Path:
 
 
 @pytest.mark.parametrize(("count", "options", "found"), [(8, (), 1), (8, ("conv=swab",), 0)])
-def test_a_script_that_copies_with_dd(
+def test_a_script_that_copies_with_dd_is_found(
     tmp_path: Path, count: int, options: tuple[str, ...], found: int
 ) -> None:
     path = copies(tmp_path, count, *options)
@@ -136,9 +136,7 @@ def test_a_script_that_copies_with_dd(
 
 
 @pytest.mark.parametrize(("ahead", "found"), [(1, 1), (32, 0)], ids=["at once", "all before"])
-def test_what_is_read_before_anything_is_written_was_wanted_as_a_whole(
-    tmp_path: Path, ahead: int, found: int
-) -> None:
+def test_reading_everything_before_writing_is_not_a_copy(tmp_path: Path, ahead: int, found: int) -> None:
     def write(log: Trace) -> None:
         log.open("/data/keys", fd=3, flags="O_RDONLY")
         log.open("/data/sorted", fd=4, flags="O_WRONLY|O_CREAT|O_TRUNC")
@@ -152,7 +150,9 @@ def test_what_is_read_before_anything_is_written_was_wanted_as_a_whole(
 
 
 @pytest.mark.parametrize(("pause_us", "found"), [(10, 1), (300, 0)], ids=["copied", "changed"])
-def test_slow_storage_gives_no_time_to_change_bytes(tmp_path: Path, pause_us: int, found: int) -> None:
+def test_waiting_for_slow_storage_does_not_count_as_changing_bytes(
+    tmp_path: Path, pause_us: int, found: int
+) -> None:
     """Each piece takes 600 us to read and 600 us to write. Copying it four times in memory takes 92 us."""
 
     def write(log: Trace) -> None:
@@ -167,7 +167,7 @@ def test_slow_storage_gives_no_time_to_change_bytes(tmp_path: Path, pause_us: in
 
 
 @pytest.mark.parametrize(("tool", "found"), [("/usr/bin/sort", 0), ("/opt/site/bin/join-parts", 1)])
-def test_tools_that_change_what_passes_through_copy_nothing(tmp_path: Path, tool: str, found: int) -> None:
+def test_tools_that_transform_data_are_not_copies(tmp_path: Path, tool: str, found: int) -> None:
     def write(log: Trace) -> None:
         log.start(101, tool)
         log.open("/data/in", fd=3, flags="O_RDONLY", pid=101)

@@ -30,6 +30,8 @@ class Computed(Facts):
         ("/data/state.bin", 1_100_000, 10**9, 0),
     ],
 )
-def test_text_is_formatted_and_parsed_again(name: str, moved: int, cpu_ns: int | None, expected: int) -> None:
+def test_formatting_and_parsing_text_is_part_of_the_cost(
+    name: str, moved: int, cpu_ns: int | None, expected: int
+) -> None:
     faults = Faults([{"place": 1, "name": name, "again": 1_000_000, "bytes": moved}])
     assert costs.text_ns(Computed(cpu_ns), faults, 1) == expected

@@ -31,7 +31,7 @@ from places import ROOT
     ("seconds", "severity"),
     [(3.0, Severity.HIGH), (1.0, Severity.MEDIUM), (0.2, Severity.LOW), (0.05, Severity.NOTE)],
 )
-def test_severity_follows_the_share_of_the_run_that_is_saved(
+def test_the_severity_follows_from_the_saved_share_of_the_run(
     store: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, severity: Severity
 ) -> None:
     found = only(findings(store, monkeypatch, rule("a-rule", candidate(time_ns=int(seconds * SECOND)))))
@@ -40,20 +40,22 @@ def test_severity_follows_the_share_of_the_run_that_is_saved(
     assert found.cost_share == pytest.approx(seconds / 10)
 
 
-def test_gain_is_a_share_of_the_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gain_is_a_share_of_the_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = only(findings(store, monkeypatch, rule("a-rule", candidate(gain=(0.2, 0.5)))))
     assert found.gain is not None
     assert (found.gain.low_seconds, found.gain.high_seconds) == (pytest.approx(0.6), pytest.approx(1.5))
 
 
-def test_a_cap_holds(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_maximum_severity_is_respected(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     capped = candidate(at_most=Severity.NOTE, gain=None)
     found = findings(store, monkeypatch, rule("a-rule", capped))
     assert only(found).severity is Severity.NOTE and only(found).gain is None
     assert not found.worth_changing
 
 
-def test_what_saves_most_comes_first_and_notes_last(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_are_sorted_by_saved_time_with_notes_last(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = findings(
         store,
         monkeypatch,
@@ -73,7 +75,7 @@ def test_what_saves_most_comes_first_and_notes_last(store: Path, monkeypatch: py
     ],
     ids=["same files", "too small to explain it", "other files"],
 )
-def test_a_symptom_yields_to_its_cause(
+def test_a_symptom_is_hidden_by_its_cause(
     store: Path, monkeypatch: pytest.MonkeyPatch, cause: Candidate, kept: list[str]
 ) -> None:
     symptom = rule("symptom", candidate(), yields_to=("cause",))
@@ -81,7 +83,7 @@ def test_a_symptom_yields_to_its_cause(
     assert [one.rule for one in found.findings] == kept
 
 
-def test_a_rule_that_cannot_see_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_without_the_needed_data_is_reported(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blind = rule("blind", candidate(), needs=(Need.PAGE_FAULTS,))
     found = findings(store, monkeypatch, blind)
     assert not found.findings
@@ -93,7 +95,7 @@ def test_advice_is_in_the_languages_of_the_run(store: Path, monkeypatch: pytest.
     assert [one.language for one in found.advice] == ["any", "C"]
 
 
-def test_without_durations_the_share_of_calls_decides(
+def test_without_durations_severity_follows_from_the_share_of_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = made_store(tmp_path, durations=False)
@@ -104,7 +106,7 @@ def test_without_durations_the_share_of_calls_decides(
 @pytest.mark.parametrize(
     ("seconds", "says"), [(0.1, "Your I/O is fine"), (5.0, "is efficient")], ids=["little", "much"]
 )
-def test_a_run_without_problems_is_declared_fine(
+def test_a_run_without_problems_is_called_efficient(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, says: str
 ) -> None:
     found = findings(made_store(tmp_path, seconds), monkeypatch)
@@ -137,7 +139,7 @@ HIDING = [
 
 @pytest.mark.parametrize(("name", "count", "calls", "says"), HIDING, ids=[one[0] for one in HIDING])
 @pytest.mark.parametrize("seconds", [0.1, 1.0])
-def test_what_was_not_seen_is_not_judged(
+def test_runs_with_too_many_unseen_calls_are_not_judged(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     seconds: float,
@@ -162,40 +164,40 @@ def test_what_was_not_seen_is_not_judged(
 
 
 @pytest.mark.parametrize("losses", [{"too-many-requests": 3}, {"dropped-records": 9}, {"before-load": 3}])
-def test_a_small_share_of_calls_leaves_the_judgement(
+def test_a_small_share_of_unseen_calls_does_not_prevent_a_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: dict[str, int]
 ) -> None:
     found = findings(with_losses(made_store(tmp_path, 0.1), losses, 1000), monkeypatch)
     assert "Your I/O is fine" in found.verdict.text.text and found.verdict.judges
 
 
-def test_json_is_what_the_schema_says(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_json_of_a_diagnosis_fits_its_schema(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = json.loads((ROOT / "docs" / "reference" / "findings.schema.json").read_text())
     found = findings(store, monkeypatch, rule("a-rule", candidate()), rule("b-rule", needs=(Need.RANKS,)))
     for code in LANGUAGES:
         jsonschema.validate(json.loads(diagnosis_json(found, language_in(code))), schema)
 
 
-def test_hostile_names_stay_data(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_names_are_plain_text_in_a_diagnosis(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = candidate(files=("/data/[bold]{count}\x1b[31m\n:smile:",))
     shown = diagnosis_text(findings(store, monkeypatch, rule("a-rule", hostile)), language_in("en"), False)
     assert "[bold]{count}" in shown and ":smile:" in shown and "\x1b" not in shown
 
 
-def test_unknown_rule_in_the_settings(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_rule_in_the_settings_is_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(source=Path("site.toml"), rules={"no_such_rule": {}})
     with pytest.raises(RequestError, match=r"site\.toml: .*no such rule: no_such_rule"):
         findings(store, monkeypatch, settings=settings)
 
 
-def test_a_misspelt_rule_is_guessed() -> None:
+def test_a_misspelt_rule_gets_a_suggestion() -> None:
     with pytest.raises(RequestError) as caught:
         rules.find("small_requests")
     assert caught.value.hint == "did you mean small-requests"
 
 
 @pytest.mark.parametrize(("limit", "status"), [("high", 0), ("medium", 0), ("low", 1)])
-def test_fail_on(
+def test_fail_on_sets_the_exit_status(
     store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, status: int
 ) -> None:
     monkeypatch.setattr(rules, "every", lambda: (rule("a-rule", candidate(time_ns=SECOND // 4)),))
@@ -224,7 +226,7 @@ def test_a_traced_run_first_states_its_time_without_the_tracer(
     assert only(found).cost_seconds == pytest.approx(3 + 10 * 0.05)
 
 
-def test_what_only_tracing_makes_dear_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_caused_only_by_tracing_give_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = made_store(tmp_path)
     manifest = json.loads((store / "manifest.json").read_text())
     manifest["captured"]["how"] = "ptrace"
@@ -235,9 +237,11 @@ def test_what_only_tracing_makes_dear_is_a_note(tmp_path: Path, monkeypatch: pyt
     assert only(found).severity is Severity.NOTE
 
 
-def test_a_log_does_not(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_without_tracing_overhead_does_not_mention_it(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not findings(store, monkeypatch, rule("a-rule", candidate())).verdict.before
 
 
-def test_from_python(store: Path) -> None:
+def test_a_diagnosis_is_available_from_python(store: Path) -> None:
     assert Run(Store.open(store)).diagnose().verdict.wall_seconds == 10.0

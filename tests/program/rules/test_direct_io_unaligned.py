@@ -21,7 +21,7 @@ from metadata_log import Trace, of_log
     ],
     ids=["odd", "fits", "another flag", "switched off", "odd before"],
 )
-def test_direct_io_is_switched_on_and_off(
+def test_direct_io_may_be_switched_on_and_off_by_fcntl(
     tmp_path: Path, flags: str, size: int, off_after: int | None, before: int, found: int
 ) -> None:
     def write(log: Trace) -> None:

@@ -14,7 +14,9 @@ from metadata_log import FIRST, Trace, of_log
 @pytest.mark.parametrize(
     ("root", "times", "found"), [("/data", 6, True), ("/data", 3, False), ("/sys/devices", 6, False)]
 )
-def test_folders_of_a_tree_are_listed_again(tmp_path: Path, root: str, times: int, found: bool) -> None:
+def test_repeated_listings_of_a_directory_tree_are_found(
+    tmp_path: Path, root: str, times: int, found: bool
+) -> None:
     def write(log: Trace) -> None:
         for _ in range(times):
             for number in range(30):
@@ -26,7 +28,7 @@ def test_folders_of_a_tree_are_listed_again(tmp_path: Path, root: str, times: in
     assert bool(of_rule(of_log(tmp_path, write), "directory-scan-storm")) == found
 
 
-def test_a_tool_may_list_a_tree_more_often(tmp_path: Path) -> None:
+def test_tools_may_list_a_tree_several_times(tmp_path: Path) -> None:
     def write(log: Trace) -> None:
         log.call('execve("/usr/bin/git", ["git", "gc"], 0x7f /* 9 vars */)')
         for _ in range(6):
@@ -54,7 +56,7 @@ def listed_by_many(folder: Path, listings: int) -> Diagnosis:
     return diagnosed(log.imported(folder))
 
 
-def test_short_processes_that_list_the_same_folder_scan_it(tmp_path: Path) -> None:
+def test_short_processes_that_list_the_same_folder_are_found(tmp_path: Path) -> None:
     assert blamed(listed_by_many(tmp_path, 1)) == ["directory-scan-storm"]
 
 
@@ -78,7 +80,7 @@ def listed_in_sub_shells(folder: Path, listed: str) -> Diagnosis:
     return diagnosed(log.imported(folder))
 
 
-def test_a_folder_is_listed_again_by_commands_of_sub_shells(tmp_path: Path) -> None:
+def test_repeated_listings_by_commands_of_subshells_are_found(tmp_path: Path) -> None:
     diagnosis = listed_in_sub_shells(tmp_path, "/data/in")
     (found,) = of_rule(diagnosis, "directory-scan-storm")
     assert found.evidence["scans"] == 60
@@ -86,6 +88,6 @@ def test_a_folder_is_listed_again_by_commands_of_sub_shells(tmp_path: Path) -> N
     assert of_rule(diagnosis, "process-storm")
 
 
-def test_commands_may_list_the_folder_that_their_modules_lie_in(tmp_path: Path) -> None:
+def test_commands_may_list_the_folder_of_their_modules(tmp_path: Path) -> None:
     diagnosis = listed_in_sub_shells(tmp_path, "/data/tools/lib/site-packages")
     assert not of_rule(diagnosis, "directory-scan-storm")

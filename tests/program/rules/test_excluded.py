@@ -24,11 +24,11 @@ def left_to_ask(facts: Facts) -> set[str]:
     }
 
 
-def test_each_condition_is_of_a_rule() -> None:
+def test_each_exclusion_belongs_to_a_rule() -> None:
     assert set(excluded.CONDITIONS) <= {one.name for one in rules.every()}
 
 
-def test_a_run_of_one_small_write_leaves_little_to_ask(tmp_path: Path) -> None:
+def test_most_rules_are_excluded_for_a_run_of_one_small_write(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/a", flags="O_WRONLY|O_CREAT")
     log.write(10, 10)
@@ -39,7 +39,7 @@ def test_a_run_of_one_small_write_leaves_little_to_ask(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [19, 20])
-def test_thresholds_are_those_of_the_rule(count: int, tmp_path: Path) -> None:
+def test_exclusions_use_the_thresholds_of_their_rule(count: int, tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/a", flags="O_WRONLY|O_CREAT")
     for _ in range(count):

@@ -41,7 +41,7 @@ def on_the_way(come: bool, opens: bool) -> Callable[[Trace], None]:
     [(False, True, ["failed-open-storm"]), (True, True, []), (False, False, ["stat-storm"])],
     ids=["in vain", "found", "no file meant"],
 )
-def test_following_a_path_counts_as_a_query_of_the_file(
+def test_path_lookups_count_as_queries_of_the_file(
     tmp_path: Path, come: bool, opens: bool, rules: list[str]
 ) -> None:
     found = blamed(of_log(tmp_path, on_the_way(come, opens), wall_us=2_000_000))
@@ -69,14 +69,16 @@ def asks(names: list[str], times: int, come: bool = False) -> Callable[[Trace], 
     ],
     ids=["many names", "what comes in the end", "one name", "some names"],
 )
-def test_queries_of_many_missing_names_are_not_waiting(
+def test_queries_of_many_missing_names_do_not_count_as_waiting(
     tmp_path: Path, names: list[str], times: int, come: bool, rule: str
 ) -> None:
     assert blamed(of_log(tmp_path, asks(names, times, come))) == [rule]
 
 
 @pytest.mark.parametrize(("times", "found"), [(300, True), (200, False)], ids=["more", "as a start needs"])
-def test_each_process_may_look_for_what_a_start_needs(tmp_path: Path, times: int, found: bool) -> None:
+def test_a_limited_number_of_searches_per_process_is_not_reported(
+    tmp_path: Path, times: int, found: bool
+) -> None:
     def write(log: Trace) -> None:
         for pid in range(FIRST + 1, FIRST + 5):
             log.start(pid)
@@ -87,7 +89,7 @@ def test_each_process_may_look_for_what_a_start_needs(tmp_path: Path, times: int
     assert bool(of_rule(of_log(tmp_path, write), "failed-open-storm")) == found
 
 
-def test_misses_without_durations_count(tmp_path: Path) -> None:
+def test_failed_opens_are_found_without_durations(tmp_path: Path) -> None:
     """One process in the log, as in a table of totals: 318 of 1,590 opens miss one file."""
     log = Trace()
     for number in range(1590):
@@ -102,7 +104,7 @@ def test_misses_without_durations_count(tmp_path: Path) -> None:
     assert found.severity is Severity.LOW
 
 
-def test_a_database_may_ask_for_its_journal_each_time(tmp_path: Path) -> None:
+def test_a_database_may_query_its_journal_repeatedly(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/run.db")
     for _ in range(3000):
@@ -111,7 +113,7 @@ def test_a_database_may_ask_for_its_journal_each_time(tmp_path: Path) -> None:
     assert not diagnosed(log.imported(tmp_path)).worth_changing
 
 
-def test_thresholds_are_settings(tmp_path: Path) -> None:
+def test_thresholds_can_be_configured(tmp_path: Path) -> None:
     path = made(searches_a_little, tmp_path)
     settings = Settings(rules={"failed-open-storm": {"least_count": 100}})
     assert of_rule(diagnosed(path, settings), "failed-open-storm")
@@ -120,7 +122,7 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "program", ["/usr/bin/git", "/usr/bin/tar", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "/usr/bin/find"]
 )
-def test_tools_that_go_through_trees_are_not_blamed(program: str, tmp_path: Path) -> None:
+def test_tools_that_traverse_directories_are_not_reported(program: str, tmp_path: Path) -> None:
     log = Trace()
     log.call(f'execve("{program}", ["{program}"], 0x7f /* 9 vars */)')
     for number in range(1000):
@@ -154,7 +156,7 @@ def runs(program: str, times: int, names: list[str], folder: Path, took_us: int 
 
 
 @pytest.mark.parametrize("program", ["/bin/ls", "/usr/bin/gcc", "/home/me/tiny"])
-def test_a_loaders_long_path_is_found_in_any_program(tmp_path: Path, program: str) -> None:
+def test_a_long_library_search_path_is_found_in_any_program(tmp_path: Path, program: str) -> None:
     names = ["libselinux.so.1", "libc.so.6"]
     diagnosis = diagnosed(runs(program, 6, names, tmp_path))
     (found,) = of_rule(diagnosis, "failed-open-storm")
@@ -166,11 +168,11 @@ def test_a_loaders_long_path_is_found_in_any_program(tmp_path: Path, program: st
     assert found.advice[0].message.values == {"variable": "LD_LIBRARY_PATH"}
 
 
-def test_search_path_is_reported_with_the_process_storm(tmp_path: Path) -> None:
+def test_a_long_search_path_is_reported_with_the_process_storm(tmp_path: Path) -> None:
     diagnosis = diagnosed(runs("/home/me/tiny", 60, ["libm.so.6"], tmp_path))
     assert {"failed-open-storm", "process-storm"} <= {one.rule for one in diagnosis.worth_changing}
 
 
 @pytest.mark.parametrize("name", ["libmesh.so", "mesh.h", "README"])
-def test_what_a_tool_looks_for_itself_is_its_work(tmp_path: Path, name: str) -> None:
+def test_searches_of_a_tool_for_its_own_files_are_not_reported(tmp_path: Path, name: str) -> None:
     assert not of_rule(diagnosed(runs("/usr/bin/ld", 6, [name], tmp_path)), "failed-open-storm")

@@ -9,7 +9,7 @@ from iodock.program.store import Store
 from metadata_log import Trace
 
 
-def test_the_query_of_attributes_that_are_not_there_runs(tmp_path: Path) -> None:
+def test_the_documented_query_for_missing_attributes_runs(tmp_path: Path) -> None:
     log = Trace()
     for number in range(1500):
         call = f'lgetxattr("/data/x{number}", "user.sum", 0x7f, 255)'
@@ -31,7 +31,7 @@ def listing(log: Trace, usual_us: int, longest_us: int) -> None:
             log.call(f'lgetxattr("{name}", "system.posix_acl_access", 0x0, 0)', "-1 ENODATA (No data)", took)
 
 
-def test_a_slow_listing_has_its_attributes_and_its_outlier(tmp_path: Path) -> None:
+def test_a_slow_listing_is_reported_with_its_slowest_call(tmp_path: Path) -> None:
     """As at NAOJ: 20,712 of 20,712 lgetxattr calls fail, taking 5.5 of 6.3 s; the longest takes 0.72 s."""
     log = Trace()
     listing(log, 233, 722_723)
@@ -42,7 +42,7 @@ def test_a_slow_listing_has_its_attributes_and_its_outlier(tmp_path: Path) -> No
     assert asked.evidence["longest_ns"] == 722_723_000
 
 
-def test_a_fast_listing_is_left_alone(tmp_path: Path) -> None:
+def test_a_fast_listing_gives_no_finding(tmp_path: Path) -> None:
     log = Trace()
     listing(log, 12, 55)
     assert not diagnosed(log.imported(tmp_path)).worth_changing

@@ -14,7 +14,9 @@ from iodock.program.store import Store
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_fault_is_found_counted_charged_and_named_first(case: Case, tmp_path: Path) -> None:
+def test_each_data_problem_is_found_with_count_and_cost_as_the_first_finding(
+    case: Case, tmp_path: Path
+) -> None:
     store = made(case.fault, tmp_path)
     diagnosis = diagnosed(store)
     assert [one.rule for one in diagnosis.worth_changing][:1] == [case.rule]
@@ -29,14 +31,14 @@ def test_a_fault_is_found_counted_charged_and_named_first(case: Case, tmp_path: 
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_the_same_work_done_well_is_not_blamed(case: Case, tmp_path: Path) -> None:
+def test_the_same_work_done_well_gives_no_finding(case: Case, tmp_path: Path) -> None:
     diagnosis = diagnosed(made(case.clean, tmp_path))
     assert [one.rule for one in diagnosis.worth_changing] == []
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_without_durations_the_calls_count(case: Case, tmp_path: Path) -> None:
+def test_data_problems_are_found_without_durations(case: Case, tmp_path: Path) -> None:
     diagnosis = diagnosed(made(case.fault, tmp_path, durations=False))
     (found,) = of_rule(diagnosis, case.rule)
     assert found.cost_seconds is None and found.gain is None

@@ -12,7 +12,7 @@ from metadata_faults import CASES, IDS, Case, made
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_fault_is_found_counted_and_charged(case: Case, tmp_path: Path) -> None:
+def test_each_metadata_problem_is_found_with_count_and_cost(case: Case, tmp_path: Path) -> None:
     diagnosis = diagnosed(made(case.fault, tmp_path))
     (found,) = of_rule(diagnosis, case.rule)
     assert found.evidence["count"] == case.count
@@ -23,14 +23,14 @@ def test_a_fault_is_found_counted_and_charged(case: Case, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_the_same_work_done_well_is_not_blamed(case: Case, tmp_path: Path) -> None:
+def test_the_same_work_done_well_gives_no_finding(case: Case, tmp_path: Path) -> None:
     diagnosis = diagnosed(made(case.clean, tmp_path))
     assert [one.rule for one in diagnosis.worth_changing] == []
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_without_durations_the_calls_count(case: Case, tmp_path: Path) -> None:
+def test_metadata_problems_are_found_without_durations(case: Case, tmp_path: Path) -> None:
     diagnosis = diagnosed(made(case.fault, tmp_path, durations=False))
     if case.rule in {one.rule for one in diagnosis.silent}:
         return

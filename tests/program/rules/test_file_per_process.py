@@ -52,7 +52,7 @@ def test_files_of_each_rank_are_counted_with_their_stripes(tmp_path: Path) -> No
     assert [one.rule for one in diagnosis.worth_changing] == ["file-per-process"]
 
 
-def test_one_file_for_each_rank_is_no_flood(tmp_path: Path) -> None:
+def test_one_file_per_rank_is_not_a_file_flood(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000), tmp_path)
     assert not of_rule(diagnosed(path), "file-per-process")
 
@@ -68,7 +68,7 @@ def mounted_at_root(store: Path) -> Path:
     return store
 
 
-def test_stripes_multiply_files(tmp_path: Path) -> None:
+def test_stripes_multiply_the_number_of_objects(tmp_path: Path) -> None:
     settings = Settings(file_systems={"/": FileSystem(stripe_count=8)})
     store = mounted_at_root(ranks(step_files, tmp_path))
     (found,) = of_rule(diagnosed(store, settings), "file-per-process")

@@ -52,7 +52,7 @@ def changes_rights(log: Trace, took_us: int, number: int) -> None:
         (changes_rights, "metadata-heavy"),
     ],
 )
-def test_a_cold_first_call_is_not_charged_to_the_loop(
+def test_the_slow_first_call_is_not_part_of_the_loops_cost(
     call: Callable[[Trace, int, int], None], rule: str, tmp_path: Path
 ) -> None:
     log = Trace()

@@ -45,12 +45,12 @@ def changed(store: Path, **captured: object) -> Path:
         (1234.0, 2468.0, "1,200 to 2,400 s"),
     ],
 )
-def test_a_range_has_one_unit_and_no_more_than_it_promises(low: float, high: float, said: str) -> None:
+def test_a_range_of_savings_has_one_unit_and_is_not_rounded_up(low: float, high: float, said: str) -> None:
     found = range_text(Gain(low, high), ENGLISH)
     assert found in (said, said.replace("0.3 to 0.88 s", "300 to 880 ms"))
 
 
-def test_one_statement_in_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_states_a_saving_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = findings(made_store(tmp_path), monkeypatch, rule("a-rule", candidate()))
     assert gain_text(only(found), ENGLISH) == "Saves about 1.5 to 3 s of 10 s."
     shown = diagnosis_text(found, ENGLISH, False)
@@ -75,14 +75,14 @@ def test_all_findings_together_save_no_more_than_the_run(
     assert found.verdict.gain.high_seconds == pytest.approx(10.0)
 
 
-def test_findings_on_io_save_no_more_than_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_io_findings_save_no_more_than_the_io_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = made_store(tmp_path, 4.0)
     many = [rule(f"{name}-rule", candidate(gain=(0.6, 1.0))) for name in "abc"]
     found = findings(store, monkeypatch, *many)
     assert sum(one.gain.high_seconds for one in found.findings if one.gain) == pytest.approx(4.0)
 
 
-def test_a_finding_is_as_severe_as_what_it_then_saves(
+def test_the_severity_follows_from_the_reduced_saving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = made_store(tmp_path, 0.2)
@@ -91,7 +91,7 @@ def test_a_finding_is_as_severe_as_what_it_then_saves(
     assert found.severity is Severity.LOW
 
 
-def test_what_passes_outside_of_calls_may_save_more_than_they_took(
+def test_savings_outside_calls_may_exceed_the_time_in_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = made_store(tmp_path, 0.2)
@@ -100,14 +100,14 @@ def test_what_passes_outside_of_calls_may_save_more_than_they_took(
     assert found.severity is Severity.HIGH
 
 
-def test_what_is_not_known_to_save_less_gives_way_first() -> None:
+def test_uncertain_savings_are_reduced_first() -> None:
     one, other = gains.within([Gain(0.5, 0.95), Gain(0.3, 0.5)], 1.0)
     assert one is not None and other is not None
     assert (one.low_seconds, other.low_seconds) == (0.5, 0.3)
     assert one.high_seconds + other.high_seconds == pytest.approx(1.0)
 
 
-def test_what_saves_more_comes_first_though_it_costs_less(
+def test_findings_are_sorted_by_saving_and_not_by_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = candidate(time_ns=None, wall_seconds=6.0, goes_seconds=0.3)
@@ -132,7 +132,7 @@ def opened_again(log: Trace, inside_us: int, between_us: int) -> None:
     [(200, 1, 0.05, 0.13), (1, 200, 0.01, 0.035), (200, 200, 0.06, 0.24)],
     ids=["the library's", "the program's", "either"],
 )
-def test_the_work_for_each_piece_goes_with_it(
+def test_the_saving_includes_the_work_for_each_piece(
     inside_us: int, between_us: int, low: float, high: float, tmp_path: Path
 ) -> None:
     log = Trace()
@@ -161,7 +161,7 @@ def test_savings_exclude_computing_between_pieces(tmp_path: Path) -> None:
     [{"exit_status": 3}, {"exit_status": None, "exit_signal": "SIGSEGV"}],
     ids=["status", "signal"],
 )
-def test_a_program_that_failed_is_not_done_well(
+def test_a_failed_program_is_not_called_efficient(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     captured: dict[str, object],
@@ -176,7 +176,7 @@ def test_a_program_that_failed_is_not_done_well(
         assert "what ran until then" in first and "is efficient" not in second and "fine" not in second
 
 
-def test_one_headline_wherever_a_run_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_view_has_the_same_headline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storm = candidate(time_ns=None, wall_seconds=3.5, gain=(0.6, 1.0))
     store = made_store(tmp_path, 0.3)
     found = findings(store, monkeypatch, rule("a-storm", storm))
@@ -189,7 +189,7 @@ def test_one_headline_wherever_a_run_is_judged(tmp_path: Path, monkeypatch: pyte
     assert "I/O is fine" not in page and "little to gain" not in page
 
 
-def test_the_bar_has_the_share_of_the_headline() -> None:
+def test_the_bar_shows_the_share_in_the_headline() -> None:
     parts = [Part("data", 6 * SECOND, 10), Part("metadata", 2 * SECOND, 10), Part("waiting", 20 * SECOND, 10)]
     overview = Overview(10 * SECOND, 4 * SECOND, 3 * SECOND, 30, 0, 0, 0, True, parts=parts)
     walls = wall_parts(overview)
@@ -198,12 +198,12 @@ def test_the_bar_has_the_share_of_the_headline() -> None:
     assert overview.io_share == 0.4
 
 
-def test_pieces_without_known_files_promise_no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_files_give_no_saving_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nameless = candidate(files=(), pieces=Pieces.OPENS)
     assert only(findings(made_store(tmp_path), monkeypatch, rule("a-rule", nameless))).work_seconds == 0
 
 
-def test_a_run_that_only_starts_has_no_io(tmp_path: Path) -> None:
+def test_a_run_that_only_starts_a_program_has_no_io(tmp_path: Path) -> None:
     """As `iodock record -- true`."""
     log = Trace()
     log.call('execve("/usr/bin/true", ["true"], 0x7f /* 9 vars */)')
@@ -211,7 +211,7 @@ def test_a_run_that_only_starts_has_no_io(tmp_path: Path) -> None:
     assert verdict.text.text == "No file I/O was seen in this run."
 
 
-def test_settings_of_another_type_are_refused_with_what_to_give(tmp_path: Path) -> None:
+def test_settings_of_a_wrong_type_are_refused_with_the_right_one(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/a")
     with (

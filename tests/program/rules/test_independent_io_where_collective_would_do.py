@@ -30,7 +30,7 @@ def recorded(folder: Path, call: str = WRITE, fs_type: str = "lustre", **how: in
     return mounted(with_calls_of_mpi_io(store, call), "/data", fs_type)
 
 
-def test_pieces_in_turns_on_a_parallel_file_system(tmp_path: Path) -> None:
+def test_interleaved_requests_on_a_parallel_file_system_are_found(tmp_path: Path) -> None:
     diagnosis = diagnosed(recorded(tmp_path))
     (found,) = of_rule(diagnosis, NAME)
     values = found.message.values
@@ -51,11 +51,11 @@ def test_pieces_in_turns_on_a_parallel_file_system(tmp_path: Path) -> None:
     ],
     ids=["collective", "local disk", "parts one after the other", "large pieces"],
 )
-def test_where_it_would_not_pay(how: dict[str, object], tmp_path: Path) -> None:
+def test_no_finding_where_collective_io_would_not_help(how: dict[str, object], tmp_path: Path) -> None:
     assert not of_rule(diagnosed(recorded(tmp_path, **how)), NAME)  # type: ignore[arg-type]
 
 
-def test_without_calls_of_mpi_io_it_says_why_it_is_silent(tmp_path: Path) -> None:
+def test_without_mpi_io_calls_the_rule_explains_why_it_was_not_checked(tmp_path: Path) -> None:
     store = mounted(ranks(lambda log, number, pid: pieces(log, number, pid), tmp_path), "/data", "lustre")
     (silent,) = [one for one in diagnosed(store).silent if one.rule == NAME]
     assert "MPI-IO" in silent.why.text

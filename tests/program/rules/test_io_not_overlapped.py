@@ -48,7 +48,7 @@ def turns(log: Trace, task: int) -> None:
         pytest.param(HELPER, {FIRST: 380, HELPER: 5}, False, id="a helper reads meanwhile"),
     ],
 )
-def test_computing_that_goes_on_during_the_io_overlaps_it(
+def test_computation_during_io_counts_as_overlap(
     tmp_path: Path, task: int, computed_ms: dict[int, int], found: bool
 ) -> None:
     log = Trace()
@@ -79,14 +79,14 @@ def device_turns(size: int, io_us: int, sync_us: int, compute_us: int) -> Callab
     ],
     ids=["slow device", "synced", "hidden by the cache", "seldom"],
 )
-def test_turns_that_wait_for_a_device_could_overlap(
+def test_alternating_phases_that_wait_for_a_device_could_overlap(
     tmp_path: Path, write: Callable[[Trace], None], found: bool
 ) -> None:
     assert bool(of_rule(of_log(tmp_path, write), "io-not-overlapped")) == found
 
 
 @pytest.mark.parametrize("sync_us", [1000, 200_000], ids=["turns", "one sync at the end"])
-def test_one_long_call_is_hardly_charged(tmp_path: Path, sync_us: int) -> None:
+def test_one_long_call_gives_only_a_small_cost(tmp_path: Path, sync_us: int) -> None:
     def write(log: Trace) -> None:
         log.open("/data/restart", flags="O_WRONLY|O_CREAT")
         for _ in range(20):
@@ -99,7 +99,9 @@ def test_one_long_call_is_hardly_charged(tmp_path: Path, sync_us: int) -> None:
 
 
 @pytest.mark.parametrize(("user_ms", "found"), [(300, True), (100, False)], ids=["half", "hardly"])
-def test_turns_of_one_thread_that_got_half_of_a_processor(tmp_path: Path, user_ms: int, found: bool) -> None:
+def test_phases_of_a_thread_with_half_a_processor_are_judged(
+    tmp_path: Path, user_ms: int, found: bool
+) -> None:
     log = Trace()
     log.open("/data/frames.bin", flags="O_WRONLY|O_CREAT")
     for _ in range(24):
@@ -118,7 +120,7 @@ def turns_of(folder: Path, turns: int, size: int, io_us: int, compute_us: int) -
     return log.imported(folder, 1)
 
 
-def test_many_short_turns_could_overlap(tmp_path: Path) -> None:
+def test_many_short_phases_could_overlap(tmp_path: Path) -> None:
     (found,) = of_rule(diagnosed(turns_of(tmp_path, 200, MIB, 500, 800)), "io-not-overlapped")
     assert found.cost_seconds == pytest.approx(0.1, rel=0.02)
 
@@ -134,13 +136,13 @@ def test_many_short_turns_could_overlap(tmp_path: Path) -> None:
     ],
     ids=["few", "small", "no computing", "no waiting", "from memory"],
 )
-def test_other_turns_are_left_alone(
+def test_other_alternating_phases_give_no_finding(
     tmp_path: Path, turns: int, size: int, io_us: int, compute_us: int
 ) -> None:
     assert not of_rule(diagnosed(turns_of(tmp_path, turns, size, io_us, compute_us)), "io-not-overlapped")
 
 
-def test_what_could_overlap_comes_after_all_others(tmp_path: Path) -> None:
+def test_the_overlap_finding_is_listed_last(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/frames", flags="O_RDONLY|O_DIRECT")
     for _ in range(40):

@@ -53,7 +53,7 @@ def test_files_counted_together_are_not_judged_as_one(tmp_path: Path) -> None:
     assert not [one for one in alone.remarks if "counted together" in one.text]
 
 
-def test_pipes_and_the_like_are_no_file_io(tmp_path: Path) -> None:
+def test_pipes_and_sockets_are_not_file_io(tmp_path: Path) -> None:
     file = posix("/data/a", 0, reads=1000, read_size=4 * MIB, read_seconds=10.0)
     other = used_badly(meta_seconds=30.0)
     other.name = "/data/other"
@@ -68,13 +68,13 @@ def test_pipes_and_the_like_are_no_file_io(tmp_path: Path) -> None:
         assert diagnosis.verdict.io_seconds == pytest.approx(10.0), kind
 
 
-def test_terminals_are_no_file_io(tmp_path: Path) -> None:
+def test_terminals_are_not_file_io(tmp_path: Path) -> None:
     shown = posix("/dev/pts/3", 0, writes=4000, write_size=10, write_seconds=40.0)
     file = posix("/data/a", 0, reads=1000, read_size=4 * MIB, read_seconds=10.0)
     assert of(tmp_path, file, shown, processes=1).verdict.io_seconds == pytest.approx(10.0)
 
 
-def test_times_of_threads_are_no_share_of_the_run(tmp_path: Path) -> None:
+def test_summed_thread_times_are_not_given_as_a_share_of_the_run(tmp_path: Path) -> None:
     threads = "SELECT p.* REPLACE (7 AS upid, n AS utid) FROM range({}) r(n) LEFT JOIN processes p ON true"
     of_it = "SELECT * REPLACE (7::UINTEGER AS upid, NULL::INTEGER AS rank) FROM profiles"
     for count in (1, 8):
@@ -89,7 +89,7 @@ def test_times_of_threads_are_no_share_of_the_run(tmp_path: Path) -> None:
         assert diagnosis.verdict.text.text.startswith("The process spent")
 
 
-def test_calls_of_mpi_io_are_not_missed_where_none_could_be_seen(tmp_path: Path) -> None:
+def test_mpi_io_is_not_recommended_if_it_could_not_be_seen(tmp_path: Path) -> None:
     shared = [
         posix("/data/a", rank, writes=4000, write_size=50_000, write_jumps=4000, write_seconds=20.0)
         for rank in range(4)
@@ -99,7 +99,7 @@ def test_calls_of_mpi_io_are_not_missed_where_none_could_be_seen(tmp_path: Path)
     assert names <= {one.rule for one in of(tmp_path, *shared).silent}
 
 
-def test_large_pieces_of_a_shared_file_are_not_called_small(tmp_path: Path) -> None:
+def test_large_requests_to_a_shared_file_are_not_called_small(tmp_path: Path) -> None:
     large = [posix("/data/a", rank, writes=100, write_size=16 * MIB, write_seconds=20.0) for rank in range(4)]
     (one,) = [it for it in of(tmp_path, *large).findings if it.rule == "shared-file-contention"]
     assert "small" not in one.title.text

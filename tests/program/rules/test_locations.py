@@ -43,14 +43,14 @@ def test_the_first_location_is_the_line_with_most_calls(store: Path) -> None:
     assert (last["place"], last["calls"]) == ("solver.c:500", 40)
 
 
-def test_the_line_stands_under_its_finding(store: Path) -> None:
+def test_the_source_line_is_printed_below_its_finding(store: Path) -> None:
     assert "at solver.c:412 in write_step (99 % of these calls)" in " ".join(
         printed("diagnose", store).split()
     )
     assert "write_step の solver.c:412" in "".join(printed("diagnose", store, "--lang", "ja").split("\n"))
 
 
-def test_names_that_are_changed_leave_no_lines(store: Path) -> None:
+def test_an_anonymous_copy_has_no_source_lines(store: Path) -> None:
     with Store.open(store) as opened:
         found = diagnose(opened)
     assert any(one.locations for one in found.findings)

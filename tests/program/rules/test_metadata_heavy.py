@@ -26,7 +26,7 @@ def renamed(stages: int) -> Callable[[Trace], None]:
 
 
 @pytest.mark.parametrize(("stages", "found"), [(4, 1), (1, 0)], ids=["from stage to stage", "once"])
-def test_a_files_way_through_folders_is_all_its_own(tmp_path: Path, stages: int, found: int) -> None:
+def test_metadata_calls_on_a_renamed_file_are_added_up(tmp_path: Path, stages: int, found: int) -> None:
     assert len(of_rule(of_log(tmp_path, renamed(stages)), "metadata-heavy")) == found
 
 
@@ -60,7 +60,7 @@ def opened_anew(folder: Path, opens: int, written: int) -> Diagnosis:
 
 
 @pytest.mark.parametrize(("opens", "written", "found"), [(2, 1 << 17, False), (1, 1 << 17, True)])
-def test_opens_that_empty_a_large_file_are_no_metadata(
+def test_opens_that_truncate_a_large_file_are_not_metadata_load(
     tmp_path: Path, opens: int, written: int, found: bool
 ) -> None:
     assert bool(of_rule(opened_anew(tmp_path, opens, written), "metadata-heavy")) == found

@@ -14,7 +14,7 @@ OF_RANKS = {"file-per-process", "rank-imbalance", "shared-file-contention", "str
 
 
 @pytest.mark.parametrize("by_mpi_io", [False, True])
-def test_rules_about_ranks_are_silent_where_mpi_io_is_not_recorded(tmp_path: Path, by_mpi_io: bool) -> None:
+def test_rules_about_ranks_are_skipped_if_mpi_io_is_not_recorded(tmp_path: Path, by_mpi_io: bool) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.call('statfs("/dev/shm", {f_type=TMPFS_MAGIC, ...})', pid=pid)
         if by_mpi_io:

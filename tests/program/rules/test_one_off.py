@@ -34,7 +34,9 @@ def writes(log: Trace, name: str) -> None:
     ],
     ids=["a cache is made of it", "a cache was made before", "no cache"],
 )
-def test_what_makes_a_cache_happens_once(tmp_path: Path, name: str, is_first: bool, once: bool) -> None:
+def test_the_creation_of_a_cache_counts_as_a_one_time_cost(
+    tmp_path: Path, name: str, is_first: bool, once: bool
+) -> None:
     log = Trace()
     if is_first:
         writes(log, name)

@@ -12,7 +12,7 @@ from metadata_log import Trace, of_log
 
 
 @pytest.mark.parametrize(("processes", "found"), [(1, True), (500, False)])
-def test_what_the_kernel_tells_is_opened_again(tmp_path: Path, processes: int, found: bool) -> None:
+def test_a_proc_file_opened_repeatedly_is_reported(tmp_path: Path, processes: int, found: bool) -> None:
     def write(log: Trace) -> None:
         for number in range(500):
             log.open(f"/proc/{1000 + number % processes}/statm", flags="O_RDONLY", took_us=20)
@@ -34,7 +34,7 @@ def test_a_database_opens_its_journal_for_each_transaction(tmp_path: Path) -> No
     assert not of_rule(diagnosed(made(opens_its_journal, tmp_path)), "open-close-loop")
 
 
-def test_a_connection_for_each_question_is_an_open_close_loop(tmp_path: Path) -> None:
+def test_a_database_connection_per_query_is_an_open_close_loop(tmp_path: Path) -> None:
     log = Trace()
     for _ in range(300):
         for name in ("/data/birds.db", "/data/birds.db-journal"):

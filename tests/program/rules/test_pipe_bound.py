@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize(("inside", "found"), [(True, 1), (False, 0)], ids=["of the run", "to others"])
-def test_sockets_between_processes_are_pipes(tmp_path: Path, inside: bool, found: int) -> None:
+def test_sockets_between_processes_count_as_pipes(tmp_path: Path, inside: bool, found: int) -> None:
     def write(log: Trace) -> None:
         log.call("socketpair(AF_UNIX, SOCK_STREAM, 0, [3, 4])")
         log.start(FIRST + 1)
@@ -67,7 +67,7 @@ def conversation(log: Trace, size: int) -> None:
     log.end(300)
 
 
-def test_small_pieces_through_pipes_cost_the_waiting(tmp_path: Path) -> None:
+def test_small_pipe_writes_cost_the_waiting_time(tmp_path: Path) -> None:
     log = Trace()
     conversation(log, 50)
     diagnosis = diagnosed(log.imported(tmp_path))
@@ -77,7 +77,7 @@ def test_small_pieces_through_pipes_cost_the_waiting(tmp_path: Path) -> None:
     assert diagnosis.worth_changing[0].rule == "pipe-bound"
 
 
-def test_large_pieces_through_pipes_are_fine(tmp_path: Path) -> None:
+def test_large_pipe_writes_give_no_finding(tmp_path: Path) -> None:
     log = Trace()
     conversation(log, 65536)
     assert not diagnosed(log.imported(tmp_path)).worth_changing
@@ -93,14 +93,14 @@ def cpu_of_all(path: Path, nanoseconds: int) -> Path:
 
 
 @pytest.mark.parametrize(("cpu_ns", "found"), [(1_000_000, True), (300_000_000, False)])
-def test_large_pipe_pieces_without_computing_are_reported(cpu_ns: int, found: bool, tmp_path: Path) -> None:
+def test_large_pipe_writes_without_computation_are_reported(cpu_ns: int, found: bool, tmp_path: Path) -> None:
     log = Trace()
     conversation(log, 65536)
     diagnosis = diagnosed(cpu_of_all(log.imported(tmp_path), cpu_ns))
     assert [one.rule for one in diagnosis.worth_changing] == (["pipe-bound"] if found else [])
 
 
-def test_a_pipe_that_leads_out_of_the_run_is_not_judged(tmp_path: Path) -> None:
+def test_a_pipe_to_a_process_outside_the_run_is_not_judged(tmp_path: Path) -> None:
     log = Trace()
     for _ in range(2000):
         log.call('write(1<pipe:[77]>, ""..., 50)', "50", 100)
@@ -135,7 +135,7 @@ def piped(folder: Path, written: int, asked: int) -> Path:
 
 
 @pytest.mark.parametrize(("written", "asked", "found"), [(4096, 4096, 0), (40, 4096, 1)])
-def test_short_reads_of_a_pipe_are_the_writers_pieces(
+def test_short_reads_of_a_pipe_are_reported_only_if_its_writer_wrote_little(
     tmp_path: Path, written: int, asked: int, found: int
 ) -> None:
     assert len(of_rule(diagnosed(piped(tmp_path, written, asked)), "pipe-bound")) == found

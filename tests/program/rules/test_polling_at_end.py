@@ -13,7 +13,7 @@ from metadata_log import Trace, of_log
 from timed_strace import StraceLog
 
 
-def test_each_open_may_meet_the_end_twice(tmp_path: Path) -> None:
+def test_each_open_may_read_the_end_of_file_twice(tmp_path: Path) -> None:
     def build(reads_of_nothing: int) -> Callable[[StraceLog], None]:
         def parts(log: StraceLog) -> None:
             for number in range(1500):
@@ -33,7 +33,7 @@ def test_each_open_may_meet_the_end_twice(tmp_path: Path) -> None:
         assert [one.evidence["count"] for one in found] == ([] if count is None else [count])
 
 
-def test_pipes_may_be_asked_at_their_end(tmp_path: Path) -> None:
+def test_reads_at_the_end_of_a_pipe_are_not_reported(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         log.call("pipe2([3, 4], 0) = 0", 1)
         for _ in range(3000):
@@ -43,7 +43,7 @@ def test_pipes_may_be_asked_at_their_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("is_at_end", "first"), [(True, "polling-at-end"), (False, "seek-storm")])
-def test_seeks_that_come_with_reads_at_the_end_go_with_them(
+def test_seeks_before_reads_at_the_end_are_part_of_the_finding(
     tmp_path: Path, is_at_end: bool, first: str
 ) -> None:
     def write(log: Trace) -> None:

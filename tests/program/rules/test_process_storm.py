@@ -18,7 +18,7 @@ from recorded import live, record
 @pytest.mark.parametrize(
     ("sync_us", "rules"), [(3000, ["sync-heavy"]), (300, ["process-storm", "sync-heavy"])]
 )
-def test_a_loop_of_commands_is_blamed_for_their_starts_only(
+def test_the_cost_of_a_command_loop_includes_only_process_starts(
     tmp_path: Path, sync_us: int, rules: list[str]
 ) -> None:
     def write(log: Trace) -> None:
@@ -107,7 +107,7 @@ def started(log: Trace, count: int, modules: int, start_us: int, work_us: int) -
     ],
     ids=["an interpreter's", "too few", "they work for longer"],
 )
-def test_few_starts_that_take_long(
+def test_few_slow_process_starts_are_found(
     tmp_path: Path, count: int, modules: int, start_us: int, work_us: int, found: bool
 ) -> None:
     log = Trace()
@@ -119,7 +119,9 @@ def test_few_starts_that_take_long(
 @pytest.mark.parametrize(
     ("work_us", "at_once"), [(300_000, False), (20_000, True)], ids=["a late library", "side by side"]
 )
-def test_what_is_loaded_late_or_side_by_side_is_no_start(tmp_path: Path, work_us: int, at_once: bool) -> None:
+def test_late_and_parallel_loading_is_not_part_of_a_start(
+    tmp_path: Path, work_us: int, at_once: bool
+) -> None:
     log = Trace()
     begin = log.clocks[FIRST]
     for pid in range(1000, 1025):
@@ -137,7 +139,7 @@ def test_what_is_loaded_late_or_side_by_side_is_no_start(tmp_path: Path, work_us
     assert of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "process-storm") == []
 
 
-def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path) -> None:
+def test_data_passed_between_pipeline_stages_is_not_part_of_a_start(tmp_path: Path) -> None:
     log = Trace()
     for number in range(30):
         fd, first, second = 10 + 2 * number, 1000 + 2 * number, 1001 + 2 * number
@@ -167,7 +169,7 @@ def test_savings_exclude_sleeps_in_the_loop(tmp_path: Path) -> None:
     assert 0 < found.gain.high_seconds <= 1.5 * (found.gain.of_seconds - 3)
 
 
-def test_the_start_of_each_process_is_the_storms_affair(tmp_path: Path) -> None:
+def test_costs_of_process_starts_are_reported_only_by_the_process_storm(tmp_path: Path) -> None:
     """As in Kyoto: each process of the loop misses the loader's file. The finding names the loop, not the
     file."""
     log = Trace()
@@ -199,7 +201,7 @@ def test_forked_processes_are_named_after_their_parent(tmp_path: Path) -> None:
     assert found.evidence["programs"] == "solver (fork)"
 
 
-def test_short_processes_that_list_nothing_are_a_storm(tmp_path: Path) -> None:
+def test_short_processes_without_listings_are_a_process_storm(tmp_path: Path) -> None:
     log = Trace()
     for number in range(60):
         pid = FIRST + 1 + number

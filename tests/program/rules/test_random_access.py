@@ -29,7 +29,7 @@ def test_random_records_stay_random_with_a_header(tmp_path: Path, size: int) -> 
 @pytest.mark.parametrize(
     "name", ["/data/run.db", "/data/index.sqlite", "/home/me/code/.git/objects/pack/p.pack"]
 )
-def test_databases_may_jump_and_read_again(name: str, tmp_path: Path) -> None:
+def test_databases_may_access_at_random_and_read_again(name: str, tmp_path: Path) -> None:
     log = StraceLog()
     log.open(name)
     place = 1
@@ -40,7 +40,7 @@ def test_databases_may_jump_and_read_again(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["pread64", "pwrite64"])
-def test_columns_of_a_matrix_stored_by_rows_are_random_access(tmp_path: Path, verb: str) -> None:
+def test_reading_columns_of_a_row_major_matrix_is_random_access(tmp_path: Path, verb: str) -> None:
     diagnosis = columns(tmp_path, verb=verb)
     (found,) = of_rule(diagnosis, "random-access")
     assert (found.evidence["count"], found.evidence["jumps"]) == (1200, 1199)
@@ -57,11 +57,11 @@ def test_columns_of_a_matrix_stored_by_rows_are_random_access(tmp_path: Path, ve
     ],
     ids=["one pass", "few passes", "large pieces"],
 )
-def test_passes_that_cost_no_new_page_for_each_piece(tmp_path: Path, given: dict[str, int]) -> None:
+def test_passes_over_cached_pages_are_not_random_access(tmp_path: Path, given: dict[str, int]) -> None:
     assert not of_rule(columns(tmp_path, **given), "random-access")
 
 
-def test_a_footer_of_each_of_many_files_makes_no_passes(tmp_path: Path) -> None:
+def test_reading_the_footers_of_many_files_is_not_random_access(tmp_path: Path) -> None:
     log = Trace()
     for number in range(600):
         log.open(f"/data/part-{number:04}.parquet")
@@ -86,7 +86,7 @@ def buffered_lookups(log: Trace) -> None:
 @pytest.mark.parametrize(
     ("rule", "each"), [("backward-access", buffered_backward), ("random-access", buffered_lookups)]
 )
-def test_what_buffers_fetch_again_has_the_order_as_its_cause(
+def test_repeated_reads_into_buffers_are_attributed_to_the_access_order(
     tmp_path: Path, rule: str, each: Callable[[Trace], None]
 ) -> None:
     diagnosis = diagnosed(spread(tmp_path, each, files=1))
@@ -103,7 +103,7 @@ def test_records_that_are_changed_in_place_are_accessed_at_random(tmp_path: Path
     assert "random-access" in blamed(diagnosed(spread(tmp_path, each, "O_RDWR", files=1)))
 
 
-def test_a_buffer_for_each_record_is_random_access(tmp_path: Path) -> None:
+def test_a_buffer_refill_per_record_is_random_access(tmp_path: Path) -> None:
     """128 KiB are read for each record of 16 KiB, as by Fortran's direct access."""
     log = Trace()
     log.open("/data/library.bin", flags="O_RDONLY")

@@ -14,7 +14,7 @@ from processor_times import with_processor_times
 from rank_log import ranks, writes
 
 
-def test_a_rank_with_more_to_write_is_charged_beyond_the_mean(tmp_path: Path) -> None:
+def test_the_cost_of_a_rank_is_its_time_beyond_the_mean(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 50 if n == 3 else 10, 10_000), tmp_path)
     diagnosis = diagnosed(path)
     (found,) = of_rule(diagnosis, "rank-imbalance")
@@ -26,7 +26,7 @@ def test_a_rank_with_more_to_write_is_charged_beyond_the_mean(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("others", "rule"), [(20, "rank-imbalance"), (0, "serial-phases")], ids=["uneven parts", "only a header"]
 )
-def test_ranks_with_parts_of_one_file_share_it_unevenly(others: int, rule: str, tmp_path: Path) -> None:
+def test_uneven_parts_of_a_shared_file_are_found(others: int, rule: str, tmp_path: Path) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.open("/data/shared.in", flags="O_RDONLY", pid=pid)
         log.call('pread64(3, ""..., 4096, 0)', "4096", 100, pid)
@@ -39,12 +39,12 @@ def test_ranks_with_parts_of_one_file_share_it_unevenly(others: int, rule: str, 
     assert [name for name in both if of_rule(diagnosis, name)] == [rule]
 
 
-def test_equal_ranks_are_not_blamed(tmp_path: Path) -> None:
+def test_equal_ranks_give_no_finding(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000 + 1000 * n), tmp_path)
     assert not diagnosed(path).worth_changing
 
 
-def test_what_a_worker_starts_works_for_it(tmp_path: Path) -> None:
+def test_child_processes_count_for_their_worker(tmp_path: Path) -> None:
     log = Trace()
     for number in range(4):
         shell, tool = 200 + number, 300 + number
@@ -63,7 +63,9 @@ def test_what_a_worker_starts_works_for_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("others_ms", "found"), [(100, True), (500, False)], ids=["others are done", "others compute"]
 )
-def test_a_thread_with_more_files_than_the_others(tmp_path: Path, others_ms: int, found: bool) -> None:
+def test_a_thread_with_more_files_than_the_others_is_found(
+    tmp_path: Path, others_ms: int, found: bool
+) -> None:
     log = Trace()
     pids = threads(log, 4)
     for pid in pids:
@@ -79,7 +81,7 @@ def test_a_thread_with_more_files_than_the_others(tmp_path: Path, others_ms: int
         assert one.cost_seconds == pytest.approx(0.5 - 0.2)
 
 
-def test_more_bytes_without_more_time_is_a_note(tmp_path: Path) -> None:
+def test_more_bytes_without_more_time_give_a_note(tmp_path: Path) -> None:
     log = Trace()
     for number in range(4):
         pid = FIRST + 1 + number

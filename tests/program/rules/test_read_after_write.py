@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize(("extra_reads", "found"), [(0, 0), (1, 1)], ids=["refills", "reads of its own"])
-def test_refilling_a_buffer_after_the_header_is_no_read_back(
+def test_refilling_a_buffer_after_the_header_is_not_a_read_back(
     tmp_path: Path, extra_reads: int, found: int
 ) -> None:
     def write(log: Trace) -> None:
@@ -37,7 +37,7 @@ def test_refilling_a_buffer_after_the_header_is_no_read_back(
     assert bool(of_rule(diagnosis, "redundant-writes")) != found
 
 
-def test_records_that_are_read_back_are_no_refills(tmp_path: Path) -> None:
+def test_records_that_are_read_back_are_not_taken_for_refills(tmp_path: Path) -> None:
     def write(log: Trace) -> None:
         log.open("/data/checkpoint", flags="O_RDWR|O_CREAT|O_TRUNC")
         for number in range(200):
@@ -77,7 +77,7 @@ def handed_over(log: StraceLog, readings: int) -> None:
             log.pread(MIB, 0, 1000)
 
 
-def test_what_is_rewritten_for_each_reading_would_not_be_in_memory(tmp_path: Path) -> None:
+def test_data_rewritten_before_each_read_is_not_expected_in_memory(tmp_path: Path) -> None:
     diagnosis = diagnosed(made(lambda log: handed_over(log, 30), tmp_path))
     (found,) = diagnosis.worth_changing
     assert (found.rule, found.evidence["rewrites"]) == ("read-after-write", 29)
@@ -91,7 +91,7 @@ def test_a_state_that_is_read_back_once_is_written_too_often(tmp_path: Path) -> 
     assert found.cost_seconds == pytest.approx(0.001 + 0.005, rel=0.01)
 
 
-def test_what_is_written_again_and_read_back_is_read_after_write(tmp_path: Path) -> None:
+def test_rewritten_data_that_is_read_back_is_found(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/state", flags="O_RDWR|O_CREAT")
     for _ in range(400):
@@ -102,9 +102,7 @@ def test_what_is_written_again_and_read_back_is_read_after_write(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("stage.csv", 0.00204 + 0.02), ("stage.bin", 0.00204)])
-def test_text_that_a_program_wrote_itself_is_parsed_for_nothing(
-    tmp_path: Path, name: str, seconds: float
-) -> None:
+def test_parsing_a_programs_own_text_output_is_found(tmp_path: Path, name: str, seconds: float) -> None:
     log = Trace()
     log.open(f"/data/{name}", flags="O_RDWR|O_CREAT", took_us=10)
     for _ in range(4):
@@ -139,7 +137,7 @@ def scratch(folder: Path, deleted: bool, name: str) -> Path:
 @pytest.mark.parametrize(
     ("deleted", "name", "seconds"), [(True, "part-", 0.12), (False, "part-", 0.02), (True, "sortQ7xb", 0.02)]
 )
-def test_scratch_files_that_are_deleted_need_not_be_written(
+def test_temporary_files_deleted_in_the_run_are_found(
     tmp_path: Path, deleted: bool, name: str, seconds: float
 ) -> None:
     (found,) = of_rule(diagnosed(scratch(tmp_path, deleted, name)), "read-after-write")

@@ -95,7 +95,7 @@ def found_and_true(path: Path, rule: str, file: str, sql: str) -> tuple[list[Fin
 
 
 @pytest.mark.parametrize("step", list(CASES))
-def test_the_numbers_of_a_message_are_those_of_the_calls(tmp_path: Path, step: str) -> None:
+def test_the_numbers_in_a_message_match_the_calls(tmp_path: Path, step: str) -> None:
     (found,), truth = found_and_true(recorded(tmp_path, step), *CASES[step])
     said = {name: value for name, value in found.message.values.items() if name in truth}
     # Python itself reads a small file twice when it starts.

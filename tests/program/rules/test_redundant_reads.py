@@ -27,7 +27,7 @@ def header_reread(log: StraceLog, again: bool, tells: int = 1) -> None:
             log.read(8192, 30)
 
 
-def test_a_header_read_again_stays_found_after_half_of_it_went(tmp_path: Path) -> None:
+def test_repeated_header_reads_are_found_even_if_halved(tmp_path: Path) -> None:
     """As at Super-Kamiokande: 50 times the file, 1.5 seeks per read; then half of that, with 2 per read."""
     costs = []
     for name, again in (("before", True), ("after", False)):
@@ -41,7 +41,7 @@ def test_a_header_read_again_stays_found_after_half_of_it_went(tmp_path: Path) -
     assert costs == [(50.0, 9000, 6000), (25.0, 6000, 3000)]
 
 
-def test_it_is_gone_when_each_event_is_read_once_without_seeks(tmp_path: Path) -> None:
+def test_reading_each_event_once_gives_no_finding(tmp_path: Path) -> None:
     log = StraceLog()
     log.open("/data/events.dat")
     for _ in range(3000):
@@ -73,7 +73,7 @@ def test_readers_of_the_same_input_are_counted(tmp_path: Path) -> None:
         "/etc/services",
     ],
 )
-def test_what_belongs_to_programs_is_read_by_many_without_blame(name: str, tmp_path: Path) -> None:
+def test_program_files_may_be_read_by_many_processes(name: str, tmp_path: Path) -> None:
     log = StraceLog()
     for number in range(30):
         log.child(300 + number, "/opt/site/bin/worker")
@@ -86,7 +86,7 @@ def test_what_belongs_to_programs_is_read_by_many_without_blame(name: str, tmp_p
     assert not rules & {"redundant-reads", "whole-file-for-a-few-bytes"}
 
 
-def test_a_file_with_a_journal_is_a_database(tmp_path: Path) -> None:
+def test_a_file_with_a_journal_counts_as_a_database(tmp_path: Path) -> None:
     log = StraceLog()
     log.open("/data/state-journal", "O_RDWR|O_CREAT", fd=4)
     log.write(512, fd=4)
@@ -96,7 +96,7 @@ def test_a_file_with_a_journal_is_a_database(tmp_path: Path) -> None:
     assert not diagnosed(log.imported(tmp_path)).worth_changing
 
 
-def test_tools_that_each_read_the_input_have_their_reasons(tmp_path: Path) -> None:
+def test_different_tools_may_read_the_same_input(tmp_path: Path) -> None:
     log = StraceLog()
     for number, tool in enumerate(("sort", "wc", "diff", "awk", "md5sum", "gzip")):
         log.child(300 + number, f"/usr/bin/{tool}")
@@ -108,7 +108,7 @@ def test_tools_that_each_read_the_input_have_their_reasons(tmp_path: Path) -> No
     assert not of_rule(diagnosed(log.imported(tmp_path)), "redundant-reads")
 
 
-def test_passes_over_the_same_pieces_read_them_again(tmp_path: Path) -> None:
+def test_repeated_passes_over_the_same_data_are_found(tmp_path: Path) -> None:
     diagnosis = columns(tmp_path, size=4096, step=0)
     (found,) = of_rule(diagnosis, "redundant-reads")
     assert found.evidence["factor"] == 40
@@ -116,7 +116,7 @@ def test_passes_over_the_same_pieces_read_them_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("program", "found"), [("/usr/local/go/bin/go", False), ("/home/a/model", True)])
-def test_build_tools_may_read_what_they_made_again(tmp_path: Path, program: str, found: bool) -> None:
+def test_build_tools_may_read_their_output_again(tmp_path: Path, program: str, found: bool) -> None:
     log = Trace()
     log.call(f'execve("{program}", ["{program}"], 0x7f /* 9 vars */)')
     for _ in range(4):
@@ -127,7 +127,7 @@ def test_build_tools_may_read_what_they_made_again(tmp_path: Path, program: str,
     assert bool(of_rule(diagnosed(log.imported(tmp_path)), "redundant-reads")) == found
 
 
-def test_a_header_between_any_records_is_read_again(tmp_path: Path) -> None:
+def test_a_header_read_between_records_is_found(tmp_path: Path) -> None:
     def each(log: Trace) -> None:
         for record in any_order(2000, 2000):
             at(log, "pread64", 4096, 0, 50)
@@ -144,12 +144,12 @@ def pages_of(folder: Path, places: list[int]) -> Path:
     return log.imported(folder)
 
 
-def test_all_of_a_database_for_each_question(tmp_path: Path) -> None:
+def test_reading_a_whole_database_per_query_is_found(tmp_path: Path) -> None:
     path = pages_of(tmp_path, [place for _ in range(10) for place in range(1000)])
     (found,) = of_rule(diagnosed(path), "redundant-reads")
     assert found.evidence["factor"] == 10
 
 
-def test_pages_of_a_database_looked_up_again(tmp_path: Path) -> None:
+def test_a_database_may_read_its_pages_repeatedly(tmp_path: Path) -> None:
     path = pages_of(tmp_path, [number * 617 % 1000 for number in range(10_000)])
     assert not of_rule(diagnosed(path), "redundant-reads")

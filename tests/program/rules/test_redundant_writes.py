@@ -41,7 +41,7 @@ def with_header(update: Callable[[int], int | None], header: int = 16) -> Callab
     ],
     ids=["after each", "after two", "after a hundred", "an index of all records", "none"],
 )
-def test_a_small_header_is_written_again(
+def test_repeated_writes_of_a_small_header_are_found(
     tmp_path: Path, update: Callable[[int], int | None], found: int
 ) -> None:
     diagnosis = of_log(tmp_path, with_header(update))
@@ -52,7 +52,7 @@ def test_a_small_header_is_written_again(
         assert one.evidence["written_bytes"] - one.evidence["again_bytes"] == 16
 
 
-def test_headers_in_states_that_are_replaced_are_charged_once(tmp_path: Path) -> None:
+def test_headers_in_replaced_state_files_are_counted_once(tmp_path: Path) -> None:
     def write(log: Trace) -> None:
         for number in range(60):
             log.open(f"/data/tmp{number * 7919:06x}", flags="O_RDWR|O_CREAT|O_EXCL", took_us=30)
@@ -66,7 +66,7 @@ def test_headers_in_states_that_are_replaced_are_charged_once(tmp_path: Path) ->
     assert found.evidence["time_ns"] == pytest.approx(59 * (120 * 20 + 70) * 1000, rel=0.01)
 
 
-def test_a_file_that_is_moved_away_each_time_has_no_headers(tmp_path: Path) -> None:
+def test_a_file_renamed_each_time_has_no_rewritten_header(tmp_path: Path) -> None:
     def write(log: Trace) -> None:
         for number in range(15):
             log.open("/data/out.tmp", flags="O_RDWR|O_CREAT|O_TRUNC", took_us=30)
@@ -107,7 +107,7 @@ def replaced(kept: str, reads: int) -> Callable[[Trace], None]:
     [("state", 0, 1), ("each", 0, 0), ("backup", 0, 0), ("link", 0, 0), ("state", 1, 0)],
     ids=["one state", "all are kept", "the last one is kept", "all are linked", "mapped each time"],
 )
-def test_a_state_that_takes_the_place_of_the_last_one(
+def test_a_state_file_that_replaces_the_last_one_is_found(
     tmp_path: Path, kept: str, reads: int, found: int
 ) -> None:
     diagnosis = of_log(tmp_path, replaced(kept, reads), 100_000)
@@ -148,7 +148,7 @@ def states(name: str, keeps: bool, reads: bool = False) -> Callable[[Trace], Non
     ],
     ids=["kept", "replaced", "deleted", "read"],
 )
-def test_a_file_lives_on_under_its_later_name(
+def test_a_renamed_file_is_the_same_file(
     tmp_path: Path, write: Callable[[Trace], None], rules: list[str]
 ) -> None:
     found = blamed(of_log(tmp_path, write))
@@ -168,7 +168,7 @@ def written_whole(folder: Path, times: int, hung_us: int = 0) -> Path:
     return log.imported(folder)
 
 
-def test_reopening_for_writing_counts_with_the_writes(tmp_path: Path) -> None:
+def test_reopening_for_writing_is_part_of_the_cost(tmp_path: Path) -> None:
     diagnosis = diagnosed(written_whole(tmp_path, 100))
     assert blamed(diagnosis)[:1] == ["redundant-writes"]
     (found,) = of_rule(diagnosis, "redundant-writes")
@@ -176,12 +176,12 @@ def test_reopening_for_writing_counts_with_the_writes(tmp_path: Path) -> None:
     assert found.cost_seconds == pytest.approx(99 * (0.002 + 0.001 + 0.00001), rel=0.01)
 
 
-def test_an_opening_that_hung_is_not_charged(tmp_path: Path) -> None:
+def test_a_hanging_open_is_not_part_of_the_cost(tmp_path: Path) -> None:
     (found,) = of_rule(diagnosed(written_whole(tmp_path, 30, hung_us=900_000)), "redundant-writes")
     assert found.cost_seconds == pytest.approx(29 * 0.00301, rel=0.01)
 
 
-def test_what_another_program_reads_in_between_was_needed(tmp_path: Path) -> None:
+def test_writes_that_another_program_reads_are_not_redundant(tmp_path: Path) -> None:
     """A compiler's output, which the assembler reads."""
     log = Trace()
     for number in range(60):
@@ -202,7 +202,7 @@ def test_what_another_program_reads_in_between_was_needed(tmp_path: Path) -> Non
     [("O_WRONLY|O_CREAT|O_TRUNC", "redundant-writes"), ("O_WRONLY|O_APPEND", "open-close-loop")],
     ids=["anew", "more"],
 )
-def test_opens_that_empty_a_file_go_with_its_rewriting(tmp_path: Path, flags: str, rule: str) -> None:
+def test_truncating_opens_are_part_of_the_rewriting(tmp_path: Path, flags: str, rule: str) -> None:
     def write(log: Trace) -> None:
         for _ in range(300):
             log.open("/data/boards.json", flags=flags, took_us=200)

@@ -48,13 +48,13 @@ NEVER_FOUND = {
 each_rule = pytest.mark.parametrize("rule", RULES, ids=IDS)
 
 
-def test_names_are_unique_and_written_alike() -> None:
+def test_rule_names_are_unique_and_uniform() -> None:
     assert len(set(IDS)) == len(IDS)
     assert [name for name in IDS if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)] == []
 
 
 @each_rule
-def test_its_texts_teach(rule: Rule) -> None:
+def test_the_texts_of_a_rule_are_complete_sentences(rule: Rule) -> None:
     assert rule.title and not rule.title.endswith(".")
     for text in (rule.looks_for, rule.why, rule.fine_when, *(one.message.text for one in rule.advice)):
         assert len(text.split()) >= 4, text
@@ -63,7 +63,7 @@ def test_its_texts_teach(rule: Rule) -> None:
 
 
 @each_rule
-def test_its_advice_is_for_everybody_and_for_each_language_once(rule: Rule) -> None:
+def test_the_advice_of_a_rule_covers_each_language_once(rule: Rule) -> None:
     languages = [one.language for one in rule.advice]
     assert "any" in languages
     assert len({one.heading for one in rule.advice}) == len(languages)
@@ -71,7 +71,7 @@ def test_its_advice_is_for_everybody_and_for_each_language_once(rule: Rule) -> N
 
 
 @each_rule
-def test_its_thresholds_are_documented_and_frozen(rule: Rule) -> None:
+def test_the_thresholds_of_a_rule_are_documented_and_frozen(rule: Rule) -> None:
     assert dataclasses.is_dataclass(rule.settings)
     settings = rule.settings()
     assert all(one.doc.strip() for one in thresholds(rule))
@@ -82,12 +82,12 @@ def test_its_thresholds_are_documented_and_frozen(rule: Rule) -> None:
 
 
 @each_rule
-def test_what_it_names_is_there(rule: Rule) -> None:
+def test_views_and_rules_named_by_a_rule_exist(rule: Rule) -> None:
     assert set(rule.views) <= set(DERIVED)
     assert set(rule.yields_to) <= set(IDS) - {rule.name}
 
 
-def test_no_two_rules_yield_to_each_other() -> None:
+def test_no_two_rules_hide_each_other() -> None:
     causes = {rule.name: set(rule.yields_to) for rule in RULES}
     assert [(one, two) for one in causes for two in causes[one] if one in causes[two]] == []
 
@@ -102,7 +102,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Facts]:
 
 
 @each_rule
-def test_it_finds_nothing_in_a_run_without_io(rule: Rule, empty: Facts) -> None:
+def test_no_rule_finds_anything_in_a_run_without_io(rule: Rule, empty: Facts) -> None:
     empty.profile.need(rule.views)
     assert list(rule.find(empty, rule.settings())) == []
 
@@ -134,7 +134,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.whole
-def test_every_rule_bears_every_case(case: Facts) -> None:
+def test_every_rule_handles_every_case_without_error(case: Facts) -> None:
     """The rule runs whatever the store lacks. Its text has all its numbers, and its query runs."""
     for rule in RULES:
         case.profile.need(rule.views)
@@ -159,7 +159,7 @@ def _runs() -> list[dict[str, Any]]:
 
 
 @each_rule
-def test_a_labelled_run_shows_it_and_a_clean_twin_does_not(rule: Rule) -> None:
+def test_each_rule_finds_its_labelled_run_and_not_the_clean_twin(rule: Rule) -> None:
     runs = _runs()
     kinds = {run["name"]: run["kind"] for run in runs}
     shown = [run for run in runs if rule.name in run.get("faults", ())]
@@ -170,7 +170,7 @@ def test_a_labelled_run_shows_it_and_a_clean_twin_does_not(rule: Rule) -> None:
     assert "clean" in twins, f"no labelled run of {rule.name} has a clean twin"
 
 
-def test_labelled_programs_are_there() -> None:
+def test_labelled_programs_exist() -> None:
     for path in sorted(DEVELOPMENT.glob("*/labels.toml")):
         for run in tomllib.loads(path.read_text(encoding="utf-8"))["run"]:
             assert not run.get("program") or (path.parent / run["program"]).is_file(), run["name"]

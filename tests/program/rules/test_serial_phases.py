@@ -15,7 +15,7 @@ from rank_log import ranks, writes
 MIB = 1 << 20
 
 
-def test_a_rank_that_works_alone_could_share(tmp_path: Path) -> None:
+def test_io_of_one_rank_while_others_wait_is_found(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 0 if n else 40, 10_000), tmp_path)
     diagnosis = diagnosed(path)
     (found,) = of_rule(diagnosis, "serial-phases")
@@ -24,7 +24,7 @@ def test_a_rank_that_works_alone_could_share(tmp_path: Path) -> None:
     assert [one.rule for one in diagnosis.worth_changing] == ["serial-phases"]
 
 
-def test_one_rank_that_writes_what_all_have_open_may_do_it_for_them(tmp_path: Path) -> None:
+def test_a_rank_that_writes_a_file_all_have_open_gives_only_a_note(tmp_path: Path) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.open("/data/shared.out", flags="O_RDWR|O_CREAT", pid=pid)
         for _ in range(0 if number else 40):
@@ -36,7 +36,9 @@ def test_one_rank_that_writes_what_all_have_open_may_do_it_for_them(tmp_path: Pa
 
 
 @pytest.mark.parametrize("asked, severity", [("/data", Severity.NOTE), ("/dev/shm", Severity.MEDIUM)])
-def test_mpi_io_asks_for_the_type_of_the_file_system(tmp_path: Path, asked: str, severity: Severity) -> None:
+def test_file_system_queries_of_mpi_io_reduce_the_finding_to_a_note(
+    tmp_path: Path, asked: str, severity: Severity
+) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.call(f'statfs("{asked}", {{f_type=EXT2_SUPER_MAGIC, ...}})', pid=pid)
         log.open("/data/shared.out", flags="O_RDWR|O_CREAT", pid=pid)
@@ -53,7 +55,7 @@ def test_mpi_io_asks_for_the_type_of_the_file_system(tmp_path: Path, asked: str,
     [(10, True, 0), (50, False, 0), (10, True, 5_000_000)],
     ids=["the others wait", "they write meanwhile", "after computing"],
 )
-def test_one_rank_reads_for_all_after_each_wrote_its_own(
+def test_a_rank_that_reads_for_all_is_found_only_if_the_others_wait(
     tmp_path: Path, own: int, others_wait: bool, begin_us: int
 ) -> None:
     log = Trace(clocks={FIRST + number: 0 for number in range(4)})
@@ -99,7 +101,7 @@ def pool(log: Trace, computes_us: int) -> None:
 @pytest.mark.parametrize(
     ("computes_us", "waits"), [(2_000, True), (29_000, False)], ids=["workers wait", "workers compute"]
 )
-def test_a_process_that_reads_for_its_workers(tmp_path: Path, computes_us: int, waits: bool) -> None:
+def test_a_process_that_reads_for_its_workers_is_found(tmp_path: Path, computes_us: int, waits: bool) -> None:
     log = Trace()
     pool(log, computes_us)
     found = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "serial-phases")
@@ -110,7 +112,7 @@ def test_a_process_that_reads_for_its_workers(tmp_path: Path, computes_us: int, 
         assert one.cost_seconds == pytest.approx(0.3 * 3 / 4, rel=0.05)
 
 
-def test_a_process_that_writes_between_its_workers_turns(tmp_path: Path) -> None:
+def test_a_process_that_writes_between_its_workers_phases_is_found(tmp_path: Path) -> None:
     log = Trace()
     for step in range(4):
         began, pids = log.clocks[FIRST], [200 + 10 * step + number for number in range(3)]
@@ -129,7 +131,7 @@ def test_a_process_that_writes_between_its_workers_turns(tmp_path: Path) -> None
     [(MIB, NAMED, False), (1, NAMED, True), (MIB, ("", ""), True)],
     ids=["what was read", "a token of who may go on", "one name for all pipes"],
 )
-def test_stages_of_a_pipeline_are_no_workers(
+def test_stages_of_a_pipeline_do_not_count_as_workers(
     tmp_path: Path, piece: int, pipes: tuple[str, str], found: bool
 ) -> None:
     log = Trace()

@@ -19,7 +19,7 @@ from rank_log import ranks
         pytest.param(2, 0, False, id="all are free"),
     ],
 )
-def test_locks_of_which_most_are_free_contend_where_the_others_are_waited_for(
+def test_contention_is_found_if_only_some_locks_wait(
     tmp_path: Path, waits_us: int, pause_us: int, found: bool
 ) -> None:
     log = Trace()
@@ -41,7 +41,7 @@ def test_locks_of_which_most_are_free_contend_where_the_others_are_waited_for(
 
 
 @pytest.mark.parametrize("ask_us", [0, 1])
-def test_quick_locks_are_not_waited_for(tmp_path: Path, ask_us: int) -> None:
+def test_fast_locks_give_no_finding(tmp_path: Path, ask_us: int) -> None:
     """If there are locks on other places, or locks while no other process runs, the flags decide."""
     log = Trace()
     for pid in (201, 202, 203):
@@ -70,7 +70,7 @@ def locks_in_turn(log: Trace, took_us: int) -> None:
         log.end(pid)
 
 
-def test_processes_that_wait_for_each_others_locks_contend(tmp_path: Path) -> None:
+def test_processes_that_wait_for_locks_of_each_other_are_found(tmp_path: Path) -> None:
     log = Trace()
     locks_in_turn(log, 1000)
     diagnosis = diagnosed(log.imported(tmp_path))
@@ -80,7 +80,7 @@ def test_processes_that_wait_for_each_others_locks_contend(tmp_path: Path) -> No
     assert diagnosis.worth_changing[0].rule == "shared-file-contention"
 
 
-def test_locks_that_are_free_are_no_contention(tmp_path: Path) -> None:
+def test_free_locks_give_no_finding(tmp_path: Path) -> None:
     log = Trace()
     locks_in_turn(log, 5)
     assert not of_rule(diagnosed(log.imported(tmp_path)), "shared-file-contention")
@@ -92,7 +92,7 @@ def interleaved(log: Trace, number: int, pid: int) -> None:
         log.call(f'pwrite64(3, ""..., 512, {(step * 4 + number) * 512})', "512", 1000, pid)
 
 
-def test_a_shared_file_in_small_pieces_is_named(tmp_path: Path) -> None:
+def test_a_shared_file_written_in_small_requests_is_named(tmp_path: Path) -> None:
     diagnosis = diagnosed(ranks(interleaved, tmp_path))
     (found,) = of_rule(diagnosis, "shared-file-contention")
     assert (found.evidence["count"], found.evidence["writers"]) == (2000, 4)
@@ -101,7 +101,7 @@ def test_a_shared_file_in_small_pieces_is_named(tmp_path: Path) -> None:
     assert diagnosis.worth_changing[0].rule == "shared-file-contention"
 
 
-def test_writers_one_after_the_other_do_not_meet(tmp_path: Path) -> None:
+def test_successive_writers_do_not_overlap(tmp_path: Path) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.pause(200_000 * number, pid)
         log.open("/data/shared", flags="O_WRONLY|O_CREAT", pid=pid)
@@ -136,7 +136,9 @@ def appenders(folder: Path, starts_us: tuple[int, ...]) -> Path:
         ((0, 30_000, 39_900, 70_000), False),
     ],
 )
-def test_writers_need_not_all_meet_at_once(tmp_path: Path, starts_us: tuple[int, ...], meet: bool) -> None:
+def test_not_all_writers_must_overlap_at_the_same_time(
+    tmp_path: Path, starts_us: tuple[int, ...], meet: bool
+) -> None:
     found = of_rule(diagnosed(appenders(tmp_path, starts_us)), "shared-file-contention")
     assert bool(found) == meet
 
@@ -157,7 +159,7 @@ def test_writers_with_equal_time_stamps_need_not_overlap(tmp_path: Path) -> None
     assert not of_rule(diagnosed(tmp_path / "run.iodock"), "shared-file-contention")
 
 
-def test_waiting_for_a_shared_file_makes_no_straggler(tmp_path: Path) -> None:
+def test_waiting_for_a_shared_file_is_not_a_straggler(tmp_path: Path) -> None:
     log = Trace()
     for number, took_us in enumerate((1500, 1500, 1500, 4000)):
         pid = FIRST + 1 + number
@@ -169,7 +171,7 @@ def test_waiting_for_a_shared_file_makes_no_straggler(tmp_path: Path) -> None:
     assert rules[0] == "shared-file-contention" and "straggler" not in rules
 
 
-def test_files_without_a_name_are_not_one_file(tmp_path: Path) -> None:
+def test_files_without_a_name_are_distinguished(tmp_path: Path) -> None:
     def write(log: Trace) -> None:
         for pid in (FIRST + 1, FIRST + 2, FIRST + 3):
             log.start(pid)

@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.parametrize(("took_us", "found"), [(700_000, True), (90_000, False)])
-def test_a_call_may_hang_in_a_run_of_few_calls(tmp_path: Path, took_us: int, found: bool) -> None:
+def test_a_hanging_call_is_found_in_a_run_of_few_calls(tmp_path: Path, took_us: int, found: bool) -> None:
     def write(log: Trace) -> None:
         log.open("/data/input", flags="O_RDONLY", took_us=took_us)
         log.read(4096, 20)
@@ -42,7 +42,7 @@ def append(log: Trace, took_us: int) -> None:
     ids=["in vain", "asked", "appended"],
 )
 @pytest.mark.parametrize(("usual_us", "found"), [(40, True), (1, False)], ids=["as well", "alone"])
-def test_a_call_that_hung_explains_its_own_time_only(
+def test_a_hanging_call_explains_only_its_own_time(
     tmp_path: Path, each: Callable[[Trace, int], None], rule: str, usual_us: int, found: bool
 ) -> None:
     def write(log: Trace) -> None:
@@ -57,7 +57,7 @@ def test_a_call_that_hung_explains_its_own_time_only(
         assert finding.cost_seconds == pytest.approx(3000 * usual_us * 1e-6, rel=0.06)
 
 
-def test_a_hung_call_is_dated(tmp_path: Path) -> None:
+def test_the_time_of_a_hanging_call_is_given(tmp_path: Path) -> None:
     """As in plot5: one open of 13.9 s at 12:08:20, and one close of 1.9 s."""
     log = Trace(stamp="day")
     log.pause(10_048)
@@ -74,7 +74,7 @@ def test_a_hung_call_is_dated(tmp_path: Path) -> None:
     assert [one.rule for one in diagnosis.worth_changing] == ["slow-call", "slow-call"]
 
 
-def test_a_long_read_of_many_bytes_is_not_hung(tmp_path: Path) -> None:
+def test_a_long_read_of_many_bytes_is_not_a_hanging_call(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/in")
     for _ in range(200):
@@ -83,7 +83,7 @@ def test_a_long_read_of_many_bytes_is_not_hung(tmp_path: Path) -> None:
     assert not of_rule(diagnosed(log.imported(tmp_path)), "slow-call")
 
 
-def test_what_is_usual_was_measured_on_that_file(tmp_path: Path) -> None:
+def test_the_typical_duration_is_measured_on_the_same_file(tmp_path: Path) -> None:
     """Figure 4.3.8 of the SS-ken report: plot5's open of plot.cfg of 13.94 s, and the usual one after it."""
 
     def plot5(log: Trace) -> None:
@@ -103,7 +103,7 @@ def test_what_is_usual_was_measured_on_that_file(tmp_path: Path) -> None:
     assert all(any("Open the file once" in one.message.text for one in f.advice) for f in (opened, closed))
 
 
-def test_a_call_that_is_the_only_one_has_no_usual_time(tmp_path: Path) -> None:
+def test_a_single_call_has_no_typical_duration(tmp_path: Path) -> None:
     def hangs(log: Trace) -> None:
         log.open("/data/in", took_us=20, flags="O_RDONLY")
         log.read(4096, 800_000)

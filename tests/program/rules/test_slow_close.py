@@ -13,7 +13,7 @@ from metadata_log import Trace
 MIB = 1 << 20
 
 
-def test_closes_that_write_out_are_explained_and_left(tmp_path: Path) -> None:
+def test_closes_that_write_back_data_are_explained_without_a_finding(tmp_path: Path) -> None:
     """As in SWarp: closes take 83 % of the I/O time, writes 9 %."""
     log = Trace()
     for number in range(10):

@@ -10,7 +10,7 @@ from iodock.shared.settings import Settings
 from timed_strace import StraceLog, mounted
 
 
-def test_stalls_of_the_disk_are_not_charged_to_small_requests(tmp_path: Path) -> None:
+def test_disk_stalls_are_not_part_of_the_cost_of_small_requests(tmp_path: Path) -> None:
     """Every 32nd read waits for the disk, as it would with large requests, too."""
     log = StraceLog()
     log.open("/data/a")
@@ -20,7 +20,7 @@ def test_stalls_of_the_disk_are_not_charged_to_small_requests(tmp_path: Path) ->
     assert found.cost_seconds is not None and found.cost_seconds < 0.025
 
 
-def test_requests_of_many_files_opened_once_each_are_not_small_requests(tmp_path: Path) -> None:
+def test_small_files_opened_once_each_are_not_small_requests(tmp_path: Path) -> None:
     log = StraceLog()
     for number in range(2000):
         log.open(f"/data/set/part{number}")
@@ -29,7 +29,7 @@ def test_requests_of_many_files_opened_once_each_are_not_small_requests(tmp_path
     assert not of_rule(diagnosed(log.imported(tmp_path)), "small-requests")
 
 
-def test_a_network_file_system_asks_for_larger_requests(tmp_path: Path) -> None:
+def test_a_network_file_system_needs_larger_requests(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         log.open("/data/a")
         for _ in range(2001):
@@ -41,7 +41,7 @@ def test_a_network_file_system_asks_for_larger_requests(tmp_path: Path) -> None:
     assert found.evidence["count"] == 2000
 
 
-def test_thresholds_are_settings(tmp_path: Path) -> None:
+def test_thresholds_can_be_configured(tmp_path: Path) -> None:
     store = made(small_reads, tmp_path)
     lowered = Settings(rules={"small-requests": {"below_bytes": 64}})
     assert not of_rule(diagnosed(store, lowered), "small-requests")

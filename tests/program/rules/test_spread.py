@@ -62,7 +62,7 @@ def in_three_writes(log: Trace) -> None:
         ("redundant-reads", header_first, "O_RDONLY", 39 * FILES),
     ],
 )
-def test_a_fault_may_be_spread_over_many_files(
+def test_a_problem_spread_over_many_files_is_found(
     tmp_path: Path, rule: str, each: Callable[[Trace], None], flags: str, count: int
 ) -> None:
     diagnosis = diagnosed(spread(tmp_path, each, flags))
@@ -74,6 +74,8 @@ def test_a_fault_may_be_spread_over_many_files(
 
 @pytest.mark.whole
 @pytest.mark.parametrize("each", [jumping, from_the_end, asking_where, off_the_page])
-def test_a_few_files_of_them_are_not_worth_a_word(tmp_path: Path, each: Callable[[Trace], None]) -> None:
+def test_a_problem_in_few_of_many_files_is_not_reported(
+    tmp_path: Path, each: Callable[[Trace], None]
+) -> None:
     found = blamed(diagnosed(spread(tmp_path, each, "O_RDWR", files=4)))
     assert not {"random-access", "backward-access", "seek-storm", "unaligned-requests"} & set(found)

@@ -13,7 +13,7 @@ from metadata_log import Trace, of_log
 
 
 @pytest.mark.parametrize(("folders", "found"), [(1, True), (1200, False)])
-def test_links_that_are_asked_for_again_count_as_stats(tmp_path: Path, folders: int, found: bool) -> None:
+def test_repeated_readlinks_count_as_stats(tmp_path: Path, folders: int, found: bool) -> None:
     def write(log: Trace) -> None:
         for number in range(1200):
             name = f"/data/a{number % folders}"
@@ -23,7 +23,7 @@ def test_links_that_are_asked_for_again_count_as_stats(tmp_path: Path, folders: 
 
 
 @pytest.mark.parametrize(("program", "found"), [("/opt/bin/solver", True), ("/usr/bin/cc1", False)])
-def test_compilers_follow_the_paths_of_what_they_include(tmp_path: Path, program: str, found: bool) -> None:
+def test_compilers_may_query_the_paths_of_included_files(tmp_path: Path, program: str, found: bool) -> None:
     def write(log: Trace) -> None:
         log.call(f'execve("{program}", ["{program}"], 0x7f /* 9 vars */)')
         log.call('newfstatat(AT_FDCWD, "/data/include", {st_mode=S_IFDIR|0755, st_size=9, ...}, 0)', "0", 20)
@@ -33,7 +33,7 @@ def test_compilers_follow_the_paths_of_what_they_include(tmp_path: Path, program
     assert bool(of_rule(of_log(tmp_path, write), "stat-storm")) == found
 
 
-def test_folders_that_python_searches_at_each_import_are_not_blamed(tmp_path: Path) -> None:
+def test_folders_that_python_searches_at_imports_are_not_reported(tmp_path: Path) -> None:
     def imports(log: Trace) -> None:
         for number in range(500):
             for folder in ("/home/me/project", "/opt/conda/lib/python3.11"):
@@ -44,7 +44,7 @@ def test_folders_that_python_searches_at_each_import_are_not_blamed(tmp_path: Pa
     assert not of_rule(diagnosed(made(imports, tmp_path)), "stat-storm")
 
 
-def test_a_folder_that_python_asks_in_a_loop_is_blamed(tmp_path: Path) -> None:
+def test_a_folder_that_python_queries_in_a_loop_is_reported(tmp_path: Path) -> None:
     def polls(log: Trace) -> None:
         for number in range(1001):
             for folder in ("/home/me/out", "/opt/conda/lib/python3.11")[: 1 if number else 2]:
@@ -55,7 +55,7 @@ def test_a_folder_that_python_asks_in_a_loop_is_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("took_us", "severity"), [(1, Severity.NOTE), (10, Severity.LOW)])
-def test_what_costs_a_millisecond_is_a_note(tmp_path: Path, took_us: int, severity: Severity) -> None:
+def test_a_cost_of_a_millisecond_gives_a_note(tmp_path: Path, took_us: int, severity: Severity) -> None:
     """Both are two hundredths of the run, but savings below `least_seconds` do not count."""
     log = Trace()
     for number in range(1200):

@@ -13,7 +13,9 @@ from metadata_log import Trace, of_log
 @pytest.mark.parametrize(
     ("opened", "found"), [("dup(1)", True), ('openat(AT_FDCWD, "/data/o", O_RDWR)', False)]
 )
-def test_a_duplicate_of_standard_output_is_standard_output(tmp_path: Path, opened: str, found: bool) -> None:
+def test_a_duplicate_of_standard_output_counts_as_standard_output(
+    tmp_path: Path, opened: str, found: bool
+) -> None:
     def write(log: Trace) -> None:
         log.call(opened, "3", 5)
         for _ in range(1500):

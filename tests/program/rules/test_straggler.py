@@ -13,7 +13,7 @@ from rank_log import ranks, writes
 MIB = 1 << 20
 
 
-def test_a_rank_that_needs_longer_for_the_same_is_a_straggler(tmp_path: Path) -> None:
+def test_a_rank_slower_at_the_same_work_is_a_straggler(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 10, 50_000 if n == 1 else 10_000), tmp_path)
     diagnosis = diagnosed(path)
     (found,) = of_rule(diagnosis, "straggler")
@@ -22,7 +22,7 @@ def test_a_rank_that_needs_longer_for_the_same_is_a_straggler(tmp_path: Path) ->
     assert [one.rule for one in diagnosis.worth_changing] == ["straggler"]
 
 
-def test_a_rank_of_which_one_call_of_many_hung_is_none(tmp_path: Path) -> None:
+def test_a_rank_with_one_hanging_call_is_not_a_straggler(tmp_path: Path) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         writes(log, number, pid, 20, 10_000)
         log.open(f"/data/end.{number}", flags="O_WRONLY|O_CREAT", pid=pid)
@@ -38,7 +38,7 @@ def test_a_rank_that_is_slow_in_few_large_calls_is_a_straggler(tmp_path: Path) -
     assert found.cost_seconds == pytest.approx(0.2)
 
 
-def test_a_rank_that_comes_late_is_a_straggler(tmp_path: Path) -> None:
+def test_a_rank_that_starts_late_is_a_straggler(tmp_path: Path) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.pause(500_000 if number == 2 else 1000 * number, pid)
         writes(log, number, pid, 10, 10_000)

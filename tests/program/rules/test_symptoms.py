@@ -46,15 +46,13 @@ def found_by(rule: str, cost: float) -> _Found:
         ((4.0, 2.5, 1.0), ["write-in-compute-loop", "open-close-loop"]),
     ],
 )
-def test_what_is_left_out_itself_explains_as_much_as_what_is_shown_for_it(
-    costs: tuple[float, ...], kept: list[str]
-) -> None:
+def test_a_hidden_finding_still_hides_its_own_symptoms(costs: tuple[float, ...], kept: list[str]) -> None:
     rules = ("small-requests", "write-in-compute-loop", "open-close-loop")
     found = [found_by(*one) for one in zip(rules, costs, strict=True)]
     assert [one.finding.rule for one in _without_symptoms(found)] == kept
 
 
-def test_a_cause_on_many_files_hides_its_symptom_whichever_of_them_cost_most(tmp_path: Path) -> None:
+def test_a_cause_on_many_files_hides_its_symptom_on_any_of_them(tmp_path: Path) -> None:
     log = Trace()
     for round_ in range(60):
         for number in range(50):

@@ -20,17 +20,17 @@ def synced_once(folder: Path, size: int) -> Path:
     return log.imported(folder)
 
 
-def test_a_sync_for_each_of_many_small_files(tmp_path: Path) -> None:
+def test_a_sync_per_small_file_is_found(tmp_path: Path) -> None:
     (found,) = of_rule(diagnosed(synced_once(tmp_path, 2000)), "sync-heavy")
     assert found.evidence["count"] == 40
     assert found.cost_seconds == pytest.approx(0.2, rel=0.01)
 
 
-def test_a_sync_for_each_of_many_large_files_is_left_alone(tmp_path: Path) -> None:
+def test_a_sync_per_large_file_gives_no_finding(tmp_path: Path) -> None:
     assert not of_rule(diagnosed(synced_once(tmp_path, 1 << 20)), "sync-heavy")
 
 
-def test_syncs_of_a_folder_count(tmp_path: Path) -> None:
+def test_syncs_of_a_folder_are_counted(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/new", flags="O_RDONLY|O_DIRECTORY")
     for number in range(40):

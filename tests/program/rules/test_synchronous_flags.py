@@ -49,7 +49,9 @@ def made_in(folder: str) -> Callable[[Trace], None]:
     ],
     ids=["/proc/self/fd", "RWF_DSYNC", "RWF_SYNC", "neither", "O_TMPFILE"],
 )
-def test_writes_wait_however_the_flag_came(tmp_path: Path, then: Callable[[Trace], None], found: int) -> None:
+def test_synchronous_writes_are_found_for_every_way_to_set_the_flag(
+    tmp_path: Path, then: Callable[[Trace], None], found: int
+) -> None:
     def write(log: Trace) -> None:
         log.open("/data/journal", flags="O_WRONLY|O_CREAT")
         then(log)
@@ -57,7 +59,7 @@ def test_writes_wait_however_the_flag_came(tmp_path: Path, then: Callable[[Trace
     assert len(of_rule(of_log(tmp_path, write), "synchronous-flags")) == found
 
 
-def test_only_the_flagged_writes_are_charged(tmp_path: Path) -> None:
+def test_only_writes_with_the_flag_are_part_of_the_cost(tmp_path: Path) -> None:
     def write(log: Trace) -> None:
         log.open("/data/journal", flags="O_WRONLY|O_CREAT")
         flagged("RWF_DSYNC", 50)(log)

@@ -19,7 +19,7 @@ FILES, EPOCHS, SIZE = 600, 4, 3200
 
 
 @pytest.mark.parametrize(("folder", "found"), [("case{0}", True), ("{1}", False)])
-def test_files_are_numbered_by_their_folders_too(tmp_path: Path, folder: str, found: bool) -> None:
+def test_numbered_folders_count_as_numbered_files(tmp_path: Path, folder: str, found: bool) -> None:
     def write(log: Trace) -> None:
         for number in range(600):
             letters = "".join(chr(ord("a") + number // 26**place % 26) for place in range(3))
@@ -32,7 +32,7 @@ def test_files_are_numbered_by_their_folders_too(tmp_path: Path, folder: str, fo
 
 
 @pytest.mark.parametrize(("read_us", "found"), [(300, True), (3, False)], ids=["cold", "from memory"])
-def test_each_cold_file_waits_for_its_device(tmp_path: Path, read_us: int, found: bool) -> None:
+def test_each_uncached_tiny_file_waits_for_its_device(tmp_path: Path, read_us: int, found: bool) -> None:
     def write(log: Trace) -> None:
         for number in range(1500):
             log.open(f"/data/part-{number:05}.rst", flags="O_RDONLY", took_us=2)
@@ -57,11 +57,11 @@ def files_named(folder: Path, names: list[str]) -> Diagnosis:
     return diagnosed(log.imported(folder))
 
 
-def test_files_that_are_numbered_by_letters_are_a_flood(tmp_path: Path) -> None:
+def test_files_numbered_with_letters_are_a_flood(tmp_path: Path) -> None:
     assert blamed(files_named(tmp_path, LETTERS[:600])) == ["tiny-file-flood"]
 
 
-def test_files_with_names_of_their_own_are_no_flood(tmp_path: Path) -> None:
+def test_files_with_unrelated_names_are_not_a_flood(tmp_path: Path) -> None:
     own = [name * (1 + number % 3) for number, name in enumerate(LETTERS[:600])]
     assert "tiny-file-flood" not in blamed(files_named(tmp_path, own))
 
@@ -100,7 +100,7 @@ def test_tiny_files_are_reported_with_opens_and_size(tmp_path: Path) -> None:
     [(600, 60, True), (150, 60, False), (600, 100_000, False)],
     ids=["each rank writes many", "ranks are many", "large files"],
 )
-def test_ranks_that_each_flood_with_tiny_files(tmp_path: Path, each: int, size: int, found: bool) -> None:
+def test_tiny_files_of_several_ranks_are_found(tmp_path: Path, each: int, size: int, found: bool) -> None:
     log = Trace(clocks={FIRST + number: 0 for number in range(4)})
     for number in range(4):
         pid = FIRST + number

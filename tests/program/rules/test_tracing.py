@@ -41,7 +41,7 @@ def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagn
     ],
     ids=["quick and few", "quick and many", "slow", "few calls that do nothing"],
 )
-def test_what_only_strace_makes_dear_is_a_note(
+def test_costs_caused_only_by_strace_give_a_note(
     tmp_path: Path, seeks: int, took_us: int, trivial: int, severity: Severity
 ) -> None:
     (finding,) = of_rule(of_seeks(tmp_path, seeks, took_us, trivial), "seek-storm")
@@ -49,7 +49,7 @@ def test_what_only_strace_makes_dear_is_a_note(
     assert (finding.severity is Severity.NOTE) == (severity is Severity.NOTE)
 
 
-def test_calls_that_do_nothing_show_what_strace_adds(tmp_path: Path) -> None:
+def test_the_overhead_of_strace_is_derived_from_trivial_calls(tmp_path: Path) -> None:
     log = Trace()
     for took_us in (8, 12):
         for _ in range(20):
@@ -60,7 +60,7 @@ def test_calls_that_do_nothing_show_what_strace_adds(tmp_path: Path) -> None:
         assert tracing.around_ns(store) == 0
 
 
-def test_one_stop_that_took_long_says_nothing_of_the_others(tmp_path: Path) -> None:
+def test_one_long_stop_does_not_change_the_estimated_overhead(tmp_path: Path) -> None:
     log = Trace()
     for number in range(40):
         log.call("getpid()", "100", 500_000 if number == 7 else STOP_US)
@@ -92,7 +92,7 @@ def of_writes(
     return diagnosed(log.imported(folder, 0.001))
 
 
-def test_a_log_without_calls_that_do_nothing_shows_what_strace_adds_by_its_cheapest(tmp_path: Path) -> None:
+def test_without_trivial_calls_the_overhead_follows_from_the_cheapest(tmp_path: Path) -> None:
     """100,000 writes of a program that takes 70 ms took 1.6 s under strace."""
     diagnosis = of_writes(tmp_path, 20_000, LINE_US, WRITING_US + 1)
     alone, wall = diagnosis.verdict.alone_seconds, diagnosis.verdict.wall_seconds
@@ -104,13 +104,13 @@ def test_a_log_without_calls_that_do_nothing_shows_what_strace_adds_by_its_cheap
     assert gain is not None and gain.high_seconds < 0.1 * wall
 
 
-def test_the_time_in_which_strace_writes_its_line_is_no_computing(tmp_path: Path) -> None:
+def test_the_time_strace_takes_to_write_a_line_is_not_computation(tmp_path: Path) -> None:
     diagnosis = of_writes(tmp_path, 20_000, LINE_US, WRITING_US + 1)
     assert not of_rule(diagnosis, "write-in-compute-loop")
     assert of_rule(diagnosis, "small-requests")
 
 
-def test_computing_between_writes_is_still_seen(tmp_path: Path) -> None:
+def test_computation_between_writes_is_still_recognised(tmp_path: Path) -> None:
     assert of_rule(of_writes(tmp_path, 5_000, LINE_US, 8 * WRITING_US), "write-in-compute-loop")
 
 
@@ -126,7 +126,7 @@ class WithStacks(Trace):
 READING_US = 1_300
 
 
-def test_the_time_in_which_strace_reads_stacks_is_no_computing(tmp_path: Path) -> None:
+def test_the_time_strace_takes_to_read_stacks_is_not_computation(tmp_path: Path) -> None:
     """20,000 writes of a program that takes 50 ms took 27 s under `strace -k`."""
     diagnosis = of_writes(tmp_path, 5_000, LINE_US, 0, log=WithStacks())
     alone, wall = diagnosis.verdict.alone_seconds, diagnosis.verdict.wall_seconds
@@ -134,7 +134,7 @@ def test_the_time_in_which_strace_reads_stacks_is_no_computing(tmp_path: Path) -
     assert of_rule(diagnosis, "small-requests") and not of_rule(diagnosis, "write-in-compute-loop")
 
 
-def test_where_nothing_shows_what_the_tracer_adds_no_seconds_are_promised(tmp_path: Path) -> None:
+def test_with_unknown_tracing_overhead_no_saving_is_given(tmp_path: Path) -> None:
     """A log with only slow writes, as from `strace -e trace=write`."""
     diagnosis = of_writes(tmp_path, 5_000, 400, 20, loader=0)
     assert [one.text[:42] for one in diagnosis.verdict.before] == [

@@ -22,7 +22,7 @@ def one_writes(log: Trace, number: int, pid: int) -> None:
     log.close(pid=pid)
 
 
-def test_one_rank_that_writes_for_all_is_the_aggregator(tmp_path: Path) -> None:
+def test_a_rank_that_writes_for_all_is_the_aggregator(tmp_path: Path) -> None:
     store = with_calls_of_mpi_io(ranks(one_writes, tmp_path), WRITE_ALL)
     diagnosis = diagnosed(store)
     (found,) = of_rule(diagnosis, "two-phase")
@@ -33,20 +33,20 @@ def test_one_rank_that_writes_for_all_is_the_aggregator(tmp_path: Path) -> None:
     assert not of_rule(diagnosis, "serial-phases") and not blamed(diagnosis)
 
 
-def test_one_rank_that_writes_by_itself_is_none(tmp_path: Path) -> None:
+def test_a_rank_that_writes_only_its_own_data_is_not_an_aggregator(tmp_path: Path) -> None:
     diagnosis = diagnosed(with_calls_of_mpi_io(ranks(one_writes, tmp_path), WRITE))
     assert not of_rule(diagnosis, "two-phase")
     (found,) = of_rule(diagnosis, "serial-phases")
     assert found.severity is not Severity.NOTE
 
 
-def test_ranks_that_each_move_their_own_are_no_aggregators(tmp_path: Path) -> None:
+def test_ranks_that_transfer_their_own_data_are_not_aggregators(tmp_path: Path) -> None:
     store = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000), tmp_path)
     assert not of_rule(diagnosed(with_calls_of_mpi_io(store, WRITE)), "two-phase")
 
 
 @pytest.mark.parametrize(("call", "found"), [(WRITE, True), (WRITE_ALL, False)])
-def test_uneven_ranks_are_judged_where_each_asked_for_its_own(call: str, found: bool, tmp_path: Path) -> None:
+def test_uneven_ranks_are_judged_by_their_requests(call: str, found: bool, tmp_path: Path) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.call('statfs("/data", {f_type=EXT2_SUPER_MAGIC, ...})', pid=pid)
         writes(log, number, pid, 50 if number == 3 else 10, 10_000)

@@ -50,7 +50,7 @@ def test_few_calls_and_other_mounts_are_not_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("typical", "fast"), [(3_400, False), (3_300, True), (10, True)])
-def test_a_rate_far_above_the_typical_one_is_no_file_system_s(
+def test_a_rate_far_above_the_typical_one_comes_from_a_cache(
     tmp_path: Path, typical: float, fast: bool
 ) -> None:
     store = stats(tmp_path, 100)
@@ -64,7 +64,9 @@ def test_a_rate_far_above_the_typical_one_is_no_file_system_s(
 
 
 @pytest.mark.parametrize(("size", "compared"), [(4096, True), (4097, False)])
-def test_small_reads_and_writes_have_rates_of_their_own(tmp_path: Path, size: int, compared: bool) -> None:
+def test_small_reads_and_writes_have_their_own_typical_rates(
+    tmp_path: Path, size: int, compared: bool
+) -> None:
     log = Trace()
     log.open("/data/f")
     for _ in range(300):
@@ -80,7 +82,7 @@ def test_small_reads_and_writes_have_rates_of_their_own(tmp_path: Path, size: in
     # 4 KiB in 50 us are 82 MB/s; the writes take 15 ms.
     [(81_920_000 * 4, 0, True), (81_920_000 * 3.9, 0, False), (81_920_000 * 4, 1_000_000, False)],
 )
-def test_small_writes_are_compared_with_one_stream(
+def test_small_writes_are_compared_with_the_rate_of_one_stream(
     tmp_path: Path, stream: float, wait_us: int, said_so: bool
 ) -> None:
     log = Trace()
@@ -117,7 +119,7 @@ def test_small_writes_are_compared_with_one_stream(
     ],
 )
 @pytest.mark.parametrize("is_read", [True, False])
-def test_requests_below_the_knee(
+def test_requests_below_the_efficient_size_are_found(
     tmp_path: Path, size: int, knee: int, stream: float | None, said_so: bool, is_read: bool
 ) -> None:
     log = Trace()
@@ -142,7 +144,7 @@ def test_requests_below_the_knee(
     assert not said(diagnosed(store, Settings(file_systems={"/data": other, "/home": mine})))
 
 
-def test_few_or_cheap_requests_below_the_knee_are_not_said(tmp_path: Path) -> None:
+def test_few_or_cheap_requests_below_the_efficient_size_are_not_reported(tmp_path: Path) -> None:
     settings = Settings(file_systems={"/data": FileSystem(write_knee_bytes=1 << 20)})
     for name, count, pause_us in (("few", 199, 0), ("cheap", 300, 1_000_000)):
         log = Trace()
@@ -155,7 +157,7 @@ def test_few_or_cheap_requests_below_the_knee_are_not_said(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("knee", "crowded"), [(3, True), (4, False)])
-def test_more_processes_at_once_than_the_knee(tmp_path: Path, knee: int, crowded: bool) -> None:
+def test_more_processes_than_the_efficient_number_are_found(tmp_path: Path, knee: int, crowded: bool) -> None:
     log = Trace()
     for number in range(8):
         pid = FIRST + 1 + number

@@ -13,11 +13,11 @@ from metadata_log import Trace
 from timed_strace import StraceLog, mounted
 
 
-def test_rewritten_files_wait_for_no_page(tmp_path: Path) -> None:
+def test_writes_to_rewritten_files_wait_for_no_page(tmp_path: Path) -> None:
     assert not diagnosed(made(written_anew, tmp_path)).worth_changing
 
 
-def test_writes_of_a_few_pages_one_after_the_other_may_be_unaligned(tmp_path: Path) -> None:
+def test_sequential_writes_of_few_pages_may_be_unaligned(tmp_path: Path) -> None:
     def build(size: int) -> Build:
         def writes(log: StraceLog) -> None:
             log.open("/data/out", "O_WRONLY|O_CREAT")
@@ -33,7 +33,7 @@ def test_writes_of_a_few_pages_one_after_the_other_may_be_unaligned(tmp_path: Pa
     assert found == {4096: 0, 5000: 0, 8191: 0, 10240: 0, 65000: 0}
 
 
-def test_small_files_written_in_order_may_have_odd_edges(tmp_path: Path) -> None:
+def test_small_files_written_sequentially_may_be_unaligned(tmp_path: Path) -> None:
     """As by tar."""
 
     def each(log: Trace) -> None:
@@ -45,7 +45,9 @@ def test_small_files_written_in_order_may_have_odd_edges(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("program", "found"), [("/usr/bin/tar", 0), ("/opt/solver", 1)])
-def test_blocks_of_tools_are_theirs(tmp_path: Path, program: str, found: int) -> None:
+def test_unaligned_requests_of_standard_tools_are_not_reported(
+    tmp_path: Path, program: str, found: int
+) -> None:
     """Written in order to a network file system, in steps of 10 KiB."""
     log = Trace()
     log.start(101, program)

@@ -41,7 +41,7 @@ def found(store: Path, fs_type: str, settings: Settings | None = None) -> list[F
     return of_rule(diagnosed(mounted(store, "/data", fs_type), settings), RULE)
 
 
-def test_pieces_that_meet_in_pages_of_a_parallel_file_system_are_named(tmp_path: Path) -> None:
+def test_requests_that_share_pages_on_a_parallel_file_system_are_found(tmp_path: Path) -> None:
     diagnosis = diagnosed(mounted(ranks(by_turns(ODD), tmp_path), "/data", "lustre"))
     (one,) = of_rule(diagnosis, RULE)
     assert (one.evidence["count"], one.evidence["writers"]) == (4 * PIECES, 4)
@@ -61,14 +61,14 @@ def test_pieces_that_meet_in_pages_of_a_parallel_file_system_are_named(tmp_path:
         pytest.param(ODD, "ext4", 0, id="a local disk"),
     ],
 )
-def test_the_mended_twin_and_local_disks_are_left_alone(
+def test_the_corrected_program_and_local_disks_give_no_finding(
     tmp_path: Path, size: int, fs_type: str, count: int
 ) -> None:
     assert len(found(ranks(by_turns(size), tmp_path), fs_type)) == count
 
 
 @pytest.mark.parametrize(("size", "count"), [(PADDED, 1), (MIB, 0), (2 * MIB, 0)])
-def test_a_site_that_knows_its_stripes_sees_pieces_that_fit_pages_only(
+def test_configured_stripes_reveal_requests_aligned_only_to_pages(
     tmp_path: Path, size: int, count: int
 ) -> None:
     settings = Settings(rules={RULE: {"block_bytes": MIB}})
@@ -77,14 +77,14 @@ def test_a_site_that_knows_its_stripes_sees_pieces_that_fit_pages_only(
     assert not any("not known" in one.message.text for one in told)
 
 
-def test_long_parts_meet_at_their_ends_only(tmp_path: Path) -> None:
+def test_long_parts_share_pages_only_at_their_ends(tmp_path: Path) -> None:
     def part(step: int, number: int) -> int:
         return (number * PIECES + step) * ODD
 
     assert not found(ranks(by_turns(ODD, place=part), tmp_path), "lustre")
 
 
-def test_writers_one_after_the_other_hand_nothing_to_and_fro(tmp_path: Path) -> None:
+def test_successive_writers_give_no_finding(tmp_path: Path) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.pause(250_000 * number, pid)
         by_turns(ODD)(log, number, pid)
@@ -92,7 +92,7 @@ def test_writers_one_after_the_other_hand_nothing_to_and_fro(tmp_path: Path) -> 
     assert not found(ranks(work, tmp_path), "lustre")
 
 
-def test_bytes_that_all_write_again_are_no_matter_of_blocks(tmp_path: Path) -> None:
+def test_bytes_rewritten_by_all_are_not_an_alignment_problem(tmp_path: Path) -> None:
     work = by_turns(ODD, place=lambda step, number: step % 3 * ODD)
     assert not found(ranks(work, tmp_path), "lustre")
 
@@ -117,7 +117,7 @@ def test_processes_of_one_node_share_its_client(tmp_path: Path, nodes: int | Non
 
 
 @pytest.mark.parametrize(("hosts", "count"), [("abab", 1), ("aabb", 0)])
-def test_only_pieces_of_different_nodes_meet(tmp_path: Path, hosts: str, count: int) -> None:
+def test_only_requests_of_different_nodes_conflict(tmp_path: Path, hosts: str, count: int) -> None:
     """Ranks 0 and 1 write the first half in turns, 2 and 3 the second."""
 
     def place(step: int, number: int) -> int:
@@ -144,7 +144,9 @@ def two_and_a_half(log: Trace, late_us: int) -> None:
 
 
 @pytest.mark.parametrize(("late_us", "count"), [(1000, 1), (300, 0)])
-def test_on_a_local_disk_the_run_must_show_the_cost(tmp_path: Path, late_us: int, count: int) -> None:
+def test_on_a_local_disk_the_cost_must_be_visible_in_the_run(
+    tmp_path: Path, late_us: int, count: int
+) -> None:
     log = Trace()
     two_and_a_half(log, late_us)
     told = found(log.imported(tmp_path, wall_us=1), "ext4")
@@ -155,7 +157,7 @@ def test_on_a_local_disk_the_run_must_show_the_cost(tmp_path: Path, late_us: int
         assert told[0].cost_seconds == pytest.approx(PIECES * 800e-6, rel=0.02)
 
 
-def test_without_durations_the_number_of_writes_tells(tmp_path: Path) -> None:
+def test_without_durations_the_number_of_writes_decides(tmp_path: Path) -> None:
     log = Trace()
     two_and_a_half(log, 300)
     (one,) = found(log.imported(tmp_path, wall_us=1, durations=False), "lustre")

@@ -16,7 +16,9 @@ from metadata_log import Trace, of_log
     [(3000, 300, True), (3000, 3, False), (12, 300, False)],
     ids=["costly", "cheap", "marks of a few bytes"],
 )
-def test_small_files_that_are_never_read(tmp_path: Path, size: int, took_us: int, found: bool) -> None:
+def test_small_files_that_are_never_read_are_found(
+    tmp_path: Path, size: int, took_us: int, found: bool
+) -> None:
     log = Trace()
     for number in range(200):
         log.open(f"/data/tmp/iteration{number}.txt", flags="O_WRONLY|O_CREAT", took_us=took_us)
@@ -32,7 +34,9 @@ def test_small_files_that_are_never_read(tmp_path: Path, size: int, took_us: int
     [(True, False, 1), (False, False, 0), (True, True, 0)],
     ids=["emptied", "kept", "written again"],
 )
-def test_what_is_emptied_was_written_in_vain(tmp_path: Path, emptied: bool, again: bool, found: int) -> None:
+def test_output_that_is_truncated_unread_is_unused(
+    tmp_path: Path, emptied: bool, again: bool, found: int
+) -> None:
     def write(log: Trace) -> None:
         log.open("/data/restart", flags="O_WRONLY|O_CREAT|O_TRUNC")
         for _ in range(64):

@@ -64,7 +64,7 @@ def gone_through(rounds: int, pause_us: int, seek_to: int = 0) -> Callable[[Trac
     [(1, 10, 0, 1), (4, 10, 0, 1), (4, 2000, 0, 0), (1, 10, 64 * MIB, 0)],
     ids=["once", "four times", "looked at each time", "the first part of each"],
 )
-def test_files_gone_through_for_their_first_bytes(
+def test_files_read_completely_for_their_first_bytes_are_found(
     tmp_path: Path, rounds: int, pause_us: int, seek_to: int, found: int
 ) -> None:
     diagnosis = of_log(tmp_path, gone_through(rounds, pause_us, seek_to))
@@ -73,7 +73,7 @@ def test_files_gone_through_for_their_first_bytes(
 
 
 @pytest.mark.parametrize(("between_us", "rest_us", "found"), [(0, 50, 1), (8, 16, 0), (0, 900, 0)])
-def test_computing_between_or_after_pieces_counts_as_use(
+def test_computation_between_or_after_reads_counts_as_use(
     tmp_path: Path, between_us: int, rest_us: int, found: int
 ) -> None:
     def write(log: Trace) -> None:
@@ -114,7 +114,7 @@ def table_asked(folder: Path, into: str, looks_us: int) -> Path:
     return log.imported(folder)
 
 
-def test_what_a_shell_keeps_of_a_pipe_was_needed(tmp_path: Path) -> None:
+def test_pipe_data_kept_by_a_shell_counts_as_used(tmp_path: Path) -> None:
     found = diagnosed(table_asked(tmp_path, "/usr/bin/dash", 8000))
     assert not of_rule(found, "whole-file-for-a-few-bytes")
 
@@ -138,7 +138,7 @@ def lookups(log: Trace, start_us: int, look_us: int) -> None:
     [(1000, 600, "whole-file-for-a-few-bytes"), (20000, 20, "process-storm")],
     ids=["goes through", "starts"],
 )
-def test_a_command_that_goes_through_a_table_does_more_than_start(
+def test_a_command_that_scans_a_table_is_found_besides_its_start(
     tmp_path: Path, start_us: int, look_us: int, first: str
 ) -> None:
     diagnosis = of_log(tmp_path, lambda log: lookups(log, start_us, look_us))
@@ -164,7 +164,9 @@ def whole_files(folder: Path, looks_us: int, size: int = 2 * MIB, pieces: int = 
     [(20, 1), (90, 1), (0, 16)],
     ids=["at once", "after something else", "in pieces of 128 KiB"],
 )
-def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path, looks_us: int, pieces: int) -> None:
+def test_whole_files_read_too_quickly_to_be_used_are_found(
+    tmp_path: Path, looks_us: int, pieces: int
+) -> None:
     path = whole_files(tmp_path, looks_us=looks_us, pieces=pieces)
     (found,) = of_rule(diagnosed(path), "whole-file-for-a-few-bytes")
     assert found.severity is Severity.MEDIUM
@@ -179,7 +181,9 @@ def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path, looks_us: 
     [(400, 2 * MIB, 1), (50, 500_000, 1), (0, 32768, 1), (600, 2 * MIB, 16)],
     ids=["looked at", "looked at in the cache", "small files", "pieces looked at"],
 )
-def test_whole_files_that_may_be_needed(tmp_path: Path, looks_us: int, size: int, pieces: int) -> None:
+def test_whole_files_that_may_be_needed_give_no_finding(
+    tmp_path: Path, looks_us: int, size: int, pieces: int
+) -> None:
     path = whole_files(tmp_path, looks_us, size, pieces)
     assert not of_rule(diagnosed(path), "whole-file-for-a-few-bytes")
 

@@ -38,20 +38,20 @@ def read_again(name: str, piece: int, pause_us: int, took_us: int = 2, write_sha
 
 
 @pytest.mark.parametrize(("name", "piece"), [("/data/table.bin", 8192), ("/data/words.txt", 65536)])
-def test_savings_exclude_computing_on_repeated_reads(name: str, piece: int, tmp_path: Path) -> None:
+def test_savings_exclude_computation_on_repeated_reads(name: str, piece: int, tmp_path: Path) -> None:
     log = read_again(name, piece, 2000, 100)
     _, most = saved(log, tmp_path, "redundant-reads")
     text = 39 * 2 * MIB * 5e-9 if name.endswith(".txt") else 0.0
     assert most <= 40 * 2 * MIB // piece * 101.5e-6 + text
 
 
-def test_what_is_written_again_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_preparing_rewritten_data_is_part_of_the_cost(tmp_path: Path) -> None:
     log = read_again("/data/modes.h5", 65536, 500, write_share=1.0)
     for one in diagnosed(log.imported(tmp_path, 1)).findings:
         assert one.gain is None or one.gain.high_seconds < 0.05, one.rule
 
 
-def test_names_are_sorted_again_for_each_listing(tmp_path: Path) -> None:
+def test_sorting_names_of_each_listing_is_part_of_the_cost(tmp_path: Path) -> None:
     log = Trace()
     for _ in range(500):
         log.open("/data/frames", flags="O_RDONLY|O_DIRECTORY")
@@ -63,7 +63,7 @@ def test_names_are_sorted_again_for_each_listing(tmp_path: Path) -> None:
     assert low >= 0.07 and 0.14 <= high <= 0.17
 
 
-def test_a_log_in_a_computation_is_formatted_and_flushed(tmp_path: Path) -> None:
+def test_formatting_log_lines_in_a_computation_is_part_of_the_cost(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/evolution.log", flags="O_WRONLY|O_CREAT")
     for _ in range(20_000):

@@ -13,9 +13,7 @@ from metadata_log import Trace, of_log
 @pytest.mark.parametrize(
     ("name", "rule"), [("fit.trace", "write-in-compute-loop"), ("fit.dat", "small-requests")]
 )
-def test_a_log_is_written_while_computing_however_short_the_steps(
-    tmp_path: Path, name: str, rule: str
-) -> None:
+def test_log_lines_between_short_computations_are_found(tmp_path: Path, name: str, rule: str) -> None:
     def write(log: Trace) -> None:
         log.open(f"/data/{name}", flags="O_WRONLY|O_CREAT")
         for _ in range(5000):
@@ -25,7 +23,7 @@ def test_a_log_is_written_while_computing_however_short_the_steps(
     assert blamed(of_log(tmp_path, write)) == [rule]
 
 
-def test_one_line_that_waited_does_not_make_all_lines_dear(tmp_path: Path) -> None:
+def test_one_slow_line_does_not_raise_the_cost_of_all_lines(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/debug.txt", flags="O_WRONLY|O_CREAT")
     for number in range(900):
@@ -60,14 +58,14 @@ def lines_into(folder: Path, name: str, compute_us: int) -> Path:
         ("/data/table.dat", 12, "write-in-compute-loop"),  # reads nothing: it computes what it writes
     ],
 )
-def test_a_name_tells_debug_output_from_small_writes(
+def test_file_names_distinguish_debug_output_from_small_writes(
     tmp_path: Path, name: str, compute_us: int, rule: str
 ) -> None:
     found = diagnosed(lines_into(tmp_path, name, compute_us)).worth_changing
     assert [one.rule for one in found] == [rule]
 
 
-def test_debug_output_in_one_step_of_several(tmp_path: Path) -> None:
+def test_debug_output_in_one_of_several_phases_is_found(tmp_path: Path) -> None:
     log = Trace()
     log.open("/data/in.dat", flags="O_RDONLY")
     for _ in range(300):

@@ -83,7 +83,7 @@ def flipped(store: Path, name: str, chance: random.Random) -> Iterator[tuple[int
 @pytest.mark.whole
 @live
 @pytest.mark.parametrize("source", ["recorded", "imported"])
-def test_a_flipped_bit_is_named_or_changes_nothing(
+def test_a_flipped_bit_is_detected_or_has_no_effect(
     source: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     store = Path(shutil.copytree(request.getfixturevalue(source), tmp_path / "run.iodock"))
@@ -142,7 +142,7 @@ def test_every_command_refuses_damaged_events(
 
 
 @live
-def test_tables_that_are_not_asked_are_not_read(recorded: Path, tmp_path: Path) -> None:
+def test_tables_that_a_query_does_not_use_are_not_read(recorded: Path, tmp_path: Path) -> None:
     store = Path(shutil.copytree(recorded, tmp_path / "run.iodock"))
     with Store.open(store) as opened:
         files = opened.rows("SELECT count(*) FROM files")
@@ -157,7 +157,7 @@ def test_tables_that_are_not_asked_are_not_read(recorded: Path, tmp_path: Path) 
 
 
 @live
-def test_files_that_were_lost_or_added_are_named(recorded: Path, tmp_path: Path) -> None:
+def test_missing_and_added_files_are_named(recorded: Path, tmp_path: Path) -> None:
     store = Path(shutil.copytree(recorded, tmp_path / "run.iodock"))
     part = store / "samples/part-00000.parquet"
     shutil.copy(part, part.with_name("part-00001.parquet"))
@@ -170,7 +170,7 @@ def test_files_that_were_lost_or_added_are_named(recorded: Path, tmp_path: Path)
         answers(store)
 
 
-def test_an_older_store_is_read_and_says_that_it_has_none(
+def test_an_older_store_without_checksums_is_read_with_a_note(
     imported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Path(shutil.copytree(imported, tmp_path / "run.iodock"))
@@ -211,7 +211,9 @@ def is_whole(store: Path) -> bool:
 
 @pytest.mark.whole
 @live
-def test_all_ways_to_a_store_write_right_checksums(recorded: Path, imported: Path, tmp_path: Path) -> None:
+def test_every_way_of_creating_a_store_writes_correct_checksums(
+    recorded: Path, imported: Path, tmp_path: Path
+) -> None:
     assert is_whole(recorded) and is_whole(imported)
     assert is_whole(anonymous_copy(imported, tmp_path / "anonymous.iodock"))
     # A store that is replaced.
@@ -223,7 +225,7 @@ def test_all_ways_to_a_store_write_right_checksums(recorded: Path, imported: Pat
 
 @pytest.mark.whole
 @live
-def test_an_interrupted_recording_gets_right_checksums(tmp_path: Path) -> None:
+def test_an_interrupted_recording_gets_correct_checksums(tmp_path: Path) -> None:
     program = "import os\nf = os.open('out', os.O_WRONLY | os.O_CREAT)\n"
     program += "while os.write(f, b'x') and not os.path.exists('stop'): pass\nos.rename('out', 'all')\n"
     command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", "run.iodock", "--"]

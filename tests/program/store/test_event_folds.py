@@ -80,17 +80,19 @@ def as_it_is(events: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: f"{log.parent.name}-{log.name}")
-def test_each_case_folds_as_sql_does(log: Path, tmp_path: Path) -> None:
+def test_each_case_is_aggregated_as_by_sql(log: Path, tmp_path: Path) -> None:
     capture.import_logs([str(log)], tmp_path / "run.iodock")
     assert_alike(tmp_path / "run.iodock")
 
 
 @pytest.mark.parametrize("rows", [997, 4096, 9000])
-def test_row_groups_of_any_size_and_several_threads(run: Path, tmp_path: Path, rows: int) -> None:
+def test_row_groups_of_any_size_and_several_threads_give_the_same_sums(
+    run: Path, tmp_path: Path, rows: int
+) -> None:
     assert_alike(rewritten(run, tmp_path, as_it_is, row_group_size=rows))
 
 
-def test_several_files(run: Path, tmp_path: Path) -> None:
+def test_events_in_several_files_are_aggregated(run: Path, tmp_path: Path) -> None:
     copy = rewritten(run, tmp_path, as_it_is)
     (part,) = (copy / "events").iterdir()
     events = pq.read_table(part)
@@ -120,11 +122,11 @@ def scattered(events: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def test_nulls_anywhere(run: Path, tmp_path: Path) -> None:
+def test_nulls_anywhere_are_aggregated(run: Path, tmp_path: Path) -> None:
     assert_alike(rewritten(run, tmp_path, scattered, row_group_size=5000))
 
 
-def test_a_store_of_before_lacks_columns(run: Path, tmp_path: Path) -> None:
+def test_an_older_store_without_some_columns_is_aggregated(run: Path, tmp_path: Path) -> None:
     assert_alike(
         rewritten(
             run, tmp_path, lambda events: events.drop_columns(["own_read_bytes", "gap_bytes", "end_ts"])
@@ -133,7 +135,7 @@ def test_a_store_of_before_lacks_columns(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_more_groups_than_are_kept_at_a_time(run: Path, tmp_path: Path) -> None:
+def test_more_groups_than_the_table_holds_are_aggregated(run: Path, tmp_path: Path) -> None:
     def many(events: pa.Table) -> pa.Table:
         events = pa.concat_tables([events] * 40)
         tasks = pa.array(range(len(events)), pa.uint32())
@@ -184,7 +186,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_events_that_are_not_ours_are_refused(run: Path, tmp_path: Path, strange: str) -> None:
+def test_events_of_another_format_are_refused(run: Path, tmp_path: Path, strange: str) -> None:
     refused = set()
     with Store.open(rewritten(run, tmp_path, STRANGE[strange])) as store:
         store.keep("places", "SELECT file_id, CAST(file_id AS BIGINT) AS place FROM files")
@@ -200,7 +202,7 @@ def test_events_that_are_not_ours_are_refused(run: Path, tmp_path: Path, strange
 @pytest.mark.parametrize(
     "files", ["file_id + 4000000000", "file_id // 2", "CAST(file_id AS BIGINT) + 5000000000"]
 )
-def test_files_that_are_not_numbered_one_by_one_are_left_to_sql(run: Path, files: str) -> None:
+def test_file_ids_that_are_not_consecutive_are_left_to_sql(run: Path, files: str) -> None:
     with Store.open(run) as store:
         Profile(store).need(["places"])
         store.keep("places", f"SELECT {files} AS file_id, place FROM kept.places")
@@ -212,7 +214,7 @@ def test_files_that_are_not_numbered_one_by_one_are_left_to_sql(run: Path, files
             assert "file_id" in str(error) or "UINT32" in str(error)
 
 
-def test_wide_numbers_of_files_are_the_same_numbers(run: Path) -> None:
+def test_file_numbers_of_any_width_give_the_same_sums(run: Path) -> None:
     with Store.open(run) as store:
         Profile(store).need(["transfers"])
         known = rows_of(store, "transfers")
@@ -221,7 +223,7 @@ def test_wide_numbers_of_files_are_the_same_numbers(run: Path) -> None:
         assert store.fold("transfers", fold) and rows_of(store, "transfers") == known
 
 
-def test_a_part_that_is_gone_is_missed(run: Path, tmp_path: Path) -> None:
+def test_a_missing_part_is_noticed(run: Path, tmp_path: Path) -> None:
     copy = rewritten(run, tmp_path, as_it_is)
     (part,) = (copy / "events").iterdir()
     events = pq.read_table(part)
@@ -235,7 +237,7 @@ def test_a_part_that_is_gone_is_missed(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["snappy", "gzip"])
-def test_what_another_writer_made_is_asked_in_sql(run: Path, tmp_path: Path, compression: str) -> None:
+def test_events_of_another_writer_are_queried_with_sql(run: Path, tmp_path: Path, compression: str) -> None:
     copy = rewritten(run, tmp_path, as_it_is, compression=compression)
     for name in NAMES:
         with Store.open(run) as store, Store.open(copy) as other:
@@ -282,7 +284,7 @@ def folded_alone(store: Path, name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_damage_is_refused_without_a_word(
+def test_damaged_events_are_left_to_sql_silently(
     run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
     count = 300
@@ -292,7 +294,7 @@ def test_damage_is_refused_without_a_word(
 
 
 @pytest.mark.whole
-def test_damage_that_both_take_is_read_alike(run: Path, tmp_path: Path) -> None:
+def test_damage_that_both_accept_gives_the_same_sums(run: Path, tmp_path: Path) -> None:
     taken, different = 0, 0
     for copy in damaged(run, tmp_path, 60, 13):
         with contextlib.suppress(IodockError), Store.open(copy) as store:
@@ -320,7 +322,7 @@ def test_a_damaged_file_is_named(run: Path, tmp_path: Path) -> None:
         Profile(store).need(["uses"])
 
 
-def test_another_thread_stops_it_on_its_way(run: Path, tmp_path: Path) -> None:
+def test_another_thread_can_stop_the_aggregation(run: Path, tmp_path: Path) -> None:
     copy = rewritten(run, tmp_path, lambda events: pa.concat_tables([events] * 100), row_group_size=200_000)
     folding = Folding(sorted((copy / "events").iterdir()), "uses", None)
     threading.Timer(0.02, folding.stop).start()
@@ -328,7 +330,7 @@ def test_another_thread_stops_it_on_its_way(run: Path, tmp_path: Path) -> None:
         list(folding.tables())
 
 
-def test_an_engine_that_is_stopped_says_so(run: Path, tmp_path: Path) -> None:
+def test_a_stopped_engine_raises_an_error(run: Path, tmp_path: Path) -> None:
     copy = rewritten(run, tmp_path, lambda events: pa.concat_tables([events] * 100), row_group_size=200_000)
     manifest = copy / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"events": 30', '"events_before": 30'))
@@ -350,7 +352,7 @@ def test_an_engine_that_is_stopped_says_so(run: Path, tmp_path: Path) -> None:
             stopper.join()
 
 
-def test_several_threads_fold_at_a_time(run: Path) -> None:
+def test_several_threads_can_aggregate_at_the_same_time(run: Path) -> None:
     with Store.open(run) as store, ThreadPoolExecutor(4) as pool:
         store.keep("places", "SELECT file_id, CAST(file_id AS BIGINT) AS place FROM files")
         names = [(f"{name}_{number}", FOLDS[name]) for name in NAMES for number in range(8)]

@@ -31,7 +31,7 @@ def table_of(store: Path, name: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(("name", "stored"), FOLDED.items())
-def test_a_table_made_at_import_is_what_the_events_say(
+def test_a_table_made_at_import_equals_one_made_from_the_events(
     large: Path, tmp_path: Path, name: str, stored: str
 ) -> None:
     bare = tmp_path / "bare.iodock"
@@ -42,18 +42,18 @@ def test_a_table_made_at_import_is_what_the_events_say(
     assert table_of(large, name) == made
 
 
-def test_an_anonymous_copy_has_them_too(large: Path, tmp_path: Path) -> None:
+def test_an_anonymous_copy_has_the_prepared_tables_too(large: Path, tmp_path: Path) -> None:
     copy = anonymous_copy(large, tmp_path / "copy.iodock")
     assert table_of(copy, "opens") == table_of(large, "opens")
 
 
-def test_a_short_run_has_none(tmp_path: Path) -> None:
+def test_a_short_run_has_no_prepared_tables(tmp_path: Path) -> None:
     store = imported(tmp_path, islice(lines(MANY, 500), 1000))
     assert not (store / "folds").exists()
     assert len(table_of(store, "opens")) > 10
 
 
-def test_a_table_that_would_be_large_is_left_out(tmp_path: Path) -> None:
+def test_an_oversized_table_is_not_prepared(tmp_path: Path) -> None:
     opens = (
         f'7 17000{number:06}.5 openat(AT_FDCWD, "/w/{number}", O_WRONLY|O_APPEND) = 3 <0.00002>\n'
         for number in range(MANY)

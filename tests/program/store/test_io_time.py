@@ -60,7 +60,7 @@ def assert_agrees(store: Store) -> None:
 
 
 @pytest.mark.parametrize("log", sorted(LOGS), ids=lambda log: f"{log.parent.name}-{log.name}")
-def test_import_and_events_agree(log: Path, tmp_path: Path) -> None:
+def test_the_io_time_of_the_import_equals_that_of_the_events(log: Path, tmp_path: Path) -> None:
     assert_agrees(imported(log, tmp_path / "case.iodock"))
 
 
@@ -76,7 +76,7 @@ def fifo_log(path: Path, reads: int) -> Path:
 
 
 @pytest.mark.parametrize("reads", [2, 300_000])
-def test_what_turns_out_to_be_a_fifo_was_always_waited_for(reads: int, tmp_path: Path) -> None:
+def test_a_path_that_proves_a_fifo_is_excluded_from_the_start(reads: int, tmp_path: Path) -> None:
     store = imported(fifo_log(tmp_path / "log", reads), tmp_path / "run.iodock")
     found = io_time(store, select(store, EVERY_KIND))
     assert found is not None
@@ -86,7 +86,7 @@ def test_what_turns_out_to_be_a_fifo_was_always_waited_for(reads: int, tmp_path:
     assert store.rows("SELECT io_ns FROM processes") == [{"io_ns": 20_000 if reads == 2 else None}]
 
 
-def test_durations_without_times_give_no_wall_time_but_times_of_tasks(tmp_path: Path) -> None:
+def test_durations_without_times_give_only_times_of_tasks(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text('100 openat(AT_FDCWD, "/d/f", O_RDONLY) = 3 <0.000010>\n100 close(3) = 0 <0.000010>\n')
     store = imported(log, tmp_path / "run.iodock")
@@ -94,7 +94,7 @@ def test_durations_without_times_give_no_wall_time_but_times_of_tasks(tmp_path: 
     assert store.rows("SELECT io_ns, waiting_ns FROM processes") == [{"io_ns": 20_000, "waiting_ns": 0}]
 
 
-def test_the_stored_number_is_used_only_where_nothing_is_filtered(tmp_path: Path) -> None:
+def test_the_stored_io_time_is_used_only_without_filters(tmp_path: Path) -> None:
     path = make_store(tmp_path / "made.iodock", Shape(events=400))
     without = Store.open(path)
     manifest = json.loads((path / "manifest.json").read_text())

@@ -29,7 +29,7 @@ def told(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_counts_are_those_of_the_older_version(folder: Path) -> None:
+def test_counts_equal_those_of_the_older_version(folder: Path) -> None:
     table = json.loads(told(folder, "show", "summary", "before.iodock", "--format", "json"))
     counts = {row["call"]: (row["count"], row["success"]) for row in table["rows"]}
     assert counts["openat"] == (250, 243)
@@ -39,7 +39,7 @@ def test_counts_are_those_of_the_older_version(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_diagnosis_report_and_comparison_open_them(folder: Path) -> None:
+def test_diagnosis_report_and_comparison_open_older_stores(folder: Path) -> None:
     findings = json.loads(told(folder, "diagnose", "before.iodock", "--format", "json"))
     assert any("d.log" in json.dumps(finding) for finding in findings["findings"])
     told(folder, "report", "before.iodock", "-o", "report.html")

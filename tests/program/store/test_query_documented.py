@@ -112,7 +112,7 @@ def documented() -> set[str]:
     return found | {shlex.split(example)[3] for example in EXAMPLES}
 
 
-def test_every_documented_query_is_compared() -> None:
+def test_every_documented_query_is_tested() -> None:
     assert documented() == {*MATCHING, *PROFILED}
 
 
@@ -140,7 +140,7 @@ def said(run: Run, arguments: dict[str, Any], names: list[str]) -> Counter[tuple
 
 
 @pytest.mark.parametrize("sql", sorted(sql for sql, matching in MATCHING.items() if matching is not None))
-def test_a_documented_query_gives_what_show_gives(opened: Run, mixed: Run, sql: str) -> None:
+def test_a_documented_query_gives_the_result_of_show(opened: Run, mixed: Run, sql: str) -> None:
     arguments = MATCHING[sql]
     assert arguments is not None
     for run in (opened, mixed):
@@ -155,7 +155,7 @@ def test_a_documented_query_gives_what_show_gives(opened: Run, mixed: Run, sql: 
 
 
 @pytest.mark.parametrize("sql", sorted(sql for sql, matching in MATCHING.items() if matching is None))
-def test_a_documented_query_that_counts_nothing_runs(
+def test_a_documented_query_without_counts_runs(
     opened: Run, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -163,7 +163,7 @@ def test_a_documented_query_that_counts_nothing_runs(
     assert opened.query(sql, unsafe="names.csv" in sql).num_rows > 0
 
 
-def test_a_call_with_two_ends_is_one_row(opened: Run) -> None:
+def test_a_call_on_two_files_is_one_row(opened: Run) -> None:
     counted = opened.query("SELECT call, count(*) AS n FROM calls_seen GROUP BY call").to_pylist()
     counts = {row["call"]: row["n"] for row in counted}
     assert {name: counts[name] for name in TWO_ENDED} == TWO_ENDED
@@ -174,7 +174,7 @@ def test_a_call_with_two_ends_is_one_row(opened: Run) -> None:
     assert counts["io_getevents"] == 3
 
 
-def test_both_names_and_all_bytes_are_in_the_row(opened: Run) -> None:
+def test_the_row_of_a_copy_has_both_names_and_all_bytes(opened: Run) -> None:
     columns = "call, file, other_file, direction, bytes, read_bytes, written_bytes, result, errno"
     found = opened.query(
         f"SELECT {columns} FROM calls_seen "

@@ -194,7 +194,9 @@ def contents(folder: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_a_query_can_not_leave_its_store(run: Run, places: dict[str, str], attempt: str) -> None:
+def test_a_query_cannot_access_files_outside_its_store(
+    run: Run, places: dict[str, str], attempt: str
+) -> None:
     before = contents(places["folder"])
     outside_table = [SECRET]  # noqa: F841 (a name that a query must not see)
     with pytest.raises(IodockError) as refused:
@@ -208,11 +210,13 @@ def test_a_query_can_not_leave_its_store(run: Run, places: dict[str, str], attem
 
 
 @pytest.mark.parametrize("question", WELCOME)
-def test_a_query_may_ask_the_store_anything(run: Run, question: str) -> None:
+def test_a_query_may_read_everything_in_its_store(run: Run, question: str) -> None:
     assert run.query(question).num_rows > 0
 
 
-def test_the_closed_engine_refuses_what_would_pass_the_look(run: Run, places: dict[str, str]) -> None:
+def test_the_restricted_engine_refuses_access_missed_by_the_text_check(
+    run: Run, places: dict[str, str]
+) -> None:
     # Tests the second protection by itself, as if a reading function had been overlooked.
     for sql in ("FROM read_text('{file}')", "FROM '{table}'", "COPY events TO '{new}'", "ATTACH '{new}'"):
         with pytest.raises((QueryError, duckdb.Error)):
@@ -220,7 +224,7 @@ def test_the_closed_engine_refuses_what_would_pass_the_look(run: Run, places: di
     assert not Path(places["new"]).exists()
 
 
-def test_a_refusal_says_what_and_what_to_do(run: Run, places: dict[str, str]) -> None:
+def test_a_refusal_names_the_reason_and_the_remedy(run: Run, places: dict[str, str]) -> None:
     with pytest.raises(QueryError) as refused:
         run.query("FROM '/etc/passwd'")
     assert str(refused.value) == "a query may only read the tables of its store: it may not open /etc/passwd"
@@ -233,12 +237,12 @@ def test_a_refusal_says_what_and_what_to_do(run: Run, places: dict[str, str]) ->
 
 @pytest.mark.parametrize("question", ["", " ", ";", "; ;", "-- SELECT 1", "/* nothing */;"])
 @pytest.mark.parametrize("unsafe", [False, True])
-def test_a_question_without_a_statement_is_empty(run: Run, question: str, unsafe: bool) -> None:
+def test_an_empty_query_is_refused(run: Run, question: str, unsafe: bool) -> None:
     with pytest.raises(IodockError, match="the query is empty"):
         run.query(question, unsafe=unsafe)
 
 
-def test_sums_of_whole_numbers_are_numbers_in_json(
+def test_sums_of_integers_are_numbers_in_json(
     places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     numbers = f"sum(bytes) AS s, {2**127 - 1} AS h, 1.50 AS d, [sum(1)] AS l"
@@ -251,7 +255,7 @@ def test_sums_of_whole_numbers_are_numbers_in_json(
     assert isinstance(row["l"][0], int)
 
 
-def test_names_of_columns_do_not_reach_the_terminal_raw(
+def test_column_names_cannot_control_the_terminal(
     places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["query", places["store"], 'SELECT 5 AS "\x1b[31mcol\u202e"']) == 0
@@ -259,7 +263,7 @@ def test_names_of_columns_do_not_reach_the_terminal_raw(
     assert "\x1b" not in said and "\u202e" not in said and "31mcol" in said
 
 
-def test_unsafe_opens_it(run: Run, places: dict[str, str], tmp_path: Path) -> None:
+def test_the_option_unsafe_permits_access_to_files(run: Run, places: dict[str, str], tmp_path: Path) -> None:
     found = run.query(f"SELECT content FROM read_text('{places['file']}')", unsafe=True)
     assert found.to_pylist() == [{"content": f"{SECRET}\n"}]
     run.query(f"COPY (SELECT count(*) FROM uses) TO '{tmp_path}/out.csv'", unsafe=True)
@@ -284,7 +288,7 @@ def test_a_link_out_of_the_store_is_not_followed(tmp_path: Path) -> None:
         iodock.open(store).query("SELECT * FROM files")
 
 
-def test_a_store_behind_a_link_and_with_a_wild_name_is_read(tmp_path: Path) -> None:
+def test_a_store_with_an_unusual_name_behind_a_link_is_read(tmp_path: Path) -> None:
     store = mixed_store(tmp_path / "a[b]*?'.iodock")
     (tmp_path / "link.iodock").symlink_to(store)
     for name in (store, tmp_path / "link.iodock"):
@@ -319,7 +323,9 @@ VERBS: list[list[str]] = [
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: " ".join(verb[:2]))
 @pytest.mark.parametrize("form", ["table", "csv", "parquet", "json"])
-def test_losses_come_with_every_result(lossy: Path, tmp_path: Path, verb: list[str], form: str) -> None:
+def test_losses_are_reported_with_every_result(
+    lossy: Path, tmp_path: Path, verb: list[str], form: str
+) -> None:
     if verb[0] == "diff" and form == "parquet":
         form = "html"
     arguments = [one.format(lossy) for one in verb]
@@ -333,12 +339,12 @@ def test_losses_come_with_every_result(lossy: Path, tmp_path: Path, verb: list[s
     assert "cut-lines" not in quiet.stderr
 
 
-def test_losses_come_with_a_chart(lossy: Path, tmp_path: Path) -> None:
+def test_losses_are_reported_with_a_chart(lossy: Path, tmp_path: Path) -> None:
     done = said(tmp_path, "show", "summary", lossy, "-o", "chart.svg")
     assert "not seen: 3 cut-lines: keep the whole log" in done.stderr
 
 
-def test_losses_come_with_a_table_in_python(lossy: Path) -> None:
+def test_losses_are_reported_with_a_table_in_python(lossy: Path) -> None:
     run = iodock.open(lossy)
     table = run.query("SELECT 1 AS one")
     assert json.loads(table.schema.metadata[b"iodock"])["losses"] == [LOSS]
@@ -346,7 +352,7 @@ def test_losses_come_with_a_table_in_python(lossy: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_losses_are_in_report_and_bundle(lossy: Path, tmp_path: Path) -> None:
+def test_report_and_bundle_contain_losses(lossy: Path, tmp_path: Path) -> None:
     said(tmp_path, "report", lossy, "-o", "report.html")
     assert "cut-lines" in (tmp_path / "report.html").read_text()
     said(tmp_path, "bundle", lossy, "-o", "bundle.tar.gz", "-q")

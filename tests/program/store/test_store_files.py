@@ -54,7 +54,7 @@ ODD = [os.fsdecode(b"euc\xc6\xfc"), "~", "http:", "year=2026", "a[b]*?"]
         "query {} FROM\u00a0events -o out.csv",
     ],
 )
-def test_a_store_may_lie_anywhere(
+def test_a_store_may_have_any_path(
     imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, command: str
 ) -> None:
     # A name that is not UTF-8 works for a store, too.
@@ -73,14 +73,14 @@ def error_of(store: Path) -> StoreError:
     return caught.value
 
 
-def test_a_doubled_part_is_no_more_events(store: Path) -> None:
+def test_a_duplicated_part_does_not_add_events(store: Path) -> None:
     shutil.copy(store / "events/part-00000.parquet", store / "events/part-00001.parquet")
     said = str(error_of(store))
     assert said == f"{store}/events/*.parquet: holds 1,800 rows, the manifest says 900 (events)"
 
 
 @pytest.mark.parametrize("table", ["events/part-00000", "files", "processes", "calls"])
-def test_lost_rows_are_noticed(store: Path, table: str) -> None:
+def test_missing_rows_are_noticed(store: Path, table: str) -> None:
     path = store / f"{table}.parquet"
     rows = pq.read_table(path)
     pq.write_table(rows.slice(0, rows.num_rows // 2), path)
@@ -102,7 +102,7 @@ def test_damaged_pages_are_named(store: Path, table: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
-def test_damage_far_into_a_long_answer_is_named(
+def test_damage_late_in_a_long_result_is_named(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     path = store / "events/part-00000.parquet"
@@ -128,14 +128,14 @@ def test_damage_far_into_a_long_answer_is_named(
     assert f"error: {path}: is damaged: " in capsys.readouterr().err
 
 
-def test_a_wrong_question_is_not_called_damage(store: Path) -> None:
+def test_an_invalid_query_is_not_reported_as_damage(store: Path) -> None:
     with pytest.raises(IodockError) as caught, Store.open(store) as opened:
         opened.engine.user_query("SELECT CAST('x' AS INTEGER)")
     assert "damaged" not in str(caught.value)
 
 
 @pytest.mark.parametrize("harm", ["truncated", "garbled", "incredible", "dangling"])
-def test_a_damaged_aid_is_done_without(store: Path, harm: str, tmp_path: Path) -> None:
+def test_a_damaged_auxiliary_file_is_not_used(store: Path, harm: str, tmp_path: Path) -> None:
     durations = "SELECT * FROM durations ORDER BY ALL"
     with Store.open(store) as opened:
         Profile(opened).need(["durations"])

@@ -40,20 +40,20 @@ def elsewhere(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result()
 
 
-def test_what_one_thread_keeps_all_others_see(store: Store) -> None:
+def test_a_table_kept_by_one_thread_is_visible_to_all(store: Store) -> None:
     elsewhere(lambda: store.keep("few", "SELECT * FROM events WHERE bytes < 10"))
     assert store.rows("SELECT count(*) AS n FROM few") == [{"n": 10}]
     store.keep("few", "SELECT * FROM few WHERE bytes < 5")
     assert elsewhere(lambda: store.rows("SELECT count(*) AS n FROM few")) == [{"n": 5}]
 
 
-def test_a_kept_table_hides_the_stores_own_from_every_thread(store: Store) -> None:
+def test_a_kept_table_replaces_the_stored_one_for_every_thread(store: Store) -> None:
     assert elsewhere(lambda: len(store.rows("FROM files"))) > 0
     store.keep("files", "SELECT * FROM files WHERE false")
     assert elsewhere(lambda: store.rows("FROM files")) == []
 
 
-def test_answers_of_many_threads_are_their_own(store: Store) -> None:
+def test_results_of_many_threads_are_not_mixed(store: Store) -> None:
     def asked(number: int) -> int:
         found = store.rows(f"SELECT count(*) AS n, {number} AS number FROM events WHERE bytes < {number}")
         assert found[0]["number"] == number
@@ -130,7 +130,7 @@ def test_a_second_interrupt_waits_for_running_queries(store: Store, monkeypatch:
     store.close()
 
 
-def test_an_interrupt_while_rules_are_being_started_leaves_none_behind(
+def test_an_interrupt_while_rules_start_leaves_no_running_rule(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def endless(facts: Facts, settings: object) -> list[Candidate]:
@@ -150,7 +150,7 @@ def test_an_interrupt_while_rules_are_being_started_leaves_none_behind(
     store.close()
 
 
-def test_damage_is_named_while_another_thread_asks(store: Store) -> None:
+def test_damage_is_reported_while_another_thread_queries(store: Store) -> None:
     (part,) = (store.path / "events").glob("*.parquet")
 
     def busy() -> None:

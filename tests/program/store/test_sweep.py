@@ -36,7 +36,7 @@ def table(intervals: list[Interval]) -> pa.Table:
 
 
 @pytest.mark.parametrize("disorder", [0, 1, 5, 40, 2000])
-def test_unions_are_exact_in_any_order(disorder: int) -> None:
+def test_unions_of_intervals_are_exact_in_any_order(disorder: int) -> None:
     for seed in range(60):
         pick = random.Random(seed)
         longest = pick.choice([1, 5, 50, 300])

@@ -91,7 +91,7 @@ def texts(data: bytes) -> str:
 
 
 @pytest.mark.parametrize(("analysis", "chart"), EVERY)
-def test_chart_in_every_format(analysis: str, chart: str) -> None:
+def test_every_chart_is_drawn_in_every_format(analysis: str, chart: str) -> None:
     given = SMALL[analysis]
     least = 15 if chart == "offset" else 150  # single marks, the other charts have areas
     assert coloured_pixels(draw("png", given, chart, LITTLE)) > least
@@ -102,14 +102,14 @@ def test_chart_in_every_format(analysis: str, chart: str) -> None:
 
 
 @pytest.mark.parametrize(("analysis", "chart"), EVERY)
-def test_specification_is_valid_and_carries_its_data(analysis: str, chart: str) -> None:
+def test_chart_specifications_are_valid_and_contain_their_data(analysis: str, chart: str) -> None:
     render_chart(SMALL[analysis], chart).to_dict()  # checks it against the Vega-Lite schema
     assert "http" not in json.dumps(specification(SMALL[analysis], chart))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "print"])
 @pytest.mark.parametrize("analysis", SMALL)
-def test_themes(analysis: str, theme: str) -> None:
+def test_charts_are_drawn_in_every_theme(analysis: str, theme: str) -> None:
     drawn = texts(
         draw(
             "svg", SMALL[analysis], options=ChartOptions(theme=theme, width=300, height=200, title="T<&>\"'")
@@ -119,7 +119,7 @@ def test_themes(analysis: str, theme: str) -> None:
 
 
 @pytest.mark.parametrize(("analysis", "chart"), EVERY)
-def test_empty_answers_say_so(analysis: str, chart: str) -> None:
+def test_empty_results_give_a_chart_with_a_note(analysis: str, chart: str) -> None:
     given = SMALL[analysis]
     empty = dataclasses.replace(given, table=given.table.slice(0, 0))
     assert "Nothing to show" in texts(draw("svg", empty, chart))
@@ -127,7 +127,7 @@ def test_empty_answers_say_so(analysis: str, chart: str) -> None:
 
 
 @pytest.mark.parametrize(("analysis", "chart"), EVERY)
-def test_answers_of_one_row_and_of_nulls(analysis: str, chart: str) -> None:
+def test_results_of_one_row_or_only_nulls_are_drawn(analysis: str, chart: str) -> None:
     given = SMALL[analysis]
     draw("svg", dataclasses.replace(given, table=given.table.slice(0, 1)), chart)
     keys = {"call", "file", "direction", "upper_bytes", "pid", "errno"}
@@ -142,13 +142,13 @@ def test_answers_of_one_row_and_of_nulls(analysis: str, chart: str) -> None:
 @pytest.mark.parametrize(
     "kind", [kind for kind in CHARTS if kind.only], ids=lambda kind: f"{kind.analyses[0]}-{kind.name}"
 )
-def test_each_series_alone(kind: Any) -> None:
+def test_each_series_can_be_drawn_alone(kind: Any) -> None:
     for series in kind.only:
         drawn = draw("png", SMALL[kind.analyses[0]], kind.name, ChartOptions(only=(series,), scale=0.3))
         assert series == "no result" or coloured_pixels(drawn) > 15, series
 
 
-def test_unknown_names_are_refused() -> None:
+def test_unknown_chart_names_are_refused() -> None:
     with pytest.raises(UnknownChart, match="time, count, io"):
         render_chart(SMALL["summary"], "pie")
     with pytest.raises(UnknownChart, match="read, write"):
@@ -178,7 +178,7 @@ class Page(HTMLParser):
 
 
 @pytest.mark.parametrize("analysis", SMALL)
-def test_html_loads_nothing(analysis: str) -> None:
+def test_a_chart_in_html_loads_no_other_resource(analysis: str) -> None:
     text = draw("html", SMALL[analysis]).decode()
     page = Page(text)
     assert [tag for tag, _ in page.elements].count("script") == 2
@@ -191,7 +191,7 @@ def test_html_loads_nothing(analysis: str) -> None:
 
 
 @pytest.mark.parametrize("chart", ["time", "io", "time-range", "errors"])
-def test_hostile_names(chart: str) -> None:
+def test_hostile_names_are_plain_text_in_charts(chart: str) -> None:
     given = summary(HOSTILE, "file")
     options = ChartOptions(title="</title></script><script>alert(3)</script>\n" + HOSTILE[0])
     page = Page(draw("html", given, chart, options).decode())
@@ -213,13 +213,13 @@ def test_hostile_names(chart: str) -> None:
     assert coloured_pixels(draw("png", given, chart, LITTLE)) > 150
 
 
-def test_names_alike_when_shortened_keep_their_bars() -> None:
+def test_names_that_are_equal_when_shortened_keep_separate_bars() -> None:
     spec = specification(summary(HOSTILE, "file"), "time")
     rows = rows_of(spec)
     assert len({row["label"] for row in rows}) == len(HOSTILE)
 
 
-def test_many_rows_end_in_other() -> None:
+def test_rows_beyond_the_limit_are_summed_as_other() -> None:
     given = summary([f"/data/{index}" for index in range(60)], "file")
     totals = Totals({"total_time_ns": 0}, {"total_time_ns": 50_000}, 60, 1060, "files")
     rows = rows_of(specification(dataclasses.replace(given, totals=totals), "time"))
@@ -238,7 +238,7 @@ def test_a_huge_other_row_is_mentioned_but_not_drawn() -> None:
     assert "not drawn: 8,961 other rows together, 9 s" in texts(draw("svg", given, "time"))
 
 
-def test_no_durations_are_said() -> None:
+def test_missing_durations_are_mentioned_in_charts() -> None:
     for chart in ("time", "time-range"):
         assert "strace records them with -T" in texts(draw("svg", summary(["read"], durations=False), chart))
 
@@ -251,7 +251,7 @@ def test_system_cpu_time_is_not_called_elapsed() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2000, 2001])
-def test_accesses_few_and_many(count: int) -> None:
+def test_few_and_many_accesses_are_drawn(count: int) -> None:
     given = accesses(count)
     assert coloured_pixels(draw("png", given, "offset", LITTLE)) > 15
     assert ("each drawn" in texts(draw("svg", given, "offset"))) == (count <= 2000)
@@ -265,7 +265,7 @@ def test_a_million_accesses_stay_small_and_are_all_counted() -> None:
     assert len(draw("pdf", given, "offset")) < 1_000_000
 
 
-def test_both_ends_of_a_copy_and_failures() -> None:
+def test_both_files_of_a_copy_and_failures_are_drawn() -> None:
     table = {
         "ts": [START, START, START + 5, START + 9],
         "dur": [5, 5, None, 3],
@@ -278,12 +278,12 @@ def test_both_ends_of_a_copy_and_failures() -> None:
     assert [(row["direction"], row["place"]) for row in rows] == [("read", "0 B"), ("write", "100 B")]
 
 
-def test_accesses_late_in_the_run_fill_the_picture() -> None:
+def test_accesses_late_in_the_run_use_the_whole_chart() -> None:
     late = accesses(50, first=START + 3600 * 10**9)
     assert "3,600 s into the run" in texts(draw("svg", late, "offset"))
 
 
-def test_sizes_of_one_call_are_seen_on_the_logarithmic_axis() -> None:
+def test_sizes_of_a_single_call_are_visible_on_the_logarithmic_axis() -> None:
     one = answer("sizes", {"direction": ["read"], "upper_bytes": [4096], "count": [1], "total_time_ns": [1]})
     for chart in charts_for("sizes"):
         assert coloured_pixels(draw("png", one, chart, LITTLE)) > 500
@@ -292,7 +292,7 @@ def test_sizes_of_one_call_are_seen_on_the_logarithmic_axis() -> None:
 
 
 @pytest.mark.parametrize("scale", [1, 2**60 // 8])
-def test_huge_and_tiny_values(scale: int) -> None:
+def test_huge_and_tiny_values_are_drawn(scale: int) -> None:
     for chart in charts_for("timeline"):
         assert coloured_pixels(draw("png", timeline(8, 1_000_000, scale), chart, LITTLE)) > 500
 
@@ -304,7 +304,7 @@ def test_a_long_timeline_is_merged_and_keeps_its_total() -> None:
     assert "75 intervals in each" in texts(draw("svg", given, "io"))
 
 
-def test_clock_of_the_axis() -> None:
+def test_the_time_axis_fits_the_clock_of_the_run() -> None:
     assert "2023-11-14 22:13:20.000 UTC" in texts(draw("svg", timeline()))
     day = dataclasses.replace(timeline(), clock="day", first_ts=START)
     assert "(22:13:20.000)" in texts(draw("svg", day))
@@ -312,7 +312,7 @@ def test_clock_of_the_axis() -> None:
     draw("svg", far)
 
 
-def test_process_trees_with_rings_and_many() -> None:
+def test_process_trees_with_cycles_and_many_processes_are_drawn() -> None:
     table = processes(4).table
     ring = table.set_column(
         table.column_names.index("parent_pid"), "parent_pid", pa.array([101, 100, 102, 999])
@@ -324,13 +324,13 @@ def test_process_trees_with_rings_and_many() -> None:
     assert "the 40 longest of 200" in texts(draw("svg", processes(200)))
 
 
-def test_an_analysis_from_outside_gets_bars() -> None:
+def test_an_unknown_analysis_is_drawn_as_bars() -> None:
     given: Answer = answer("theirs", {"name": ["a", "b"], "weight": [3, 5]}, ("name",))
     assert charts_for("theirs") == ["bars"]
     assert coloured_pixels(draw("png", given, options=LITTLE)) > 500
 
 
-def test_an_analysis_without_a_chart_shows_what_matters_most() -> None:
+def test_an_analysis_without_a_chart_draws_its_main_column() -> None:
     columns = (
         Column("file", "str", None, "key", "."),
         Column("maps", "int", "calls", "measure", "."),
@@ -351,19 +351,19 @@ def test_charts_state_the_selection_and_losses() -> None:
     assert "incomplete: cut-lines 3" in drawn
 
 
-def test_registry() -> None:
+def test_the_registry_of_charts_is_consistent() -> None:
     pairs = [(analysis, kind.name) for kind in CHARTS for analysis in kind.analyses]
     assert len(pairs) == len(set(pairs))
     assert all(kind.doc.endswith(".") and kind.title for kind in CHARTS)
     assert set(SMALL) == {analysis for analysis, _ in pairs}
 
 
-def test_drawing_library_is_imported_late() -> None:
+def test_the_drawing_library_is_imported_only_when_needed() -> None:
     code = "import sys, iodock.program.views.charts.export; sys.exit('altair' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_units() -> None:
+def test_values_are_written_with_units() -> None:
     assert [BYTES.text(value) for value in (0, 1, 1023, 1024, 1536, 2**63)] == [
         "0 B", "1 B", "1,023 B", "1 KiB", "1.5 KiB", "8 EiB",
     ]  # fmt: skip
@@ -378,7 +378,7 @@ def test_units() -> None:
     assert decades(3, 250) == [1, 10, 100, 1000]
 
 
-def test_words() -> None:
+def test_labels_are_shortened_and_unambiguous() -> None:
     assert shorten("/short") == "/short"
     assert cells(shorten("/" + "あ" * 100 + "/end.dat", 30)) <= 30
     assert shorten("/" + "a" * 100 + "/end.dat", 30).endswith("/end.dat")

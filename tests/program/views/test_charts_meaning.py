@@ -51,7 +51,7 @@ def test_every_axis_has_a_name_and_one_unit(analysis: str, chart: str) -> None:
             assert len(written) <= 1
 
 
-def test_units_of_a_machine_have_panels_of_their_own() -> None:
+def test_each_unit_of_machine_samples_has_its_own_panel() -> None:
     panels = _panels(specification(SMALL["machine"]))
     titles = [panel["encoding"]["y"]["title"] for panel in panels]
     assert titles == ["throughput", "share of the time", "number"]
@@ -78,7 +78,7 @@ def test_volume_chart_shows_actual_and_expected_sizes() -> None:
     assert {row["label"] for row in rows_of(only)} == {"/d/new"}
 
 
-def test_the_key_of_a_grid_is_as_it_is_drawn() -> None:
+def test_the_legend_of_a_grid_matches_the_drawing() -> None:
     (opacity,) = _nodes(specification(accesses(3000), "offset"), "opacity")
     # With another scale, vega-lite draws shades between the first two.
     assert opacity["scale"]["type"] == "ordinal"
@@ -86,7 +86,7 @@ def test_the_key_of_a_grid_is_as_it_is_drawn() -> None:
 
 
 @pytest.mark.parametrize(("analysis", "chart"), [("offsets", "offset"), ("accesses", "size")])
-def test_a_direction_alone_is_named(analysis: str, chart: str) -> None:
+def test_a_chart_of_one_direction_names_it(analysis: str, chart: str) -> None:
     spec = specification(SMALL[analysis], chart, ChartOptions(only=("read",)))
     legends = [colour.get("legend") for colour in _nodes(spec, "color") if isinstance(colour, dict)]
     assert any(legend is not None for legend in legends)
@@ -134,7 +134,7 @@ def test_series_left_out_are_counted_against_all() -> None:
     assert "10 more series are in the table" in json.dumps(specification(both))
 
 
-def test_many_samples_are_folded() -> None:
+def test_many_samples_are_merged_into_intervals() -> None:
     rows = rows_of(specification(_machine(2, 5_400)))
     assert 400 <= len(rows) / 2 <= 501 and {row["value"] for row in rows} == {1.0, 2.0}
     assert len(rows_of(specification(_machine(2, 500)))) == 1_000

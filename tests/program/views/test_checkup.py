@@ -33,7 +33,7 @@ def printed(shown: Checkup, width: int = 100, language: str = "en") -> str:
     return stream.getvalue()
 
 
-def test_it_says_the_verdict_the_costs_and_what_is_next() -> None:
+def test_the_check_up_has_verdict_costs_and_next_step() -> None:
     text = printed(checkup(["/data/mesh.h5", "/etc/solver.conf"]))
     lines = text.splitlines()
     assert lines[0] == "37 % of the run was spent in I/O."
@@ -70,7 +70,7 @@ def diagnosed(*findings: Finding) -> Checkup:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_it_ends_with_the_findings_on_one_screen(language: str) -> None:
+def test_the_check_up_fits_one_screen_and_ends_with_findings(language: str) -> None:
     notes = [finding(f"note-{number}", Severity.NOTE) for number in range(2)]
     text = printed(diagnosed(*(finding(f"rule-{number}") for number in range(5)), *notes), 80, language)
     assert len(text.splitlines()) <= 28, text
@@ -85,7 +85,7 @@ def test_it_ends_with_the_findings_on_one_screen(language: str) -> None:
         assert "\nnot seen: mapped-contents 13 (iodock explain mapped-contents)\n" in text
 
 
-def test_efficient_io_is_stated_first_with_figures() -> None:
+def test_efficient_io_is_stated_first_with_numbers() -> None:
     text = printed(diagnosed(), 80)
     lines = text.splitlines()
     assert lines[0] == "I/O took 94 % of the run and is efficient: nothing worth changing."
@@ -96,7 +96,7 @@ def test_efficient_io_is_stated_first_with_figures() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_it_fits_the_terminal_whatever_the_names(width: int, language: str) -> None:
+def test_the_check_up_fits_the_terminal_for_any_names(width: int, language: str) -> None:
     lines = printed(checkup(HOSTILE), width, language).splitlines()
     commands = {index for index, line in enumerate(lines) if line.startswith("  iodock")}
     tables_and_words = [
@@ -107,7 +107,7 @@ def test_it_fits_the_terminal_whatever_the_names(width: int, language: str) -> N
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_no_column_is_cut(width: int, language: str) -> None:
+def test_no_column_of_the_check_up_is_truncated(width: int, language: str) -> None:
     shown = checkup(["/data/mesh.h5"])
     last = "13.3 GiB" if width > 50 else "120,000"
     rows = [line for line in printed(shown, width, language).splitlines() if line.startswith("read ")]
@@ -115,7 +115,7 @@ def test_no_column_is_cut(width: int, language: str) -> None:
 
 
 @pytest.mark.parametrize("width", [2, 7, 20, 40, 200])
-def test_lines_lose_nothing_and_fit(width: int) -> None:
+def test_wrapped_lines_fit_and_lose_no_text(width: int) -> None:
     for text in (*HOSTILE, "最長 3.79 ms、「23 %」 は、 1 つのスレッド:", "", "a  b"):
         text = visible(text)
         lines = wrapped(text, width)
@@ -123,17 +123,17 @@ def test_lines_lose_nothing_and_fit(width: int) -> None:
         assert max(map(cell_len, lines)) <= width
 
 
-def test_japanese_breaks_where_it_may() -> None:
+def test_japanese_lines_break_at_permitted_places() -> None:
     text = "経過時間 12 s のうち 4.4 s の間、少なくとも 1 つのスレッドが実行していました。"
     lines = wrapped(text, 30)
     assert lines == ["経過時間 12 s のうち 4.4 s の", "間、少なくとも 1 つの", "スレッドが実行していました。"]
 
 
-def test_names_cannot_write_escape_sequences() -> None:
+def test_hostile_names_cannot_write_escape_sequences() -> None:
     assert "\x1b" not in printed(checkup(HOSTILE)) and "\u202e" not in printed(checkup(HOSTILE))
 
 
-def test_without_durations_it_counts_and_says_what_to_do() -> None:
+def test_without_durations_the_check_up_counts_calls_and_names_the_remedy() -> None:
     shown = checkup(["/data/a"])
     lines = TopList([replace(line, time_ns=None) for line in shown.calls.lines], 7)
     text = printed(replace(shown, overview=overview(durations=False), calls=lines))
@@ -145,6 +145,6 @@ def test_without_durations_it_counts_and_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_sort_of_run_has_a_verdict(name: str) -> None:
+def test_every_kind_of_run_gets_a_verdict(name: str) -> None:
     empty = TopList([], 0)
     assert printed(Checkup("x.iodock", SAMPLES[name]().overview, empty, empty)).strip()

@@ -30,7 +30,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("log", ["imbalanced-io", "mpi-io-test-x86_64-3.5.0"])
-def test_it_opens_wide_and_narrow_in_both_languages(browser: Any, tmp_path: Path, log: str) -> None:
+def test_the_counter_report_opens_wide_and_narrow_in_both_languages(
+    browser: Any, tmp_path: Path, log: str
+) -> None:
     store = import_logs([str(FIXTURES / "darshan" / f"{log}.darshan")], tmp_path / "job.iodock").store
     for language in ("en", "ja"):
         path = tmp_path / f"{language}.html"

@@ -39,7 +39,7 @@ def test_starts_of_many_programs_hide_calls() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", [40, 80])
-def test_the_line_fits_the_terminal(width: int, language: str) -> None:
+def test_the_line_on_losses_fits_the_terminal(width: int, language: str) -> None:
     console = Console(file=io.StringIO(), width=width)
     print_losses([(f"loss-{number}", number, "") for number in range(20)], console, language_in(language))
     assert isinstance(console.file, io.StringIO)
@@ -55,7 +55,7 @@ LOST = "not seen: unreadable-lines 2 (iodock explain unreadable-lines)"
 
 
 @pytest.mark.usefixtures("few_rules")
-def test_every_verb_says_them_once(tmp_path: Path) -> None:
+def test_every_command_reports_losses_once(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text(LOG)
     verbs = (
         ("import", "run.log", "-o", "run.iodock"),
@@ -74,7 +74,7 @@ def test_every_verb_says_them_once(tmp_path: Path) -> None:
     assert "unreadable-lines  (loss)" in explained and "before-load  (loss)" in explained
 
 
-def test_one_loss_is_explained_by_its_name() -> None:
+def test_a_loss_is_explained_by_its_name() -> None:
     assert loss_lines([SMALL[0]], language_in("en")) == [
         "not seen: before-load 39 (iodock explain before-load)"
     ]

@@ -65,7 +65,7 @@ def answer(clock: Clock, first_ts: int | None, **columns: list[object]) -> Answe
     )
 
 
-def test_times_of_a_run_with_dates_are_instants_and_durations() -> None:
+def test_times_of_a_dated_run_become_time_stamps_and_durations() -> None:
     table = frames.with_times(
         answer("epoch", 5, ts=[5, None], dur=[7, None], mean=[1.6, None], took=[0.5, None])
     )
@@ -80,13 +80,13 @@ def test_times_of_a_run_with_dates_are_instants_and_durations() -> None:
 
 
 @pytest.mark.parametrize("clock", ["day", "relative"])
-def test_instants_without_a_date_count_from_the_start(clock: Clock) -> None:
+def test_times_without_a_date_count_from_the_start(clock: Clock) -> None:
     table = frames.with_times(answer(clock, 40, ts=[40, 47]))
     assert table.schema.types == [pa.duration("ns")]
     assert table["ts"].cast(pa.int64()).to_pylist() == [0, 7]
 
 
-def test_times_too_long_for_a_duration_stay_numbers() -> None:
+def test_times_too_long_for_a_duration_are_numbers() -> None:
     table = frames.with_times(answer("relative", None, took=[1e300], mean=[float("nan")]))
     assert table.schema.types == [pa.float64(), pa.duration("ns")] and table["mean"].null_count == 1
 
@@ -98,7 +98,7 @@ def test_arrow_keeps_numbers_unless_asked(mixed: Run) -> None:
     assert shown.to_arrow(durations=True)["first_ts"].type == pa.timestamp("ns", "UTC")
 
 
-def test_pandas_gets_times(mixed: Run) -> None:
+def test_pandas_receives_durations_and_time_stamps(mixed: Run) -> None:
     pandas = pytest.importorskip("pandas")
     shown = mixed.show("accesses", kind="all")
     frame, numbers = shown.to_pandas(), shown.to_pandas(durations=False)
@@ -111,7 +111,7 @@ def test_pandas_gets_times(mixed: Run) -> None:
     ].to_pylist()
 
 
-def test_polars_gets_times(mixed: Run) -> None:
+def test_polars_receives_durations(mixed: Run) -> None:
     polars = pytest.importorskip("polars")
     shown = mixed.show("summary")
     assert shown.to_polars()["total_time_ns"].dtype == polars.Duration("ns")
@@ -119,7 +119,7 @@ def test_polars_gets_times(mixed: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_a_missing_package_says_what_to_install(
+def test_a_missing_package_gives_an_error_with_its_name(
     name: str, mixed: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
@@ -132,14 +132,14 @@ def test_a_missing_package_says_what_to_install(
     ]
 
 
-def test_a_traceback_has_the_hint(mixed: Run) -> None:
+def test_a_traceback_contains_the_hint(mixed: Run) -> None:
     with pytest.raises(iodock.RequestError) as mistake:
         mixed.show("file")
     assert mistake.value.__notes__ == ["hint: did you mean files"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_findings_say_what_the_command_line_says(faulty: Run, language: str) -> None:
+def test_findings_have_the_text_of_the_command_line(faulty: Run, language: str) -> None:
     found = faulty.findings(language)
     said = diagnosis_text(faulty.diagnose(), language_in(language), on_terminal=False)
     assert f"{found!r}\n" == said
@@ -160,17 +160,17 @@ def test_findings_in_a_notebook_are_a_table(faulty: Run) -> None:
     assert "改善点" in faulty.findings("ja")._repr_html_()
 
 
-def test_findings_know_their_languages(mixed: Run) -> None:
+def test_findings_can_be_printed_in_each_language(mixed: Run) -> None:
     with pytest.raises(iodock.RequestError, match="no texts in fr"):
         mixed.findings("fr")
 
 
-def test_a_diagnosis_is_short_where_it_is_looked_at(faulty: Run) -> None:
+def test_the_representation_of_a_diagnosis_is_short(faulty: Run) -> None:
     assert repr(faulty.diagnose()).startswith("<iodock diagnosis of ")
     assert "open-close-loop high" in repr(faulty.diagnose())
 
 
-def test_an_answer_in_a_notebook_is_a_picture_above_its_rows(mixed: Run) -> None:
+def test_a_notebook_shows_a_result_as_a_chart_above_its_rows(mixed: Run) -> None:
     shown = mixed.show("summary", top=3)
     html = shown._repr_html_()
     coded = re.search('src="data:image/svg[+]xml;base64,([^"]+)"', html)
@@ -180,14 +180,14 @@ def test_an_answer_in_a_notebook_is_a_picture_above_its_rows(mixed: Run) -> None
     assert not re.search("<script|src=.http|url[(]http", html + shown.chart().svg.decode())
 
 
-def test_an_answer_in_a_terminal_is_its_rows(mixed: Run) -> None:
+def test_a_terminal_shows_a_result_as_rows(mixed: Run) -> None:
     shown = mixed.show("accesses", kind="all")
     first, head, *rows = repr(shown).split("\n")
     assert first.startswith("<iodock accesses: ") and "file" in head.split()
     assert rows[20] == f"and {len(shown) - 20:,} more rows"
 
 
-def test_what_must_be_said_stands_below(faulty: Run) -> None:
+def test_notes_are_printed_below_a_result(faulty: Run) -> None:
     shown = faulty.show("summary", top=1)
     answer = replace(shown.answer, notes=("no durations",), losses=(Loss("cut-lines", 3, "record again"),))
     said = ["1 of 3 calls", "no durations", "not seen: 3 cut-lines: record again"]
@@ -196,7 +196,7 @@ def test_what_must_be_said_stands_below(faulty: Run) -> None:
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf", "html"])
-def test_charts_are_those_of_the_command_line(ending: str, mixed: Run, tmp_path: Path) -> None:
+def test_charts_equal_those_of_the_command_line(ending: str, mixed: Run, tmp_path: Path) -> None:
     from iodock.cli.run import run as run_command
 
     chart = mixed.show("summary").chart("count", width=300, only="failed")
@@ -229,19 +229,21 @@ def test_a_chart_shows_itself_as_svg(mixed: Run) -> None:
         (None, {"only": 5}, "chart only must be names of series, not 5"),
     ],
 )
-def test_mistakes_about_charts(mixed: Run, name: str | None, options: dict[str, object], words: str) -> None:
+def test_invalid_chart_options_are_refused(
+    mixed: Run, name: str | None, options: dict[str, object], words: str
+) -> None:
     with pytest.raises(iodock.RequestError, match=words):
         mixed.show("timeline").chart(name, **options)
 
 
-def test_a_picture_needs_a_known_ending(mixed: Run, tmp_path: Path) -> None:
+def test_a_chart_file_needs_a_known_ending(mixed: Run, tmp_path: Path) -> None:
     with pytest.raises(iodock.RequestError, match="no picture"):
         mixed.show("timeline").chart().save(tmp_path / "a.bmp")
     with pytest.raises(iodock.IodockError, match="no such folder"):
         mixed.show("timeline").chart().save(tmp_path / "none" / "a.svg")
 
 
-def test_a_report_is_the_command_lines_and_shows_itself(faulty: Run, tmp_path: Path) -> None:
+def test_a_report_equals_that_of_the_command_line_and_displays_itself(faulty: Run, tmp_path: Path) -> None:
     page = faulty.report(tmp_path / "a <b>.html", "ja")
     written = Path(page).read_text()
     assert page.path == tmp_path / "a <b>.html" == Path(str(page)) and 'lang="ja"' in written
@@ -253,7 +255,7 @@ def test_a_report_is_the_command_lines_and_shows_itself(faulty: Run, tmp_path: P
     assert faulty.report(page, "en").path == page.path
 
 
-def test_a_folder_is_no_target(faulty: Run, tmp_path: Path) -> None:
+def test_a_folder_is_refused_as_a_report_file(faulty: Run, tmp_path: Path) -> None:
     for name in ("a.svg", "a.html"):
         (tmp_path / name).mkdir()
     with pytest.raises(iodock.IodockError, match="svg: is a folder"):
@@ -262,20 +264,20 @@ def test_a_folder_is_no_target(faulty: Run, tmp_path: Path) -> None:
         faulty.report(tmp_path / "a.html")
 
 
-def test_a_page_that_is_gone_is_named_only(tmp_path: Path) -> None:
+def test_a_deleted_report_is_shown_as_its_path_only(tmp_path: Path) -> None:
     (tmp_path / "folder.html").mkdir()
     for name in ("gone.html", "folder.html"):
         assert iodock.Page(tmp_path / name)._repr_html_() == f"<p>{tmp_path / name}</p>"
 
 
-def test_names_of_pages_are_bytes(tmp_path: Path) -> None:
+def test_report_paths_may_be_any_bytes(tmp_path: Path) -> None:
     page = tmp_path / os.fsdecode(b"\xff.html")
     page.write_bytes(b"<p>\xff</p>")
     html = iodock.Page(page)._repr_html_()
     assert "%FF.html" in html and html.encode()
 
 
-def test_no_browser_for_terminals_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_browser_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: pytest.fail(url))
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
@@ -288,14 +290,14 @@ def under_limit(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(limited, capture_output=True, text=True)
 
 
-def test_without_room_for_the_renderer_a_table_is_shown(mixed_path: Path) -> None:
+def test_without_memory_for_the_renderer_a_table_is_shown(mixed_path: Path) -> None:
     shown = "import iodock, sys; print(iodock.open(sys.argv[1]).show()._repr_html_())"
     done = under_limit(["-c", shown, str(mixed_path)])
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("<p>no picture can be drawn: ") and "<table>" in done.stdout
 
 
-def test_without_room_for_the_renderer_a_chart_is_an_error(mixed_path: Path, tmp_path: Path) -> None:
+def test_without_memory_for_the_renderer_a_chart_gives_an_error(mixed_path: Path, tmp_path: Path) -> None:
     show = ["-m", "iodock", "show", "summary", str(mixed_path), "-q", "-o"]
     done = under_limit([*show, str(tmp_path / "a.svg")])
     assert done.returncode == 1 and done.stderr.startswith("error: no picture can be drawn: ")
@@ -304,13 +306,15 @@ def test_without_room_for_the_renderer_a_chart_is_an_error(mixed_path: Path, tmp
     assert under_limit([*show, str(tmp_path / "a.html")]).returncode == 0
 
 
-def test_a_large_report_is_named_only(tmp_path: Path) -> None:
+def test_a_large_report_is_shown_as_its_path_only(tmp_path: Path) -> None:
     (tmp_path / "large.html").write_text("x" * (2 << 20))
     html = iodock.Page(tmp_path / "large.html")._repr_html_()
     assert "large.html</a>" in html and "iframe" not in html
 
 
-def test_a_report_spares_other_files(faulty: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_does_not_replace_other_files(
+    faulty: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert faulty.report().path == Path("run.html") and (tmp_path / "run.html").is_file()
     (tmp_path / "thesis.html").write_text("mine")
@@ -322,7 +326,7 @@ def test_a_report_spares_other_files(faulty: Run, tmp_path: Path, monkeypatch: p
         faulty.report(tmp_path / "none" / "run.html")
 
 
-def test_a_notebook_does_not_get_the_text_line_by_line(faulty: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_gets_the_text_in_one_piece(faulty: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
     said = repr(faulty.findings("en"))
@@ -333,7 +337,7 @@ def test_a_notebook_does_not_get_the_text_line_by_line(faulty: Run, monkeypatch:
     assert repr(faulty.findings("en")) == said
 
 
-def test_what_the_page_shows_runs(
+def test_the_documented_notebook_code_runs(
     faulty: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every Python example of the how-to, in order."""

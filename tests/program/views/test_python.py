@@ -10,7 +10,7 @@ import pytest
 import iodock
 
 
-def test_the_few_lines_of_the_readme(mixed_path: Path) -> None:
+def test_the_python_lines_in_the_readme_run(mixed_path: Path) -> None:
     with iodock.open(mixed_path) as run:
         shown = run.show("summary", by=["file", "call"], top=5, kind="all")
         table = shown.to_arrow()
@@ -24,7 +24,7 @@ def test_the_few_lines_of_the_readme(mixed_path: Path) -> None:
         assert "<iodock summary: 5 rows" in repr(shown)
 
 
-def test_notebooks_get_rows_and_a_chart(mixed_path: Path) -> None:
+def test_notebooks_display_rows_and_a_chart(mixed_path: Path) -> None:
     with iodock.open(mixed_path) as run:
         shown = run.show("summary")
         assert "<table>" in shown._repr_html_() and "title=" in shown._repr_html_()
@@ -50,13 +50,15 @@ def test_notebooks_get_rows_and_a_chart(mixed_path: Path) -> None:
         ({"failed": True, "succeeded": True}, "exclude each other"),
     ],
 )
-def test_mistakes_are_request_errors(mixed_path: Path, arguments: dict[str, object], words: str) -> None:
+def test_invalid_arguments_raise_request_errors(
+    mixed_path: Path, arguments: dict[str, object], words: str
+) -> None:
     with iodock.open(mixed_path) as run, pytest.raises(iodock.RequestError, match=words):
         run.show("summary", **arguments)
 
 
 @pytest.mark.parametrize("name", [5, None, []], ids=repr)
-def test_names_of_analyses_are_texts(mixed_path: Path, name: object) -> None:
+def test_invalid_names_of_analyses_are_refused(mixed_path: Path, name: object) -> None:
     with iodock.open(mixed_path) as run, pytest.raises(iodock.RequestError, match="no such analysis"):
         run.show(name)  # type: ignore[arg-type]
 
@@ -72,7 +74,7 @@ def test_errors_are_iodock_errors(tmp_path: Path, mixed_path: Path) -> None:
             run.show("nothing")
 
 
-def test_lists_may_be_written_as_on_the_command_line(mixed: iodock.Run) -> None:
+def test_lists_may_be_given_as_on_the_command_line(mixed: iodock.Run) -> None:
     for text, listed in (("read,write", ["read", "write"]), ("class:seek, brk", ["class:seek", "brk"])):
         found, wanted = (mixed.show("summary", call=call, kind="all").to_arrow() for call in (text, listed))
         assert found.num_rows and found.equals(wanted)

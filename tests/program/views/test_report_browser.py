@@ -83,7 +83,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
 @pytest.mark.whole
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_sort_of_run_opens_without_complaints(opened: Any, name: str) -> None:
+def test_reports_of_all_kinds_of_runs_open_without_browser_errors(opened: Any, name: str) -> None:
     shown = opened(name, "ja")
     assert shown.page.locator("h2:visible").count() >= 8
     assert "undefined" not in shown.page.inner_text("body") and "NaN" not in shown.page.inner_text("body")
@@ -91,12 +91,12 @@ def test_every_sort_of_run_opens_without_complaints(opened: Any, name: str) -> N
 
 @pytest.mark.whole
 @pytest.mark.parametrize("name", SAMPLES)
-def test_nothing_is_wider_than_a_narrow_screen(opened: Any, name: str) -> None:
+def test_the_report_fits_a_narrow_screen(opened: Any, name: str) -> None:
     page = opened(name, "en", 380).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
 
 
-def test_headers_sort_and_say_so(opened: Any) -> None:
+def test_column_headings_sort_and_announce_the_order(opened: Any) -> None:
     shown = opened("ordinary")
     header = shown.page.locator("#calls-body thead th", has_text="calls").first
     assert shown.page.locator("#calls-body th[aria-sort=descending]").inner_text().strip() == "time"
@@ -111,7 +111,7 @@ def test_headers_sort_and_say_so(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_unknown_values_sort_last_both_ways(opened: Any) -> None:
+def test_unknown_values_sort_last_in_both_orders(opened: Any) -> None:
     shown = opened("ordinary")
     header = shown.page.locator("#calls-body thead th", has_text="written").locator("button")
     for _ in range(2):
@@ -129,7 +129,7 @@ def wait_until(page: Any, condition: str) -> None:
 
 
 @pytest.mark.whole
-def test_from_call_to_file_by_keyboard_alone(opened: Any) -> None:
+def test_the_keyboard_leads_from_a_call_to_its_file(opened: Any) -> None:
     shown = opened("ordinary")
     page = shown.page
     page.keyboard.press("Tab")
@@ -153,13 +153,13 @@ def test_from_call_to_file_by_keyboard_alone(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_a_table_is_one_tab_stop(opened: Any) -> None:
+def test_a_table_has_a_single_tab_stop(opened: Any) -> None:
     page = opened("ordinary").page
     assert page.locator("#files-body tbody [tabindex='0']").count() == 1
 
 
 @pytest.mark.whole
-def test_charts_read_out_by_keyboard(opened: Any) -> None:
+def test_the_keyboard_reads_values_from_charts(opened: Any) -> None:
     page = opened("ordinary").page
     chart = page.locator("#file-panel svg.chart").first
     chart.focus()
@@ -183,7 +183,7 @@ def test_search_finds_files_and_counts_them(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_top_lists_say_what_they_leave_out(opened: Any) -> None:
+def test_shortened_lists_mention_the_omitted_rows(opened: Any) -> None:
     page = opened("large").page
     assert "15 of 318,169 files shown" in page.inner_text("#files-body caption")
     assert "not listed" in page.inner_text("#files-body tfoot") and "total" in page.inner_text(
@@ -194,7 +194,7 @@ def test_top_lists_say_what_they_leave_out(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_a_file_without_details_names_the_command(opened: Any) -> None:
+def test_a_file_without_details_refers_to_the_command(opened: Any) -> None:
     page = opened("large").page
     page.evaluate("location.hash = '#/file/200'")
     page.wait_for_selector("#file-panel pre")
@@ -208,7 +208,7 @@ def test_a_file_without_details_names_the_command(opened: Any) -> None:
     "address",
     ["#/file/999999", "#/file/-1", "#/call/nothing", "#/call/%E0%A4", "#/file/1e9", "#/call/__proto__"],
 )
-def test_addresses_typed_by_hand_do_no_harm(opened: Any, address: str) -> None:
+def test_arbitrary_page_fragments_do_no_harm(opened: Any, address: str) -> None:
     page = opened("ordinary").page
     page.evaluate("address => { location.hash = address; }", address)
     page.wait_for_timeout(50)
@@ -216,7 +216,7 @@ def test_addresses_typed_by_hand_do_no_harm(opened: Any, address: str) -> None:
 
 
 @pytest.mark.whole
-def test_hostile_names_are_shown_as_they_are(opened: Any) -> None:
+def test_hostile_names_are_shown_literally(opened: Any) -> None:
     page = opened("hostile").page
     listed = page.inner_text("#files-body tbody")
     assert "<script>alert(1)</script>" in listed and "\\u2028" in listed and "\\x1b[31m" in listed
@@ -228,13 +228,13 @@ def test_hostile_names_are_shown_as_they_are(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_numbers_carry_their_exact_value(opened: Any) -> None:
+def test_numbers_show_their_exact_value_on_request(opened: Any) -> None:
     page = opened("ordinary").page
     assert page.locator("#calls-body tbody td.number [title='14,300,000,000 B']").inner_text() == "13.3 GiB"
 
 
 @pytest.mark.whole
-def test_print_shows_the_costliest_files_in_full(opened: Any) -> None:
+def test_a_printed_report_shows_the_costliest_files_in_full(opened: Any) -> None:
     page = opened("ordinary").page
     page.emulate_media(media="print", color_scheme="dark")
     assert page.locator("#print-panels svg.chart:visible").count() == 6
@@ -268,7 +268,7 @@ CONTRAST = """() => {
 
 @pytest.mark.whole
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_has_contrast(opened: Any, scheme: str) -> None:
+def test_all_text_has_sufficient_contrast(opened: Any, scheme: str) -> None:
     page = opened("ordinary").page
     page.emulate_media(color_scheme=scheme)
     assert page.evaluate(CONTRAST) == []
@@ -291,7 +291,7 @@ HEADINGS = """() => Array.from(document.querySelectorAll('thead tr')).flatMap((r
 @pytest.mark.whole
 @pytest.mark.parametrize("language", ["en", "ja"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_headings_of_tables_stand_apart(opened: Any, language: str, width: int) -> None:
+def test_headings_are_distinct_from_table_rows(opened: Any, language: str, width: int) -> None:
     gaps = opened("mapped", language, width).page.evaluate(HEADINGS)
     assert len(gaps) > 20 and min(gaps) >= 6
 
@@ -319,7 +319,7 @@ def test_a_phone_leaves_out_the_least_important_columns(opened: Any) -> None:
 
 
 @pytest.mark.whole
-def test_paper_has_no_sums_before_rows_and_no_page_for_the_footer_alone(opened: Any) -> None:
+def test_a_printed_report_has_sums_last_and_no_page_with_only_a_footer(opened: Any) -> None:
     page = opened("ordinary").page
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.querySelector('tfoot')).display") == "table-row-group"

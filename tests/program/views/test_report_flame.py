@@ -22,7 +22,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stacked_store(tmp_path_factory.mktemp("stacked"))
 
 
-def test_boxes_are_sums(store: Path) -> None:
+def test_boxes_have_the_sums_of_their_calls(store: Path) -> None:
     with Store.open(store) as opened:
         data = flame_data(opened, 3_000)
     assert data is not None
@@ -33,7 +33,7 @@ def test_boxes_are_sums(store: Path) -> None:
     assert named["main solver.c:77"] == rows[1]["count"]
 
 
-def test_few_boxes_are_the_widest(store: Path) -> None:
+def test_limited_boxes_are_the_widest_ones(store: Path) -> None:
     with Store.open(store) as opened:
         data = flame_data(opened, 4)
     assert data is not None
@@ -41,7 +41,7 @@ def test_few_boxes_are_the_widest(store: Path) -> None:
     assert len(data["boxes"]) <= 4
 
 
-def test_no_section_without_stacks(tmp_path: Path) -> None:
+def test_without_stacks_the_report_has_no_flame_graph(tmp_path: Path) -> None:
     store = stacked_store(tmp_path, stacks=False)
     page = printed("report", store, "-o", "-")
     assert 'id="flame"' not in page
@@ -57,7 +57,7 @@ def page() -> Iterator[Page]:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
-def test_weights_zoom_search_and_keys(store: Path, tmp_path: Path, page: Page) -> None:
+def test_weights_zoom_search_and_keys_work(store: Path, tmp_path: Path, page: Page) -> None:
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text))

@@ -74,7 +74,7 @@ def test_threads_are_not_called_processes(tmp_path: Path) -> None:
     assert facts["processes"] == "1 process, 1 further thread"
 
 
-def test_top_lists_and_their_rest_are_the_whole(tmp_path: Path) -> None:
+def test_shortened_lists_and_their_remainder_add_up(tmp_path: Path) -> None:
     names = tuple(f"/data/file-{n:05}" for n in range(1500))
     page = page_of(make_store(tmp_path / "run.iodock", Shape(40_000, names)))
     files = page["files"]
@@ -85,7 +85,7 @@ def test_top_lists_and_their_rest_are_the_whole(tmp_path: Path) -> None:
     assert sum(column(read, "count")) + column(read, "count", [read["other"]])[0] == 22_000
 
 
-def test_hostile_names_come_through(tmp_path: Path) -> None:
+def test_hostile_names_appear_unchanged(tmp_path: Path) -> None:
     page = page_of(make_store(tmp_path / "run.iodock", Shape(5000, tuple(HOSTILE))))
     assert set(page["names"]) == set(HOSTILE)
     assert all(detail["sizes"]["rows"] for detail in page["details"].values())
@@ -101,24 +101,24 @@ def test_reports_omit_statements_without_data(tmp_path: Path, shape: Shape) -> N
 
 
 @pytest.mark.whole
-def test_a_huge_run_fits(tmp_path: Path) -> None:
+def test_the_report_of_a_huge_run_has_a_limited_size(tmp_path: Path) -> None:
     names = tuple(f"/scratch/{'<' * 3000 if n % 50 == 0 else 'name'}/{n:06}.dat" for n in range(100_000))
     page = page_of(make_store(tmp_path / "run.iodock", Shape(1_000_000, names)))
     assert page["files"]["of"] > 90_000 and len(page["details"]) == 24
 
 
-def test_the_budget_leaves_details_out_last_first() -> None:
+def test_the_size_limit_drops_details_of_the_last_files_first() -> None:
     data = {"names": ["a"], "details": {number: {"sizes": "x" * 1000} for number in range(8)}}
     assert list(fit(data, 2500)["details"]) == [0, 1]
 
 
-def test_the_budget_shortens_names_first_and_says_which() -> None:
+def test_the_size_limit_shortens_names_first_and_mentions_them() -> None:
     data = {"names": ["short", "x" * 3000], "details": {0: {}}}
     fitted = fit(data, 1500)
     assert fitted["cut"] == [1] and len(fitted["names"][1]) == 1000 and fitted["details"] == {0: {}}
 
 
-def test_the_check_up_of_a_store(tmp_path: Path) -> None:
+def test_the_report_contains_the_check_up(tmp_path: Path) -> None:
     stream = io.StringIO()
     with Store.open(make_store(tmp_path / "run.iodock", Shape())) as store:
         print_checkup(checkup_of(store, "run.iodock"), Console(file=stream, width=90))
@@ -126,7 +126,7 @@ def test_the_check_up_of_a_store(tmp_path: Path) -> None:
     assert "2,000 I/O calls: " in text and "/data/a.dat" in text and "iodock report run.iodock" in text
 
 
-def test_the_machine_is_shown_as_rates_on_the_runs_own_time(tmp_path: Path) -> None:
+def test_machine_samples_are_rates_on_the_runs_time_axis(tmp_path: Path) -> None:
     folder = make_store(tmp_path / "run.iodock", Shape(500_000))
     (folder / "samples").mkdir()
     seconds = range(0, 11, 2)
@@ -164,7 +164,7 @@ def test_the_machine_is_shown_as_rates_on_the_runs_own_time(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("how", "said"), [("strace", True), ("ptrace", True), ("strace+truss", True), ("truss", False)]
 )
-def test_the_verdict_says_that_tracing_makes_calls_slower(tmp_path: Path, how: str, said: bool) -> None:
+def test_the_verdict_mentions_that_tracing_slows_calls(tmp_path: Path, how: str, said: bool) -> None:
     folder = make_store(tmp_path / "made.iodock", Shape(events=200))
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["captured"]["how"] = how
@@ -184,7 +184,7 @@ MAPPED_LOG = """\
 
 
 @pytest.mark.parametrize("more", [0, 30])
-def test_mapped_files_are_named_where_it_says_what_was_not_seen(tmp_path: Path, more: int) -> None:
+def test_mapped_files_are_named_next_to_the_unseen_accesses(tmp_path: Path, more: int) -> None:
     lines = [MAPPED_LOG]
     for number in range(more):
         lines.append(

@@ -38,7 +38,7 @@ def outline(document: str) -> Outline:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_run_renders_without_addresses(name: str, language: str) -> None:
+def test_reports_of_all_runs_contain_no_external_addresses(name: str, language: str) -> None:
     parsed = outline(render(SAMPLES[name](), language))
     assert parsed.tags.count("script") == 2 and parsed.tags.count("style") == 1
     assert not {"img", "link", "iframe", "object", "base", "form"} & set(parsed.tags)
@@ -47,14 +47,14 @@ def test_every_run_renders_without_addresses(name: str, language: str) -> None:
     assert not [key for key, _ in parsed.attributes if key.startswith("on") or key == "style"]
 
 
-def test_the_policy_allows_this_script_and_style_only() -> None:
+def test_the_security_policy_allows_only_the_own_script_and_style() -> None:
     document = render(SAMPLES["hostile"](), "en")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', document)
     assert policy and policy[1].startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy[1]
 
 
-def test_hostile_names_stay_text() -> None:
+def test_hostile_names_are_plain_text() -> None:
     document = render(SAMPLES["hostile"](), "en")
     for hostile in ("<script>alert", "<img src=x", "</title><script>", "<b>loss", "<u>.iodock"):
         assert hostile not in document
@@ -62,7 +62,7 @@ def test_hostile_names_stay_text() -> None:
     assert data and json.loads(data[1])["page"]["names"] == HOSTILE
 
 
-def test_embedded_json_cannot_end_its_element() -> None:
+def test_embedded_json_cannot_end_its_script_element() -> None:
     written = embedded_json(["</script>", "<!--", "&lt;", "\u2028\u2029", "\ud800"])
     assert not set("<>&\u2028\u2029") & set(written)
     assert json.loads(written) == ["</script>", "<!--", "&lt;", "\u2028\u2029", "?"]
@@ -81,7 +81,7 @@ def test_every_column_of_the_samples_has_a_label() -> None:
             assert not set(table["columns"]) - set(HEADINGS)
 
 
-def test_files_stay_small() -> None:
+def test_page_source_files_stay_below_400_lines() -> None:
     for path in ASSETS.rglob("*.*"):
         assert len(path.read_text().splitlines()) < 400, path
 

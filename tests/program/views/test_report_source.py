@@ -45,7 +45,7 @@ def excerpt(page: str) -> list[str]:
     return re.sub("<[^>]+>", "", found).splitlines()
 
 
-def test_lines_around_the_line(tmp_path: Path, source: Path) -> None:
+def test_the_source_around_a_line_is_shown(tmp_path: Path, source: Path) -> None:
     store = made(tmp_path, source)
     page = printed("report", store, "--source", "-o", "-")
     shown = excerpt(page)
@@ -56,14 +56,14 @@ def test_lines_around_the_line(tmp_path: Path, source: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [1, 40])
-def test_at_the_ends_of_the_file(tmp_path: Path, source: Path, line: int) -> None:
+def test_lines_at_the_ends_of_a_file_are_shown(tmp_path: Path, source: Path, line: int) -> None:
     shown = excerpt(printed("report", made(tmp_path, source, line), "--source", "-o", "-"))
     assert [one.split()[0] for one in shown] == [
         str(n) for n in range(max(1, line - 3), min(40, line + 3) + 1)
     ]
 
 
-def test_a_changed_file_is_named(tmp_path: Path, source: Path) -> None:
+def test_a_changed_source_file_is_named(tmp_path: Path, source: Path) -> None:
     store = made(tmp_path, source)
     os.utime(source, (RUN_S + 60, RUN_S + 60))
     page = printed("report", store, "--source", "-o", "-")
@@ -72,7 +72,7 @@ def test_a_changed_file_is_named(tmp_path: Path, source: Path) -> None:
     assert "変更されています" in printed("report", store, "--source", "--lang", "ja", "-o", "-")
 
 
-def test_files_that_cannot_be_read(tmp_path: Path, source: Path) -> None:
+def test_unreadable_source_files_are_named(tmp_path: Path, source: Path) -> None:
     fifo = tmp_path / "fifo.c"
     os.mkfifo(fifo)
     (tmp_path / "binary.c").write_bytes(bytes(range(256)) * 10)
@@ -91,7 +91,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, source: Path) -> None:
         assert '<pre class="source"' not in page
 
 
-def test_a_run_without_a_date(tmp_path: Path, source: Path) -> None:
+def test_the_source_is_shown_for_a_run_without_a_date(tmp_path: Path, source: Path) -> None:
     page = printed("report", made(tmp_path, source, dated=False), "--source", "-o", "-")
     assert f"Whether {source} has changed since the run is not known" in page
     assert len(excerpt(page)) == 7

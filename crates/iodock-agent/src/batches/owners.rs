@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_come_back() {
+    fn written_owners_are_read_back_unchanged() {
         let mut bytes = Vec::new();
         for evidence in EVIDENCES {
             let command = vec![0xff; 100_000];

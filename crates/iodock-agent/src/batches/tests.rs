@@ -100,7 +100,7 @@ fn changed_and_removed_values_are_sent() {
 }
 
 #[test]
-fn a_reading_that_broke_off_says_nothing_of_the_rest() {
+fn an_incomplete_reading_leaves_the_other_values_unchanged() {
     let mut bench = Bench::new("broken");
     bench.round(&[("1", 5), ("2", 5)], true);
     let cut = bench.round(&[("1", 6)], false);
@@ -116,7 +116,7 @@ fn a_reading_that_broke_off_says_nothing_of_the_rest() {
 }
 
 #[test]
-fn a_reading_that_comes_after_its_round_is_not_taken_and_the_next_is_full() {
+fn a_late_reading_is_dropped_and_the_next_round_is_full() {
     let mut bench = Bench::new("late");
     bench.round(&[("1", 5)], true);
     let round = bench.batches.begin(2);
@@ -133,7 +133,7 @@ fn a_reading_that_comes_after_its_round_is_not_taken_and_the_next_is_full() {
 }
 
 #[test]
-fn a_target_counts_once_a_round_and_an_owner_once_a_reading() {
+fn a_target_counts_once_per_round_and_an_owner_once_per_reading() {
     let mut bench = Bench::new("twice");
     let round = bench.batches.begin(1);
     read(&round, &[("1", 5), ("1", 7)], true, 1);
@@ -144,7 +144,7 @@ fn a_target_counts_once_a_round_and_an_owner_once_a_reading() {
 }
 
 #[test]
-fn a_long_reading_is_cut_and_its_pieces_are_in_order() {
+fn a_long_reading_is_split_into_ordered_pieces() {
     let mut bench = Bench::new("long");
     let ids: Vec<String> = (0..20_000).map(|job| format!("job-{job}")).collect();
     let all: Vec<(&str, u64)> = ids.iter().map(|id| (id.as_str(), 1)).collect();
@@ -165,7 +165,7 @@ fn a_long_reading_is_cut_and_its_pieces_are_in_order() {
 }
 
 #[test]
-fn events_go_with_their_round_and_beyond_the_limit_as_one() {
+fn events_are_sent_with_their_round_and_joined_above_the_limit() {
     let mut bench = Bench::new("events");
     let event = |count| Event { kind: "link-down".into(), count, ..Event::default() };
     bench.batches.begin(1);

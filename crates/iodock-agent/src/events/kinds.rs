@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_there_once_and_means_something() {
+    fn each_kind_is_listed_once_and_has_a_meaning() {
         for (at, one) in KINDS.iter().enumerate() {
             assert!(!one.meaning.is_empty() && KINDS[..at].iter().all(|other| other.name != one.name));
             assert!(one.name.bytes().all(|byte| byte == b'-' || byte.is_ascii_lowercase()));

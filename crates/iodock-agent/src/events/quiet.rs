@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_is_sent_at_once_and_others_with_their_count() {
+    fn the_first_event_is_sent_at_once_and_later_ones_as_a_count() {
         let mut quiet = Quiet::default();
         assert!(quiet.take(event("a", 0), 0).is_some() && quiet.take(event("b", 0), 0).is_some());
         for at in 1..1000 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn invented_targets_are_bounded_and_counted() {
+    fn the_number_of_targets_is_bounded_and_the_rest_counted() {
         let mut quiet = Quiet::default();
         let told: u64 = (0..3_000)
             .filter_map(|at| quiet.take(event(&at.to_string(), 0), 0))
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_keeps_nothing_for_ever() {
+    fn a_clock_that_is_set_back_does_not_suppress_events_forever() {
         let mut quiet = Quiet::default();
         quiet.take(event("a", 0), 100 * QUIET);
         quiet.take(event("a", 0), 100 * QUIET);

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_one_event_with_a_count_and_targets_are_bounded() {
+    fn a_flood_of_messages_is_one_event_with_a_count() {
         let rules = Rules::new(Vec::new()).expect("rules");
         let mut sieve = Sieve::new(&rules, "kernel-log");
         for time in 0..10_000 {

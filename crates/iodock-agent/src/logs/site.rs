@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sites_rule_comes_before_ours() {
+    fn a_rule_of_the_site_precedes_the_built_in_ones() {
         let text = "[[rule]]\nkind = \"raid-card\"\nseverity = \"error\"\ntexts = [\"I/O error, dev sdq\"]\n\
                     after = \"dev \"\nfile_system = \"scratch\"\n";
         let rules = Rules::new(self::rules(text).expect("rules")).expect("few");

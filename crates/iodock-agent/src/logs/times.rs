@@ -168,7 +168,7 @@ mod tests {
     const NOW: i64 = 1_795_334_400 * SECOND;
 
     #[test]
-    fn times_with_a_zone() {
+    fn times_with_a_zone_are_converted() {
         let read = |text: &'static str| line(text.as_bytes()).time(NOW);
         let whole = line(b"2026-11-22T16:59:01.25+09:00 oss1 kernel: x");
         assert_eq!(whole.time(NOW), Some(NOW - 59 * SECOND + SECOND / 4));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn times_without_a_year_are_of_the_last_such_day() {
+    fn a_time_without_a_year_belongs_to_the_most_recent_such_day() {
         let at = |text: &'static str| line(text.as_bytes()).time(NOW).expect("a time");
         let hours = |time: i64| (NOW - time) / (3600 * SECOND);
         // This holds in any time zone of the test machine.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_it_and_what() {
+    fn the_program_and_the_text_of_a_line_are_found() {
         assert_eq!(line(b"Nov  2 08:00:01 oss1 systemd[1]: x").program, b"systemd");
         assert_eq!(line(b"Nov"), Line { when: When::Nothing, program: b"", text: b"Nov" });
         let kernel = line(b"Nov  2 08:00:01 oss1 kernel: [ 12.345678] sd 0:0:0:0: [sda] x");

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_travel_encrypted_or_not_at_all() {
+    fn tokens_are_sent_only_over_encrypted_connections() {
         let is_allowed = |url, is_insecure| check(url, is_insecure).map_err(|wrong| wrong.what);
         assert_eq!(is_allowed("https://monitor.example", false), Ok(true));
         for url in ["http://127.0.0.1:1", "http://127.9.9.9", "http://[::1]:80/", "http://localhost:9/x"] {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_token_opens() {
+    fn requests_without_the_right_token_are_refused() {
         for (shown, is_let_in) in [
             ("Bearer abc-123", true),
             ("bearer  abc-123 ", true),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn without_authentication_only_names_of_this_machine_are_accepted() {
+    fn without_authentication_only_local_host_names_are_accepted() {
         for (name, is_known) in [
             ("127.0.0.1:9846", true),
             ("127.0.0.1", true),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_connections_of_a_full_address_stay() {
+    fn the_oldest_connection_of_an_address_at_its_limit_is_closed() {
         let places = ConnectionSlots::default();
         let all: Vec<ConnectionSlot> =
             (0..MOST_OF_ONE + 5).filter_map(|_| places.enter(address(1))).collect();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_answered_stays() {
+    fn a_connection_being_answered_is_not_closed() {
         let places = ConnectionSlots::default();
         let all: Vec<ConnectionSlot> =
             (0..MOST).filter_map(|n| places.enter(address((n / 64) as u8))).collect();

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_become_microseconds() {
+    fn cpu_ticks_are_converted_to_microseconds() {
         let line = b"cpu  100 2 30 4000 50 6 7 8 90 0";
         let expected = [100, 2, 30, 4000, 50, 6, 7, 8].map(|ticks: u64| ticks * 10_000).to_vec();
         assert_eq!(of(times, line), Some(expected));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn uptime_is_in_whole_seconds() {
+    fn uptime_is_read_in_whole_seconds() {
         assert_eq!(of(uptime, b"350735.47 234388.90"), Some(vec![350_735]));
         for line in [&b""[..], b"x", b"-1 2", b"inf 1"] {
             assert_eq!(of(uptime, line), None);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_numbers() {
+    fn link_rates_are_parsed_and_invalid_ones_refused() {
         assert_eq!(megabits(b"100 Gb/sec (4X EDR)"), Some(100_000));
         assert_eq!(megabits(b"2.5 Gb/sec (1X)"), Some(2500));
         for bad in [&b""[..], b"NaN Gb/sec", b"-1 Gb/sec", b"inf", b"1e300 Gb", b"\xff"] {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_asked_a_few_times_and_no_more() {
+    fn a_job_name_is_looked_up_a_few_times_at_most() {
         let (mut naming, seven) = (Naming::default(), owner("7", "sato"));
         let asked: usize = (1..100).map(|round| (0..9).filter(|_| naming.wants(&seven, round)).count()).sum();
         assert_eq!(asked, (ASKED * ROUNDS) as usize);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_the_first_one_of_that_job_and_user() {
+    fn the_first_name_found_for_a_job_and_user_is_kept() {
         let (mut naming, seven) = (Naming::default(), owner("7", "sato"));
         naming.learn(&seven, &said("8", "other"), 1);
         assert!(naming.wants(&seven, 1));

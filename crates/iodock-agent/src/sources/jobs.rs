@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroups_of_schedulers() {
+    fn the_job_is_found_in_cgroups_of_all_schedulers() {
         let known = [
             ("/slurm/uid_1000/job_123/step_0/task_0", "123"),
             ("/slurm_node7/uid_1000/job_123", "123"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn mount_points_of_jobs() {
+    fn the_job_is_found_in_names_of_mount_points() {
         let of = |path: &[u8]| of_mount_point(path).map(|id| String::from_utf8(id).expect("text"));
         assert_eq!(of(b"/scratch/job_4711").as_deref(), Some("4711"));
         assert_eq!(of(b"/mnt/job_1/job-12.server/data").as_deref(), Some("12.server"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_the_environment_are_checked() {
+    fn job_ids_from_the_environment_are_validated() {
         let id = |text: &[u8]| of_environment(text).map(|job| String::from_utf8(job.id).expect("text"));
         assert_eq!(id(b"HOME=/root\0PJM_JOBID=30005\0").as_deref(), Some("30005"));
         assert_eq!(id(b"PBS_JOBID=12.server\0SLURM_JOB_ID=7\0").as_deref(), Some("7"));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_scheduler_that_says_the_id() {
+    fn the_job_name_comes_from_the_scheduler_that_gave_the_id() {
         let names = |text: &[u8]| names_of_environment(text);
         let slurm = b"SLURM_JOB_NAME=ocean <b>\n'\0SLURM_JOB_ID=7\0PBS_JOBNAME=stale\0";
         assert_eq!(names(slurm), [(b"7".to_vec(), b"ocean <b>\n'".to_vec())]);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_heterogeneous_jobs_parts() {
+    fn parts_of_a_heterogeneous_job_have_their_own_names() {
         let text =
             b"SLURM_JOB_ID=4\0SLURM_JOB_NAME=het\0SLURM_JOB_ID_HET_GROUP_0=4\0SLURM_JOB_ID_HET_GROUP_1=5\0\
             SLURM_JOB_NAME_HET_GROUP_1=second\0SLURM_JOB_ID_PACK_GROUP_2=6\0SLURM_JOB_ID_HET_GROUP_3=7;x\0\
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_between_letters() {
+    fn long_names_are_cut_between_characters() {
         let whole = "x".repeat(LONGEST_JOB_NAME);
         assert_eq!(cut(whole.as_bytes()), whole.as_bytes());
         for begin in ["", "x", "xx", "xxx"] {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_called_the_same_whoever_says_it() {
+    fn a_step_has_the_same_name_from_every_source() {
         let step = |job: Option<Job>| String::from_utf8(job.expect("a job").step).expect("text");
         let of = |path: &str| step(of_cgroups(format!("0::{path}\n").as_bytes()));
         assert_eq!(of("/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0"), "step_batch");

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_texts_or_bytes() {
+    fn journal_fields_may_be_text_or_bytes() {
         let entry = |text: &str| serde_json::from_str::<Entry>(text).expect("an entry");
         let one = entry(
             r#"{"__CURSOR":"s=1;i=2","__REALTIME_TIMESTAMP":"1713431141000000","MESSAGE":"[E] x","SYSLOG_IDENTIFIER":"mmfs","_TRANSPORT":"syslog"}"#,

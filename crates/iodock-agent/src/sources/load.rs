@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn load_is_in_hundredths() {
+    fn the_load_is_read_in_hundredths() {
         assert_eq!(of(b"0.29 0.18 0.12 3/80 11206"), Some(vec![29, 3]));
         for line in
             [&b""[..], b"inf 1 1 1/80 5", b"-1 1 1 1/80 5", b"1e300 1 1 1/80 5", b"0.2 0.1", b"0.2 1 1 x 5"]

@@ -82,14 +82,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_systems_of_targets() {
+    fn the_file_system_is_found_in_a_target_name() {
         for target in ["lfs-OST0001", "lfs-MDT0000", "lfs-OST0001-osc-ffff8800", "lfs-ffff8800", "lfs"] {
             assert_eq!(file_system(target), "lfs");
         }
     }
 
     #[test]
-    fn parameters_in_front() {
+    fn a_parameter_name_before_a_value_is_removed() {
         assert_eq!(without_parameter(b"mds.MDS.mdt_io.stats=snapshot_time 5"), b"snapshot_time 5");
         assert_eq!(without_parameter(b"mdt.fs-MDT0000.md_stats="), b"");
         assert_eq!(without_parameter(b"open 5 samples [usecs]"), b"open 5 samples [usecs]");

@@ -128,7 +128,7 @@ mod tests {
     const REAL: &[u8] = include_bytes!("../../tests/fixtures/moosefs-3.0.117.sessions");
 
     #[test]
-    fn what_a_real_master_says() {
+    fn the_session_list_of_a_real_master_is_read() {
         let found = sessions(REAL).expect("an answer");
         let places: Vec<String> = found.iter().map(Session::place).collect();
         assert_eq!(places, ["a", "b", "c", "d"].map(|name| format!("10.77.0.1:/tmp/mfs/mnt/{name}")));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_no_answer() {
+    fn a_truncated_session_list_is_refused() {
         for length in 0..REAL.len() {
             // Cut between two mounts it is a shorter list, which contradicts the length in the head.
             let found = sessions(&REAL[..length]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_what_to_wait_for() {
+    fn a_packet_header_gives_the_length_of_the_answer() {
         let of = |kind: u32, length: u32| {
             let bytes = [kind.to_be_bytes(), length.to_be_bytes()].concat();
             head(bytes.try_into().expect("8 bytes"))

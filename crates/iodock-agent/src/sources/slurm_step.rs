@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read() {
+    fn a_record_of_a_step_is_read() {
         let record = of(GOOD).expect("a record");
         assert_eq!(
             (record.job, record.step, record.user),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_record_is_none_wherever_it_is_cut() {
+    fn a_record_truncated_anywhere_is_refused() {
         for end in 0..GOOD.len() {
             let mut faults = Faults::default();
             assert_eq!(record(&GOOD.as_bytes()[..end], &mut faults), None, "{end}");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_refused_and_the_line_is_named() {
+    fn an_invalid_record_is_refused_with_its_line_number() {
         let changes = [
             ("iodock-step 1", "iodock-step 2", 1),
             ("job 7", "job 7; rm", 2),

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions() {
+    fn the_session_of_a_process_is_found() {
         assert_eq!(session(b"12\n", b""), b"12");
         assert_eq!(session(b"4294967295", b"5 (a) b) S 1 5 77 0 -1"), b"sid-77");
         assert_eq!(session(b"", b""), b"");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_process_began() {
+    fn the_start_time_of_a_process_is_read() {
         let stat = b"5 (a) b) S 1 5 77 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 456133 1 1";
         assert_eq!(start_time(stat), Some(456133));
         assert_eq!(ticks(stat), Some(5 + 4));

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_by_number() {
+    fn user_names_are_found_by_user_id() {
         let users = Users::of_passwd(b"root:x:0:0::/root:/bin/sh\nbad\na:x:1000:\ntoor:x:0:0::/:/bin/sh\n");
         assert_eq!(users.of_status(b"Name:\ta\nUid:\t1000\t1\t1\t1\n"), b"a");
         assert_eq!(users.of_status(b"Uid:\t0\t0\t0\t0\n"), b"root");

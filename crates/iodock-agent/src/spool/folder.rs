@@ -185,7 +185,7 @@ mod tests {
     use iodock_samples::frame;
 
     #[test]
-    fn damage_that_was_counted_or_is_kept_is_no_new_loss() {
+    fn damage_that_was_already_counted_is_not_counted_again() {
         let folder = std::env::temp_dir().join(format!("iodock-spool-folder-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let encode = |sequence| frame::encode(&Batch { sequence, host: "h".into(), ..Batch::default() });

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_tail_and_damage_cost_only_themselves() {
+    fn a_truncated_tail_and_damage_lose_only_the_affected_batches() {
         let (whole, one) = (frames(1..4), frames(1..2).len());
         assert_eq!(numbers(&whole), (vec![1, 2, 3], 0, None));
         for end in 2 * one + 1..3 * one {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_the_first_number() {
+    fn the_name_of_a_segment_contains_its_first_number() {
         let segment = Segment::empty(17);
         let path = segment.path(Path::new("/s"));
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_counted() {
+    fn a_batch_that_is_not_kept_is_counted() {
         let segment = Segment { first: 10, last: 14, frames: 5, bytes: 1, damaged: 0 };
         let unkept = |kept| segment.unkept(kept);
         assert_eq!([unkept(0), unkept(9), unkept(10), unkept(14), unkept(99)], [5, 5, 4, 0, 0]);

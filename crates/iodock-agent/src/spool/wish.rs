@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_round_under_way_is_the_answer() {
+    fn a_full_round_in_progress_satisfies_the_request() {
         let mut wish = Wish::default();
         assert!(wish.ask(0));
         let first = wish.begin();

@@ -89,7 +89,7 @@ mod tests {
     use crate::record::put_note;
 
     #[test]
-    fn parts_are_read_as_they_were_written() {
+    fn parts_of_a_file_are_read_back_as_written() {
         let mut words = Vec::new();
         let call = InCall { tid: 7, start: 9, number: 2, arguments: [1, 2, 3, 4, 5] };
         put_part(&mut words, 1, |out| out.extend([10, 11]));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_cpus_are_counted() {
+    fn records_of_each_cpu_are_counted() {
         let mut words = Vec::new();
         let again = (Kind::Again as u64) << 16;
         put_part(&mut words, 0, |out| out.extend([again, again | again::NO_PAGE, 1 << 40, again]));

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_merged_and_short_records_filled_in() {
+    fn records_of_all_cpus_are_merged_and_short_ones_completed() {
         let first =
             [&small("read", 10, 900 * MS, (50, 8, 3, 4096))[..], &short("read", 10, 903 * MS, (70, 4))]
                 .concat();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_say_again_are_filled_in_by_the_one_before_on_their_cpu() {
+    fn repeat_records_are_completed_from_the_previous_one_of_their_cpu() {
         let mut positioned = small("pread64", 10, 900 * MS, (50, 4096, 3, 4096)).to_vec();
         positioned[0] = 5 | (Kind::Positioned as u64) << 16 | number("pread64") << 20 | 10 << 32;
         positioned.push(77);
@@ -278,7 +278,7 @@ mod tests {
 
     /// As in a damaged file.
     #[test]
-    fn records_that_say_again_of_nothing_are_no_calls() {
+    fn a_repeat_record_without_a_previous_one_is_dropped() {
         let made = made("of-nothing", &[round(905 * MS, &[(1, &again(2, (100, 60), &[]))])]);
         assert_eq!(calls(&made).0.len(), 0);
     }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_anywhere_gives_what_is_whole() {
+    fn a_file_truncated_anywhere_gives_its_complete_records() {
         let rounds: Vec<Vec<u64>> = (0..20)
             .map(|at| {
                 let record = small("read", 10, (900 + 10 * at) * MS, (50, 8, 3, 4096));
@@ -366,7 +366,7 @@ mod tests {
 
     /// As in a damaged file.
     #[test]
-    fn whatever_records_say_they_are_read_to_the_end() {
+    fn files_with_arbitrary_records_are_read_to_the_end() {
         let mut random = random();
         let (mut found, mut runs) = (0, 0);
         for _ in 0..400 {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn another_versions_records_are_refused() {
+    fn records_of_another_version_are_refused() {
         let path = std::env::temp_dir().join(format!("iodock-bpf-other-{}.calls", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let made = Made(path);

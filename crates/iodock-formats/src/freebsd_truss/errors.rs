@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_freebsds() {
+    fn error_numbers_are_those_of_freebsd() {
         let name = |number| error(number).map(ErrnoId::name).unwrap_or_default();
         assert_eq!(
             (name(2), name(11), name(34), name(35)),

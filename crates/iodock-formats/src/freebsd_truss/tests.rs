@@ -63,7 +63,7 @@ fn ends(batches: &[Batch]) -> Vec<(u32, Option<i32>, String)> {
 }
 
 #[test]
-fn threads_processes_and_times() {
+fn threads_processes_and_times_of_freebsd_are_read() {
     for chunk_size in [1 << 20, 400, 60] {
         let (clock, batches) = read_fixture("threads.truss", chunk_size);
         assert_eq!(clock, Clock::Relative);
@@ -117,7 +117,7 @@ fn threads_processes_and_times() {
 }
 
 #[test]
-fn logs_of_freebsd_5() {
+fn logs_of_freebsd_5_are_read() {
     let (clock, batches) = read_fixture("freebsd5.truss", 1 << 20);
     let all = calls(&batches);
     assert_eq!((clock, all.len()), (Clock::None, 6));
@@ -143,7 +143,7 @@ fn rows(numbers: &[u64]) -> String {
 }
 
 #[test]
-fn one_column_is_a_stamp_if_it_grows() {
+fn a_single_column_is_a_time_stamp_if_it_grows() {
     let columns = |numbers: &[u64]| {
         let found = Columns::find(rows(numbers).as_bytes());
         (found.stamp, found.duration)
@@ -163,7 +163,7 @@ fn one_column_is_a_stamp_if_it_grows() {
 }
 
 #[test]
-fn a_stamp_that_steps_back_is_counted() {
+fn a_time_stamp_that_goes_back_is_counted() {
     let damaged: Vec<u64> = (10..30).map(|at| if at == 17 { 7017 } else { at }).collect();
     let batches = read_text(&rows(&damaged));
     assert_eq!(lost(&batches, LossKind::ClockSetBack), 1);
@@ -173,7 +173,7 @@ fn a_stamp_that_steps_back_is_counted() {
 }
 
 #[test]
-fn damaged_values_are_not_taken_for_others() {
+fn damaged_values_are_not_read_as_other_values() {
     let close = "0.000000001 0.000000001 close(3)\t\t\t = 0 (0x0)\n";
     let read = |line: &str| read_text(&format!("{close}0.000000002 0.000000001 {line}\n"));
     for line in [
@@ -210,7 +210,7 @@ fn damaged_values_are_not_taken_for_others() {
 }
 
 #[test]
-fn arguments_in_freebsds_order_and_numbers() {
+fn arguments_have_the_order_and_numbers_of_freebsd() {
     let raw = one("sendfile(3,5,0x2000,4096,0x0,0x7fffffffe8a8,0x0) = 0 (0x0)");
     assert_eq!((raw.fd, raw.fd2, raw.offset, raw.requested), (3, 5, 8192, 4096));
     let raw = one("copy_file_range(3,0x0,4,0x7fffffffe8a8,100,0) = 100 (0x64)");
@@ -253,7 +253,7 @@ fn lines_of_other_tracers_are_not_read() {
 }
 
 #[test]
-fn a_table_is_refused() {
+fn a_table_of_counts_is_refused() {
     let error = crate::open_log(&fixture("counts_only.truss"), None, &ReadOptions::default()).err().unwrap();
     assert!(error.message.contains("truss -c") && error.hint.contains("-d -D"), "{error}");
 }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names() {
+    fn calls_are_found_by_number_or_name() {
         for (name, of_any, of_x86_64) in [
             ("read", "read", "read"),
             ("pread", "pread64", "pread64"),

@@ -119,7 +119,7 @@ fn exit_code(record: &Record) -> Option<Option<i32>> {
 }
 
 #[test]
-fn what_a_real_log_does_not_show_is_counted() {
+fn information_missing_from_a_real_log_is_counted() {
     let (_, default) = in_chunks(&fixture("default.ltrace"), 1 << 20);
     assert_eq!(
         counted(&default.losses),
@@ -142,7 +142,7 @@ fn what_a_real_log_does_not_show_is_counted() {
 }
 
 #[test]
-fn names_behind_which_stands_sys() {
+fn call_names_marked_with_sys_are_recognised() {
     for chunk_size in [1, 100, 1 << 20] {
         let (clock, batch) = in_chunks(&fixture("suffixed.ltrace"), chunk_size);
         assert_eq!(clock, Clock::Day);
@@ -170,7 +170,7 @@ fn names_behind_which_stands_sys() {
 }
 
 #[test]
-fn columns_before_a_line() {
+fn leading_columns_are_read() {
     let call = "SYS_close(3)    = 0";
     for (before, tid, start) in [
         ("", 0, UNKNOWN),
@@ -195,7 +195,7 @@ fn is_call(line: &str) -> bool {
 }
 
 #[test]
-fn times_over_midnight_and_between_lines() {
+fn times_over_midnight_and_relative_times_are_read() {
     let day = "23:59:59.900000 SYS_close(3) = 0 <0.000010>\n00:00:00.100000 SYS_close(4) = 0 <0.000010>\n";
     let sums = "  1.000000 SYS_close(3) = 0 <0.000010>\n  0.500000 SYS_read(3 <unfinished ...>\n  0.500000 free(0x5)  = <void>\n  0.500000 <... SYS_read resumed> , \"\", 5) = 0 <0.900000>\n";
     for chunk_size in [1, 1 << 20] {
@@ -211,7 +211,7 @@ fn times_over_midnight_and_between_lines() {
 }
 
 #[test]
-fn results() {
+fn results_and_errors_are_read() {
     for (line, outcome, result, errno) in [
         ("SYS_read(3, \"x\", 10) = 1", Outcome::Succeeded, 1, ""),
         ("SYS_brk(0)   = 0x5649ac40a000", Outcome::Succeeded, 0x5649_ac40_a000, ""),
@@ -232,7 +232,7 @@ fn results() {
 }
 
 #[test]
-fn arguments() {
+fn arguments_are_read() {
     let (raw, _) = one("SYS_pread(4, 0x7ffc6d034930, 784, 64) = 784");
     assert_eq!((raw.call.name().as_str(), raw.fd, raw.requested, raw.offset), ("pread64", 4, 784, 64));
     for fd in ["0xffffff9c", "-100", "AT_FDCWD", "0xffffffffffffff9c"] {
@@ -261,7 +261,7 @@ fn arguments() {
 }
 
 #[test]
-fn names_of_files() {
+fn quoted_file_names_are_read() {
     for (shown, name) in [
         ("\"/etc/a\"", Some("/etc/a")),
         ("\"\"", Some("")),
@@ -285,7 +285,7 @@ fn names_of_files() {
 }
 
 #[test]
-fn calls_in_two_lines() {
+fn calls_split_over_two_lines_are_joined() {
     let begun = "7 10:00:00.000100 SYS_read(3 <unfinished ...>\n";
     let other = "8 10:00:00.000200 SYS_close(9) = 0 <0.000010>\n";
     let end = "7 10:00:00.000900 <... SYS_read resumed> , \"abc\", 10) = 3 <0.000700>\n";
@@ -311,7 +311,7 @@ fn calls_in_two_lines() {
 }
 
 #[test]
-fn an_execve_that_was_successful() {
+fn a_successful_execve_is_recognised() {
     let text = "7 10:00:00.000100 SYS_execve(\"/bin/wc\", 0x7f, 0x7e <no return ...>\n7 10:00:00.000500 --- Called exec() ---\n7 10:00:00.000600 SYS_brk(0) = 0x55\n";
     for chunk_size in [1, 1 << 20] {
         let (_, batch) = in_chunks(text, chunk_size);
@@ -324,7 +324,7 @@ fn an_execve_that_was_successful() {
 }
 
 #[test]
-fn lines_that_are_no_system_calls() {
+fn lines_that_are_not_system_calls_are_skipped() {
     for line in [
         "7 malloc(5)                  = 0x55d0",
         "7 free(0x55d0)               = <void>",
@@ -401,7 +401,7 @@ fn confidence(text: &str) -> Vec<(&'static str, u8)> {
 }
 
 #[test]
-fn it_is_surest_of_its_own_logs_only() {
+fn the_ltrace_reader_claims_only_its_own_logs() {
     for name in ["default.ltrace", "described.ltrace", "suffixed.ltrace"] {
         assert_eq!(confidence(&fixture(name)), [("ltrace", 98)], "{name}");
     }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_words_may_differ() {
+    fn leading_text_may_differ_in_numbers_and_words() {
         let shape = Shape { tokens: tokens(b"Mar 01 10:00:00.123 n1 a[17]: "), ..Shape::default() };
         for (line, length) in [
             ("Mar 01 10:00:00.123 n1 a[17]: read(", Some(30)),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_words_may_not() {
+    fn leading_text_may_not_differ_in_fixed_words() {
         let tokens = tokens(b"n1 a[17]: ");
         let shape = Shape { tokens, fixed: vec![(1, b"a[17]:".to_vec())], ..Shape::default() };
         assert_eq!(length_of(&shape, "n2 a[17]: x"), Some(10));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_end_with_a_thread() {
+    fn a_file_name_before_lines_ends_with_a_thread_number() {
         let shape =
             Shape { tokens: tokens(b"t.12:"), fixed: vec![(0, b"t.".to_vec())], tid: Some(2), piece: None };
         let Beginning::Lead(lead) = shape.beginning(b"t.7-close(3) = 0") else { panic!() };

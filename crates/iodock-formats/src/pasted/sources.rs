@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_name_something_are_fixed() {
+    fn words_that_name_a_source_are_fixed() {
         for (line, expected) in [
             ("Maj 17 21:36:42 node7 strace[1499]: ", &["node7", "strace[1499]:"][..]),
             ("2026-05-17T21:36:42+0200 host strace[1]: ", &["host", "strace[1]:"]),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_and_numbers_go_on() {
+    fn increasing_dates_and_numbers_belong_to_one_log() {
         assert!(fixed(&["Mar 31 23:59:59 ", "Apr 1 00:00:00 "]).unwrap().is_empty());
         assert!(fixed(&["12:", "13:", "99:"]).unwrap().is_empty());
     }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_put_back() {
+    fn replaced_characters_are_restored() {
         for (text, expected) in [
             (
                 "openat(AT_FDCWD, “/a”, O_RDONLY) = –1 ENOENT",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_pass() {
+    fn arbitrary_bytes_are_accepted() {
         for bytes in [&b"\xff\xe2\x80"[..], b"&", b"&#", b"&#x110000;", b"\xe2\x80\x9c\xe2", b"&;"] {
             let mut out = Vec::new();
             Rewritten { entities: true, typography: true }.put_back(bytes, &mut out);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_hides_nothing() {
+    fn an_unclosed_string_does_not_hide_later_text() {
         let found = rewritten_outside("a<b \"c &lt; d \\\" “".as_bytes());
         assert_eq!(found, Rewritten { entities: true, typography: true });
         // Searching to the end of the line for each of these would take hours.
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_names_are_left_alone() {
+    fn strings_and_file_names_are_not_changed() {
         let found = |text: &str| rewritten_outside(text.as_bytes());
         let none = Rewritten::default();
         assert_eq!(found("write(1, \"&lt;a\\\"&gt;\", 9) = 9"), none);

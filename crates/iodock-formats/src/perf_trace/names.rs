@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted() {
+    fn argument_names_are_sorted() {
         assert!(NAMES.is_sorted());
         assert!(is_argument(b"fd") && is_argument(b"_type") && is_argument(b"whence") && !is_argument(b"fe"));
     }

@@ -43,7 +43,7 @@ fn path(line: &str) -> String {
 }
 
 #[test]
-fn times_threads_and_results() {
+fn times_threads_and_results_are_read() {
     let (raw, _) = one(
         "21013440.281 ( 0.010 ms): my prog/1273 pread64(fd: 4, buf: 0x7fffbd620d50, count: 784, pos: 64)   = 784",
     );
@@ -77,7 +77,7 @@ fn a_wrapped_duration_is_unknown_and_counted() {
 }
 
 #[test]
-fn arguments_that_are_0_are_left_out() {
+fn arguments_that_perf_omits_are_0() {
     let (raw, _) =
         one("     0.1 ( 0.001 ms): x\n     0.100 ( 0.001 ms): a/5 pwrite64(fd: 4, buf: 0x7f, count: 2)  = 2"
             .lines()
@@ -94,7 +94,7 @@ fn arguments_that_are_0_are_left_out() {
 }
 
 #[test]
-fn names_with_bpf_and_with_the_probe() {
+fn file_names_are_read_with_bpf_or_a_probe() {
     let line = |name: &str| {
         format!("     0.100 ( 0.001 ms): a/5 openat(dfd: CWD, filename: {name}, flags: RDWR|CREAT, mode: IRUGO) = 3")
     };
@@ -120,7 +120,7 @@ fn names_with_bpf_and_with_the_probe() {
 }
 
 #[test]
-fn calls_in_two_lines() {
+fn calls_split_over_two_lines_are_joined() {
     let text = "     1.000 (         ): a/5 read(fd: 3, buf: 0x7f, count: 10)         ...\n\
                      1.100 ( 0.001 ms): a/6 close(fd: 9)          = 0\n\
                      1.000 ( 0.500 ms): a/5  ... [continued]: read())          = 7\n";
@@ -139,7 +139,7 @@ fn calls_in_two_lines() {
 }
 
 #[test]
-fn calls_of_several_cpus_come_in_the_order_of_their_ends() {
+fn calls_of_several_cpus_are_sorted_by_their_ends() {
     let text = "     2.000 ( 1.000 ms): a/5 wait4(upid: 6)          = 6\n\
                      3.100 ( 0.100 ms): a/5 write(fd: 5, buf: 0x7f, count: 6)          = 6\n\
                          ? (         ): a/6  ... [continued]: clone())          = 0\n\
@@ -158,7 +158,7 @@ fn calls_of_several_cpus_come_in_the_order_of_their_ends() {
 }
 
 #[test]
-fn lines_that_are_a_second_late_come_in_order() {
+fn lines_that_are_one_second_late_are_sorted() {
     let text = "  1900.000 ( 0.100 ms): a/5 write(fd: 5, buf: 0x7f, count: 6)          = 6\n\
                    800.000 ( 0.100 ms): a/6 write(fd: 5, buf: 0x7f, count: 5)          = 5\n";
     for chunk_size in [1, 100, 1 << 20] {
@@ -169,7 +169,7 @@ fn lines_that_are_a_second_late_come_in_order() {
 }
 
 #[test]
-fn rounded_times_turn_no_calls_of_a_thread_around() {
+fn rounded_times_do_not_reorder_the_calls_of_a_thread() {
     let text = "     0.001 ( 0.002 ms): a/5 openat(dfd: CWD, filename: \"/a\", flags: RDWR) = 3\n\
                      0.002 ( 0.000 ms): a/5 read(fd: 3, buf: 0x7f, count: 10)          = 7\n";
     let results: Vec<i64> = whole(text).records.iter().filter_map(as_call).map(|raw| raw.result).collect();
@@ -177,7 +177,7 @@ fn rounded_times_turn_no_calls_of_a_thread_around() {
 }
 
 #[test]
-fn of_many_calls_at_once_the_oldest_come_first() {
+fn with_too_many_open_calls_the_oldest_are_given_first() {
     let line = |at: u32, tid: u32| format!("{at:>6}.000 ( 0.001 ms): a/{tid} close(fd: 3) = 0\n");
     let text: String = (0..9000).map(|n| line(100 + n % 2, n)).collect();
     let all = in_chunks(&text, 4000);
@@ -218,7 +218,7 @@ fn as_call(record: &Record) -> Option<RawCall> {
 }
 
 #[test]
-fn a_forks_return_in_the_child_is_no_call() {
+fn the_return_of_fork_in_the_child_is_not_counted_as_a_call() {
     let text = "     1.000 ( 0.100 ms): a/5 clone3(uargs: 0x7f, size: 88)    = 6\n\
                          ? (         ): a/6  ... [continued]: clone3())          = 0\n\
                      1.200 ( 0.001 ms): a/6 rseq(rseq: 0x7f)     = 0\n\
@@ -233,7 +233,7 @@ fn a_forks_return_in_the_child_is_no_call() {
 }
 
 #[test]
-fn a_thread_with_its_first_call_in_the_previous_chunk() {
+fn a_thread_may_continue_from_the_previous_chunk() {
     let child = "     1.100 ( 0.001 ms): a/6 rseq(rseq: 0x7f)     = 0\n";
     let work = "     1.200 ( 0.001 ms): a/6 munmap(addr: 0x7f, len: 4096)     = 0\n";
     let text = format!(
@@ -254,7 +254,7 @@ fn a_thread_with_its_first_call_in_the_previous_chunk() {
 }
 
 #[test]
-fn what_is_no_call() {
+fn lines_that_are_not_calls_are_skipped() {
     for known in [
         "",
         " Summary of events:",
@@ -281,7 +281,7 @@ fn what_is_no_call() {
 }
 
 #[test]
-fn calls_without_a_result_are_damaged() {
+fn calls_without_a_result_count_as_damaged() {
     let lost = |text: &str| {
         let good = "     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n";
         let batch = whole(&format!("{good}{text}\n"));
@@ -314,7 +314,7 @@ fn calls_without_a_result_are_damaged() {
 }
 
 #[test]
-fn names_that_are_damaged_hide_arguments() {
+fn damaged_argument_names_make_arguments_unknown() {
     let good = "     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n";
     let read = |line: &str| whole(&format!("{good}     0.200 ( 0.001 ms): a/5 {line}\n"));
     for line in ["write(fe: 3, buf: 0x7f, count: 10) = 10", "write(fd: 3, buf: 0x7f, cgunt: 10) = 10"] {
@@ -342,7 +342,7 @@ fn names_that_are_damaged_hide_arguments() {
 }
 
 #[test]
-fn only_the_summary() {
+fn a_file_with_only_the_summary_is_refused() {
     let text = "\n Summary of events:\n\n cat (1234), 146 events, 96.1%\n";
     let error = open(text, 1 << 20).err().unwrap();
     assert!(error.message.contains("summary of perf trace -s"), "{error}");

@@ -68,14 +68,14 @@ fn every_pattern_is_a_regular_expression() {
 }
 
 #[test]
-fn each_is_recognised_as_itself() {
+fn each_refused_format_is_recognised() {
     for &(name, text) in SAMPLES {
         assert_eq!(recognised(&head(text)).map(|signature| signature.name), Some(name), "{text}");
     }
 }
 
 #[test]
-fn the_message_says_what_and_what_to_do() {
+fn the_message_names_the_format_and_the_remedy() {
     let path = std::env::temp_dir().join(format!("iodock-refused-{}", std::process::id()));
     for &(name, text) in SAMPLES {
         std::fs::write(&path, text).unwrap();
@@ -106,7 +106,7 @@ fn fixtures(folder: &str) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn dtruss_with_messages_among_its_calls() {
+fn output_of_dtruss_with_messages_between_calls_is_recognised() {
     for path in fixtures("public/dtruss-with-messages") {
         if !path.ends_with("expected.txt") {
             let opened = open_log(path.to_str().unwrap(), None, &ReadOptions::default());
@@ -117,7 +117,7 @@ fn dtruss_with_messages_among_its_calls() {
 }
 
 #[test]
-fn no_log_that_is_read_is_refused() {
+fn no_supported_log_is_refused() {
     let of_formats = FORMATS.iter().flat_map(|format| fixtures(format.name()));
     for path in fixtures("cases").into_iter().chain(of_formats) {
         let name = path.to_string_lossy().into_owned();

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_between_logs() {
+    fn prompts_and_fences_separate_logs() {
         for line in [
             "```",
             "```console",

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_all_lengths() {
+    fn numbers_of_all_lengths_are_read() {
         assert_eq!(number(values(word(b"00000000"))), 0);
         assert_eq!(number(values(word(b"99999999"))), 99_999_999);
         let digits = values(word(b"12345678"));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_stacks() {
+    fn lines_of_stacks_are_read() {
         for (line, expected) in [
             (
                 " > /usr/lib/libc.so.6(__write+0x14) [0xf78d4]",

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_all_bases() {
+    fn numbers_of_all_bases_are_read() {
         assert_eq!(integer("4096, 3"), Some(4096));
         assert_eq!(integer("-1"), Some(-1));
         assert_eq!(integer("0"), Some(0));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_where_they_end() {
+    fn a_string_ends_at_its_unescaped_quote() {
         let mut lexer = Lexer::new(br#""a) = 3 <0.1>\", \\", 5"#);
         let quoted = lexer.string().unwrap();
         assert_eq!(quoted.inner, br#"a) = 3 <0.1>\", \\"#);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_become_bytes() {
+    fn escapes_are_decoded_to_bytes() {
         let mut bytes = Vec::new();
         unescape(br#"\x2fa\n\t\\\"\1770\0\377\7x\v"#, &mut bytes);
         assert_eq!(bytes, b"/a\n\t\\\"\x7f0\0\xff\x07x\x0b");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_descriptors() {
+    fn names_of_descriptors_are_read() {
         let name = |text: &'static str| {
             let mut lexer = Lexer::new(text.as_bytes());
             let name = lexer.bracketed().map(|name| std::str::from_utf8(name).unwrap());
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_skipped_whole() {
+    fn values_are_skipped_completely() {
         let skipped = |text: &'static str| {
             let mut lexer = Lexer::new(text.as_bytes());
             lexer.skip_value().then(|| std::str::from_utf8(lexer.rest()).unwrap())

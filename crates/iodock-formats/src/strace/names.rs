@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_known_name_is_found() {
+    fn every_known_call_name_is_found() {
         assert!(CALLS.len() * 2 < SLOTS);
         for (id, spec) in CALLS.iter().enumerate().filter(|(_, spec)| spec.name != "llseek") {
             assert_eq!(known(spec.name.as_bytes()), Some(CallId(id as u16)), "{}", spec.name);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_abis() {
+    fn call_names_of_other_abis_are_found() {
         for (name, same) in [
             ("n64_read", "read"),
             ("o32__llseek", "_llseek"),

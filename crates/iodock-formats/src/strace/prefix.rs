@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn all_leading_columns() {
+    fn all_leading_columns_of_strace_are_read() {
         let none = (Clock::None, UNKNOWN, 0);
         let with = |tid, (clock, ns, resolution), rest| (tid, clock, ns, resolution, rest);
         let day = (Clock::Day, 10_532_989_554_000, 1000);

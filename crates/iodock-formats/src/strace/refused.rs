@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_filters_signal_refuses() {
+    fn only_the_signal_of_a_seccomp_filter_marks_a_refused_call() {
         let line = b"7 --- SIGSYS {si_signo=SIGSYS, si_code=SYS_SECCOMP, si_call_addr=0x7e, si_syscall=__NR_pread64, si_arch=AUDIT_ARCH_X86_64} ---";
         assert_eq!(refused_call(line), Some(&b"pread64"[..]));
         assert_eq!(

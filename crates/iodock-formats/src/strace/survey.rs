@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_lines_belong_to_the_thread_that_shows_later() {
+    fn untagged_lines_belong_to_the_thread_that_is_named_later() {
         let mut log = "read(3, \"x\", 1) = 1\n".repeat(5000);
         log += "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7f) = 812\n";
         log += "[pid   812] close(3) = 0\n[pid   811] close(3) = 0\n";

@@ -28,7 +28,7 @@ fn call(line: &str) -> Read {
 }
 
 #[test]
-fn what_people_copy_with_a_log_is_no_damage() {
+fn text_copied_along_with_a_log_does_not_count_as_damage() {
     for line in [
         "Script started on 2026-03-01 10:00:00+00:00 [TERM=\"xterm\"]",
         "Script done on 2026-03-01 10:00:05+00:00",
@@ -53,7 +53,7 @@ fn kind(line: &str) -> String {
 }
 
 #[test]
-fn results_of_all_kinds() {
+fn results_of_all_kinds_are_read() {
     let result = |line: &str| {
         let Read { raw, .. } = call(line);
         (raw.outcome, raw.result, raw.errno.name(), raw.duration)
@@ -106,7 +106,7 @@ fn results_of_all_kinds() {
 }
 
 #[test]
-fn hostile_names() {
+fn hostile_file_names_are_read() {
     let read = call(
         r#"openat(AT_FDCWD, "a) = 3 <0.1>\n\" <unfinished ...>\\ \303\244", O_RDONLY) = -1 ENOENT (No such file or directory)"#,
     );
@@ -130,7 +130,7 @@ fn hostile_names() {
 }
 
 #[test]
-fn descriptors_with_names() {
+fn descriptors_with_names_are_read() {
     let read = call("write(1</dev/null<char 1:3>>, \"abc\", 3) = 3");
     assert_eq!(
         (read.raw.fd, read.raw.requested, read.text(read.raw.fd_text)),
@@ -154,7 +154,7 @@ fn descriptors_with_names() {
 }
 
 #[test]
-fn messages_and_the_descriptors_that_go_with_them() {
+fn messages_and_the_descriptors_in_them_are_read() {
     let items = |line: &str| {
         let read = call(line);
         read.batch.items.iter().map(|item| (item.fd, item.bytes)).collect::<Vec<_>>()
@@ -182,7 +182,7 @@ fn messages_and_the_descriptors_that_go_with_them() {
 }
 
 #[test]
-fn pairs_that_are_left_out_are_counted() {
+fn pairs_that_strace_left_out_are_counted() {
     for (pair, lost) in [("[3, 4]", 0), ("[3, ...]", 1), ("[...]", 1)] {
         let read = call(&format!("pipe2({pair}, 0) = 0"));
         assert_eq!(read.batch.losses.count(LossKind::CutDescriptors), lost, "{pair}");
@@ -190,7 +190,7 @@ fn pairs_that_are_left_out_are_counted() {
 }
 
 #[test]
-fn quantities() {
+fn requested_bytes_are_read() {
     let asked = |line: &str| call(line).raw.requested;
     for line in [
         r#"writev(1, [{iov_base="abc", iov_len=3}, {iov_base="d}, {\"", iov_len=7}], 2) = 10"#,
@@ -227,7 +227,7 @@ fn quantities() {
 }
 
 #[test]
-fn commands_flags_and_programs() {
+fn commands_flags_and_programs_are_read() {
     let read = call("fcntl(3, F_DUPFD, 10) = 10");
     assert_eq!((read.raw.flags, read.raw.argument), (0, 10));
     let read = call("fcntl(3, F_SETFD, FD_CLOEXEC) = 0");
@@ -271,7 +271,7 @@ fn commands_flags_and_programs() {
 }
 
 #[test]
-fn asynchronous_blocks() {
+fn asynchronous_requests_are_read() {
     let read = call(
         r#"io_submit(0x7f, 2, [{aio_data=0x10, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3</a>, aio_buf=0x5, aio_nbytes=512, aio_offset=1024}, {aio_data=0x20, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=4, aio_buf="x"..., aio_nbytes=100, aio_offset=0}]) = 2"#,
     );
@@ -289,7 +289,7 @@ fn asynchronous_blocks() {
 }
 
 #[test]
-fn arguments_that_no_call_has() {
+fn impossible_arguments_are_unknown() {
     for (line, lost) in [
         ("write(s, \"x\", 4096) = 4096", 1),
         ("write(1x, \"x\", 4096) = 4096", 1),
@@ -309,7 +309,7 @@ fn arguments_that_no_call_has() {
 }
 
 #[test]
-fn lines_that_are_no_calls() {
+fn lines_that_are_not_calls_are_recognised() {
     for (line, expected) in [
         ("12 +++ exited with 0 +++", "End"),
         ("12 --- SIGCHLD {si_signo=SIGCHLD} ---", "Signal"),
@@ -343,7 +343,7 @@ fn lines_that_are_no_calls() {
 }
 
 #[test]
-fn cut_lines_are_not_calls() {
+fn truncated_lines_are_not_read_as_calls() {
     let line = r#"12 openat(AT_FDCWD, "/tmp/a", O_RDONLY) = 3"#;
     for length in 0..line.len() {
         assert!(try_call(&line[..length]).is_none(), "{}", &line[..length]);
@@ -351,7 +351,7 @@ fn cut_lines_are_not_calls() {
 }
 
 #[test]
-fn two_lines_in_one_are_no_call() {
+fn two_lines_joined_into_one_are_not_read_as_a_call() {
     for line in [
         r#"write(3, ""..., 48) = 48 <0.000049>1 1795338799.3 write(3, ""..., 49) = 49 <0.000075>"#,
         r#"write(3, "abc", 3) = 31 1795338799.3 read(3, "x", 10) = 10 <0.5>"#,
@@ -362,14 +362,14 @@ fn two_lines_in_one_are_no_call() {
 }
 
 #[test]
-fn a_duration_is_no_result() {
+fn a_duration_is_not_read_as_a_result() {
     for line in ["close(3) = <0.5>", "close(3) =<0.5>", "close(3)=  <0.5>", "close(3) = ", "close(3) ="] {
         assert!(try_call(line).is_none(), "{line}");
     }
 }
 
 #[test]
-fn ends_of_tasks() {
+fn ends_of_tasks_are_read() {
     let end = |text: &str| {
         let mut batch = Batch::default();
         let end = line::task_end(text.as_bytes(), 5, 9, &mut batch)?;

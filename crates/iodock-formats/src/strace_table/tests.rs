@@ -30,7 +30,7 @@ const HEADER: &str = "\
 const RULE: &str = "------ ----------- ----------- --------- --------- ----------------\n";
 
 #[test]
-fn the_usual_table() {
+fn the_default_table_is_read() {
     let batch = read(&fixture("default.table"));
     let openat = total(&batch, "openat");
     assert_eq!((openat.calls, openat.errors, openat.sys_cpu), (Some(71), Some(30), Some(73_000)));
@@ -45,13 +45,13 @@ fn the_usual_table() {
 }
 
 #[test]
-fn seconds_of_the_wall_clock() {
+fn wall_clock_seconds_are_read() {
     let batch = read_as(&fixture("default.table"), true).unwrap();
     assert_eq!((total(&batch, "openat").time, total(&batch, "openat").sys_cpu), (Some(73_000), None));
 }
 
 #[test]
-fn columns_of_any_choice_and_order() {
+fn columns_may_be_chosen_and_ordered_freely() {
     let batch = read(&fixture("columns.table"));
     let vfork = total(&batch, "vfork");
     assert_eq!((vfork.calls, vfork.errors), (Some(2), Some(0)));
@@ -78,7 +78,7 @@ fn columns_of_any_choice_and_order() {
 
 /// 4.5 prints no average in the last line, `nan` where no time passed, and shifts columns for large numbers.
 #[test]
-fn tables_of_old_versions() {
+fn tables_of_old_strace_versions_are_read() {
     let text = format!("{HEADER}   nan    0.000000           0        14         4 open\n  -nan    0.000000           0         3           brk\n{RULE}100.00    0.000000                    17         4 total\n");
     let batch = read(&text);
     assert_eq!((total(&batch, "open").calls, total(&batch, "open").errors), (Some(14), Some(4)));
@@ -88,14 +88,14 @@ fn tables_of_old_versions() {
 }
 
 #[test]
-fn decimal_points_of_other_languages() {
+fn decimal_commas_of_other_locales_are_read() {
     let batch = read(&format!("{HEADER}100,00    0,000014          14         1           read\n{RULE}100,00    0,000014          14         1           total\n"));
     assert_eq!(total(&batch, "read").sys_cpu, Some(14_000));
     assert!(batch.losses.counts.is_empty());
 }
 
 #[test]
-fn sums_that_differ_are_losses() {
+fn sums_that_differ_from_their_rows_are_losses() {
     let table = |row: &str, sums: &str| read(&format!("{HEADER}{row}\n{RULE}{sums}\n")).losses;
     let row = "100.00    0.000014          14         1         1 read";
     for (sums, lost) in [
@@ -113,7 +113,7 @@ fn sums_that_differ_are_losses() {
 }
 
 #[test]
-fn tables_of_several_kinds_of_programs_are_one_run() {
+fn tables_of_several_abis_form_one_run() {
     let one = |calls| {
         format!("{HEADER}100.00    0.000014          14         {calls}           read\n{RULE}100.00    0.000014          14         {calls}           total\n")
     };
@@ -133,7 +133,7 @@ fn tables_of_several_kinds_of_programs_are_one_run() {
 }
 
 #[test]
-fn numbers_that_no_run_has() {
+fn impossible_numbers_are_unknown() {
     let table = |row: &str| read(&format!("{HEADER}{row}\n{RULE}"));
     // The number of errors is larger than the number of calls.
     let batch = table("100.00    0.000014          14        10        12 read\n  0.00    0.000000           0         1           write");
@@ -148,7 +148,7 @@ fn numbers_that_no_run_has() {
 }
 
 #[test]
-fn names_that_no_call_has() {
+fn impossible_call_names_are_counted() {
     let row = |name: &str| format!("  0.00    0.000000           0         1           {name}\n");
     for (names, calls) in [
         (["reaf", "write"], vec!["write"]),
@@ -164,7 +164,7 @@ fn names_that_no_call_has() {
 }
 
 #[test]
-fn a_row_that_was_cut_is_left_out() {
+fn a_truncated_row_is_left_out() {
     let row = "100.00    0.000014          14         1           read\n";
     let batch = read(&format!("{HEADER}{row}  0.00    0.000000           0         1           re"));
     let names: Vec<_> = batch.totals.iter().map(|total| total.call.name()).collect();
@@ -175,7 +175,7 @@ fn a_row_that_was_cut_is_left_out() {
 }
 
 #[test]
-fn whose_a_table_is() {
+fn the_process_of_a_table_is_known() {
     let confidence = |text: &str| {
         let head = Head { bytes: text.as_bytes(), file: "x" };
         crate::FORMATS
@@ -195,7 +195,7 @@ fn whose_a_table_is() {
 
 /// With `-C` the table follows the log. Whatever its columns are, none of its lines counts as damaged.
 #[test]
-fn a_table_behind_a_log_is_no_junk() {
+fn a_table_after_a_log_does_not_count_as_junk() {
     for text in [fixture("columns.table"), fixture("default.table").replacen("ls: junk\n", "", 1)] {
         for line in text.lines() {
             assert!(

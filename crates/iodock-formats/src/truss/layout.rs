@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_distinguished() {
+    fn the_layout_of_columns_is_recognised() {
         let base = "Base time stamp:  1699999990.0017  [ Tue Nov 14 22:13:10 UTC 2023 ]\n";
         assert_eq!(found("close(3)\t= 0\n"), vec![]);
         assert_eq!(found(&format!("{base} 0.0001\tclose(3)\t= 0\n")), vec![Stamp]);

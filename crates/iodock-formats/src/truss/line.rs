@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn endings() {
+    fn results_at_the_end_of_lines_are_read() {
         let value = |value| Some(Ending::Result { value: Some(value), second: None });
         assert_eq!(ended("close(3)\t\t\t= 0"), value(0));
         assert_eq!(ended("mmap(0x0, 1, A|B, C, 3, 0) = 0xFEFA0000"), value(0xFEFA_0000));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines() {
+    fn lines_that_are_not_calls_are_recognised() {
         let signal = read("Received signal #18, SIGCLD [default]");
         assert_eq!(signal, Body::Signal { name: b"SIGCLD", default: true });
         assert_eq!(read("*** process killed ***"), Body::Killed);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layout() {
+    fn every_layout_of_leading_columns_is_read() {
         assert_eq!(
             read("28115/7:\t 0.0086\t 0.0001\tread(8"),
             (Some(28115), Some(7), vec![86, 1], "read(8", false)
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn base() {
+    fn the_base_time_stamp_is_read() {
         assert_eq!(base_stamp(b"Base time stamp:  1699999990.0017  [ Tue"), Some(16_999_999_900_017));
         assert_eq!(base_stamp(b"Base time stamp:  x"), None);
     }

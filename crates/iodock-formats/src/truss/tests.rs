@@ -120,7 +120,7 @@ fn agrees_with_truth(name: &str) {
 }
 
 #[test]
-fn attached_with_sleeping_calls() {
+fn sleeping_calls_of_an_attached_process_are_read() {
     agrees_with_truth("t2_attach_sleeping");
     let (clock, batches) = read(&fixture("cases/truss/t2_attach_sleeping.truss"), 50);
     assert_eq!(clock, Clock::Epoch);
@@ -129,7 +129,7 @@ fn attached_with_sleeping_calls() {
 }
 
 #[test]
-fn plain_without_times() {
+fn a_log_without_times_is_read() {
     agrees_with_truth("t4_plain_no_times");
     let (clock, batches) = read(&fixture("cases/truss/t4_plain_no_times.truss"), 5);
     assert_eq!(clock, Clock::None);
@@ -139,7 +139,7 @@ fn plain_without_times() {
 }
 
 #[test]
-fn every_option() {
+fn logs_with_every_option_are_read() {
     let log = fixture("truss/full.truss");
     for size in [1000, 40] {
         let (clock, batches) = read(&log, size);
@@ -200,7 +200,7 @@ fn every_option() {
 }
 
 #[test]
-fn a_process_is_known_by_any_of_its_threads() {
+fn any_thread_identifies_its_process() {
     let log = b"7/3:\tclose(3)\t= 0\n7/2:\tclose(4)\t= 0\n7/2:\t_exit(0)\n7/2:\tclose(4)\t= 0\n";
     for size in [1, 2, 4] {
         let (_, batches) = read(log, size);
@@ -218,7 +218,7 @@ fn a_process_is_known_by_any_of_its_threads() {
 }
 
 #[test]
-fn deltas_alone_add_up() {
+fn relative_times_are_added_up() {
     for size in [1, 2, 10] {
         let (clock, batches) = read(&fixture("truss/delta.truss"), size);
         assert_eq!(clock, Clock::Relative);
@@ -229,7 +229,7 @@ fn deltas_alone_add_up() {
 }
 
 #[test]
-fn a_call_behind_an_unreadable_time_is_no_structure() {
+fn a_call_after_an_unreadable_time_is_not_read_as_a_structure() {
     for time in ["x.5000", "1e-320", "\u{fffd}.5000"] {
         let text = String::from_utf8(fixture("truss/delta.truss")).expect("text");
         let damaged = text.replacen("0.5000", time, 1);
@@ -240,7 +240,7 @@ fn a_call_behind_an_unreadable_time_is_no_structure() {
 }
 
 #[test]
-fn a_call_in_the_line_of_a_message_is_no_message() {
+fn a_call_after_a_message_in_one_line_is_read() {
     let text = String::from_utf8(fixture("truss/pid_stamps_in_spaces.truss")).expect("text");
     let damaged = text.replacen("2010 ]\n", "2010 ]\u{2}", 1);
     assert_ne!(damaged, text);
@@ -249,7 +249,7 @@ fn a_call_in_the_line_of_a_message_is_no_message() {
 }
 
 #[test]
-fn an_offset_behind_a_pointer_is_not_the_pointer() {
+fn an_offset_after_a_pointer_is_not_read_as_the_pointer() {
     let log = b"execve(\"/a\", 0x08047A9C, 0x08047AA4)  argc = 1\n\
         sendfile(4, 3, 0x08047A9C, 100)\t\t= 100\nsendfile(4, 3, 0x00000000, 100)\t\t= 100\n";
     let (_, batches) = read(log, 10);
@@ -258,7 +258,7 @@ fn an_offset_behind_a_pointer_is_not_the_pointer() {
 }
 
 #[test]
-fn tabs_turned_into_spaces() {
+fn logs_with_tabs_turned_into_spaces_are_read() {
     let (clock, batches) = read(&fixture("truss/pid_stamps_in_spaces.truss"), 10);
     assert_eq!(clock, Clock::Epoch);
     let all = calls(&batches);
@@ -293,7 +293,7 @@ fn every_fixture_is_recognised() {
 }
 
 #[test]
-fn a_table_is_refused() {
+fn a_table_of_counts_is_refused() {
     let path = format!("{}/../../fixtures/truss/counts_only.truss", env!("CARGO_MANIFEST_DIR"));
     let error = crate::open_log(&path, None, &ReadOptions::default()).err().unwrap();
     assert!(error.message.contains("truss -c"), "{error}");
@@ -342,7 +342,7 @@ fn damaged_logs_never_panic() {
 
 /// Each single line is a record, a known line, or one loss.
 #[test]
-fn every_line_is_accounted_for() {
+fn every_line_is_read_or_counted_as_damaged() {
     let junk = b"junk\n";
     for name in ["truss/full.truss", "truss/delta.truss"] {
         let good = fixture(name);

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn numbers_of_all_bases_are_read() {
         assert_eq!(integer(b"-3041965,"), Some((-3_041_965, 8)));
         assert_eq!(integer(b"0xFEFA0000"), Some((0xFEFA_0000, 10)));
         assert_eq!(integer(b"0x"), None);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn escaped_names_are_read() {
         let mut out = Vec::new();
         unescape(br#"a\xe3\xffffff81\"b\c\x"#, &mut out);
         assert_eq!(out, b"a\xe3\x81\"b\\c\\x");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn flag_numbers() {
+    fn names_of_flags_become_numbers_of_linux() {
         assert_eq!(flags(b"O_WRONLY|O_CREAT|0x8", open_flags), 0o101 | linux::O_APPEND);
         assert_eq!(fcntl_command(b"F_DUPFD"), linux::F_DUPFD);
         assert_eq!(fcntl_command(b"F_GETLK64"), 3);

@@ -42,7 +42,7 @@ const CPP: (&str, &str) = ("a.cc", "#include <iostream>\nint main() { std::cout 
 const FORTRAN: (&str, &str) = ("a.f90", "program a\n  print *, 1\nend program a\n");
 
 #[test]
-fn a_program_is_written_in_what_it_needs_itself() {
+fn the_language_follows_from_the_programs_own_libraries() {
     let cases = [
         ("gcc", C, &[][..], &["C"][..]),
         ("g++", CPP, &[], &["C++"]),
@@ -69,13 +69,13 @@ fn a_program_is_written_in_what_it_needs_itself() {
 }
 
 #[test]
-fn rust_is_known_by_its_comment() {
+fn rust_programs_are_recognised_by_their_comment_section() {
     let own = std::env::current_exe().expect("this test");
     assert_eq!(row_of(&own).expect("a row").languages, ["Rust"]);
 }
 
 #[test]
-fn a_library_of_a_library_says_nothing() {
+fn indirect_libraries_do_not_determine_the_language() {
     let folder = Folder::new("indirect");
     let source = "#include <string>\nextern \"C\" int size() { return (int)std::string(\"abc\").size(); }\n";
     let library = folder.file("size.cc", source.as_bytes());
@@ -92,7 +92,7 @@ fn a_library_of_a_library_says_nothing() {
 }
 
 #[test]
-fn a_script_names_its_interpreter() {
+fn the_language_of_a_script_is_its_interpreters() {
     let folder = Folder::new("script");
     let path = folder.file("run", b"#! /usr/bin/env python3\nprint(1)\n");
     let link = folder.0.join("link");
@@ -106,7 +106,7 @@ fn a_script_names_its_interpreter() {
 }
 
 #[test]
-fn what_is_no_file_is_left_out() {
+fn paths_that_are_not_files_are_left_out() {
     let folder = Folder::new("none");
     let pipe = folder.0.join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
@@ -118,7 +118,7 @@ fn what_is_no_file_is_left_out() {
 }
 
 #[test]
-fn damaged_files_are_read_as_far_as_they_go() {
+fn damaged_programs_are_read_as_far_as_possible() {
     let folder = Folder::new("damaged");
     let own = fs::read(std::env::current_exe().expect("this test")).expect("its bytes");
     let good = &own[..own.len().min(1 << 20)];
@@ -147,7 +147,7 @@ fn damaged_files_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn a_huge_file_of_holes_is_not_read_whole() {
+fn a_huge_sparse_file_is_not_read_completely() {
     let folder = Folder::new("huge");
     let Some(program) = folder.compiled("gcc", C, &["-static"]) else { return };
     let mut bytes = fs::read(&program).expect("its bytes");

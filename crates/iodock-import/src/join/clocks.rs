@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_made_together_bound_the_difference() {
+    fn calls_made_together_bound_the_clock_difference() {
         // The second clock is 1000 behind: its calls seem to be that much earlier.
         let pairs = [(span(5_000, 5_100), span(4_040, 4_110)), (span(9_030, 9_090), span(8_000, 8_085))];
         let found = difference(pairs.iter().map(|(one, other)| (one, other)));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_contradict_each_other_say_nothing() {
+    fn contradicting_calls_give_no_clock_difference() {
         let pairs = [(span(0, 10), span(0, 10)), (span(100, 110), span(900, 910))];
         assert_eq!(difference(pairs.iter().map(|(one, other)| (one, other))), None);
         assert_eq!(difference(std::iter::empty()), None);

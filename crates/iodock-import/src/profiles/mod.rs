@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_loss_of_darshan_is_one_of_iodock_with_the_same_cure() {
+    fn every_loss_of_darshan_has_the_same_cure_in_iodock() {
         for kind in iodock_darshan::LossKind::ALL {
             let known = LossKind::ALL.iter().find(|known| known.name() == kind.name());
             assert_eq!(known.map(|known| known.cure()), Some(kind.cure()), "{}", kind.name());

@@ -67,7 +67,7 @@ fn one(job: &str, bytes: u64, exact: bool) -> Vec<(String, u64, bool)> {
 }
 
 #[test]
-fn of_a_first_reading_nothing_is_known_and_then_each_difference() {
+fn growth_is_known_from_the_second_reading_on() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
     assert_eq!(written(&mut rows), []);
@@ -81,7 +81,7 @@ fn of_a_first_reading_nothing_is_known_and_then_each_difference() {
 
 /// io.stat has no times, but a job's cgroup begins at 0 and ends with the job.
 #[test]
-fn what_a_jobs_cgroup_grows_is_exact() {
+fn the_growth_of_a_jobs_cgroup_is_exact() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let cgroup = |time: i64, bytes: u64| {
         let mut part =
@@ -101,7 +101,7 @@ fn what_a_jobs_cgroup_grows_is_exact() {
 }
 
 #[test]
-fn a_batch_counts_once_however_often_it_comes() {
+fn a_batch_that_is_received_repeatedly_counts_once() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(100, true, &[])), &mut rows);
     let second = batch(2, part(110, false, &[("a", 7, Some(105), 109)]));
@@ -131,7 +131,7 @@ fn a_gap_keeps_bytes_reports_the_loss_and_requests_a_full_round() {
 }
 
 #[test]
-fn an_unknown_spool_is_asked_for_all_it_has() {
+fn an_unknown_spool_is_requested_from_its_first_batch() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     assert_eq!(readings.receipt(&sender()), Receipt { kept: 0, full: true });
     readings.apply(&batch(7, part(100, false, &[])), &mut rows);
@@ -140,7 +140,7 @@ fn an_unknown_spool_is_asked_for_all_it_has() {
 }
 
 #[test]
-fn what_is_gone_and_comes_back_begins_at_zero() {
+fn an_entry_that_disappeared_and_returned_begins_at_zero() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 100)])), &mut rows);
     let gone = Part { gone: vec![owner("a")], ..part(1010, false, &[]) };
@@ -162,7 +162,7 @@ fn counters_missing_from_a_full_round_are_removed_and_reported_if_busy() {
 }
 
 #[test]
-fn a_counter_that_vanished_restarts() {
+fn a_counter_that_vanished_restarts_at_zero() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(1000, true, &[("a", 500, None, 999)])), &mut rows);
     let mut second = part(1010, false, &[("a", 0, None, 1009)]);
@@ -173,7 +173,7 @@ fn a_counter_that_vanished_restarts() {
 }
 
 #[test]
-fn numbers_of_names_may_change_from_batch_to_batch() {
+fn name_numbers_may_differ_between_batches() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
     let mut second = part(110, false, &[("a", 600, Some(1), 109)]);
@@ -187,7 +187,7 @@ fn numbers_of_names_may_change_from_batch_to_batch() {
 }
 
 #[test]
-fn sums_that_fall_are_lower_bounds_and_never_negative() {
+fn falling_sums_give_lower_bounds_and_no_negative_growth() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let falling =
         |time, bytes| Part { trend: Trend::Falls, ..part(time, false, &[("a", bytes, None, time)]) };
@@ -200,7 +200,7 @@ fn sums_that_fall_are_lower_bounds_and_never_negative() {
 }
 
 #[test]
-fn a_reading_in_pieces_counts_once_its_last_is_there() {
+fn a_reading_in_pieces_counts_when_its_last_piece_arrives() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let piece = |number, last, full, jobs: &[Job]| Part { piece: number, last, ..part(1000, full, jobs) };
     readings.apply(&batch(1, piece(0, false, true, &[("a", 500, Some(1), 10)])), &mut rows);
@@ -217,7 +217,7 @@ fn a_reading_in_pieces_counts_once_its_last_is_there() {
 }
 
 #[test]
-fn an_incomplete_reading_removes_nothing_and_compares_with_the_previous_one() {
+fn an_incomplete_reading_removes_no_counters() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings
         .apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 10), ("b", 600, Some(1), 10)])), &mut rows);
@@ -232,7 +232,7 @@ fn an_incomplete_reading_removes_nothing_and_compares_with_the_previous_one() {
 }
 
 #[test]
-fn levels_are_there_from_the_first_reading_on() {
+fn gauges_are_known_from_the_first_reading_on() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let level = |time, value| {
         let mut part = part(time, true, &[("", value, None, time)]);
@@ -258,7 +258,7 @@ fn readings_are_the_same_after_a_restart() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_makes_no_interval_that_ends_before_it_begins() {
+fn a_clock_that_was_set_back_gives_no_negative_interval() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
     readings.apply(&batch(2, part(50, false, &[("a", 700, Some(1), 49)])), &mut rows);
@@ -277,7 +277,7 @@ fn counters_not_read_for_a_week_are_forgotten() {
 }
 
 #[test]
-fn bytes_that_a_waiting_process_takes_over_count_once() {
+fn bytes_that_a_parent_takes_over_from_a_child_count_once() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let falling = |time, full, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, full, jobs) };
     readings.apply(&batch(1, falling(100, true, &[("shell", 10, None, 100)])), &mut rows);
@@ -291,7 +291,7 @@ fn bytes_that_a_waiting_process_takes_over_count_once() {
 
 /// Only the shell can have waited for dd: the other gain is smaller than dd's count.
 #[test]
-fn a_gain_that_is_smaller_than_a_loss_is_its_owners() {
+fn a_gain_smaller_than_the_loss_of_another_owner_is_counted() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let falling = |time, full, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, full, jobs) };
     readings
@@ -303,7 +303,7 @@ fn a_gain_that_is_smaller_than_a_loss_is_its_owners() {
 
 /// The shell was read before dd ended, and dd after it ended.
 #[test]
-fn bytes_of_a_process_that_ended_while_processes_were_read_count_once() {
+fn bytes_of_a_process_that_ends_during_a_reading_count_once() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let falling = |time, full, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, full, jobs) };
     let full = falling(100, true, &[("shell", 10, None, 100), ("dd", 500, None, 100)]);
@@ -321,7 +321,7 @@ fn bytes_of_a_process_that_ended_while_processes_were_read_count_once() {
 
 /// A restarted agent does not know the earlier owners, so it sends all that exist.
 #[test]
-fn bytes_that_were_taken_over_count_once_after_a_restart_of_the_agent_too() {
+fn bytes_taken_over_count_once_after_an_agent_restart() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let falling = |time, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, true, jobs) };
     readings.apply(&batch(1, falling(100, &[("shell", 10, None, 100)])), &mut rows);
@@ -333,7 +333,7 @@ fn bytes_that_were_taken_over_count_once_after_a_restart_of_the_agent_too() {
 }
 
 #[test]
-fn what_was_there_before_the_first_full_reading_is_not_growth() {
+fn values_before_the_first_full_reading_are_not_growth() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     readings.apply(&batch(7, part(100, false, &[])), &mut rows);
     readings.apply(&batch(8, part(110, false, &[("a", 1 << 40, Some(1), 109)])), &mut rows);
@@ -343,7 +343,7 @@ fn what_was_there_before_the_first_full_reading_is_not_growth() {
 }
 
 #[test]
-fn machines_of_one_name_and_of_one_spool_are_two() {
+fn two_machines_with_the_same_name_or_spool_are_kept_apart() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let from = |spool: u8, host: &str, sequence, part| Batch {
         spool: [spool; 16],
@@ -361,7 +361,7 @@ fn machines_of_one_name_and_of_one_spool_are_two() {
 }
 
 #[test]
-fn events_are_rows_of_their_host_and_count_once() {
+fn each_event_gives_one_row_of_its_host() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let event = Event { first: 5, last: 6, kind: "link-down".into(), count: 2, ..Event::default() };
     let sent = Batch { events: vec![event.clone()], ..batch(1, part(100, true, &[])) };
@@ -372,7 +372,7 @@ fn events_are_rows_of_their_host_and_count_once() {
 }
 
 #[test]
-fn names_of_jobs_are_rows_and_count_once() {
+fn each_job_name_gives_one_row() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     let named = JobName { job: b"7".into(), user: b"sato".into(), name: b"<b>\n".into() };
     let sent = Batch { job_names: vec![named.clone()], ..batch(1, part(100, true, &[])) };
@@ -383,7 +383,7 @@ fn names_of_jobs_are_rows_and_count_once() {
 }
 
 #[test]
-fn names_of_jobs_are_work() {
+fn job_names_count_towards_the_senders_limit() {
     let (readings, bare) = (Readings::default(), batch(1, part(100, true, &[])));
     let short = JobName { job: b"7".into(), user: b"sato".into(), name: b"ocean".into() };
     let long = JobName { name: vec![b'x'; 200], ..short.clone() };

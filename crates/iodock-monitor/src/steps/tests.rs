@@ -98,7 +98,7 @@ impl Node {
 }
 
 #[test]
-fn of_a_total_what_samples_did_not_give_is_a_row() {
+fn the_part_of_a_step_total_that_samples_missed_is_a_row() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![total(120, 1000, (105, 115)), processes(120, &[(init(), 1000)], &[sampled()])]);
@@ -110,14 +110,14 @@ fn of_a_total_what_samples_did_not_give_is_a_row() {
 }
 
 #[test]
-fn a_step_between_two_readings_has_its_total() {
+fn a_step_between_two_readings_is_counted_by_its_total() {
     let mut node = Node::new();
     node.push(vec![total(110, 1000, (105, 106)), processes(110, &[(init(), 1000)], &[])]);
     assert_eq!(node.sums(), (1000, 1000));
 }
 
 #[test]
-fn a_total_that_comes_with_a_reading_from_before_the_end_counts_once() {
+fn a_step_total_next_to_an_older_reading_counts_once() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![total(120, 1000, (105, 119)), processes(120, &[(sampled(), 310)], &[])]);
@@ -131,7 +131,7 @@ fn a_total_that_comes_with_a_reading_from_before_the_end_counts_once() {
 
 /// Its processes were read after slurmstepd had ended, and init before that.
 #[test]
-fn a_step_that_ended_while_processes_were_read_counts_once() {
+fn a_step_that_ends_during_a_reading_counts_once() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![processes(120, &[], &[sampled()])]);
@@ -141,7 +141,7 @@ fn a_step_that_ended_while_processes_were_read_counts_once() {
 
 /// slurmstepd's user was unknown, so it was not reported. It ended one reading after its total had arrived.
 #[test]
-fn a_step_counts_once_if_slurmstepd_ends_after_its_total() {
+fn a_step_counts_once_if_slurmstepd_ends_later() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![processes(120, &[], &[sampled()])]);
@@ -152,7 +152,7 @@ fn a_step_counts_once_if_slurmstepd_ends_after_its_total() {
 
 /// The losses of others are still expected, and nothing more.
 #[test]
-fn a_steps_total_leaves_what_others_had_lost() {
+fn a_step_total_does_not_absorb_losses_of_other_owners() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300), (other(), 5000)], &[])]);
     node.push(vec![processes(120, &[], &[sampled(), other()])]);
@@ -161,7 +161,7 @@ fn a_steps_total_leaves_what_others_had_lost() {
 }
 
 #[test]
-fn a_total_counts_once_however_often_it_comes() {
+fn a_step_total_that_is_received_repeatedly_counts_once() {
     let mut node = Node::new();
     node.push(vec![total(110, 1000, (105, 106))]);
     node.push(vec![Part { full: true, ..total(120, 1000, (105, 106)) }]);
@@ -169,7 +169,7 @@ fn a_total_counts_once_however_often_it_comes() {
 }
 
 #[test]
-fn samples_that_come_behind_the_total_are_in_it() {
+fn samples_after_the_step_total_are_included_in_it() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     // Its slurmstepd still exists, with higher counts than before.
@@ -180,7 +180,7 @@ fn samples_that_come_behind_the_total_are_in_it() {
 }
 
 #[test]
-fn a_total_that_comes_a_round_later_counts_what_is_missing() {
+fn a_late_step_total_adds_only_the_missing_part() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![processes(120, &[(init(), 1000)], &[sampled()])]);
@@ -193,7 +193,7 @@ fn a_total_that_comes_a_round_later_counts_what_is_missing() {
 }
 
 #[test]
-fn steps_of_a_job_are_apart_and_samples_that_gave_more_stay() {
+fn samples_above_a_step_total_are_kept() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300), (job("step_0", Evidence::Cgroup), 500)], &[])]);
     node.push(vec![total(120, 200, (105, 119))]);
@@ -215,7 +215,7 @@ fn a_step_covered_by_samples_has_a_row_for_its_end() {
 }
 
 #[test]
-fn a_job_that_was_requeued_has_both_runs() {
+fn a_requeued_job_has_both_runs() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     node.push(vec![total(120, 1000, (105, 115)), processes(120, &[], &[sampled()])]);
@@ -226,7 +226,7 @@ fn a_job_that_was_requeued_has_both_runs() {
 }
 
 #[test]
-fn what_is_known_of_steps_survives_a_restart_and_is_forgotten_one_day() {
+fn remembered_steps_survive_a_restart_and_expire() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     let saved = postcard::to_stdvec(&node.readings).expect("a snapshot");
@@ -238,7 +238,7 @@ fn what_is_known_of_steps_survives_a_restart_and_is_forgotten_one_day() {
 }
 
 #[test]
-fn a_snapshot_from_before_there_were_steps_is_taken() {
+fn a_snapshot_without_steps_is_accepted() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
     let mut saved = postcard::to_stdvec(&node.readings.without_its_steps()).expect("a snapshot");

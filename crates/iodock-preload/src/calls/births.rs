@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_fork_uses_the_id_of_a_child_again() {
+    fn a_later_fork_may_reuse_the_id_of_a_child() {
         let mut births = births();
         assert!(!births.is_used_again(fork_at(10)));
         assert!(births.forked(PARENT, fork_at(10)).is_some());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_seen_before_its_fork_returns_is_born_once() {
+    fn a_child_seen_before_its_fork_returns_is_counted_once() {
         let mut births = births();
         assert!(births.appears(1, (CHILD, CHILD), 11, Some(fork_at(10).fork)).is_some());
         assert!(!births.is_used_again(fork_at(10)));

@@ -417,12 +417,14 @@ impl Records {
         }
     }
 
+    /// The batch so far. The next one begins in `spare`, with none of its stacks' bytes.
+    pub fn take_batch(&mut self, spare: Batch) -> Batch {
+        self.stacks.0.clear();
+        std::mem::replace(&mut self.batch, spare)
+    }
+
     /// A stack's bytes, once in each batch.
     fn stack(&mut self, stack: Option<&Arc<[u8]>>) -> Text {
-        // (A new batch: with the first record that has a stack its bytes come.)
-        if self.batch.records.is_empty() {
-            self.stacks.0.clear();
-        }
         let Some(stack) = stack else { return Text::NONE };
         let batch = &mut self.batch;
         let known = self.stacks.0.entry(stack.as_ptr() as usize);
@@ -498,4 +500,34 @@ fn changes_descriptors(action: Action) -> bool {
             | Action::Readlink
             | Action::ReadDirectory
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_batch_has_the_bytes_of_its_stacks() {
+        let stack: Arc<[u8]> = b"a stack".as_slice().into();
+        let mut records = Records::new(1, Times::new(Vec::new()));
+        let mut call = CallRecord::new(iodock_event::CallId::intern(b"fsync").unwrap(), (1, 1), (0, 1));
+        call.stack = Some(stack.clone());
+        for text_before in [vec![b'x'; 100], Vec::new()] {
+            // The batch's first record is not a call.
+            records.batch.push_text(&text_before);
+            let end = TaskEnd {
+                tid: 2,
+                time: 0,
+                exit_code: None,
+                signal: Text::NONE,
+                core_dumped: false,
+                superseded_by: None,
+            };
+            records.batch.records.push(Record::End(end));
+            records.push(&call, Phase::Whole);
+            let batch = records.take_batch(Batch::default());
+            let Some(Record::Call(raw)) = batch.records.last() else { panic!("no call") };
+            assert_eq!(batch.text(raw.stack), &*stack);
+        }
+    }
 }

@@ -90,9 +90,8 @@ impl CallsSource {
         records.batch.losses.add(LossKind::PythonFrames, lost.python);
         records.batch.losses.add(LossKind::UnknownPlaces, lost.unplaced);
         let is_whole = file.damaged == 0 && lost.streams == 0 && session.is_none();
-        // If calls are counted, few are recorded, and the kernel's count says nothing about the others.
-        let is_light = light.as_ref().is_some_and(|counts| !counts.tables.is_empty());
-        let missing = file.lost.filter(|_| is_whole && !is_light).map(|lost| lost.calls);
+        records.counted.leave_out(light.iter().flat_map(|counts| &counts.tables).map(|table| table.pid));
+        let missing = file.lost.filter(|_| is_whole).map(|lost| lost.calls);
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
         let ending = Ending::default();
         let spare = Vec::new();
@@ -168,7 +167,7 @@ impl RecordSource for CallsSource {
             return Ok(None);
         }
         let spare = self.spare.pop().unwrap_or_default();
-        Ok(Some(std::mem::replace(&mut self.records.batch, spare)))
+        Ok(Some(self.records.take_batch(spare)))
     }
 
     fn recycle(&mut self, mut batch: Batch) {

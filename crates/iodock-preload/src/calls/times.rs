@@ -43,7 +43,7 @@ mod tests {
     use super::Times;
 
     #[test]
-    fn between_and_beyond_the_readings() {
+    fn times_between_and_beyond_the_readings_are_converted() {
         let mut times = Times::new(vec![(100, 1000), (200, 1200), (300, 1300)]);
         assert_eq!(
             [50, 100, 150, 200, 250, 300, 400, 120].map(|at| times.ns(at)),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_end_with_their_process_count_for_its_first() {
+    fn cpu_time_of_ending_threads_counts_for_the_first_thread() {
         let usages = Usages::default();
         let told = || usages.take().0.iter().map(|one| (one.tid, one.cpu_user_ns)).collect::<Vec<_>>();
         usages.add(&usage(8, 5, None), 0);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_the_id_of_another_has_not_used_what_that_one_has() {
+    fn a_process_with_a_reused_id_has_its_own_cpu_time() {
         let usages = Usages::default();
         let told =
             || usages.take().0.iter().map(|one| (one.tid, one.time, one.cpu_user_ns)).collect::<Vec<_>>();

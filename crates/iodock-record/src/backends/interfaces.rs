@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn launchers_are_words() {
+    fn mpi_launchers_are_recognised_as_whole_words() {
         for text in ["/usr/bin/mpirun", "x; mpiexec.hydra -n 4", "srun", "from mpi4py import MPI"] {
             assert!(mentions(text.as_bytes()), "{text}");
         }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_with_interfaces_are_known_by_name() {
+    fn libraries_with_interfaces_are_recognised_by_name() {
         assert!(has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libmpich.so.12")));
         assert!(has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libhdf5_serial.so.103")));
         assert!(!has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libm.so.6")));

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_is_gone_was_missed_though_its_process_has_others() {
+    fn a_vanished_map_is_counted_as_missed() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
         let libc = libc_of(child.id());
         let faults = PageFaults::new(Mode::Auto);

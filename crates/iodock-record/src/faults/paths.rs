@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_what_only_looks_like_one() {
+    fn only_maps_of_real_files_are_accepted() {
         assert_eq!(file_of(b"/data/a"), Some(&b"/data/a"[..]));
         assert_eq!(file_of(b"/data/a (deleted)"), Some(&b"/data/a"[..]));
         assert_eq!(file_of(b"/dev/shm/a"), Some(&b"/dev/shm/a"[..]));

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_maps_with_blanks_in_its_name() {
+    fn a_line_of_maps_may_have_blanks_in_its_name() {
         let text = b"7f0000001000-7f0000003000 r--p 00002000 08:01 42      /data/a b";
         let wanted = Line {
             start: 0x7f00_0000_1000,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_its_own_code_in_memory() {
+    fn this_process_has_its_own_code_mapped() {
         let pid = std::process::id();
         let code = maps(pid).into_iter().find(|map| map.protection & libc::PROT_EXEC as u64 != 0);
         let code = code.expect("a process runs code");

@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_names_its_event_task_time_and_address() {
+    fn a_page_fault_record_has_event_task_time_and_address() {
         let bytes = record(SAMPLE, 2, &words(&[42, pair(7, 8), 1000, 0x7f00_0000_1234]));
         let fault = Happened::Fault { event: 42, pid: 7, tid: 8, address: 0x7f00_0000_1234 };
         assert_eq!(parse(&bytes), Some((1000, fault)));
     }
 
     #[test]
-    fn a_map_ends_its_name_at_the_first_nul() {
+    fn the_name_of_a_map_ends_at_the_first_nul() {
         let mut body = words(&[pair(7, 8), 0x1000, 0x2000, 0x3000, 1, 2, 3, pair(1, 2)]);
         body.extend(b"/data/a b\0\0\0\0\0\0\0");
         let bytes = record(MMAP2, 0, &with_trailer(body, 5));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn births_ends_execs_and_losses() {
+    fn records_of_starts_ends_execs_and_losses_are_read() {
         let birth = words(&[pair(9, 7), pair(10, 7), 4]);
         let seen = parse(&record(FORK, 0, &with_trailer(birth.clone(), 4)));
         assert_eq!(seen, Some((4, Happened::Fork { pid: 9, parent: 7, tid: 10 })));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_unknown_records_are_nothing() {
+    fn short_and_unknown_records_are_skipped() {
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&record(SAMPLE, 0, &words(&[1, 2]))), None);
         assert_eq!(parse(&record(MMAP2, 0, &words(&[1]))), None);

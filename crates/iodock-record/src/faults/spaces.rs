@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_a_place_in_a_file() {
+    fn an_address_is_translated_to_a_file_offset() {
         let mut spaces = Spaces::default();
         spaces.map(map(1, 0x10000, 0x4000, 0x8000, "/data/a"));
         assert_eq!(at(&mut spaces, 1, 0x12345), Some((0, 0xa000)));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_map_hides_what_was_there_and_leaves_both_ends() {
+    fn a_new_map_replaces_the_middle_of_an_older_one() {
         let mut spaces = Spaces::default();
         spaces.map(map(1, 0x10000, 0x6000, 0, "/data/a"));
         spaces.map(map(1, 0x12000, 0x2000, 0, "//anon"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_has_its_parents_maps_until_it_executes() {
+    fn a_child_has_its_parents_maps_until_exec() {
         let mut spaces = Spaces::default();
         spaces.map(map(1, 0x10000, 0x1000, 0, "/data/a"));
         spaces.fork(1, 2);

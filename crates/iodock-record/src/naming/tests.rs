@@ -34,14 +34,14 @@ fn at_once<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
 }
 
 #[test]
-fn numbers_stand_before_the_ending() {
+fn the_number_of_a_kept_store_precedes_the_ending() {
     assert_eq!(numbered(Path::new("/a/run.iodock"), 3), Path::new("/a/run-3.iodock"));
     assert_eq!(numbered(Path::new("run"), 1), Path::new("run-1"));
     assert_eq!(numbered(Path::new(".iodock"), 1), Path::new(".iodock-1"));
 }
 
 #[test]
-fn the_store_before_is_kept_under_the_highest_number() {
+fn the_previous_store_is_kept_under_the_highest_number() {
     let folder = folder("kept");
     let store = folder.join("run.iodock");
     fs::create_dir(folder.join("run-20261128.iodock")).expect("a date is no number");
@@ -63,7 +63,7 @@ fn the_store_before_is_kept_under_the_highest_number() {
 }
 
 #[test]
-fn of_several_at_once_each_gets_a_store() {
+fn simultaneous_recordings_each_get_a_store() {
     let folder = folder("several");
     let store = folder.join("run.iodock");
     drop(take(&store, false, None).expect("taken"));
@@ -76,7 +76,7 @@ fn of_several_at_once_each_gets_a_store() {
 }
 
 #[test]
-fn ranks_of_a_launch_share_a_store_and_keep_the_one_before() {
+fn ranks_of_a_launch_share_a_store_and_keep_the_previous_one() {
     let folder = folder("ranks");
     let store = folder.join("run.iodock");
     for round in 0..20 {
@@ -94,7 +94,7 @@ fn ranks_of_a_launch_share_a_store_and_keep_the_one_before() {
 }
 
 #[test]
-fn a_late_rank_finds_its_store_where_another_run_has_moved_it() {
+fn a_late_rank_finds_its_store_after_it_was_renamed() {
     let folder = folder("late");
     let store = folder.join("run.iodock");
     let launch = |name: &str, rank| Launch { name: name.into(), rank };
@@ -106,7 +106,7 @@ fn a_late_rank_finds_its_store_where_another_run_has_moved_it() {
 }
 
 #[test]
-fn a_rank_that_records_once_more_begins_another_store() {
+fn a_rank_that_records_again_begins_another_store() {
     let folder = folder("again");
     let store = folder.join("run.iodock");
     let launch = Launch { name: "a".into(), rank: 0 };
@@ -119,7 +119,7 @@ fn a_rank_that_records_once_more_begins_another_store() {
 }
 
 #[test]
-fn what_is_no_store_stays() {
+fn a_folder_that_is_not_a_store_is_not_replaced() {
     let folder = folder("foreign");
     let store = folder.join("run.iodock");
     fs::write(&store, "mine").expect("written");
@@ -132,7 +132,7 @@ fn what_is_no_store_stays() {
 }
 
 #[test]
-fn of_several_that_replace_a_store_one_gets_it() {
+fn only_one_of_several_recordings_replaces_a_store() {
     let folder = folder("replaced");
     let store = folder.join("run.iodock");
     for _ in 0..50 {

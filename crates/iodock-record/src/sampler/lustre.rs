@@ -104,7 +104,7 @@ mod tests {
         open 12 samples [usec] 1 9 40 200\nioctl 3 samples [regs]\nopen 9 samp";
 
     #[test]
-    fn two_counters_of_one_operation_stay_apart() {
+    fn two_counters_of_one_operation_are_kept_separately() {
         let root = tree("apart", &[("proc/fs/lustre/llite/scratch-ffff8800/stats", STATS)]);
         let batch = read(&root);
         fs::remove_dir_all(&root).expect("removed");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_at_two_places_counts_once() {
+    fn a_file_system_mounted_twice_counts_once() {
         let places = ["proc/fs/lustre", "sys/kernel/debug/lustre"];
         let files = places.map(|place| format!("{place}/llite/lfs-ff/stats"));
         let root = tree("once", &files.each_ref().map(|file| (file.as_str(), STATS)));

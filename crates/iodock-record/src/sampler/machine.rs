@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_that_share_counters_are_one() {
+    fn mounts_that_share_counters_count_once() {
         let root = std::env::temp_dir().join(format!("iodock-nfs-{}", std::process::id()));
         fs::create_dir_all(root.join("proc/self")).expect("a folder");
         let mount = |point: &str, read: u64| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_be_sampled() {
+    fn counters_of_this_machine_are_read() {
         let mut samples = Vec::new();
         super::super::sample(Path::new("/"), 1, &mut samples);
         process_io(Path::new("/proc"), std::process::id(), 1, &mut samples);

@@ -12,7 +12,7 @@ fn reading(value: u64, start: Option<i64>, updated: i64, time: i64) -> Reading {
 }
 
 #[test]
-fn a_first_reading_says_nothing_about_growth() {
+fn a_first_reading_gives_no_growth() {
     let growth = Expiry::default().growth(Before::Unread, &reading(500, Some(1), 5, 10));
     assert_eq!(growth, Growth::AtLeast(0));
 }
@@ -30,7 +30,7 @@ fn a_cleared_entry_that_was_busy_is_a_lower_bound() {
 }
 
 #[test]
-fn a_fall_within_one_entry_is_nothing() {
+fn a_fall_within_one_entry_gives_no_growth() {
     let before = Before::Present(reading(500, Some(1), 5, 10));
     assert_eq!(Expiry::default().growth(before, &reading(70, Some(1), 19, 20)), Growth::AtLeast(0));
 }
@@ -156,7 +156,7 @@ fn every_ten_seconds(_: &mut Random) -> i64 {
 }
 
 #[test]
-fn with_start_times_nothing_is_lost_over_cleanup_expiry_and_return() {
+fn with_start_times_growth_is_exact_over_cleanup_and_return() {
     for seed in 1..40 {
         let outcome = simulate(seed, true, every_ten_seconds, false);
         assert!(outcome.expiries > 3, "the simulation must expire entries: {}", outcome.expiries);
@@ -165,7 +165,7 @@ fn with_start_times_nothing_is_lost_over_cleanup_expiry_and_return() {
 }
 
 #[test]
-fn without_start_times_it_is_never_more_than_the_truth() {
+fn without_start_times_growth_never_exceeds_the_truth() {
     for seed in 1..40 {
         let outcome = simulate(seed, false, every_ten_seconds, false);
         assert!(outcome.certain <= outcome.truth, "seed {seed}");
@@ -191,7 +191,7 @@ fn sums_after_outages_are_lower_bounds() {
 }
 
 #[test]
-fn clearing_by_hand_never_gives_more_than_the_truth() {
+fn after_manual_clearing_growth_never_exceeds_the_truth() {
     for seed in 1..40 {
         for has_start in [true, false] {
             let outcome = simulate(seed, has_start, every_ten_seconds, true);
@@ -201,7 +201,7 @@ fn clearing_by_hand_never_gives_more_than_the_truth() {
 }
 
 #[test]
-fn a_restart_hidden_by_a_larger_value_gives_a_bound() {
+fn a_restart_hidden_by_a_larger_value_gives_a_lower_bound() {
     for has_start in [true, false] {
         let mut server = Server::default();
         server.write(10, 1000 * SECOND);
@@ -216,7 +216,7 @@ fn a_restart_hidden_by_a_larger_value_gives_a_bound() {
 }
 
 #[test]
-fn an_entry_that_is_new_after_a_long_gap_is_a_bound() {
+fn a_new_entry_after_a_long_gap_gives_a_lower_bound() {
     let now = reading(70, Some(2990), 2999, 3000);
     let growth =
         |last_reading: i64| Expiry::default().growth(Before::Absent { time: last_reading * SECOND }, &now);
@@ -226,7 +226,7 @@ fn an_entry_that_is_new_after_a_long_gap_is_a_bound() {
 }
 
 #[test]
-fn an_entry_that_vanishes_soon_after_use_was_cleared() {
+fn an_entry_that_vanishes_soon_after_use_counts_as_cleared() {
     let last = |updated| reading(70, None, updated, 1000);
     let growth = |updated| Expiry::default().last_growth(&last(updated), 1010 * SECOND);
     assert_eq!(growth(400), Growth::Exact(0));

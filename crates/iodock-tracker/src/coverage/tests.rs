@@ -108,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn agrees_with_sets_of_bytes(
+    fn coverage_equals_that_of_a_set_of_bytes(
         accesses in prop::collection::vec((0..2u32, 0..3u32, any::<bool>(), 0..400i64, 1..40i64), 1..200)
     ) {
         check(&accesses, 1);
@@ -116,7 +116,7 @@ proptest! {
 
     /// Blocks of 128 KiB and more than 64 ranges: lists become regions, and regions become full.
     #[test]
-    fn agrees_over_regions(
+    fn coverage_is_exact_over_several_regions(
         accesses in prop::collection::vec((0..1u32, 0..2u32, any::<bool>(), 0..3000i64, 1..30i64), 200..500)
     ) {
         check(&accesses, 1 << 17);
@@ -124,7 +124,7 @@ proptest! {
 }
 
 #[test]
-fn sequential_access_needs_no_list() {
+fn sequential_access_uses_no_list() {
     let accesses: Vec<_> = (0..1000).map(|n| (0, 0, n % 2 == 0, n / 2 * 10, 10)).collect();
     check(&accesses, 1);
     let mut coverage = Coverage::new(1 << 20);
@@ -137,7 +137,7 @@ fn sequential_access_needs_no_list() {
 }
 
 #[test]
-fn past_the_budget_the_largest_file_is_given_up() {
+fn over_the_memory_limit_the_largest_file_is_abandoned() {
     let mut coverage = Coverage::new(20_000);
     let mut events = EventColumns::default();
     events.push(&row(1, 0, true, 0, 10));
@@ -155,7 +155,7 @@ fn past_the_budget_the_largest_file_is_given_up() {
 }
 
 #[test]
-fn an_absurd_size_is_not_followed() {
+fn coverage_of_an_impossible_size_is_unknown() {
     let mut coverage = Coverage::new(1 << 20);
     let mut events = EventColumns::default();
     for n in 0..200 {

@@ -16,7 +16,7 @@ fn brute(intervals: &[(i64, i64)]) -> i64 {
 
 proptest! {
     #[test]
-    fn the_union_is_exact_in_any_order(mut intervals in prop::collection::vec((0..400i64, 0..60i64, 0..50i64), 0..200)) {
+    fn the_union_of_intervals_is_exact_in_any_order(mut intervals in prop::collection::vec((0..400i64, 0..60i64, 0..50i64), 0..200)) {
         intervals.sort_by_key(|&(from, length, disorder)| from + length + disorder);
         let intervals: Vec<_> = intervals.iter().map(|&(from, length, _)| (from, from + length)).collect();
         let mut union = Union::default();
@@ -36,7 +36,7 @@ fn fill(union: &mut Union, count: i64, shrink: bool) {
 }
 
 #[test]
-fn old_stretches_are_put_together_between_the_beginnings_of_calls_under_way() {
+fn old_intervals_are_merged_between_starts_of_open_calls() {
     let mut union = Union::default();
     fill(&mut union, 200_000, true);
     assert!(!union.is_large());
@@ -48,7 +48,7 @@ fn old_stretches_are_put_together_between_the_beginnings_of_calls_under_way() {
 }
 
 #[test]
-fn what_begins_within_stretches_put_together_leaves_no_number_rather_than_a_wrong_one() {
+fn a_late_call_inside_merged_intervals_makes_io_time_unknown() {
     let mut union = Union::default();
     fill(&mut union, 200_000, true);
     union.add(300_000, 300_005);
@@ -60,7 +60,7 @@ fn what_begins_within_stretches_put_together_leaves_no_number_rather_than_a_wron
 }
 
 #[test]
-fn intervals_in_the_worst_order_are_given_up_before_they_cost_much() {
+fn io_time_is_unknown_if_the_order_of_calls_costs_too_much() {
     let mut union = Union::default();
     (0..100_000).for_each(|call| union.add(call * 10, call * 10 + 2));
     (0..100_000).for_each(|call| union.add(call * 10 + 4, call * 10 + 6));
@@ -85,7 +85,7 @@ fn times(rows: &[EventRow], kinds: &[FileKind], last: &[FileKind]) -> (Option<Io
 }
 
 #[test]
-fn pipes_and_standard_input_are_waited_for_and_files_are_not() {
+fn waiting_for_pipes_and_standard_input_is_not_file_io_time() {
     let kinds = [FileKind::Regular, FileKind::Pipe, FileKind::Standard];
     let rows = [
         row("read", 0, Direction::Read, 0, 10),
@@ -103,7 +103,7 @@ fn pipes_and_standard_input_are_waited_for_and_files_are_not() {
 }
 
 #[test]
-fn a_path_that_turns_out_to_be_a_fifo_leaves_no_number() {
+fn a_path_that_later_proves_a_fifo_makes_io_time_unknown() {
     let rows = [row("read", 0, Direction::Read, 0, 10)];
     let known = |last| times(&rows, &[FileKind::File], &[last]).0.is_some();
     assert!(known(FileKind::Regular));
@@ -111,7 +111,7 @@ fn a_path_that_turns_out_to_be_a_fifo_leaves_no_number() {
 }
 
 #[test]
-fn without_durations_or_stamps_there_is_no_union() {
+fn without_times_io_time_is_unknown() {
     let unstamped = EventRow { ts: iodock_event::UNKNOWN, ..row("read", 0, Direction::Read, 0, 10) };
     let (run, tasks) = times(&[unstamped], &[FileKind::File], &[FileKind::File]);
     assert_eq!((run, tasks[0].io), (None, 10));

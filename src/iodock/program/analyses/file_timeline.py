@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.relations.keys import KEYS
-from iodock.program.relations.spread import END, SPREAD, ended_sums, moved_sql, slot_of, spread_sums
+from iodock.program.relations.spread import (
+    END,
+    SPREAD,
+    cells_sql,
+    ended_sums,
+    moved_sql,
+    spread_sums,
+)
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 
@@ -33,10 +40,10 @@ def run(store: Store, asked: Request) -> Answer:
     first = (store.manifest.first_ts or 0) // every
     where = selection.and_where("e.bytes IS NOT NULL", "e.direction IN (1, 2)", f"{END} IS NOT NULL")
     source = f"FROM events e {selection.joins} {where}"
-    table = store.table(f"""WITH counted AS (SELECT e.file_id AS key, {slot_of(END, every)} AS slot,
-    {ended_sums()},
-    count(*) FILTER (WHERE e.direction = 1) AS read_count,
-    count(*) FILTER (WHERE e.direction = 2) AS write_count {source} GROUP BY 1, 2),
+    table = store.table(f"""WITH cells AS MATERIALIZED ({cells_sql(source, every, "e.file_id")}),
+counted AS (SELECT key, slot, {ended_sums()},
+    sum(calls) FILTER (WHERE direction = 1) AS read_count,
+    sum(calls) FILTER (WHERE direction = 2) AS write_count FROM cells GROUP BY key, slot),
 moved AS ({moved_sql(source, every, "e.file_id")}),
 b AS (SELECT coalesce(c.key, m.key) AS key, greatest(0, coalesce(c.slot, m.slot) - {first}) AS interval,
     c.* EXCLUDE (key, slot), {spread_sums("m")}

@@ -63,10 +63,11 @@ _COLUMNS = (
 )
 _HINTS = (
     KEYS["file"].column,
+    Column("call", "str", None, "key", "call of MPI-IO that the program gave them to"),
     Column("hint", "str", None, "key", "name of the hint"),
     Column("asked", "str", None, "key", "value that the program requested; empty if it requested none"),
     Column("taken", "str", None, "key", "value that the implementation reports that it used; empty: nothing"),
-    Column("opens", "int", "calls", "measure", "opens of the file with these values, of all processes"),
+    Column("count", "int", "calls", "measure", "calls with these values, of all processes"),
 )
 _OUTSIDE = N_(
     "rows without a call of an interface are system calls on the same files that no such call made: the "
@@ -84,7 +85,7 @@ def run(store: Store, asked: Request) -> Answer:
     store.keep(_CHAINS, _CHAINS_SQL)
     store.keep(_CHOSEN, _chosen(selection))
     if asked.options["hints"]:
-        keys = ("file", "hint", "asked", "taken")
+        keys = ("file", "call", "hint", "asked", "taken")
         return answer(
             "interfaces", N_("Hints"), store, asked, store.table(_HINTS_SQL), _HINTS, selection, keys=keys
         )
@@ -172,9 +173,9 @@ FROM outside o JOIN files f ON f.file_id = o.file_id GROUP BY f.name
 ORDER BY 9 DESC NULLS LAST, 1, 2, 3, 4"""
 
 
-_HINTS_SQL = f"""SELECT f.name AS file, h.key AS hint, h.asked, h.taken, count(*) AS opens
+_HINTS_SQL = f"""SELECT f.name AS file, c.call, h.key AS hint, h.asked, h.taken, count(*) AS count
 FROM hints h JOIN {_CHOSEN} c ON c.id = h.interface_call_id JOIN files f ON f.file_id = c.file_id
-GROUP BY ALL ORDER BY 1, 3 NULLS LAST, 2, 4"""
+GROUP BY ALL ORDER BY 1, 2, 4 NULLS LAST, 3, 5"""
 
 
 def _notes(store: Store, rows: list[dict[str, Any]]) -> list[str]:
@@ -240,9 +241,9 @@ calls that they made: how many, how long, how many bytes, and how many of the pr
 a layer calls another one (NetCDF calls HDF5, and that MPI-IO) each has its rows, and what the lower
 one moved counts for all. With collective buffering (two phases) few ranks, the aggregators, move
 the bytes of all. Bytes below may be more (data sieving) or fewer than those asked for. `--hints`
-lists the hints that the program gave as it opened files, and those that the implementation took. It
-needs a recording by the back end rewrite. Filters by call, direction, outcome and duration do not
-apply.""",
+lists the hints that the program gave as it opened files or later (MPI_File_set_info,
+MPI_File_set_view), and those that the implementation took. It needs a recording by the back end
+rewrite. Filters by call, direction, outcome and duration do not apply.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("hints", "flag", False, "list the hints of the files, asked for and taken"),),

@@ -7,7 +7,14 @@ from dataclasses import replace
 from iodock.program.analyses.base import Analysis, Option, Request, answer, select
 from iodock.program.analyses.counters import timeline as counters
 from iodock.program.relations.selection import Selection
-from iodock.program.relations.spread import END, ended_sums, moved_sql, round_interval, slot_of, spread_sums
+from iodock.program.relations.spread import (
+    END,
+    cells_sql,
+    ended_sums,
+    moved_sql,
+    round_interval,
+    spread_sums,
+)
 from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column
 from iodock.shared.errors import RequestError
@@ -76,22 +83,25 @@ def run(store: Store, asked: Request) -> Answer:
 
 def intervals_sql(selection: Selection, every: int) -> str:
     """Calls by the interval in which they end; their bytes also by the intervals during which they ran."""
-    counted = f"NOT {selection.again}"
-    where = selection.and_where(f"{END} IS NOT NULL", "e.direction IN (1, 2)")
-    moving = f"FROM events e {selection.joins} {where}"
-    return f"""WITH counted AS (SELECT {slot_of(END, every)} AS slot, {ended_sums()},
-  count(CASE WHEN e.direction = 1 THEN e.bytes END) AS read_count,
-  count(CASE WHEN e.direction = 2 THEN e.bytes END) AS write_count,
-  count(*) FILTER (WHERE {counted}) AS count,
-  count(e.result) FILTER (WHERE {counted} AND e.errno_id IS NULL) AS success,
-  count(e.errno_id) FILTER (WHERE {counted}) AS failed
-FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")} GROUP BY 1),
-moved AS ({moved_sql(moving, every)})
+    source = f"FROM events e {selection.joins} {selection.and_where(f'{END} IS NOT NULL')}"
+    return f"""WITH cells AS MATERIALIZED ({cells_sql(source, every, again=selection.again)}),
+counted AS (SELECT slot, {ended_sums()},
+  sum(transfers) FILTER (WHERE direction = 1) AS read_count,
+  sum(transfers) FILTER (WHERE direction = 2) AS write_count,
+  sum(calls) FILTER (WHERE NOT again) AS count,
+  sum(results) FILTER (WHERE NOT again AND is_right) AS success,
+  sum(calls) FILTER (WHERE NOT again AND NOT is_right) AS failed
+FROM cells GROUP BY slot),
+moved AS ({moved_sql(source, every)})
 SELECT coalesce(c.slot, m.slot) AS slot, c.* EXCLUDE (slot), {spread_sums("m")}
 FROM counted c FULL JOIN moved m ON m.slot = c.slot"""
 
 
 def _check_length(store: Store, selection: Selection, every: int) -> None:
+    run = store.manifest
+    span_ns = None if run.first_ts is None or run.last_ts is None else run.last_ts - run.first_ts
+    if span_ns is not None and span_ns // every + 2 <= MOST_INTERVALS:
+        return
     (row,) = store.rows(
         f"""SELECT (max({END}) - min({END} - coalesce(e.dur, 0))) // {every} + 1 AS intervals
 FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")}"""

@@ -22,10 +22,24 @@ SPREAD = tuple(f"spread_{name}" for name in SUMS)
 end."""
 
 
+def cells_sql(source: str, every: int, key: str = "0", again: str = "false") -> str:
+    """SQL: sums of the events of SOURCE (`FROM events e ... WHERE ...`, all with a time) by everything that
+    a row over time tells apart. AGAIN: a condition on events that must not be counted as calls."""
+    return f"""SELECT {key} AS key, {slot_of(END, every)} AS slot, e.direction, {again} AS again,
+  e.errno_id IS NULL AS is_right, {_begun_before("slot", every)} AS is_long, count(*) AS calls,
+  count(e.result) AS results, count(e.bytes) AS transfers, sum(e.bytes) AS bytes, sum(e.dur) AS dur
+{source} GROUP BY ALL"""
+
+
+def _begun_before(slot: str, every: int) -> str:
+    """SQL: whether event `e` began before that interval."""
+    return f"{END} - coalesce(e.dur, 0) < {slot} * {every}"
+
+
 def ended_sums() -> str:
-    """SQL: SUMS of the events `e` in a group."""
+    """SQL: SUMS of the cells in a group."""
     return ", ".join(
-        f"sum(e.{of}) FILTER (WHERE e.direction = {way}) AS {name}" for name, (of, way) in _OF.items()
+        f"sum({of}) FILTER (WHERE direction = {way}) AS {name}" for name, (of, way) in _OF.items()
     )
 
 
@@ -36,8 +50,8 @@ def spread_sums(of: str) -> str:
 
 def slot_of(moment: str, every: int) -> str:
     """SQL: the number of the interval that contains a moment. Computed with integers: as floats, time stamps
-    since the epoch are off by 100 ns and more; `//` rounds towards zero."""
-    return f"(({moment}) - ((({moment}) % {every}) + {every}) % {every}) // {every}"
+    since the epoch are off by 100 ns and more; `//` rounds towards zero, so moments before 0 are shifted."""
+    return f"CASE WHEN ({moment}) >= 0 THEN ({moment}) // {every} ELSE (({moment}) + 1) // {every} - 1 END"
 
 
 def round_interval(span_ns: int, wanted: int) -> int:
@@ -49,16 +63,16 @@ def round_interval(span_ns: int, wanted: int) -> int:
 
 
 def moved_sql(source: str, every: int, key: str = "0") -> str:
-    """`key slot` and SUMS of the events of SOURCE (`FROM events e ... WHERE ...`). Only intervals with
-    bytes."""
+    """`key slot` and SUMS of the events of SOURCE, which are the rows of `cells_sql` in the CTE `cells`. Only
+    intervals with bytes."""
     # A long call counts in its first and its last interval by its part there. For the intervals between, its
     # rate is added where they begin and subtracted where they end, which avoids a row for each of them.
-    return f"""WITH calls_spread AS (SELECT {key} AS key, e.direction, coalesce(e.bytes, 0) AS bytes,
-    coalesce(e.dur, 0) AS dur, {END} AS ended, {END} - coalesce(e.dur, 0) AS begun,
-    {slot_of(f"{END} - coalesce(e.dur, 0)", every)} AS low, {slot_of(END, every)} AS high
-  {source}),
-short AS (SELECT key, high AS slot, {_columns("{value}")} FROM calls_spread WHERE low = high GROUP BY 1, 2),
-long AS (SELECT *, CAST(bytes AS DOUBLE) / dur AS rate FROM calls_spread WHERE low < high),
+    return f"""WITH short AS (SELECT key, slot, {_columns("{value}")} FROM cells
+  WHERE NOT is_long AND direction IN (1, 2) GROUP BY 1, 2),
+lasting AS (SELECT {key} AS key, e.direction, coalesce(e.bytes, 0) AS bytes, coalesce(e.dur, 0) AS dur,
+    {END} AS ended, {slot_of(END, every)} AS high, {_begun_before("high", every)} AS is_long {source}),
+long AS (SELECT *, ended - dur AS begun, {slot_of("ended - dur", every)} AS low,
+    CAST(bytes AS DOUBLE) / dur AS rate FROM lasting WHERE is_long AND direction IN (1, 2)),
 steps AS (
   SELECT key, low AS slot, direction, rate * ((low + 1) * {every} - begun) AS bytes,
     CAST((low + 1) * {every} - begun AS DOUBLE) AS dur, 0.0 AS more_bytes, 0.0 AS more_dur FROM long

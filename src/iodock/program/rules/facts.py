@@ -27,7 +27,7 @@ from iodock.shared.settings import FileSystemKind, Settings
 
 MOST_STRETCH = 10.0
 """A program that pauses for longer is asleep, and is not waiting for a processor."""
-MOST_SAMPLED = 4_000_000
+MOST_SAMPLED = 1_000_000
 """Number of calls examined for pauses in a longer run, in time slices throughout the run."""
 _SLICES = 16
 """Number of slices. Waiting for a processor takes many ms, and a pause ends with its slice."""

@@ -79,11 +79,13 @@ def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
     if not places:
         return faults
     rows = facts.rows(
-        f"""WITH begun AS (SELECT p.place, count(*) AS count
-  FROM events e JOIN places p ON p.file_id = e.file_id
-  WHERE p.place IN ({places}) AND e.direction = 1 AND e.bytes > 0
-  GROUP BY p.place, e.file_id, e.offset_bytes)
-SELECT place FROM begun GROUP BY place HAVING sum(count * count) < {settings.least_repeats} * sum(count)"""
+        f"""WITH begun AS (SELECT e.file_id, count(*) AS count FROM events e
+  WHERE e.file_id IN (SELECT file_id FROM places WHERE place IN ({places})) AND e.direction = 1
+    AND e.bytes > 0
+  GROUP BY e.file_id, e.offset_bytes),
+sums AS (SELECT file_id, sum(count * count) AS squares, sum(count) AS count FROM begun GROUP BY file_id)
+SELECT p.place FROM sums s JOIN places p ON p.file_id = s.file_id WHERE p.place IN ({places})
+GROUP BY p.place HAVING sum(s.squares) < {settings.least_repeats} * sum(s.count)"""
     )
     scattered = {row["place"] for row in rows}
     return Faults([row for row in faults.rows if row["place"] not in scattered])

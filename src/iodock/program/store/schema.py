@@ -182,9 +182,9 @@ INTERFACE_CALLS = StoreTable(
 HINTS = StoreTable(
     "hints",
     "hints.parquet",
-    "hints of files that calls of MPI-IO opened; where recorded by rewrite",
+    "hints that calls of MPI-IO gave with files; where recorded by rewrite",
     _columns("""
-    interface_call_id UINTEGER call that opened the file: interface_calls.id
+    interface_call_id UINTEGER call that opened the file, or gave hints later: interface_calls.id
     key VARCHAR name of the hint
     asked VARCHAR value that the program requested, null for nothing
     taken VARCHAR value that the implementation reports that it used, null for nothing

@@ -46,7 +46,7 @@ fn state_changes_and_initial_bad_states_are_reported() {
 }
 
 #[test]
-fn a_new_agent_repeats_nothing_and_reports_what_happened_before_its_start() {
+fn a_restarted_agent_repeats_no_event_and_reports_missed_ones() {
     let folder = folder("again");
     let mut memory = Memory::open(&folder).expect("opened");
     assert!(memory.see(state("[U_]", true), 1).is_some());
@@ -79,7 +79,7 @@ fn a_damaged_file_is_dropped_and_rewritten() {
 }
 
 #[test]
-fn paths_that_are_lost_and_back() {
+fn lost_and_restored_paths_are_reported() {
     let mut memory = Memory::default();
     assert_eq!(memory.see(paths(&["sda", "sdb"], &[]), 0), None);
     let lost = told(memory.see(paths(&["sda"], &[("sdb", "offline")]), 1)).expect("lost");
@@ -96,7 +96,7 @@ fn paths_that_are_lost_and_back() {
 }
 
 #[test]
-fn restarted_counters_and_link_speeds() {
+fn restarted_counters_and_changed_link_speeds_are_handled() {
     let mut memory = Memory::default();
     let least = |value| seen(Sight::Errors { kind: "link-flapped", name: "n".into(), value, least: 2 });
     assert_eq!(memory.see(least(10), 0), None);
@@ -112,7 +112,7 @@ fn restarted_counters_and_link_speeds() {
 }
 
 #[test]
-fn what_is_seen_is_bounded_and_texts_are_one_short_line() {
+fn the_memory_is_bounded_and_texts_are_one_short_line() {
     let mut memory = Memory::default();
     for number in 0..2 * MOST_SEEN {
         memory.see(Seen { target: number.to_string(), ..state("[UU]", false) }, 0);
@@ -127,7 +127,7 @@ fn what_is_seen_is_bounded_and_texts_are_one_short_line() {
 }
 
 #[test]
-fn a_missing_target_is_reported_after_some_rounds_and_new_on_return() {
+fn a_missing_target_is_reported_after_some_rounds_and_is_new_when_it_returns() {
     let mut memory = Memory::default();
     assert!(memory.see(state("[U_]", true), 0).is_some());
     let (here, nothing) = (BTreeSet::from([target_key(&state("", true))]), BTreeSet::new());

@@ -47,14 +47,14 @@ const LINES: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn messages_are_what_they_say() {
+fn log_lines_have_the_expected_kind_and_target() {
     for (line, kind, file_system, target) in LINES {
         assert_eq!(of(line), (kind.to_string(), file_system.to_string(), target.to_string()), "{line}");
     }
 }
 
 #[test]
-fn every_rule_has_a_kind_that_is_documented_and_few_texts() {
+fn every_rule_has_a_documented_kind_and_few_texts() {
     let documented = include_str!("../../../../../docs/reference/events.md");
     for (kind, texts, _) in RULES {
         assert!(is_known(kind), "{kind}");
@@ -67,7 +67,7 @@ fn every_rule_has_a_kind_that_is_documented_and_few_texts() {
 }
 
 #[test]
-fn hostile_lines_are_lines() {
+fn hostile_log_lines_are_read_without_a_panic() {
     let rules = Rules::new(Vec::new()).expect("rules");
     let mut line = b"I/O error, dev ".to_vec();
     line.extend([0xff; 3000]);

@@ -29,7 +29,7 @@ fn packet(kind: u32, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_is_heard_also_in_pieces() {
+fn an_answer_in_several_pieces_is_read() {
     let (said, _) = asked(|stream| {
         stream.write_all(&packet(0, b"")).expect("written");
         for piece in packet(509, REAL).chunks(100) {
@@ -40,7 +40,7 @@ fn an_answer_is_heard_also_in_pieces() {
 }
 
 #[test]
-fn silence_and_drops_end_in_time() {
+fn a_silent_or_closed_connection_ends_within_the_time_limit() {
     let (said, took) = asked(|_| thread::sleep(2 * SHORT));
     assert_eq!(said.expect_err("no answer").kind(), ErrorKind::TimedOut);
     assert!(took < 4 * SHORT, "{took:?}");
@@ -56,7 +56,7 @@ fn silence_and_drops_end_in_time() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused() {
+fn an_invalid_answer_is_refused() {
     let (said, _) = asked(|stream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("written"));
     assert_eq!(said.expect_err("no answer").kind(), ErrorKind::InvalidData);
     let (said, _) = asked(|stream| stream.write_all(&packet(509, REAL)[..99]).expect("written"));
@@ -64,7 +64,7 @@ fn what_is_no_answer_is_refused() {
 }
 
 #[test]
-fn sockets_of_the_kernels_table() {
+fn the_process_of_a_connection_is_found_in_the_kernels_tables() {
     let line = b"  10: 01004D0A:24CD 01004D0A:A9DA 01 00000000:00000000 00:00000000 00000000     0        0 1949746 1";
     let (address, state) = socket(line).expect("a socket");
     assert_eq!((address.to_string().as_str(), state), ("10.77.0.1:9421", CONNECTED));
@@ -76,7 +76,7 @@ fn sockets_of_the_kernels_table() {
 }
 
 #[test]
-fn a_mount_point_is_one_mount_and_its_newest_session_counts() {
+fn only_the_newest_session_of_a_mount_point_counts() {
     let found = sessions::sessions(REAL).expect("an answer");
     let mut old = found[0].clone();
     (old.number, old.is_connected) = (99, false);

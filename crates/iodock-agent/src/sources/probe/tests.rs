@@ -20,7 +20,7 @@ fn kind(round: &Round, limit: Option<u64>) -> (&'static str, String) {
 }
 
 #[test]
-fn how_a_round_was() {
+fn the_result_of_a_probe_round_is_read() {
     let well = round(r#"{"mkdir":1000000,"create":2000000,"df":9000000}"#);
     assert_eq!((well.response_ns(), well.n), (3_000_000, 7));
     assert_eq!(kind(&well, None), ("probe-well", "the round took 0.003 s".into()));
@@ -35,7 +35,7 @@ fn how_a_round_was() {
 }
 
 #[test]
-fn what_is_damaged_costs_only_itself() {
+fn a_damaged_probe_record_loses_only_itself() {
     let run = framed(r#"{"k":"run","ts":1,"run":"r","host":"h","pid":1,"target":"/scratch"}"#);
     let round = framed(r#"{"k":"round","ts":2,"run":"r","n":1,"o":{"mkdir":5},"f":{}}"#);
     let mut bent = round.clone();
@@ -51,7 +51,7 @@ fn what_is_damaged_costs_only_itself() {
 }
 
 #[test]
-fn rounds_are_read_once_and_whole() {
+fn each_probe_round_is_read_once_and_completely() {
     let folder = std::env::temp_dir().join(format!("iodock-probe-agent-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("h-2026-11.log");
@@ -84,7 +84,7 @@ fn rounds_are_read_once_and_whole() {
 }
 
 #[test]
-fn a_folder_is_of_the_mount_above_it() {
+fn a_probed_folder_belongs_to_the_mount_point_above() {
     let lines = [
         &b"1 0 8:1 / / rw - ext4 /dev/sda1 rw"[..],
         b"2 1 0:50 / /scratch rw,noatime shared:1 - lustre 10.0.0.1@o2ib:10.0.0.2@o2ib:/lfs rw",

@@ -46,7 +46,7 @@ fn lines(lines: &[&str]) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn what_is_new_is_read_once_and_only_whole_lines() {
+fn new_log_lines_are_read_once_and_only_when_complete() {
     let mut log = Log::new("new");
     log.add("old\n");
     assert_eq!(log.round(), lines(&[]));
@@ -58,7 +58,7 @@ fn what_is_new_is_read_once_and_only_whole_lines() {
 }
 
 #[test]
-fn rotation_and_truncation_are_followed() {
+fn log_rotation_and_truncation_are_followed() {
     let mut log = Log::new("rotation");
     log.add("old\n");
     log.round();
@@ -78,7 +78,7 @@ fn rotation_and_truncation_are_followed() {
 }
 
 #[test]
-fn a_file_that_was_not_there_is_new_when_it_comes() {
+fn a_log_file_that_appears_later_is_read_from_its_beginning() {
     let mut log = Log::new("late");
     assert_eq!(log.round(), lines(&[]));
     log.add("first\n");
@@ -86,7 +86,7 @@ fn a_file_that_was_not_there_is_new_when_it_comes() {
 }
 
 #[test]
-fn a_flood_is_read_in_part_and_what_is_skipped_is_known() {
+fn a_flood_of_log_lines_is_read_partly_and_skipped_bytes_are_counted() {
     let mut log = Log::new("flood");
     log.add("old\n");
     log.round();
@@ -100,7 +100,7 @@ fn a_flood_is_read_in_part_and_what_is_skipped_is_known() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_log_that_is_not_a_regular_file_is_refused() {
     let log = Log::new("folder");
     assert!(follow(&log.folder, None, &mut |_| ()).is_err());
     assert_eq!(LogPosition::of("no numbers"), LogPosition::default());

@@ -102,13 +102,13 @@ mod tests {
     use super::{has_rights, is_new_enough};
 
     #[test]
-    fn what_kernels_call_themselves() {
+    fn kernel_versions_are_parsed() {
         assert!(is_new_enough("5.12.0") && is_new_enough("6.1.0-13-amd64") && is_new_enough("10.0"));
         assert!(!is_new_enough("5.4.0-generic") && !is_new_enough("4.18.0-553.el8") && !is_new_enough(""));
     }
 
     #[test]
-    fn both_rights_or_the_old_one_for_both() {
+    fn bpf_needs_both_new_capabilities_or_the_old_one() {
         assert!(has_rights("Name:\tx\nCapEff:\t000001ffffffffff\n"));
         assert!(has_rights("CapEff:\t000000c000000000\n"));
         assert!(has_rights("CapEff:\t0000000000200000\n"));

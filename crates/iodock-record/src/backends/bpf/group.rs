@@ -76,7 +76,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_group_that_is_not_there_is_refused() {
+    fn a_missing_cgroup_is_refused() {
         for name in ["/no/such/group", "slurm:no-such-job"] {
             let refusal = Group::find(Path::new(name)).err().expect("refused");
             assert!(refusal.message.starts_with(name), "{}", refusal.message);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_its_own_program_in_memory() {
+    fn this_process_has_its_own_program_mapped() {
         let own = fs::read_link("/proc/self/exe").expect("there");
         let found = mapped_by(std::process::id());
         assert!(found.iter().any(|(_, name)| own.as_os_str().as_encoded_bytes() == name));

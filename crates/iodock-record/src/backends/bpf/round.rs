@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn births_and_ends_of_several_cpus_are_put_in_order() {
+    fn starts_and_ends_of_processes_from_several_cpus_are_sorted() {
         let control = Control::default();
         let mut watch = Watch::new(&control, &Plans::of_this_machine(), 0);
         let mut round = Round::default();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_that_are_taken_away_matter_among_threads() {
+    fn descriptors_closed_by_another_thread_keep_their_file() {
         let control = Control::default();
         let plans = Plans::of_this_machine();
         let close = plans.calls.iter().position(|call| call.is_some_and(|call| call.spec().name == "close"));

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_found_behind_the_arguments() {
+    fn environment_variables_are_found_after_the_arguments() {
         let whole = stack(&["a.out", ""], &["PATH=/bin", "E=", "PMI_RANK=12"]);
         let expected = ["PATH=/bin", "E=", "PMI_RANK=12"].map(String::from);
         assert_eq!(found(&whole), Some(expected.to_vec()));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_all_there_is_not_taken() {
+    fn an_incomplete_environment_is_not_used() {
         let whole = stack(&["a.out"], &["PATH=/bin", "HOME=/root"]);
         for length in 0..whole.len() {
             assert_eq!(found(&whole[..length]), None, "{length} bytes");

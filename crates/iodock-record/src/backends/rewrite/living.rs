@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_is_older_is_none_of_ours() {
+    fn a_process_older_than_the_session_is_not_part_of_it() {
         let me = std::process::id();
         let mut living = Living::new(me);
         assert!(living.is_alive(me) && living.add(1) && !living.add(1));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_and_was_not_waited_for_does_not_run() {
+    fn a_zombie_does_not_count_as_running() {
         let mut child = std::process::Command::new("true").spawn().expect("true");
         let pid = child.id();
         let mut living = Living::new(pid);
