@@ -19,8 +19,13 @@ enum { TEXTS = 3, COMPOUND = 6, REFERENCE = 7, VARYING = 9, ARRAY = 10 };
 	ONE(H5Sget_simple_extent_npoints) ONE(H5Sget_simple_extent_dims) ONE(H5Sget_simple_extent_ndims) ONE(H5Sclose) ONE(H5Dget_space) ONE(H5Iget_type) \
 	ONE(H5Iget_name) ONE(H5Fget_name) ONE(H5Dget_type) ONE(H5Tclose) ONE(H5Dget_create_plist) ONE(H5Pget_layout) ONE(H5Pget_chunk) \
 	ONE(H5Pget_nfilters) ONE(H5Pget_filter2) ONE(H5Pclose) ONE(H5Aget_space)
-#define HELPER_NUMBER(name) HELPER_##name,
-enum { EACH_HELPER(HELPER_NUMBER) ALL_HELPERS };
+/* Variables with identifiers of types that can't be changed, and the bytes of each. */
+#define EACH_TYPE(ONE) \
+	ONE(H5T_NATIVE_DOUBLE_g, 8) ONE(H5T_NATIVE_FLOAT_g, 4) ONE(H5T_NATIVE_INT_g, 4) ONE(H5T_NATIVE_LONG_g, 8) ONE(H5T_NATIVE_LLONG_g, 8) \
+	ONE(H5T_NATIVE_UINT_g, 4) ONE(H5T_NATIVE_ULONG_g, 8) ONE(H5T_NATIVE_ULLONG_g, 8) ONE(H5T_NATIVE_SHORT_g, 2) ONE(H5T_NATIVE_USHORT_g, 2) \
+	ONE(H5T_NATIVE_SCHAR_g, 1) ONE(H5T_NATIVE_UCHAR_g, 1) ONE(H5T_IEEE_F64LE_g, 8) ONE(H5T_IEEE_F32LE_g, 4)
+#define HELPER_NUMBER(name, ...) HELPER_##name,
+enum { EACH_HELPER(HELPER_NUMBER) EACH_TYPE(HELPER_NUMBER) ALL_HELPERS };
 _Static_assert((int)ALL_HELPERS <= (int)HELPERS, "there is room for all");
 
 #define ASK(name, a, b, c) ask(library, HELPER_##name, #name, (word)(a), (word)(b), (word)(c), 0, 0, 0, 0)
@@ -37,8 +42,38 @@ static int is_new_enough(const struct library *library) {
 	return known == NEW_ENOUGH;
 }
 
+/* Where they are. A program may have its own copy of a variable, which the library uses too: then the library's stays empty. */
+static __attribute__((noinline)) void look_for_types(const struct library *library) {
+#define NAME_OF_TYPE(name, bytes) #name,
+	static const char *const names[] = {EACH_TYPE(NAME_OF_TYPE)};
+	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		void **place = &library->caller->helpers[HELPER_H5T_NATIVE_DOUBLE_g + i];
+		const word *own = iodock_helper(library->caller, HELPER_H5T_NATIVE_DOUBLE_g + i, names[i], library->sibling);
+		if (own && *own <= 0 && dlsym)
+			__atomic_store_n(place, dlsym(RTLD_DEFAULT, names[i]), __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&library->caller->has_types, 1, __ATOMIC_RELEASE);
+}
+
+/* Without a call of the library, which takes longer than all the rest; 0: it is another type. */
+static word bytes_of_known(const struct library *library, word type) {
+#define BYTES_OF_TYPE(name, bytes) bytes,
+	static const u8 bytes[] = {EACH_TYPE(BYTES_OF_TYPE)};
+	if (unlikely(!__atomic_load_n(&library->caller->has_types, __ATOMIC_ACQUIRE)))
+		look_for_types(library);
+	for (u32 i = 0; i < sizeof(bytes); i++) {
+		const word *known = __atomic_load_n(&library->caller->helpers[HELPER_H5T_NATIVE_DOUBLE_g + i], __ATOMIC_RELAXED);
+		if (known && *known == type)
+			return type > 0 ? bytes[i] : 0;
+	}
+	return 0;
+}
+
 /* Of one element in memory. What a pointer in it points to is not known. */
 static word element_bytes(const struct library *library, word type) {
+	word known = bytes_of_known(library, type);
+	if (likely(known))
+		return known;
 	int class = (int)ASK(H5Tget_class, type, 0, 0);
 	if (class == VARYING || class == REFERENCE || class < 0)
 		return UNKNOWN;

@@ -66,11 +66,11 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 
 /* One of the modules (the program, its libraries) that make calls of the layers above MPI-IO: each may be bound to a library of its own. Their
  * functions are looked for once. */
-enum { LAYER_CALLS = ALL_CALLS - CALLS, HELPERS = 32 };
+enum { LAYER_CALLS = ALL_CALLS - CALLS, HELPERS = 64 };
 typedef word wide_call(word, word, word, word, word, word, word, word);
 struct caller {
 	unsigned long from, to;
-	u32 state; /* what is known of its library */
+	u32 state, has_types; /* what is known of its library */
 	const char *family; /* how the names of its libraries begin */
 	void *real[LAYER_CALLS], *helpers[HELPERS];
 };
