@@ -42,7 +42,7 @@ impl Fault {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Fault::Unreadable(_) => "check that the file is there and may be read",
+            Fault::Unreadable(_) => "check that the file exists and can be read",
             Fault::Empty => {
                 "the job was killed before Darshan wrote its log, or the disk was full: run again"
             }
@@ -50,10 +50,10 @@ impl Fault {
                 "give iodock a log of Darshan 3 (*.darshan), or the text of darshan-parser LOG"
             }
             Fault::HeaderCut | Fault::HeaderDamaged | Fault::UnknownCompression(_) => {
-                "copy the log anew, as binary"
+                "copy the log again, as a binary file"
             }
             Fault::OldFormat(_) => {
-                "write its text with the darshan-parser of that Darshan, and read it there"
+                "convert it to text with the darshan-parser of that Darshan, and import the text"
             }
             Fault::NoRecords => {
                 "write the text with darshan-parser LOG, without --total, --perf or --file alone"

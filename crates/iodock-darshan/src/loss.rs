@@ -49,21 +49,21 @@ kinds! {
     /// In bytes of the log.
     NewerModule "darshan-newer-module" "a newer Darshan wrote these records: use a newer iodock",
     /// Counted once per log.
-    UnknownFormat "darshan-unknown-format" "no Darshan up to 3.5 writes this version of the format, so values may be wrong: use a newer iodock; or the log is damaged, then copy it anew",
+    UnknownFormat "darshan-unknown-format" "no Darshan up to 3.5 writes this version of the format, so values may be wrong: use a newer iodock; if the log is damaged, copy it again",
     /// In bytes of the log.
     DamagedRegion "darshan-damaged-region" "these bytes of the log do not fit their own checksum, and what they held is not known: copy the log anew, as binary; what else it holds was read",
     /// In missing bytes, or 1 if their number is not known.
-    CutRegion "darshan-cut-region" "the log ends too early: copy it anew, or run again with room for the log; what it still holds was read",
+    CutRegion "darshan-cut-region" "the log ends too early: copy it again, or run again with space for the log; the remaining records were read",
     /// In surplus bytes of the log.
     UnclaimedBytes "darshan-unclaimed-bytes" "no part of the log claims these bytes, so what they held is not known: its header is damaged; copy it anew, as binary",
     /// In bytes of the log.
     OverlappingRegions "darshan-overlapping-regions" "two parts of the log claim the same bytes, so records may be wrong: its header is damaged; copy it anew, as binary",
     /// In bytes of the log.
-    OversizedRegion "darshan-oversized-region" "the log grows beyond what iodock takes into memory, so the rest was not read: is it really a log of Darshan",
+    OversizedRegion "darshan-oversized-region" "the log grows beyond the memory that iodock uses, so the rest was not read: check that it is a log of Darshan",
     /// In records, or 1 if their number is not known.
-    DifferingRecords "darshan-differing-records" "these records have another length than their version defines, since some sites change Darshan: added values are not read",
+    DifferingRecords "darshan-differing-records" "these records have another length than their version defines, because some sites modify Darshan: added values are not read",
     /// In records.
-    IncompleteRecords "darshan-incomplete-records" "these records end too early, and were left out: copy the log anew",
+    IncompleteRecords "darshan-incomplete-records" "these records end too early, and were left out: copy the log again",
     /// In records.
     UnnamedRecords "darshan-unnamed-records" "the names of these files are not in the log: raise DARSHAN_NAMEMEM; where the log is damaged, copy it anew",
     /// In records.
@@ -73,9 +73,9 @@ kinds! {
     /// In records.
     MixedCounters "darshan-mixed-counters" "Darshan before 3.1.0 counted bytes and times of C streams (fopen) with those of POSIX: run again with a later Darshan",
     /// In bytes of the log, according to its text.
-    MissingModule "darshan-missing-module" "the text says that the log has this module, and lacks its records: give iodock the log itself, or write the text again with darshan-parser --show-incomplete LOG",
+    MissingModule "darshan-missing-module" "the text states that the log has this module, but lacks its records: give iodock the log itself, or write the text again with darshan-parser --show-incomplete LOG",
     /// In lines of a text.
-    UnreadableLines "darshan-unreadable-lines" "these lines are not darshan-parser's: write the text again with darshan-parser LOG",
+    UnreadableLines "darshan-unreadable-lines" "these lines are not from darshan-parser: write the text again with darshan-parser LOG",
     /// Counted once per text.
     RoundedTimes "darshan-rounded-times" "darshan-parser rounds times to microseconds: give iodock the log itself",
 }

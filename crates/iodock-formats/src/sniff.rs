@@ -116,7 +116,7 @@ fn recognised(head: &Head<'_>) -> Result<&'static dyn LogFormat, SourceError> {
             file: head.file.into(),
             line: None,
             message: format!("could be a log of {}", names(&tied)),
-            hint: "say which with --format".into(),
+            hint: "choose one with --format".into(),
         });
     }
     Ok(format)
@@ -139,8 +139,8 @@ fn no_lines(path: &str, first: u64) -> SourceError {
     SourceError {
         file: path.into(),
         line: None,
-        message: format!("has no line {first}"),
-        hint: "see where its logs begin: iodock import without --lines says it".into(),
+        message: format!("does not have line {first}"),
+        hint: "check where its logs begin: iodock import without --lines prints it".into(),
     }
 }
 

@@ -37,10 +37,10 @@ impl LoadError {
         let code = error.raw_os_error().unwrap_or(0);
         if code == libc::ENOSPC || code == libc::EDQUOT {
             let (lacking, hint) = if code == libc::EDQUOT {
-                let hint = "make room, ask for more, or take a smaller class; quota -s or the file system's own tool shows it";
+                let hint = "free space, request more, or take a smaller class; quota -s or the file system's own tool shows the quota";
                 ("your quota is used up", hint)
             } else {
-                let hint = "make room, or take a smaller class; df -h and df -i show what is free";
+                let hint = "free space, or take a smaller class; df -h and df -i show free space";
                 ("no space or no inodes left", hint)
             };
             return LoadError::new(Kind::NoSpace, format!("{what}: {lacking}"), hint);

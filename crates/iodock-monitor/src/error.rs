@@ -31,13 +31,13 @@ impl MonitorError {
         match self {
             MonitorError::Refused(_) => "only iodock-agent of this version pushes here",
             MonitorError::Clock { .. } | MonitorError::ClockApart { .. } => "set its clock, e.g. with chrony",
-            MonitorError::Name { .. } => "one token or address for each machine, or name the machine",
+            MonitorError::Name { .. } => "give one token or address for each machine, or name the machine",
             MonitorError::InUse { .. } => "stop the other collector, or give another --store",
             MonitorError::NotAStore { .. } => {
-                "give another --store; a damaged one can be read from its Parquet files"
+                "give another --store; the Parquet files of a damaged store can still be read"
             }
             MonitorError::Io { .. } | MonitorError::Table(_) => {
-                "make room, or check the folder's file system"
+                "free space, or check the folder's file system"
             }
         }
     }

@@ -68,15 +68,15 @@ pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => RecordError::NotFound(Refusal::new(
             format!("{name}: no such program"),
-            "check the name, PATH, and the interpreter that a script's first line names",
+            "check the name, PATH, and the interpreter in the script's first line",
         )),
         Some(libc::E2BIG) => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),
-            "its arguments and environment are too large, perhaps with the variables that rewrite adds: see ulimit -s, or choose --backend ptrace",
+            "the arguments and environment are too large, perhaps with the variables that rewrite adds: see ulimit -s, or choose --backend ptrace",
         )),
         Some(libc::ETXTBSY) => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),
-            "somebody has it open for writing: wait until it is whole",
+            "another program has the file open for writing: wait until it is complete",
         )),
         _ => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),

@@ -83,7 +83,7 @@ impl StoreError {
             }
             StoreError::Denied { .. } => "give a folder in which you may write: -o PATH".into(),
             StoreError::ReadOnly { .. } => "the file system is read-only; give another place: -o PATH".into(),
-            StoreError::Io { .. } => "check the folder and its file system, or give another: -o PATH".into(),
+            StoreError::Io { .. } => "check the folder and its file system, or give another folder: -o PATH".into(),
             StoreError::Encoder { .. } => "this is a defect of iodock; please report it".into(),
         }
     }
@@ -134,7 +134,7 @@ impl std::fmt::Display for StoreError {
             StoreError::Denied { .. } => write!(f, "permission denied"),
             StoreError::ReadOnly { .. } => write!(f, "read-only file system"),
             StoreError::Io { source, .. } => write!(f, "{source}"),
-            StoreError::Encoder { source, .. } => write!(f, "cannot encode: {source}"),
+            StoreError::Encoder { source, .. } => write!(f, "cannot be encoded: {source}"),
         }
     }
 }

@@ -128,7 +128,7 @@ class MonitorStore:
                 self._read = (stamp, catalogue_of(files.content(path, CATALOGUE, StoreError), path))
         except FileNotFoundError:
             raise StoreError(
-                f"{self.folder}: no monitor store", "iodock monitor serve --store DIR makes one"
+                f"{self.folder}: no monitor store", "create one with iodock monitor serve --store DIR"
             ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error

@@ -36,8 +36,10 @@ def command() -> None:
     "--from", "benchmark", metavar="NAME", help=("type of measurement in the files; default: recognised")
 )
 @json_too
-@click.option("--format", "form", type=click.Choice(FORMATS), help="default: table, or what -o's ending says")
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="default: table, or the format of -o's ending"
+)
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @language
 @quiet
 def show(

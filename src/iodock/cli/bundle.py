@@ -29,7 +29,7 @@ _EXAMPLES = (
 @click.option(
     "--anonymous",
     is_flag=True,
-    help="make up the names of files, hosts and programs, and leave arguments out",
+    help="replace the names of files, hosts and programs by invented ones, and leave arguments out",
 )
 @click.option("--force", is_flag=True, help="replace an earlier archive of that name; other files stay")
 @digest_options
@@ -67,7 +67,8 @@ def command(
 
     if any(value for name, value in digests.items() if name != "within"):
         raise RequestError(
-            f"{store_or_id}: is no id that a digest told", "--portal, --store and --run go with such an id"
+            f"{store_or_id}: is no id that a digest told",
+            "--portal, --store and --run need the id of a digest",
         )
     name = Path(store_or_id).resolve().name.removesuffix(".iodock")
     target = _target(output or f"{name}-bundle.tar.gz", force)
@@ -103,7 +104,7 @@ def _target(name: str, force: bool) -> Path:
         if not is_bundle(target):
             raise IodockError(
                 f"{target}: is not an archive of iodock bundle, so --force does not replace it",
-                "name another with -o",
+                "name another one with -o",
             )
     check_folder(str(target))
     return target

@@ -55,11 +55,11 @@ def _text(lang: str | None) -> Language:
 
 @command.command(epilog=examples(("iodock cases show shell-loop", "iodock cases show shell-loop --lang ja")))
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="as JSON, in the form of the list's")
+@click.option("--json", "as_json", is_flag=True, help="as JSON, in the format of `explain`'s list")
 @language
 @quiet
 def show(name: str, as_json: bool, lang: str | None, quiet: bool) -> None:
-    """Print a case's page: what you see, why, the change, and when it does not help."""
+    "Print the page of a case: what you see, why, the change, and when it does not help."
     from iodock.program.casebook import find
     from iodock.program.views.case_text import case_text
 
@@ -163,9 +163,9 @@ def _print_sides(recorded: CaseRun, settings: Settings, text: Language) -> None:
 @click.option("--before", required=True, metavar="STORE", help="the run before the change")
 @click.option("--after", required=True, metavar="STORE", help="the run after it")
 @click.option("--title", required=True, help="one line")
-@click.option("--see", default="", help="what one sees")
+@click.option("--see", default="", help="what you see in the results")
 @click.option("--why", default="", help="why it is slow")
-@click.option("--change", default="", help="what was changed")
+@click.option("--change", default="", help="description of the change")
 @click.option("--beyond", default="", help="when it does not help")
 @click.option("--force", is_flag=True, help="replace a case of that name")
 @quiet

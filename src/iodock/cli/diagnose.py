@@ -18,9 +18,9 @@ _EXAMPLES = (
 @click.argument("store")
 @json_too
 @click.option(
-    "--format", "form", type=click.Choice(("table", "json")), default="table", help="form of the answer"
+    "--format", "form", type=click.Choice(("table", "json")), default="table", help="format of the answer"
 )
-@click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", default="-", help="output file; default: stdout")
 @language
 @click.option(
     "--fail-on",

@@ -52,16 +52,16 @@ class _TwoSides(click.Command):
 @click.option(
     "--by",
     type=click.Choice(("pattern", "file")),
-    help="a row for each name pattern, with the number of files, or for each file; default: pattern, of CSV "
-    "file",
+    help="one row per name pattern, with the number of files, or one row per file; default: pattern, for "
+    "a CSV file: file",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    help="form of the answer; default: table, or what FILE ends in",
+    help="format of the answer; default: table, or the format of FILE's ending",
 )
-@click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", default="-", help="output file; default: stdout")
 @opening
 @language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
@@ -97,9 +97,9 @@ def command(
     if are_counters((*before, *after)):
         if per or wanted == "html":
             raise RequestError(
-                "--per divides by work, which counters don't show"
+                "--per divides by the amount of work, which counters do not show"
                 if per
-                else "a page of two runs shows calls, and counters hold none",
+                else "a page that compares two runs shows calls, and counters contain none",
                 "leave it out, or --format table, json or csv",
             )
         _counters(before, after, by or "pattern", top, wanted, output, quiet)

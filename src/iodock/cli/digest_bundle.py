@@ -73,15 +73,16 @@ def _packed(recording: str, text: Language) -> bytes:
 
 def _read_me(digest_id: str, tables: dict[str, bytes], is_recorded: bool, text: Language) -> str:
     lines = [
-        text.gettext("What a job did to the file systems, for the help desk"),
+        text.gettext("The I/O of a job on the file systems, for the help desk"),
         text.gettext("Job: {id}", id=visible(digest_id)),
         "",
         text.gettext(
-            "It contains names of users, jobs, machines and file systems. Check it before you pass it on."
+            "The archive contains names of users, jobs, machines and file systems. Check it before you "
+            "pass it on."
         ),
         "",
         text.gettext(
-            "digest.txt, digest.json, digest.html: what the job did, and whether it was slower than usual"
+            "digest.txt, digest.json, digest.html: the I/O of the job, and whether it was slower than usual"
         ),
         *(f"{name}.csv: {text.gettext(_TABLES[name])}" for name in tables),
     ]

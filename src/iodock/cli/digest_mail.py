@@ -33,7 +33,7 @@ def mail(place: PortalPlace | StorePlace, job: str, when: str) -> None:
             raise IodockError(f"{letter.address}: {error}") from error
         except TryAgain as error:
             raise IodockError(
-                f"{letter.address}: not sent: {error}", "the same command tries again"
+                f"{letter.address}: not sent: {error}", "the same command continues the run"
             ) from error
         say(f"note: sent to {letter.address}")
 
@@ -49,4 +49,4 @@ def _known(content: bytes) -> tuple[str, list[str], bool]:
             compared.get("verdict") == "slower",
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise AnswerError("the portal's answer is no digest") from error
+        raise AnswerError("the portal's answer is not a digest") from error

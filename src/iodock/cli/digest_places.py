@@ -35,10 +35,11 @@ def digest_options(function: Function) -> Function:
         click.option("--portal-ca", type=_FILE, metavar="FILE",
                      help="trust certificates of this authority (PEM)"),
         click.option("--within", type=click.FloatRange(0, min_open=True), default=WITHIN_S, show_default=True,
-                     metavar="S", help="seconds that the portal has for its answer"),
+                     metavar="S", help="seconds that the portal may take for its answer"),
         store_options("read the collector's store instead; or prometheus://HOST:PORT", required=False),
         click.option("--response", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-                     help="where the collector keeps episodes; default: the store's name and .response"),
+                     help="folder in which the collector keeps episodes; default: the store's name and "
+                          ".response"),
         click.option("--jobid-name", metavar="FORM",
                      help="the servers' jobid_name, as %j:%u:%H; default: guessed"),
         click.option("--run", "recording", metavar="STORE", help="a recording of the job's program"),
@@ -53,7 +54,7 @@ def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
     kept = StoreOptions(*(options[name] for name in _OF_STORE))
     portal = options["portal"]
     if kept.store and portal:
-        raise RequestError("--store and --portal: which of the two?", "give one")
+        raise RequestError("use either --store or --portal, not both", "give one")
     if kept.store:
         return StorePlace(kept, options["response"], options["jobid_name"])
     if not portal:

@@ -21,7 +21,7 @@ TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
 """Tables of a job's page, as files."""
 TOKEN = "~/.config/iodock/portal.token"
 WITHIN_S = 10.0
-_LOOKED = "jobs of the last 30 days are looked for; an id that a digest told finds older ones"
+_LOOKED = "only jobs of the last 30 days are searched; the id in a digest finds older ones"
 _VALUES = {"--portal": "portal", "--token-file": "token", "--portal-ca": "authority", "--format": "form",
            "--lang": "lang"}  # fmt: skip
 

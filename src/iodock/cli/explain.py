@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("name", required=False, shell_complete=lambda context, option, begun: _beginning(begun))
-@click.option("--json", "as_json", is_flag=True, help="as JSON; without NAME all that can be explained")
+@click.option("--json", "as_json", is_flag=True, help="as JSON; without NAME all names that can be explained")
 @no_pager
 @quiet
 def command(name: str | None, as_json: bool, quiet: bool) -> None:
@@ -111,7 +111,5 @@ def _width() -> int:
 
 def _unknown(name: str, names: list[str]) -> RequestError:
     close = difflib.get_close_matches(name, names, 3)
-    hint = (
-        f"did you mean {' or '.join(dict.fromkeys(close))}" if close else "iodock explain lists what there is"
-    )
+    hint = f"did you mean {' or '.join(dict.fromkeys(close))}" if close else "iodock explain lists all names"
     return RequestError(f"nothing here is called {name}", hint)

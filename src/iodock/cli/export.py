@@ -37,14 +37,15 @@ _EXAMPLES = (
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="what to write; default: what -o FILE ends in (.pftrace, .speedscope.json, .pb.gz, .folded, .svg)",
+    help="format of the output; default: the format of -o FILE's ending (.pftrace, .speedscope.json, "
+    ".pb.gz, .folded, .svg)",
 )
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @click.option(
     "--weigh",
     type=click.Choice(_WEIGHTS),
-    help="what makes a path wide; default: time, where it is known. Files of speedscope and pprof have all "
-    "three; this one is shown first",
+    help="quantity that determines the width of a path; default: time, if known. Files of speedscope and "
+    "pprof have all three; this one is shown first",
 )
 @filters
 @language
@@ -69,9 +70,9 @@ def command(
 
     chosen = _format(form, output)
     if chosen == "perfetto" and weigh is not None:
-        raise RequestError("a trace has each call, and no weights", "leave --weigh out")
+        raise RequestError("a trace contains each call, but no weights", "leave --weigh out")
     if chosen in _BINARY and output is None and sys.stdout.isatty():
-        raise RequestError(f"{chosen} is no text for a terminal", "-o FILE, or a pipe")
+        raise RequestError(f"{chosen} is no text for a terminal", "use -o FILE, or a pipe")
     asked = Filters.from_mapping(filter_arguments(values))
     with Store.open(store) as opened:
         with destination(output) as out:
@@ -88,4 +89,4 @@ def _format(form: str | None, output: str | None) -> str:
     for ending, known in _ENDINGS.items():
         if output is not None and output.endswith(ending):
             return known
-    raise RequestError("the format is not known", "name it with --format")
+    raise RequestError("the format is not known", "give it with --format")

@@ -42,14 +42,14 @@ class _CardUnlessNamed(click.Group):
 
 @click.group(cls=_CardUnlessNamed, subcommand_metavar="DIR | COMMAND ...", epilog=examples(_EXAMPLES))
 def command() -> None:
-    """What a file system is and its typical values: `iodock fs DIR` is `iodock fs card DIR`."""
+    "The properties of a file system and its typical values: `iodock fs DIR` is `iodock fs card DIR`."
 
 
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("folder", metavar="DIR")
 @json_too
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
-@click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", default="-", help="output file; default: stdout")
 @opening
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @language
@@ -190,5 +190,7 @@ def _mount_point(wanted: str | None, target: str | None) -> str:
     found = mount_of(os.path.normpath(target), mounts()) if target and target.startswith("/") else None
     if found is None or found.point == "/":
         message = "where the measured folder is mounted is not known"
-        raise RequestError(message, "say it with --mount, as `df` shows it where programs run")
+        raise RequestError(
+            message, "give it with --mount, as `df` shows it on the machines that run programs"
+        )
     return found.point

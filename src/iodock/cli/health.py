@@ -40,8 +40,10 @@ command.add_command(clean)
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True)
 @json_too
-@click.option("--format", "form", type=click.Choice(FORMATS), help="default: table, or what -o's ending says")
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="default: table, or the format of -o's ending"
+)
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @language
 @quiet
 def show(
@@ -75,7 +77,7 @@ def remarked(results: Sequence[str]) -> Measurements:
 @click.argument("now", metavar="NOW")
 @json_too
 @click.option("--format", "form", type=click.Choice(("table", "json")), help="default: table")
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @click.option("--fail-on-regression", is_flag=True, help="exit with 1 if anything became slower")
 @language
 @quiet
@@ -122,9 +124,7 @@ def compare(
     )
 )
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True)
-@click.option(
-    "-o", "--output", metavar="FILE", help="where to write; default: the first RESULT's name, .html"
-)
+@click.option("-o", "--output", metavar="FILE", help="output file; default: the first RESULT's name, .html")
 @opening
 @language
 @quiet

@@ -14,7 +14,7 @@ from iodock.shared.errors import IodockError
 @click.option(
     "--force",
     is_flag=True,
-    help=("also folders of other machines, where no lock shows whether they are in use"),
+    help=("also clean folders of other machines, where no lock shows whether they are in use"),
 )
 @quiet
 def command(directory: str, force: bool, quiet: bool) -> None:

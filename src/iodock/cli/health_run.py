@@ -78,7 +78,7 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
 )
 @click.option("--tests", callback=_tests, metavar="NAME,...", help=f"only some of {', '.join(_TESTS)}")
 @click.option(
-    "--sizes", callback=_sizes, metavar="SIZE,...", help="of a request of large transfer: 4k,1m,16m"
+    "--sizes", callback=_sizes, metavar="SIZE,...", help="request sizes of large transfer: 4k,1m,16m"
 )
 @click.option("--processes", callback=_counts, metavar="N,...", help="total for all nodes: 1,4,16")
 @click.option(
@@ -90,7 +90,7 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
 )
 @click.option("--direct", is_flag=True, help="bypass the client's cache (O_DIRECT)")
 @click.option(
-    "--shared-file", is_flag=True, help="large transfer: one file for all processes, not one for each"
+    "--shared-file", is_flag=True, help="large transfer: one file for all processes instead of one for each"
 )
 @click.option(
     "--workload",
@@ -114,7 +114,7 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--format", "form", type=click.Choice(("table", "json", "csv")), help="default: table, or by -o"
 )
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @language
 @quiet
 def command(directory: str, **values: Any) -> None:
@@ -202,7 +202,8 @@ def _begun(
         return plan, done, estimate
     if partial.path.exists() and not (values["force"] or values["dry_run"]):
         raise IodockError(
-            f"{partial.path}: holds an interrupted run", "--resume goes on with it, --force begins anew"
+            f"{partial.path}: holds an interrupted run",
+            "--resume continues the interrupted run, --force starts again from the beginning",
         )
     plan, estimate = planned(wanted)
     if values["dry_run"]:

@@ -71,7 +71,7 @@ def _lines(
     help=f"auto (default), {', '.join(known_formats())}",
 )
 @click.option(
-    "--cwd", metavar="DIR", multiple=True, help="where the program started; once, or once for each log"
+    "--cwd", metavar="DIR", multiple=True, help="working directory of the program; once, or once for each log"
 )
 @click.option(
     "--rank-from",
@@ -148,7 +148,8 @@ def _check_jobs(logs: tuple[str, ...], output: str | None) -> None:
 
     if other := next((log for log in logs if not is_darshan(log)), None):
         raise RequestError(
-            f"{other} is no log of Darshan, and others are", "import them apart: each log of Darshan is a job"
+            f"{other} is no log of Darshan, and others are",
+            "import the logs separately: each log of Darshan is a job",
         )
     if output:
         raise RequestError(

@@ -27,7 +27,9 @@ def make() -> click.Command:
     made = click.Command("jobs", callback=_show, help=DOC, short_help=SHORT, epilog=examples(_EXAMPLES))
     made.params = [
         click.Argument(["folder"], metavar="DIR"),
-        click.Option(["--sort"], metavar="COLUMN", help="by this column: of measures the largest first"),
+        click.Option(
+            ["--sort"], metavar="COLUMN", help="sort by this column: for measures the largest value first"
+        ),
         click.Option(["--top"], type=click.IntRange(1), metavar="N", help="only the first N rows"),
         click.Option(
             ["--format"],
@@ -35,7 +37,7 @@ def make() -> click.Command:
             help=("output format; default: by the ending of FILE"),
         ),
         click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
-        click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
+        click.Option(["-o", "--output"], metavar="FILE", help="output file; default: stdout"),
     ]
     return equipped(quiet(tables(made)))
 

@@ -105,7 +105,7 @@ def terminal_for(store: str) -> int | None:
     if any(_is_terminal_of_this_session(number) for number in (1, 2)):
         os.close(fd)
         raise RequestError(
-            "--live would be drawn over what the program writes to this terminal",
+            "--live would overwrite the output of the program on this terminal",
             "send that elsewhere: ... > out.txt 2> err.txt; or watch from another terminal: "
             f"iodock live {store}",
         )

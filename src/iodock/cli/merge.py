@@ -30,7 +30,7 @@ _EXAMPLES = (
 
 @click.command(epilog=examples(_EXAMPLES))
 @click.argument("parts", metavar="PART...", nargs=-1, required=True)
-@click.option("-o", "--output", metavar="STORE", required=True, help="name of the store to make")
+@click.option("-o", "--output", metavar="STORE", required=True, help="name of the store to create")
 @click.option("--force", is_flag=True, help="replace a store of that name")
 @language
 @quiet
@@ -44,7 +44,7 @@ def command(parts: tuple[str, ...], output: str, force: bool, lang: str | None, 
 
     into = Path(output)
     if any(Path(part).resolve() == into.resolve() for part in parts):
-        raise RequestError(f"{output} is one of the parts", "give the whole another name with -o")
+        raise RequestError(f"{output} is one of the parts", "give another name for the merged store with -o")
     began = time.monotonic()
     with ExitStack() as opened:
         # A part whose recorder was killed gets its tables now.

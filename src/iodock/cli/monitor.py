@@ -76,7 +76,7 @@ def command() -> None:
     )
 )
 @click.argument("folder", metavar="DIR", required=False)
-@click.option("--list", "listed", is_flag=True, help="list the scenarios, and do nothing else")
+@click.option("--list", "listed", is_flag=True, help="only list the scenarios")
 @click.option("--scenario", default="healthy", show_default=True, metavar="NAME", help="what happens")
 @click.option(
     "--seconds", type=click.FloatRange(0), metavar="N",
@@ -101,7 +101,9 @@ def command() -> None:
 )
 @click.option("--jobs", type=click.IntRange(0), metavar="N", help="number of jobs that run at once")
 @click.option(
-    "--release", type=click.Choice(("2.5", "2.12", "2.15")), help="of Lustre, whose files' form it is"
+    "--release",
+    type=click.Choice(("2.5", "2.12", "2.15")),
+    help="version of Lustre whose file format is used",
 )
 @quiet
 def simulate(

@@ -19,7 +19,9 @@ _FOLDER = click.Path(path_type=Path)
 
 @click.command(epilog=examples(("iodock monitor backup /backup/monitor --store /var/lib/iodock/monitor",)))
 @click.argument("to", metavar="BACKUP", type=_FOLDER)
-@click.option("--store", required=True, metavar="DIR", type=_FOLDER, help="the collector's, which may run")
+@click.option(
+    "--store", required=True, metavar="DIR", type=_FOLDER, help="the collector's store, which may be in use"
+)
 @click.option("--force", is_flag=True, help="replace a backup of another store")
 @quiet
 def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
@@ -35,8 +37,8 @@ def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
 
 @click.command(epilog=examples(("iodock monitor restore /backup/monitor --store /var/lib/iodock/monitor",)))
 @click.argument("backup_folder", metavar="BACKUP", type=_FOLDER)
-@click.option("--store", required=True, metavar="DIR", type=_FOLDER, help="the store that is made")
-@click.option("--force", is_flag=True, help="replace a monitor store that is there, with nothing else in it")
+@click.option("--store", required=True, metavar="DIR", type=_FOLDER, help="the store to create")
+@click.option("--force", is_flag=True, help="replace an existing monitor store that contains no other files")
 @quiet
 def restore(backup_folder: Path, store: Path, force: bool, quiet: bool) -> None:
     """Make a store from a backup. Every file is compared with its SHA-256, and the rows of every table are

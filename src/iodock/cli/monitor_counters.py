@@ -25,7 +25,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
 @click.option(
     "--map", "map_file", metavar="MAP.toml", required=True, type=_FILE,
-    help="declares which column or object is which quantity, in which unit, of which target",
+    help="declares for each column or object the quantity, unit and target",
 )  # fmt: skip
 @goes_to
 @quiet

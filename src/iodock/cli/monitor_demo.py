@@ -47,12 +47,12 @@ _USUAL_JOBS = 60
 @click.option("--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS", help="the portal's")
 @click.option(
     "--scenario", default="healthy", show_default=True, metavar="NAME",
-    help="what happens from now on; what is peculiar to it begins half a minute after the start. "
-    "iodock monitor simulate --list names them",
+    help="load from now on; the event of a scenario begins half a minute after the start. iodock monitor "
+         "simulate --list shows the names",
 )  # fmt: skip
 @click.option(
     "--days", type=click.FloatRange(0.01, 40), default=1, show_default=True, metavar="N",
-    help="of history, which is ordinary",
+    help="length of the generated history, which is ordinary",
 )  # fmt: skip
 @click.option(
     "--jobs", type=click.IntRange(1, 2000), metavar="N",
@@ -235,7 +235,9 @@ def agent_binary() -> Path:
     found = [path for path in (beside, *newest) if path.is_file()]
     found += [Path(in_path)] if in_path else []
     if not found:
-        raise RequestError("iodock-agent is not there", "cargo build --release -p iodock-agent builds it")
+        raise RequestError(
+            "iodock-agent is not there", "build it with: cargo build --release -p iodock-agent"
+        )
     return found[0]
 
 

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 @digest_options
 @json_too
 @click.option(
-    "--format", "form", type=click.Choice(FORMS), help="default: text, or what the file's ending says"
+    "--format", "form", type=click.Choice(FORMS), help="default: text, or the format of the file's ending"
 )
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @click.option(
     "--mail",
     "mail_when",
     type=click.Choice(WHEN),
-    help="send it to the job's owner instead: always, or only if the job was slower than usual",
+    help="send the digest to the job's owner instead: always, or only if the job was slower than usual",
 )
 @language
 def digest(

@@ -38,7 +38,7 @@ _LEAST_S = 3600.0
         )
     )
 )
-@store_options("the collector's; or prometheus://HOST:PORT, which scrapes the agents")
+@store_options("the collector's store; or prometheus://HOST:PORT, which scrapes the agents")
 @click.option(
     "--over", callback=length, default="30d", show_default=True, metavar="TIME", help="how far to look back"
 )
@@ -49,10 +49,14 @@ _LEAST_S = 3600.0
     "--sort", type=click.Choice(_SORTS), default="metadata", show_default=True, metavar="COLUMN",
     help=f"the greatest first: {', '.join(_SORTS)}",
 )  # fmt: skip
-@click.option("--user", default="", metavar="USER", help="only of this user")
-@click.option("--file-system", default="", metavar="NAME", help="only on this file system")
+@click.option("--user", default="", metavar="USER", help="only records of this user")
+@click.option("--file-system", default="", metavar="NAME", help="only rows on this file system")
 @click.option(
-    "--find", "having", default="", metavar="TEXT", help="only where id, name or command contain it"
+    "--find",
+    "having",
+    default="",
+    metavar="TEXT",
+    help="only rows whose id, name or command contains this text",
 )
 @click.option(
     "--top",
@@ -65,7 +69,7 @@ _LEAST_S = 3600.0
 )
 @click.option(
     "--response", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="where the collector keeps episodes; default: the store's name and .response",
+    help="folder in which the collector keeps episodes; default: the store's name and .response",
 )  # fmt: skip
 @json_too
 @click.option("--format", "form", type=click.Choice(("table", "csv", "json")), help="default: table")
@@ -101,7 +105,8 @@ def heavy(
 
     if over < _LEAST_S:
         raise RequestError(
-            f"--over {number_text(over, 6)} s is too short", "1h or more; for less: iodock monitor top"
+            f"--over {number_text(over, 6)} s is too short",
+            "give 1h or more; for shorter periods use iodock monitor top",
         )
     place = StoreOptions(store, store_token, store_user, store_password, store_ca)
     tables, end = place.opened(), until or time.time_ns()

@@ -70,7 +70,7 @@ def _options() -> list[Callable[[Function], Function]]:
         ),
         click.option(
             "--pull-every", type=click.FloatRange(0.1, 3600), default=10, show_default=True,
-            metavar="SECONDS", help="how often each agent is asked",
+            metavar="SECONDS", help="interval between requests to each agent",
         ),
         click.option("--pull-token", type=_FILE, metavar="FILE", help="bearer token to send to agents"),
         click.option(

@@ -31,13 +31,13 @@ Push = Callable[[bytes], None]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _OPTIONS = (
-    click.option("--url", metavar="URL", help="push to this collector, which runs"),
+    click.option("--url", metavar="URL", help="push to this running collector"),
     click.option(
         "--store", "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-        help="write into this store, whose collector does not run",
+        help="write into this store, whose collector is not running",
     ),
     click.option(
-        "--token-file", type=_FILE, metavar="FILE", help="a token that may push: iodock monitor token"
+        "--token-file", type=_FILE, metavar="FILE", help="a token that allows pushing: iodock monitor token"
     ),
     click.option("--ca", type=_FILE, metavar="FILE", help="trust the collector by this certificate (PEM)"),
     click.option("--cert", type=_FILE, metavar="FILE", help="show this certificate to the collector (PEM)"),
@@ -102,7 +102,7 @@ def goes(
     """The destination. Raises RequestError: both are given, or none."""
     if (url is None) == (folder is None):
         raise RequestError(
-            "give a destination", "either --url of a collector that runs, or --store of one that doesn't"
+            "give a destination", "give either --url of a running collector, or --store of a stopped one"
         )
     return into_store(folder) if folder else to_collector(url or "", token_file, ca, cert, key)
 

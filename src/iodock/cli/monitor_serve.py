@@ -54,7 +54,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="address for agents and browsers",
 )  # fmt: skip
 @pull_options
-@click.option("--tokens", type=_FILE, metavar="FILE", help="who may connect: see iodock monitor token")
+@click.option("--tokens", type=_FILE, metavar="FILE", help="to give users access see iodock monitor token")
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS",
     help="trust user names from this proxy; may be given several times",
@@ -100,7 +100,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--response", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="keep episodes, notices and the audit log of actions here; default: the store's name and .response",
+    help="keep episodes, notices and the audit log of actions in this folder; default: the store's name "
+         "and .response",
 )  # fmt: skip
 @quiet
 def serve(
@@ -255,7 +256,7 @@ def installed() -> None:
         import uvicorn
     except ModuleNotFoundError as error:
         raise RequestError(
-            f"{error.name} is not installed", 'pip install "iodock[monitor]" installs it'
+            f"{error.name} is not installed", 'install it with: pip install "iodock[monitor]"'
         ) from error
     del prometheus_client, starlette, uvicorn
 
@@ -307,17 +308,23 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
     )
 )
 @click.option(
-    "--tokens", required=True, type=_FILE, metavar="FILE", help="add it to this file, made if needed"
+    "--tokens",
+    required=True,
+    type=_FILE,
+    metavar="FILE",
+    help="add the token to this file, which is created if needed",
 )
 @click.option(
     "--role", required=True, type=click.Choice(["agent", "user", "operator", "digest"]),
-    help="agents push; users see their own jobs, operators all; digest reads all digests only",
+    help="agents push; users see their own jobs, operators see all jobs; digest reads all digests only",
 )  # fmt: skip
-@click.option("--name", required=True, metavar="TEXT", help="whose it is, for you")
+@click.option("--name", required=True, metavar="TEXT", help="whether it is yours")
 @click.option("--user", default="", metavar="USER", help="the login name of a user")
-@click.option("--host", default="", metavar="HOST", help="the only machine that an agent may speak for")
+@click.option(
+    "--host", default="", metavar="HOST", help="the only machine for which an agent may send samples"
+)
 def token(tokens: Path, role: str, name: str, user: str, host: str) -> None:
-    """Make a token and print it. FILE holds only its SHA-256, so it can't be printed again."""
+    "Create a token and print it. FILE holds only its SHA-256, so it can't be printed again."
     from iodock.centre.monitor.access import Role, add_token
 
     click.echo(add_token(tokens, name, Role(role), user, host))

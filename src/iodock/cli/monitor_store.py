@@ -91,9 +91,9 @@ def _options(help_text: str, required: bool) -> list[Callable[[Function], Functi
         click.option(
             "--store", required=required, default=None if required else "", metavar="DIR", help=help_text
         ),
-        click.option("--store-token", type=_FILE, metavar="FILE", help="of a Prometheus: a bearer token"),
-        click.option("--store-user", default="", metavar="NAME", help="of a Prometheus: a user"),
-        click.option("--store-password", type=_FILE, metavar="FILE", help="and the user's password"),
+        click.option("--store-token", type=_FILE, metavar="FILE", help="for a Prometheus: a bearer token"),
+        click.option("--store-user", default="", metavar="NAME", help="for a Prometheus: a user"),
+        click.option("--store-password", type=_FILE, metavar="FILE", help="password of the user"),
         click.option(
             "--store-ca", type=_FILE, metavar="FILE", help="trust certificates of this authority (PEM)"
         ),

@@ -46,9 +46,9 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
         )
     )
 )
-@store_options("the collector's; or prometheus://HOST:PORT, which scrapes the agents")
+@store_options("the collector's store; or prometheus://HOST:PORT, which scrapes the agents")
 @click.option(
-    "--by", type=click.Choice(_GROUPS), default="job", show_default=True, help="what a row stands for"
+    "--by", type=click.Choice(_GROUPS), default="job", show_default=True, help="object that a row represents"
 )
 @click.option(
     "--sort",
@@ -59,12 +59,16 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
 )
 @click.option(
     "--counted", "place", type=click.Choice(_PLACES), default="servers", show_default=True,
-    help="as counted by file servers, as requested by processes, or as counted by nodes' devices",
+    help="as counted by file servers, as requested by processes, or as counted by the nodes' devices",
 )  # fmt: skip
-@click.option("--user", default="", metavar="USER", help="only of this user")
-@click.option("--file-system", default="", metavar="NAME", help="only on this file system")
+@click.option("--user", default="", metavar="USER", help="only records of this user")
+@click.option("--file-system", default="", metavar="NAME", help="only rows on this file system")
 @click.option(
-    "--find", "having", default="", metavar="TEXT", help="only where id, name, user or command contain it"
+    "--find",
+    "having",
+    default="",
+    metavar="TEXT",
+    help="only rows whose id, name, user or command contains this text",
 )
 @click.option(
     "--over",
@@ -75,7 +79,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
     help="period over which rates are averaged",
 )
 @click.option(
-    "--at", callback=moment, metavar="TIME", help="replay from this date on, or from so long ago: 2h"
+    "--at", callback=moment, metavar="TIME", help="replay from this date on, or from this long ago on: 2h"
 )
 @click.option(
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="X",

@@ -17,7 +17,7 @@ from iodock.shared.language import LANGUAGES, language_in
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _FILTERS: tuple[tuple[str, str, str], ...] = (
-    ("--exclude-folder", "DIR,...", "leave out what lies in these folders"),
+    ("--exclude-folder", "DIR,...", "leave out files in these folders"),
     ("--exclude-ending", "EXT,...", "leave out names with these endings"),
     ("--call", "NAME,...", "only these calls; globs, family:NAME and class:NAME too"),
     (
@@ -42,7 +42,7 @@ def filters(function: Function) -> Function:
     for name, metavar, text in reversed(_FILTERS):
         function = click.option(name, metavar=metavar, help=text)(function)
     function = click.option(
-        "--direction", type=click.Choice(("read", "write")), help="only what reads, or only what writes"
+        "--direction", type=click.Choice(("read", "write")), help="only reads, or only writes"
     )(function)
     function = click.option("--failed", is_flag=True, help="only calls that failed")(function)
     function = click.option("--succeeded", is_flag=True, help="only calls that succeeded")(function)
@@ -97,7 +97,7 @@ def json_too(function: Function) -> Function:
 
 def tables(function: Function) -> Function:
     """--wide and --no-pager, which works like git's."""
-    function = click.option("--wide", is_flag=True, help="all columns, though wider than the terminal")(
+    function = click.option("--wide", is_flag=True, help="show all columns, even if wider than the terminal")(
         function
     )
     return no_pager(function)

@@ -76,7 +76,14 @@ def command() -> None:
     "--size", type=click.IntRange(0, 512), default=64, show_default=True, metavar="KIB",
     help="KiB to write and read back in a round",
 )  # fmt: skip
-@click.option("-o", "--output", "store", required=True, metavar="STORE", help="the probe store; added to")
+@click.option(
+    "-o",
+    "--output",
+    "store",
+    required=True,
+    metavar="STORE",
+    help="the probe store, to which records are appended",
+)
 @quiet
 def run(
     folder: str | None,
@@ -106,7 +113,9 @@ def run(
         opened = _prepared(wish, store, quiet)
         lost = watch(wish, opened, wake, _quiet if quiet else _tell)
     if lost:
-        raise StoreError(f"{store}: {lost} records could not be written", "see whether its disk is full")
+        raise StoreError(
+            f"{store}: {lost} records could not be written", "check whether the server's disk is full"
+        )
     return 0
 
 
@@ -163,7 +172,7 @@ def mark(store: str, text: str, quiet: bool) -> None:
     from iodock.file_system.probe.watch import mark as write
 
     if not text.strip():
-        raise RequestError("the text of a mark is empty", "say what was changed")
+        raise RequestError("the text of a mark is empty", "describe the change")
     write(ProbeStore.open(store), text.strip())
 
 
@@ -178,12 +187,12 @@ def mark(store: str, text: str, quiet: bool) -> None:
 )
 @click.argument("store")
 @click.option(
-    "--since", callback=moment, metavar="TIME", help=("from this date on, or from this long ago: 7d")
+    "--since", callback=moment, metavar="TIME", help=("from this date on, or from this long ago on: 7d")
 )
-@click.option("--until", callback=moment, metavar="TIME", help="before this date, or this long ago")
+@click.option("--until", callback=moment, metavar="TIME", help="before this date, or before this long ago")
 @json_too
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
-@click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", default="-", help="output file; default: stdout")
 @opening
 @language
 @quiet

@@ -26,7 +26,7 @@ EXAMPLES = (
     type=click.Choice(TABLE_FORMATS),
     help="output format; default: table, or by the ending of -o",
 )
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @click.option(
     "--unsafe",
     is_flag=True,

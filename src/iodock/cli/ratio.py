@@ -56,7 +56,9 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--from", "source_format", metavar="FORMAT", help="format of the files; default: recognised")
 @click.option("--time-format", metavar="FORMAT", help="the files are output of GNU time -f FORMAT")
-@click.option("--cores", type=float, callback=_positive, metavar="N", help="cores, where no source says")
+@click.option(
+    "--cores", type=float, callback=_positive, metavar="N", help="number of cores if no source gives it"
+)
 @click.option(
     "--assistant-cores",
     type=click.IntRange(0),
@@ -66,23 +68,24 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option(
     "--by",
     type=click.Choice(("record", "command", "user", "node")),
-    help="add records up by this; default: command for process accounting, else no adding up",
+    help="add records up by this key; default: command for process accounting, otherwise records are not "
+    "added up",
 )
 @click.option("--name", metavar="GLOB", help="only commands or jobs of this name")
-@click.option("--user", "owner", metavar="NAME", help="only this user's")
+@click.option("--user", "owner", metavar="NAME", help="only jobs of this user")
 @click.option(
     "--expect",
     metavar="SIZE",
-    help="I/O volume you expect of each record, 500M or 1.5TiB; shows the factor",
+    help="I/O volume that you expect for each record, such as 500M or 1.5TiB; adds the ratio to the table",
 )
 @click.option("--threshold", type=float, callback=_positive, metavar="X", help="I/O-heavy below; default 0.1")
-@click.option("--settings", metavar="FILE", help="the site's settings, with [ratio] io_below")
-@click.option("--history", is_flag=True, help="how all jobs are spread, and a threshold for the site")
+@click.option("--settings", metavar="FILE", help="the site's settings, which contain [ratio] io_below")
+@click.option("--history", is_flag=True, help="distribution of all jobs, and a threshold for the site")
 @click.option(
     "--weight",
     type=click.Choice(("jobs", "core-hours")),
     default="jobs",
-    help="--history: what the threshold and the chart count",
+    help="with --history: unit in which the threshold and the chart count",
 )
 @click.option(
     "--min-real",
@@ -91,11 +94,11 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="--history: leave out shorter jobs, which mostly start and end",
+    help="with --history: leave out jobs shorter than this, which mostly start and end",
 )
 @json_too
 @click.option("--format", "form", type=click.Choice((*TABLE_FORMATS, *CHART_FORMATS)), help="default: table")
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("-o", "--output", metavar="FILE", help="output file; default: stdout")
 @opening
 @click.option("--title", metavar="TEXT", help="title of the chart")
 @click.option("--width", type=int, metavar="PIXELS", help="width of the chart")

@@ -44,21 +44,21 @@ _EXAMPLES = (
     metavar="NAME",
     type=click.Choice(BACKENDS),
     default="auto",
-    help="how to record: auto (the cheapest that sees the program; default), ptrace, rewrite, bpf (as root)",
+    help="back end: auto (the cheapest one that sees the program; default), ptrace, rewrite, bpf (as root)",
 )
 @click.option(
     "--page-faults",
     type=click.Choice(PAGE_FAULTS),
     default="auto",
-    help="what mapped files show: auto (default): from the first map of a data file on; always: programs and "
-    "libraries too; never",
+    help="recording of accesses to mapped files: auto (default): from the first map of a data file on; "
+    "always: programs and libraries too; never",
 )
 @click.option(
     "--interfaces",
     type=click.Choice(INTERFACES),
     default="auto",
-    help="calls of MPI-IO, HDF5, PnetCDF and NetCDF, which make the system's: auto (default): of programs "
-    "that have them; always; never",
+    help="calls of MPI-IO, HDF5, PnetCDF and NetCDF, which make system calls: auto (default): in programs"
+    " that use these libraries; always; never",
 )
 @click.option(
     "--stacks",
@@ -75,8 +75,8 @@ _EXAMPLES = (
 @click.option(
     "--light",
     is_flag=True,
-    help="count calls by process and file in place of recording each: the store has sums, sizes and times, "
-    "and no order of calls",
+    help="count calls by process and file instead of recording each call: the store has sums, sizes and "
+    "times, but no order of calls",
 )
 @click.option(
     "--light-memory",
@@ -87,13 +87,13 @@ _EXAMPLES = (
     "--light-first",
     metavar="N",
     type=click.IntRange(0, 1000),
-    help="with --light: keep the first N reads and writes of each process whole (default 64)",
+    help="with --light: keep the first N reads and writes of each process completely (default 64)",
 )
 @click.option(
     "--ranks",
     metavar="LIST",
-    help="record these MPI ranks whole (0,7,96-103) and count the calls of all others; what has no rank is "
-    "recorded, with --light counted",
+    help="record these MPI ranks completely (0,7,96-103) and only count the calls of all others; "
+    "processes without a rank are recorded, or with --light counted",
 )
 @click.option(
     "--begin",
@@ -102,7 +102,11 @@ _EXAMPLES = (
     "whoever opens it after their end makes its tables",
 )
 @click.option(
-    "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
+    "-p",
+    "--pid",
+    metavar="PID,...",
+    multiple=True,
+    help="record processes that are already running, until Ctrl-C",
 )
 @click.option(
     "--cgroup",
@@ -151,7 +155,7 @@ def command(
         raise RequestError("give a command, or -p PID, or --cgroup PATH", "iodock record -- CMD ARG...")
     if complete and not command:
         raise RequestError(
-            "--complete is for a program that iodock starts: of one that runs already the start is over",
+            "--complete is for a program that iodock starts. It is too late for a program that already runs",
             "leave it out",
         )
     if stacks not in ("auto", "off") and ((light and ranks is None) or not command):
@@ -169,7 +173,7 @@ def command(
 def _begin(output: str | None, light: tuple[int, int] | None, command: tuple[str, ...]) -> int:
     if light is None or output is None or command:
         raise RequestError(
-            "--begin makes a store for programs that others start",
+            "--begin creates a store for programs that are started in another way",
             "iodock record --light --begin -o STORE, without a command",
         )
     for name, value in begin_counting(output, light):
@@ -209,7 +213,7 @@ def _light(
         return None
     if not command:
         raise RequestError(
-            "--light is for a program that iodock starts: one that runs already can't be made to count",
+            "--light is for a program that iodock starts: a running program can't be made to count its calls",
             "leave it out",
         )
     most, kept = LIGHT

@@ -19,7 +19,7 @@ _EXAMPLES = (
 
 @click.command(epilog=examples(_EXAMPLES))
 @click.argument("store")
-@click.option("-o", "--output", metavar="FILE", help="where to write; default: NAME.html here; - is stdout")
+@click.option("-o", "--output", metavar="FILE", help="output file; default: NAME.html here; - is stdout")
 @click.option("--force", is_flag=True, help="replace an earlier report, as is done anyway; other files stay")
 @click.option(
     "--source",

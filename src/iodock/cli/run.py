@@ -174,7 +174,7 @@ def say_error(error: BaseException) -> None:
         message, hint = f"the Python package {error.name} is missing", "make setup, or pip install iodock"
     else:
         message = f"iodock has a bug: {type(error).__name__}: {error}"
-        hint = "set IODOCK_TRACEBACK=1 and report what it prints"
+        hint = "set IODOCK_TRACEBACK=1 and report the output"
     _say(message, hint)
 
 

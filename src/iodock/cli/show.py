@@ -107,15 +107,16 @@ def _output_options(made: click.Command, charts: list[str]) -> None:
         click.Option(
             ["--format"],
             type=formats,
-            help="what to write; default: table, or what -o FILE ends in. CSV has an apostrophe before a "
-            "text that a spreadsheet would take for a formula; JSON and Parquet have texts as they are",
+            help="format of the output; default: table, or the format of -o FILE's ending. CSV has an "
+            "apostrophe before a text that a spreadsheet would take for a formula; JSON and Parquet "
+            "have texts unchanged",
         ),
         click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
-        click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
+        click.Option(["-o", "--output"], metavar="FILE", help="output file; default: stdout"),
         click.Option(
             ["--open", "opens"], is_flag=True, help="open a chart written as FILE.html in a browser"
         ),
-        click.Option(["--chart"], type=click.Choice(charts), help="which chart to draw"),
+        click.Option(["--chart"], type=click.Choice(charts), help="chart to draw"),
         click.Option(["--title"], metavar="TEXT", help="title of the chart"),
         click.Option(["--only"], metavar="SERIES,...", help="draw only these series, e.g. failed"),
         click.Option(["--width"], type=int, metavar="PIXELS", help="width of the chart"),

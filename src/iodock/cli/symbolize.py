@@ -22,8 +22,8 @@ _EXAMPLES = (
     "iodock symbolize run.iodock",
     "iodock symbolize run.iodock --debug-dir ~/build --debug-dir /mnt/node/usr/lib/debug",
 )
-_NOT_FOUND = N_("{file}: no file with the build id {build_id} is in its place or in the given folders")
-_NO_FILE = N_("{file}: not found, neither in its place nor in the given folders")
+_NOT_FOUND = N_("{file}: no file with the build id {build_id} exists at its path or in the given folders")
+_NO_FILE = N_("{file}: not found, neither at its path nor in the given folders")
 _NO_LINES = N_(
     "{file}: no debug information. Compile with -g, or name the folder of its debug information by "
     "--debug-dir"
@@ -38,8 +38,8 @@ _NO_LINES = N_(
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="look there, too: programs, libraries, and debug information as below /usr/lib/debug. May be "
-    "repeated",
+    help="also search this folder for programs, libraries, and debug information as below /usr/lib/debug."
+    " May be repeated",
 )
 @language
 @quiet
@@ -54,7 +54,7 @@ def command(store: str, folders: tuple[Path, ...], lang: str | None, quiet: bool
 
     for folder in folders:
         if not folder.is_dir():
-            raise RequestError(f"{folder}: no such folder", "--debug-dir names a folder")
+            raise RequestError(f"{folder}: no such folder", "--debug-dir is the name of a folder")
     with Store.open(store) as opened:
         if not opened.rows_of("sites"):
             raise RequestError(

@@ -33,21 +33,21 @@ _EXAMPLES = (
     "--pid",
     type=int,
     metavar="PID",
-    help=("monitor a process that is already running, with its children"),
+    help=("record a process that is already running, with its children"),
 )
 @click.option(
     "--every", type=float, default=30.0, metavar="SECONDS", help="with -p: seconds between lines; default 30"
 )
 @click.option(
-    "--expect", metavar="SIZE", help="the volume you expect, 500M or 2G: in place of the files' sizes"
+    "--expect",
+    metavar="SIZE",
+    help="the volume that you expect, 500M or 2G: used instead of the files' sizes",
 )
 @json_too
 @click.option(
-    "--format", "form", type=click.Choice(("table", "json")), default="table", help="form of the answer"
+    "--format", "form", type=click.Choice(("table", "json")), default="table", help="format of the answer"
 )
-@click.option(
-    "-o", "--output", metavar="FILE", help="where to write the answer; default: stderr for a command"
-)
+@click.option("-o", "--output", metavar="FILE", help="file for the answer; default: stderr for a command")
 @language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @quiet
@@ -82,7 +82,7 @@ def command(
     if pid is not None:
         if output or expect or form != "table":
             raise RequestError(
-                "--output, --expect and --format go with a command, not with -p", "leave them out"
+                "--output, --expect and --format are for a command, not for -p", "leave these out"
             )
         return _watch(pid, every, text, quiet)
     check_folder(output)

@@ -33,7 +33,7 @@ _ENDING = re.compile(r"(\.tar\.gz|\.tgz|\.taz|\.tar|\.gz)$", re.IGNORECASE)
 _TABLES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("summary", {"kind": ["all"]}, N_("calls: count, failures, time, bytes")),
     ("files", {"top": MOST_ROWS}, N_("files: the files that were used, the costliest first")),
-    ("volume", {"top": MOST_ROWS}, N_("bytes moved, compared with the sizes of files")),
+    ("volume", {"top": MOST_ROWS}, N_("bytes transferred, compared with the sizes of files")),
     ("sizes", {}, N_("how many reads and writes of each size")),
     ("timeline", {}, N_("bytes and calls per second")),
     ("errors", {}, N_("failed calls by call, error and file")),
@@ -209,7 +209,9 @@ def _moment(store: Store, ts: int | None) -> str | None:
     return datetime.fromtimestamp(ts / 1e9).astimezone().isoformat(timespec="milliseconds")
 
 
-_NAMED = N_("It contains names of files and hosts, and the command line. Check it before you pass it on.")
+_NAMED = N_(
+    "The archive contains names of files and hosts, and the command line. Check it before you pass it on."
+)
 _UNNAMED = N_(
     "Names of files, hosts and programs are replaced by invented ones; mount points and system folders "
     "are not."
@@ -225,8 +227,8 @@ def _read_me(store: Store, text: Language, anonymous: bool) -> str:
         "",
         text.gettext(_UNNAMED if anonymous else _NAMED),
         "",
-        text.gettext("findings.txt, findings.json: what is wrong, what it costs, what to change"),
-        text.gettext("report.html: everything to look at, in a browser"),
+        text.gettext("findings.txt, findings.json: problems, their cost, and what to change"),
+        text.gettext("report.html: an overview of the run in a browser"),
         text.gettext("environment.json, mounts.csv: machine, times, file systems"),
         text.gettext("slow-calls.csv: the longest calls with their time"),
         *(f"{name}.csv: {text.gettext(doc)}" for name, _, doc in _TABLES),

@@ -89,7 +89,7 @@ def _ptrace(root: Path) -> Finding:
     found = f"ptrace_scope {scope}" if scope is not None else "no ptrace_scope (no Yama)"
     found += ", with CAP_SYS_PTRACE" if capable else ""
     if scope == "3":
-        follows = "nothing can be traced until the next boot with another kernel.yama.ptrace_scope"
+        follows = "no program can be traced until the next boot with another kernel.yama.ptrace_scope"
         return Finding("ptrace", "blocked", found, follows)
     if scope == "2" and not capable:
         return Finding(
@@ -160,7 +160,10 @@ def _space(root: Path) -> Finding:
         )
     writable = all(os.access(path, os.W_OK) for path in places.values())
     return Finding(
-        "space", "good" if writable else "limited", found, "" if writable else "not writable: use -o"
+        "space",
+        "good" if writable else "limited",
+        found,
+        "" if writable else ("not writable: give a path with -o"),
     )
 
 

@@ -21,12 +21,12 @@ from iodock.program.store import TABLES, VIEWS
 from iodock.shared.headings import GROUPS
 
 _CLASSES = {
-    "data": "moves bytes: read, write, send, recv, sendfile and their kin",
+    "data": "transfers bytes: read, write, send, recv, sendfile and similar calls",
     "metadata": "about files rather than their contents: open, close, stat, rename, mkdir, readdir, ...",
-    "seek": "moves a position: lseek",
+    "seek": "changes a file position: lseek",
     "sync": "waits until data is on its device: fsync, fdatasync, sync, ...",
     "map": "maps memory: mmap, munmap, mprotect, ...; reads and writes through a mapping are not calls",
-    "other": "everything else: processes, signals, waiting, memory, ...",
+    "other": "all other calls: processes, signals, waiting, memory, ...",
 }
 
 
@@ -65,7 +65,10 @@ def rule_page(rule: Rule) -> list[tuple[str, str]]:
         ("Why it hurts", rule.why),
         ("What to do", "\n".join(f"{language}: {text}" if language else text for language, text in advice)),
         ("When it is fine", rule.fine_when),
-        ("It is not reported when", "\n".join(need.value for need in dict.fromkeys(_needs(rule)))),
+        (
+            "Conditions under which it is not reported",
+            "\n".join(need.value for need in dict.fromkeys(_needs(rule))),
+        ),
         ("Settings", "\n".join(f"{one.name} = {one.default}: {one.doc}" for one in thresholds(rule))),
     ]
 

@@ -36,7 +36,7 @@ HEADINGS = {
     "opens": N_("opens"),
     "system_calls": N_("system calls"),
     "system_time_ns": N_("time in system calls"),
-    "movers": N_("processes that moved bytes"),
+    "movers": N_("processes that transferred bytes"),
     "tasks": N_("tasks"),
     "wall_time_ns": N_("elapsed"),
     "io_time_ns": N_("I/O time"),
@@ -44,7 +44,7 @@ HEADINGS = {
     "sync_time_ns": N_("syncs"),
     "waiting_time_ns": N_("waiting"),
     "collective_time_ns": N_("waiting in collective I/O"),
-    "most_moved_bytes": N_("most by one process"),
+    "most_moved_bytes": N_("maximum by one process"),
     "file": N_("file"),
     "file_count": N_("files"),
     "kind": N_("kind"),
@@ -79,10 +79,10 @@ HEADINGS = {
 }
 """Column -> heading. All other columns are shown under their own names."""
 COLUMN_DOCS = {
-    "total_time_ns": N_("Sum over the calls; several threads together may exceed the wall time"),
+    "total_time_ns": N_("Sum over the calls; the sum over several threads may exceed the wall time"),
     "calls_per_s": N_("Calls divided by the time inside them"),
     "bytes_per_s": N_("Bytes divided by the time inside the calls"),
-    "no_result": N_("Calls that never returned: exit, or killed while inside"),
+    "no_result": N_("Calls that never returned: exit, or the thread was killed during the call"),
     "io_count": N_("Calls that transferred bytes"),
     "sys_cpu_time_ns": N_("System CPU time, not elapsed time"),
 }
@@ -122,7 +122,7 @@ VALUES = {
         "strided": N_("strided"),
         "backward": N_("backward"),
         "random": N_("random"),
-        "repeated": N_("same place again"),
+        "repeated": N_("repeated offset"),
         "unknown": N_("not known"),
         "first": N_("one access"),
     },
@@ -143,7 +143,7 @@ VALUES = {
 
 SAMPLES = {
     "pressure.some_us": N_("Time in which some tasks waited"),
-    "pressure.full_us": N_("Time in which all tasks waited"),
+    "pressure.full_us": N_("Share of time in which all tasks waited"),
     "diskstats.read_bytes": N_("Disk reads"),
     "diskstats.written_bytes": N_("Disk writes"),
     "diskstats.busy_time_ms": N_("Disk busy"),
@@ -154,7 +154,7 @@ SAMPLES = {
     "loadavg.load_1min": N_("Load"),
     "server.handled_per_s": N_("Requests handled"),
     "server.waiting": N_("Requests waiting"),
-    "server.wait_s": N_("Wait of a request"),
+    "server.wait_s": N_("Waiting time of a request"),
     "server.cpu_share": N_("CPU use of the server"),
     "server.moved_bytes_per_s": N_("Bytes read and written by the server"),
     "server.load": N_("Load"),

@@ -236,9 +236,11 @@ def load(path: str | os.PathLike[str] | None = None) -> Settings:
     except OSError as error:
         raise RequestError(f"{found}: {error.strerror}", "name another settings file") from error
     except UnicodeDecodeError as error:
-        raise RequestError(f"{found}: is not TOML: {error}", "correct the line that is named") from error
+        raise RequestError(
+            f"{found}: is not TOML: {error}", "correct the line named in the message"
+        ) from error
     except DocumentError as error:
-        raise RequestError(f"{found}: {error}", "correct the line that is named") from error
+        raise RequestError(f"{found}: {error}", "correct the line named in the message") from error
     return _checked(raw, found)
 
 

@@ -175,20 +175,20 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
             mode = os.fstat(file.fileno()).st_mode
             found = from_toml(files.whole(file, path, TOKENS).decode())
     except (OSError, ValueError) as error:
-        raise RequestError(f"{path}: {error}", "iodock monitor token makes such a file") from error
+        raise RequestError(f"{path}: {error}", "create such a file with iodock monitor token") from error
     # A reader gets only hashes of random bytes, but a writer could grant access to himself.
     if mode & 0o022:
         raise RequestError(f"{path}: other users may change it", f"chmod 600 {path}")
     tokens = found.get("token")
     if not isinstance(tokens, list) or not tokens:
-        raise RequestError(f"{path}: no [[token]] in it", "iodock monitor token makes one")
+        raise RequestError(f"{path}: no [[token]] in it", "create one with iodock monitor token")
     return tuple(_token(path, number, entry) for number, entry in enumerate(tokens, 1))
 
 
 def _token(path: Path, number: int, entry: object) -> Token:
     try:
         if not isinstance(entry, dict) or set(entry) - {"name", "role", "sha256", "user", "host"}:
-            raise ValueError("it has name, role, sha256 and, of users, user, of agents, host")
+            raise ValueError("a token has name, role, sha256 and, for users, user, for agents, host")
         token = Token(
             str(entry["name"]), Role(entry["role"]), str(entry["sha256"]), str(entry.get("user", "")),
             str(entry.get("host", "")),
@@ -200,7 +200,9 @@ def _token(path: Path, number: int, entry: object) -> Token:
         if token.host and token.role is not Role.AGENT:
             raise ValueError('only role = "agent" has a host')
     except (KeyError, ValueError) as error:
-        raise RequestError(f"{path}: token {number}: {error}", "iodock monitor token makes one") from error
+        raise RequestError(
+            f"{path}: token {number}: {error}", "create one with iodock monitor token"
+        ) from error
     return token
 
 
@@ -208,9 +210,11 @@ def add_token(path: Path, name: str, role: Role, user: str = "", host: str = "")
     """Creates a token, adds it to a file (created with mode 600) and returns it: it is stored nowhere else.
     Raises RequestError."""
     if (role is Role.USER) != bool(user):
-        raise RequestError("a token of role user, and only that, needs a user", "--role user --user NAME")
+        raise RequestError(
+            "a user must be given for a token of role user, and only for that role", "--role user --user NAME"
+        )
     if host and role is not Role.AGENT:
-        raise RequestError("only a token of role agent is for one host", "--role agent --host NAME")
+        raise RequestError("only a token of role agent belongs to one host", "--role agent --host NAME")
     if path.exists():
         read_tokens(path)
     secret = secrets.token_urlsafe(32)

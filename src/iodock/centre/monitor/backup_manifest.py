@@ -68,7 +68,7 @@ def read(folder: Path) -> Manifest:
         kept = tuple(Kept(**one) for one in found["files"])
         manifest = Manifest(str(found["store"]), str(found["catalogue"]).encode(), kept, bool(is_whole))
     except FileNotFoundError:
-        raise StoreError(f"{folder}: no backup", "iodock monitor backup makes one") from None
+        raise StoreError(f"{folder}: no backup", "create one with iodock monitor backup") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: not what a backup has: {error}", _DAMAGED) from error
     for one in kept:

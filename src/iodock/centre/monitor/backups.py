@@ -34,7 +34,7 @@ from iodock.shared.bounded.limits import CATALOGUE
 from iodock.shared.engine.checksums import is_damaged
 from iodock.shared.errors import RequestError, StoreError
 
-_UNSEALED = "an older iodock made this backup without a checksum of its list: make a new one"
+_UNSEALED = "an older iodock created this backup without a checksum of its list: create a new one"
 _ATTEMPTS = 20
 _PIECE = 1 << 20
 Tell = Callable[[int, int], None]
@@ -71,7 +71,9 @@ def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done
             except _Replaced:
                 continue
             except OSError as error:
-                raise StoreError(f"backup to {to}: {error}", "the backup before is still whole") from error
+                raise StoreError(
+                    f"backup to {to}: {error}", "the previous backup is still complete"
+                ) from error
     raise StoreError(f"{folder}: its files change faster than they can be copied", "try again")
 
 

@@ -45,7 +45,7 @@ _MOST_PER_S = {
 _MOST_INTERVAL_S = 30 * 86_400
 _MOST_CORES = 1 << 20
 _IMPOSSIBLE = "more than any machine reaches"
-_NO_READING = "a reading without its time, or not in the form that sadf writes"
+_NO_READING = "a reading without a time, or not in the form of sadf"
 _NOT_FINITE = re.compile(rb"(?<=[:\s,\[])-?(?:nan|inf(?:inity)?)(?=[\s,}\]])", re.IGNORECASE)
 """Non-numbers as C prints them; JSON has no notation for them."""
 
@@ -146,10 +146,11 @@ def read(path: Path) -> list[Frames]:
         found = [frames for host in hosts if (frames := _host(path, host))]
     except (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError) as error:
         raise RequestError(
-            f"{path}: not as sadf writes it: {type(error).__name__} {error}", "sadf -j FILE -- -A writes one"
+            f"{path}: not as sadf writes it: {type(error).__name__} {error}",
+            "write one with: sadf -j FILE -- -A",
         ) from error
     if not found:
-        raise RequestError(f"{path}: no readings in it", "sadf -j FILE -- -A shows what it has")
+        raise RequestError(f"{path}: no readings in it", "sadf -j FILE -- -A shows the contents")
     return found
 
 
@@ -164,7 +165,8 @@ def _document(path: Path) -> Any:
         return from_json(_NOT_FINITE.sub(b"null", content))
     except DocumentError as error:
         raise RequestError(
-            f"{path}: neither JSON nor a file of sadc: it {error}", "sadf -j FILE -- -A > FILE.json makes one"
+            f"{path}: neither JSON nor a file of sadc: it {error}",
+            "create one with: sadf -j FILE -- -A > FILE.json",
         ) from error
 
 

@@ -114,7 +114,9 @@ def each_once(targets: list[Target]) -> list[Target]:
         for target in targets:
             said = what(target)
             if said and said in seen:
-                raise RequestError(f"--pull: {said} is there twice", "each agent, and each machine, once")
+                raise RequestError(
+                    f"--pull: {said} is there twice", "list each agent and each machine only once"
+                )
             seen.add(said)
     return targets
 

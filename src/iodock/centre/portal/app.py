@@ -119,7 +119,7 @@ def _check_open_door(address: str, access: Access, tls: Tls | None) -> None:
     if access.is_open:
         raise RequestError(
             f"--listen {address}: beyond the loopback interface, users must be authenticated",
-            "iodock monitor token makes tokens for --tokens FILE; or --proxy ADDRESS",
+            "create tokens for --tokens FILE with iodock monitor token; or give --proxy ADDRESS",
         )
     if access.tokens and tls is None and not access.proxies:
         raise RequestError(

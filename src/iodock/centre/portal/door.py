@@ -53,7 +53,7 @@ class Door:
             return _refusal(415, f"a push is {TYPE}")
         length = int_or_none(request.headers.get("content-length"))
         if length is None:
-            return _refusal(411, "a push has a content-length")
+            return _refusal(411, "a push needs a content-length")
         try:
             sent = sent_of(request.headers.get(SENT))
         except ValueError as error:

@@ -124,7 +124,7 @@ def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
             raise RequestError(f"{name}: is given twice", "give one value")
         seen.add(name)
     if "table" in seen and "format" not in seen:
-        raise RequestError("table: a page shows all its tables", "add format=csv or format=json")
+        raise RequestError("table: a page contains all its tables", "add format=csv or format=json")
 
 
 def with_values(path: str, values: Mapping[str, str]) -> str:

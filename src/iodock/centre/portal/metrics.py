@@ -95,8 +95,8 @@ class _Intake(Source):
     def collect(self) -> Iterator[Metric]:
         taken = self._collector.taken()
         for name, text, value in (
-            ("batches", "Batches that are kept, by their numbers.", taken.batches),
-            ("bytes", "Bytes of batches, unpacked.", taken.size_bytes),
+            ("batches", "Numbers of the batches that are kept.", taken.batches),
+            ("bytes", "Uncompressed bytes of the batches.", taken.size_bytes),
             ("values", "Values in batches.", taken.values),
         ):
             yield CounterMetricFamily(f"iodock_collector_{name}", text, value=value)
@@ -161,11 +161,9 @@ class _Response(Source):
         for (place, state), count in sorted(states.items()):
             is_open.add_metric([place, state], count)
         yield is_open
-        yield GaugeMetricFamily(
-            "iodock_notices_waiting", "Notices that are waiting to be sent.", value=waiting
-        )
+        yield GaugeMetricFamily("iodock_notices_waiting", "Notices waiting to be sent.", value=waiting)
         results = CounterMetricFamily(
-            "iodock_notices", "Notices sent and lost, since the folder of the response was created.",
+            "iodock_notices", "Notices sent and lost since the response folder was created.",
             labels=["channel", "result"],
         )  # fmt: skip
         sums = Counted[tuple[str, str]]()
@@ -209,7 +207,7 @@ class _Store(Source):
         yield GaugeMetricFamily("iodock_store_readable", "1: the store can be read.", value=1)
         yield from found
         yield lost
-        yield GaugeMetricFamily("iodock_store_bytes", "Share of all files in its folder.", value=self._size())
+        yield GaugeMetricFamily("iodock_store_bytes", "Share of all files in the folder.", value=self._size())
 
     def _losses(self) -> list[dict[str, object]]:
         now = self._clock()

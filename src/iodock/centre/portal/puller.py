@@ -164,7 +164,7 @@ class Puller:
             raise _Trouble(_told(error)) from error
         except StoreError:
             # The collector's own log has the reason.
-            raise _Trouble("its samples can't be kept now") from None
+            raise _Trouble("the samples can't be stored at the moment") from None
         finally:
             asking.end()
 
@@ -214,7 +214,7 @@ class Puller:
         if isinstance(taken, Refusal):
             raise _Trouble(taken.why, taken.wait_s)
         if taken.spool and taken.spool != pull.spool:
-            raise _Trouble("batches of another spool than it reports")
+            raise _Trouble("batches of another spool than the agent reports")
         # A batch under a wrong name is not refused to the agent, because it must not discard the batch.
         is_refused = bool(taken.refused) and not taken.is_name_refused
         kept = taken.kept if taken.spool else before

@@ -57,7 +57,7 @@ class Portal:
             raise AnswerError(f"{self.url} does not answer: {why}") from error
 
     def _place(self) -> tuple[str, int, bool]:
-        form = "https://HOST:PORT, as `iodock monitor serve` says it"
+        form = "https://HOST:PORT, as printed by `iodock monitor serve`"
         try:
             parts = urlsplit(self.url)
             host, port = parts.hostname, parts.port
@@ -112,9 +112,13 @@ def _secret(name: str) -> str:
             mode = os.fstat(file.fileno()).st_mode
             found = files.whole(file, path, SECRET).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path}: {error}", "the file has the token that you were given") from error
+        raise RequestError(
+            f"{path}: {error}", "check that the file contains the token that you were given"
+        ) from error
     if mode & 0o077:
         raise RequestError(f"{path}: other users may read it", f"chmod 600 {path}")
     if not found or not found.isprintable():
-        raise RequestError(f"{path}: not one line of text", "the file has the token that you were given")
+        raise RequestError(
+            f"{path}: not one line of text", "check that the file contains the token that you were given"
+        )
     return found

@@ -83,7 +83,7 @@ class Credentials:
         if bool(self.user) != bool(self.password):
             raise RequestError("--store-user and --store-password FILE belong together")
         if self.token and self.user:
-            raise RequestError("--store-token or --store-user: not both")
+            raise RequestError("--store-token and --store-user can't be combined")
         if self.authority and not address.is_secure:
             raise RequestError("--store-ca is for prometheus+https://", f"not for {address}")
         if (self.token or self.user) and not address.is_private:

@@ -62,12 +62,13 @@ class Client:
             )
         except TimeoutError:
             raise AnswerError(
-                f"{self.address} has not answered after {self.patience_s:.0f} s", "query a shorter time"
+                f"{self.address} has not answered after {self.patience_s:.0f} s", "query a shorter period"
             ) from None
         except (OSError, http.client.HTTPException) as error:
             why = error.strerror if isinstance(error, socket.gaierror) else str(error) or type(error).__name__
             raise AnswerError(
-                f"{self.address} does not answer: {why}", "is it there, and does it speak http or https?"
+                f"{self.address} does not answer: {why}",
+                "check that the server is running, and whether it uses http or https",
             ) from error
         if status != 200:
             raise self._refusal(status, body)

@@ -119,7 +119,7 @@ class Fetch:
     def _too_many(self) -> AnswerError:
         return AnswerError(
             f"{self._client.address} has too many series for this question",
-            "query a shorter time or one job, or list fewer jobs: iodock-agent run --jobs N",
+            "query a shorter period or one job, or list fewer jobs: iodock-agent run --jobs N",
         )
 
     def _open(self, answer: bytes) -> None:
@@ -148,7 +148,7 @@ class Fetch:
     def _nonsense(self, answer: bytes) -> AnswerError:
         start = "".join(one if one.isprintable() else " " for one in answer[:60].decode(errors="replace"))
         return AnswerError(
-            f"{self._client.address} does not answer as Prometheus does: {start!r}", "is it the right port?"
+            f"{self._client.address} does not answer as Prometheus does: {start!r}", "check the port"
         )
 
     def _number(self) -> None:

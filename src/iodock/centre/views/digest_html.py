@@ -30,7 +30,7 @@ def digest_html(digest: Digest, text: Language) -> str:
         header=join(*header),
         navigation=_links(sections),
         body=join(*(_section(*one) for one in sections)),
-        footer=tag("p", text.gettext("Made by {writer}", writer=f"iodock {metadata.version('iodock')}")),
+        footer=tag("p", text.gettext("Created by {writer}", writer=f"iodock {metadata.version('iodock')}")),
         style=style,
     )
     return document(page, text)

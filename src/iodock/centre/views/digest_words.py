@@ -99,7 +99,7 @@ def advice(digest: Digest, text: Language) -> str:
         return said
     if is_slow and recorded is None:
         return text.gettext(
-            "Record the next run to see what in the program takes the time: iodock record -- PROGRAM"
+            "Record the next run to see which parts of the program take the time: iodock record -- PROGRAM"
         )
     return ""
 
@@ -111,8 +111,8 @@ def _of_shape(digest: Digest, text: Language) -> str:
             for moved, count in ((one.write_bytes, one.writes), (one.read_bytes, one.reads)):
                 if moved and count and count >= _MANY and moved / count < _SMALL_REQUEST:
                     return text.gettext(
-                        "Its requests have {size} on average. Read and write through a buffer, in requests "
-                        "of 1 MiB or more.",
+                        "The job's requests have a mean size of {size}. Read and write through a buffer, "
+                        "in requests of 1 MiB or more.",
                         size=amount(moved / count, "bytes"),
                     )
         if _has_small_files(one):
@@ -163,7 +163,7 @@ def _times(digest: Digest, text: Language) -> str:
     }  # fmt: skip
     if digest.is_over:
         return text.gettext("{begin} to {end}, {took}", **values)
-    return text.gettext("since {begin}, seen until {end}, {took} so far", **values)
+    return text.gettext("from {begin}, last seen {end}, {took} so far", **values)
 
 
 def _again(digest: Digest, text: Language) -> str:

@@ -30,5 +30,5 @@ def evidence(own: Run, judgement: Judgement, text: Language) -> str:
     )  # fmt: skip
     more = ""
     if judgement.verdict is Verdict.USUAL and own.seconds > judgement.limit_s:
-        more = text.gettext("It took longer, but moved more data, and was not slower per byte.")
+        more = text.gettext("This run took longer, but transferred more data, and was not slower per byte.")
     return text.sentences(part for part in (so_far, others, more) if part)

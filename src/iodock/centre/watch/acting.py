@@ -21,11 +21,11 @@ WHY = {
     "few-samples": N_("too few samples in a row"),
     "low-confidence": N_("the verdict is not certain enough"),
     "just-started": N_("the collector has just started"),
-    "settling": N_("an action on this file system was just done"),
+    "settling": N_("an action on this file system has just been taken"),
     "hourly-limit": N_("the hourly limit is reached"),
     "nobody": N_("no job stands out"),
     "small-share": N_("the job's share is too small"),
-    "unsure-suspect": N_("it is not certain enough that this job caused it"),
+    "unsure-suspect": N_("the evidence that this job is the cause is not certain enough"),
     "job-id": N_("the id that the server reports is not a job id"),
     "protected-job": N_("the job is protected"),
     "protected-user": N_("the job's owner is protected"),
@@ -39,8 +39,8 @@ WHY = {
     "no-answer": N_("the scheduler does not answer, or rejects the request"),
     "restart": N_("the collector was restarted before the action was done"),
     "episode-over": N_("the server has recovered"),
-    "not-confirmed": N_("it was not confirmed in time"),
-    "declined": N_("an operator declined it"),
+    "not-confirmed": N_("the action was not confirmed in time"),
+    "declined": N_("an operator declined the action"),
 }
 """Reasons why nothing was done, or nothing was undone."""
 

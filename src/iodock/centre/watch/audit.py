@@ -39,7 +39,9 @@ class Audit:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}", "nothing is done that can't be logged") from error
+            raise StoreError(
+                f"{path}: {error.strerror}", "no action is taken that can't be logged"
+            ) from error
 
     def lines(self) -> Iterator[dict[str, object]]:
         """All readable entries, the oldest first. Raises StoreError."""

@@ -29,7 +29,7 @@ _SEEN = {
     "opens": N_("It opens {rate} files a second."),
     "creates": N_("It creates {rate} files a second."),
     "objects": N_("Creating its files makes {rate} objects a second: files created x stripe count."),
-    "bytes": N_("It moves {rate}."),
+    "bytes": N_("The job transfers {rate}."),
 }
 _OWNER = {
     "opens": N_(
@@ -184,10 +184,10 @@ def _of_lustre(
     kind: str, suspect: Suspect, rules: Intervention, text: Language
 ) -> list[tuple[str, tuple[str, ...]]]:
     titles = {
-        "jobid": text.gettext("Limit it on the Lustre server, by JobID. The rate is for each JobID and CPU "
-"partition; a server without a TBF policy for JobIDs gets one"),
-        "projid": text.gettext("Or by project: replace PROJECT by its number"),
-        "nodemap": text.gettext("Or by nodemap: replace NODEMAP by its name"),
+        "jobid": text.gettext("Limit the job on the Lustre server, by JobID. The rate is for each JobID "
+                              "and CPU partition; a server without a TBF policy for JobIDs gets one"),
+        "projid": text.gettext("Or limit it by project: replace PROJECT with its number"),
+        "nodemap": text.gettext("Or limit it by nodemap: replace NODEMAP with its name"),
     }  # fmt: skip
     rates = rates_of(suspect.evidence)
     # Objects and bytes per second are not requests per second to this server.
@@ -195,7 +195,7 @@ def _of_lustre(
     asked = requests or None if kind == "metadata" else None
     version = tbf.version_of(rules.lustre_version)
     made = tbf.rules(kind, suspect.job, asked, suspect.job_ids, version)
-    ends = text.gettext("# when the problem is over:")
+    ends = text.gettext("# after the problem has ended:")
     found = [(titles[rule.by], (*rule.start, ends, *rule.stop)) for rule in made]
     has_rules = kind != "client" and (version is None or version >= tbf.JOB_IDS)
     return [*_without_job_id(has_rules, suspect, asked, text), *found]

@@ -135,12 +135,12 @@ class Decider:
         action = self._asked(number)
         episode = next((one for one in episodes if one.number == action.episode), None)
         if episode is None:
-            raise RequestError("the server has recovered", "nothing was done")
+            raise RequestError("the server has recovered", "no action was taken")
         fresh = now - episode.seen_ns <= self._rules.fresh_s * SECOND and episode.seen_ns > self._started_ns
         if not fresh:
             raise RequestError("samples of this server are missing", "reload the page if there are new ones")
         if now - action.made_ns > self._rules.confirm_within_s * SECOND:
-            raise RequestError("the request has expired", "nothing was done")
+            raise RequestError("the request has expired", "no action was taken")
         self._turn(action, "wanted", "", now, by=by, made_ns=now)
 
     def decline(self, number: int, by: str, now: int) -> None:

@@ -130,7 +130,7 @@ def parsed_id(text: str) -> tuple[str, int | None]:
         return found[1], calendar.timegm(time.strptime(found[2], _MOMENT)) * _SECOND
     except ValueError:
         raise RequestError(
-            f"{found[2]}: not a time", "as 20261122T050000Z, of the digest's last line"
+            f"{found[2]}: not a time", "id as 20261122T050000Z, from the last line of the digest"
         ) from None
 
 

@@ -99,12 +99,12 @@ _DIRTY = N_("share of free memory that written data may fill before programs tha
 _DIRTY_BACKGROUND = N_("share of free memory that written data may fill before writing out begins")
 _DIRTY_AGE = N_("age at which written data is due to be written out")
 _ROTATING = N_("whether the device has moving parts, which make random access slow")
-_SCHEDULER = N_("how the kernel orders requests to the device")
+_SCHEDULER = N_("algorithm by which the kernel orders requests to the device")
 _DEPTH = N_("number of requests that may wait at the device")
 _LUSTRE = {
-    "max_cached_mb": N_("most data that the client caches in memory, MiB"),
-    "max_read_ahead_mb": N_("most data that the client reads ahead, MiB"),
-    "max_dirty_mb": N_("most written data that may wait in the client for one target, MiB"),
+    "max_cached_mb": N_("maximum amount of data that the client caches in memory, MiB"),
+    "max_read_ahead_mb": N_("maximum amount of data that the client reads ahead, MiB"),
+    "max_dirty_mb": N_("maximum amount of written data that may wait in the client for one target, MiB"),
     "max_rpcs_in_flight": N_("requests in progress to one target at the same time"),
 }
 
@@ -166,11 +166,11 @@ _SLOW_OPTIONS: Mapping[tuple[str, str | None], str] = {
     ("noac", None): N_(
         "Mounted with noac: attributes are fetched from the server each time, and writes wait for the server."
     ),
-    ("lookupcache", "none"): N_("Mounted with lookupcache=none: every name is looked up at the server."),
+    ("lookupcache", "none"): N_("Mounted with lookupcache=none: every look-up of a name goes to the server."),
     ("strictatime", None): N_("Mounted with strictatime: reading a file writes its access time."),
     ("data", "journal"): N_("Mounted with data=journal: contents are written twice."),
-    ("soft", None): N_("Mounted with soft: calls fail where the server is slow, and data can be lost."),
-    ("proto", "udp"): N_("Mounted over UDP: large requests suffer from each lost packet."),
+    ("soft", None): N_("Mounted with soft: calls fail if the server is slow, and data can be lost."),
+    ("proto", "udp"): N_("Mounted over UDP: each lost packet delays large requests."),
 }
 _NEARLY_FULL = N_("Only {free_share} of the space is free: file systems become slower when they are full.")
 _NEARLY_NO_FILES = N_("Only {free_share} of the inodes are free: creating files will soon fail.")

@@ -31,7 +31,7 @@ from iodock.shared.bounded.limits import RESULT
 from iodock.shared.language import fill
 from iodock.shared.message import Message
 
-_HINT = "write it with `iodock health run DIR --format json`, or with `iodock bench show FILE --format json`"
+_HINT = "create it with `iodock health run DIR --format json`, or with `iodock bench show FILE --format json`"
 
 
 def plain(remark: Remark) -> str:
@@ -133,7 +133,7 @@ def from_json(content: Any, path: str) -> Measurements:
     schema = whole.member("schema", (str,), True).value
     if schema not in (None, SCHEMA):
         raise MeasurementError(
-            f"{path}: schema {schema!r} is not known to this iodock", "a newer iodock reads it"
+            f"{path}: schema {schema!r} is not known to this iodock", "a newer iodock can read it"
         )
     cells = tuple(_cell_in(one) for one in whole.listed("cells", needed=True))
     remarks = tuple(_remark_in(one) for one in whole.listed("remarks"))

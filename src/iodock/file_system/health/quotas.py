@@ -110,7 +110,7 @@ def _check(quota: Quota, place: str, left: int | None, wanted: int, what: str) -
     of = f"the quota of {quota.kind} {quota.owner}"
     raise IodockError(
         f"{place}: {left} {what} left of {of}, and this check-up needs {wanted}",
-        "make room, ask for more, take a smaller class, or fewer --processes and smaller --sizes",
+        "free space, request more, take a smaller class, or fewer --processes and smaller --sizes",
     )
 
 

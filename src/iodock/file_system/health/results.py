@@ -104,14 +104,14 @@ class Partial:
 
 
 def _unwritable(path: Path, error: OSError) -> IodockError:
-    return IodockError(f"{path}: can't be written: {error.strerror}", "choose where results are kept with -o")
+    return IodockError(f"{path}: can't be written: {error.strerror}", "choose the folder of results with -o")
 
 
 def _read(path: Path) -> tuple[Plan, list[Result], int]:
     try:
         content = files.content(path, KEPT_RESULTS)
     except FileNotFoundError as error:
-        hint = "leave out --resume to begin; -o must be what it was then"
+        hint = "leave out --resume to begin a new run; -o must be the same as before"
         raise RequestError(f"{path}: there is no run to go on with", hint) from error
     whole = content[: content.rfind(b"\n") + 1]
     try:

@@ -69,4 +69,4 @@ def look(target: str, seconds: float, to_write: bool = True) -> ProbedFolder | N
     )
 
 
-_SAID = {"ENOENT": "no such folder", "ENOTDIR": "is not a folder", "EACCES": "you may not look there"}
+_SAID = {"ENOENT": "no such folder", "ENOTDIR": "is not a folder", "EACCES": "you may not access that path"}

@@ -25,15 +25,15 @@ STATES = {
     State.STALE: N_("not probed"),
 }
 _NOW = {
-    State.OK: N_("At {when} all operations were answered, in {recent_ns} (usually {usual_ns})."),
-    State.SLOW: N_("At {when} it is slow: {recent_ns} (usually {usual_ns})."),
-    State.FAILING: N_("At {when} operations fail: {operations}."),
-    State.NO_ANSWER: N_("At {when} it does not answer: {operations}."),
+    State.OK: N_("At {when} all operations were answered, within {recent_ns} (usually {usual_ns})."),
+    State.SLOW: N_("At {when} the file system is slow: {recent_ns} (usually {usual_ns})."),
+    State.FAILING: N_("At {when} operations on the file system fail: {operations}."),
+    State.NO_ANSWER: N_("At {when} the file system does not answer: {operations}."),
     State.STALE: N_("No data since {when}: no probe has run."),
 }
 _NO_ANSWER = N_("{when}: no answer to {operations}; it lasted at least {length_s}.")
-_FAILED = N_("{when}: {operation} failed with {error}; points of that time: {count}.")
-_SLOW = N_("{when}: {operation} took {span_ns} (usually {usual_ns}); points of that time: {count}.")
+_FAILED = N_("{when}: {operation} failed with {error}; outliers at that time: {count}.")
+_SLOW = N_("{when}: {operation} took {span_ns} (usually {usual_ns}); outliers at that time: {count}.")
 _EPISODES = {Sort.SLOW: _SLOW, Sort.FAILED: _FAILED, Sort.UNANSWERED: _NO_ANSWER}
 _MORE = N_("Further times at which something was slow, failed or had no answer: {count}.")
 _DAILY = N_(
@@ -41,8 +41,8 @@ _DAILY = N_(
     "at other hours."
 )
 _DAILY_ALL = N_(
-    "Slower every day from {start} to {end} o'clock: {operations}; most of all {operation} with "
-    "{busy_ns}, compared with {quiet_ns} at other hours."
+    "Slower every day from {start} to {end} o'clock: {operations}; the largest difference is that of "
+    "{operation} with {busy_ns}, compared with {quiet_ns} at other hours."
 )
 _SLOWER = N_("{operation} became slower at {when}: {before_ns} before, {after_ns} since then.")
 _FASTER = N_("{operation} became faster at {when}: {before_ns} before, {after_ns} since then.")
@@ -50,7 +50,7 @@ _RISING = N_("{operation} gradually becomes slower: {first_ns} on {since}, {last
 _FALLING = N_("{operation} gradually becomes faster: {first_ns} on {since}, {last_ns} on {until}.")
 _MARK = N_("'{mark}' ({when}): {operation} took {before_ns} before and takes {after_ns} after it.")
 _MARK_SAME = N_("'{mark}' ({when}) made no significant difference in: {operations}.")
-DAMAGED = N_("Damaged pieces of the store that were left out: {count}.")
+DAMAGED = N_("Damaged parts of the store that were left out: {count}.")
 UNKNOWN = N_("Records that only a newer iodock can read: {count}.")
 ORPHANS = N_("Rounds whose target is unknown, because its record is damaged: {count}.")
 

@@ -32,7 +32,7 @@ _SLOWER = N_(
     "each (usually {usual_ns}). The costs above are not only the program's, or the program itself "
     "slowed it down."
 )
-_UNKNOWN = N_("{mount}: while the program ran, probes found no trouble; what is usual is not known yet.")
+_UNKNOWN = N_("{mount}: while the program ran, probes found no problem; the usual times are not known yet.")
 _NO_ANSWER = N_(
     "{mount}: while the program ran, it did not answer a probe: {operations}, from {when} on, for at least "
     "{length_s}."

@@ -31,7 +31,7 @@ MARKER = "iodock-probe-store"
 VERSION = b"iodock probe store 1\n"
 SEPARATOR = b"\x1e"
 _LOCK_SECONDS = 2.0
-_FULL = "see whether its disk is full"
+_FULL = "check whether the server's disk is full"
 _LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n", re.DOTALL)
 _ROUND = re.compile(rb'[0-9a-f]{8} \{"k":"round","ts":([0-9]{1,19}),')
 
@@ -66,12 +66,12 @@ class ProbeStore:
         except FileNotFoundError:
             there = store.folder.exists()
             message = f"{folder}: is no probe store" if there else f"{folder}: is not there"
-            raise StoreError(message, "iodock probe run DIR -o STORE makes one") from None
+            raise StoreError(message, "create one with iodock probe run DIR -o STORE") from None
         except OSError as error:
-            raise StoreError(f"{folder}: is no probe store: {error.strerror}", "name its folder") from error
+            raise StoreError(f"{folder}: is no probe store: {error.strerror}", "give its folder") from error
         if version != VERSION:
             said = version[:40].decode("utf-8", "replace").strip()
-            raise StoreError(f"{folder}: is of another version: {said}", "a newer iodock reads it")
+            raise StoreError(f"{folder}: is of another version: {said}", "a newer iodock can read it")
         return store
 
     @classmethod
@@ -90,7 +90,7 @@ class ProbeStore:
             part.write_bytes(VERSION)
             part.replace(store.folder / MARKER)
         except OSError as error:
-            raise StoreError(f"{folder}: can't be made: {error.strerror}", "name another place") from error
+            raise StoreError(f"{folder}: can't be made: {error.strerror}", "name another file") from error
         return store
 
     def append(self, record: Record) -> None:
@@ -129,7 +129,9 @@ class ProbeStore:
                 if progress is not None:
                     progress(done, total, count)
         except OSError as error:
-            raise StoreError(f"{self.folder}: can't be read: {error}", "see who may read it") from error
+            raise StoreError(
+                f"{self.folder}: can't be read: {error}", "check the permissions of the file"
+            ) from error
 
 
 def framed(record: Record) -> bytes:

@@ -18,7 +18,7 @@ def card_html(card: Card, text: Language) -> str:
     """The document."""
     style = joined("css") + (resources.files(__package__) / "card_page.css").read_text(encoding="utf-8")
     made = text.gettext(
-        N_("Made by {writer} on {host}, {when}."),
+        N_("Created by {writer} on {host}, {when}."),
         writer=f"iodock {metadata.version('iodock')}", host=visible(card.host), when=moment(card.ts),
     )  # fmt: skip
     parts = [("system", list(facts(card, text))), *sections(card, text)]

@@ -159,7 +159,7 @@ def _limit(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
     if of.soft is not None and of.soft != of.hard:
         soft = text.gettext(N_("soft limit {limit}"), limit=shown(of.soft))
         said = soft if of.hard is None else f"{soft}, {said}"
-    graces = {Grace.RUNNING: N_("exceeded for a while"), Grace.OVER: N_("exceeded for too long")}
+    graces = {Grace.RUNNING: N_("exceeded, within the grace period"), Grace.OVER: N_("exceeded for too long")}
     return said if of.grace is Grace.NONE else f"{said} ({text.gettext(graces[of.grace])})"
 
 

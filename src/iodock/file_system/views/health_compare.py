@@ -101,7 +101,7 @@ def _cells(comparison: Comparison, text: Language) -> list[str]:
     changed.sort(key=lambda pair: pair.change)
     return [
         "",
-        text.gettext(N_("Cells that changed beyond their spread")),
+        text.gettext(N_("Measurements that changed beyond their spread")),
         *(_cell(one, text) for one in changed),
     ]
 

@@ -31,7 +31,7 @@ from iodock.shared.text import shorten, visible
 SECTIONS = {
     "remarks": N_("Remarks"),
     "graphs": N_("Graphs"),
-    "protocol": N_("How it was measured"),
+    "protocol": N_("How the measurements were made"),
     "cells": N_("All values"),
 }
 _GRAPHS_LEAD = N_(
@@ -55,7 +55,7 @@ def render(measurements: Measurements, text: Language) -> str:
             *(tag("li", tag("a", text.gettext(word), href=f"#{name}")) for name, word in SECTIONS.items())
         ),
         body=join(*_sections(measurements, text)),
-        footer=tag("p", text.gettext("Made by {writer}.", writer=f"iodock {metadata.version('iodock')}")),
+        footer=tag("p", text.gettext("Created by {writer}.", writer=f"iodock {metadata.version('iodock')}")),
         style=style,
         images=True,
     )

@@ -31,7 +31,7 @@ MOST_PATTERNS = 4
 def probe_html(sights: Sequence[Sight], losses: Sequence[Message], text: Language) -> str:
     """The document."""
     style = joined("css") + (resources.files(__package__) / "probe_page.css").read_text(encoding="utf-8")
-    made = text.gettext(N_("Made by {writer}."), writer=f"iodock {metadata.version('iodock')}")
+    made = text.gettext(N_("Created by {writer}."), writer=f"iodock {metadata.version('iodock')}")
     heading = text.gettext(N_("File systems under observation"))
     body = [_section(number, one, text) for number, one in enumerate(sights)]
     page = Page(

@@ -22,7 +22,9 @@ def none_text(measurements: Measurements, text: Language) -> str:
     if not known.operations:
         if not measurements.cells:
             return text.gettext(N_("No remarks: nothing was measured"))
-        return text.gettext(N_("No remarks, as nothing could be compared. Not tested: {what}"), what=left_out)
+        return text.gettext(
+            N_("No remarks, because nothing could be compared. Not tested: {what}"), what=left_out
+        )
     names = dict.fromkeys(operation_text(operation, text) for _, operation in known.operations)
     parts = [text.listed(names)]
     if known.sizes:

@@ -30,7 +30,12 @@ class Option:
     choices: tuple[str, ...] = ()
 
 
-SORT = Option("sort", "column", None, "by this column: of measures the largest first, of others the smallest")
+SORT = Option(
+    "sort",
+    "column",
+    None,
+    "sort by this column: for measures the largest value first, for others the smallest",
+)
 TOP = Option("top", "int", None, "only the first N rows")
 
 

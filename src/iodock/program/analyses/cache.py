@@ -20,26 +20,26 @@ _TIMES = (
 )
 _COLUMNS = (
     _FILE,
-    Column("processes", "int", "processes", "measure", "processes that brought pages of it in"),
+    Column("processes", "int", "processes", "measure", "processes that loaded pages of the file"),
     Column(
-        "pages", "int", "pages", "measure", "pages of 4 KiB brought in to be read, each as often as it came"
+        "pages", "int", "pages", "measure", "pages of 4 KiB loaded to be read, each as often as it was loaded"
     ),
     Column(
         "brought_bytes",
         "int",
         "bytes",
         "measure",
-        "those pages in bytes, including read-ahead",
+        "size of those pages in bytes, including read-ahead",
         importance="first",
     ),
-    Column("different_bytes", "int", "bytes", "measure", "those of them that differ: the rest was repeated"),
-    Column("ranges", "int", "ranges", "measure", "pieces of the file that they make"),
+    Column("different_bytes", "int", "bytes", "measure", "distinct ones of these: the rest was repeated"),
+    Column("ranges", "int", "ranges", "measure", "pieces of the file that they form"),
     Column(
         "read_bytes",
         "int",
         "bytes",
         "measure",
-        "different bytes that calls read, from memory or not",
+        "different bytes that calls read, from memory or from the device",
         importance="first",
     ),
     Column(
@@ -47,7 +47,7 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "what was touched in maps of it, as far as page faults tell",
+        "accesses in maps of it, as far as page faults show them",
     ),
     Column(
         "amplification",
@@ -160,6 +160,6 @@ ANALYSIS = Analysis(
     apply; `--kind all` shows also files whose names are not known.""",
     columns=_COLUMNS,
     run=run,
-    options=(Option("ranges", "flag", False, "list the pieces of the files that came in"),),
+    options=(Option("ranges", "flag", False, "list the loaded ranges of the files"),),
     examples=("iodock show cache run.iodock", "iodock show cache run.iodock --ranges --file /data/index.bin"),
 )

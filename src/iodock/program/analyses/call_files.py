@@ -25,7 +25,7 @@ _COLUMNS = (
     Column("call", "str", None, "key", "the system call; null: all calls together"),
     KEYS["file"].column,
     Column("others", "bool", None, "detail", "the row stands for the files beyond the first N together"),
-    Column("file_count", "int", "files", "measure", "files that the row stands for"),
+    Column("file_count", "int", "files", "measure", "number of files that the row represents"),
     *(column for column in MEASURES if column.name in _SHOWN),
 )
 

@@ -26,7 +26,7 @@ _COLUMNS = (
         "int",
         "ns",
         "detail",
-        "start since that of the run, of an access that is alone in its cell",
+        "start since that of the run, for an access that is alone in its cell",
     ),
     Column("offset_bytes", "int", "bytes", "detail", "lowest offset in the cell"),
     Column("size_bytes", "int", "bytes", "detail", "largest access of the cell"),

@@ -11,9 +11,15 @@ from iodock.shared.answer import Answer, Column
 _COLUMNS = (
     KEYS["file"].column,
     Column("direction", "str", None, "key", "read or write"),
-    Column("upper_bytes", "int", "bytes", "key", "size up to which the bin counts; 0 and 1 byte stand alone"),
+    Column(
+        "upper_bytes",
+        "int",
+        "bytes",
+        "key",
+        "size up to which the bin counts; 0 and 1 byte have their own bins",
+    ),
     Column("count", "int", "calls", "measure", "number of accesses with that size"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside them, summed"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside the calls, summed"),
 )
 
 

@@ -17,7 +17,7 @@ from iodock.shared.answer import Answer, Column
 
 _COLUMNS = (
     KEYS["file"].column,
-    Column("interval", "int", None, "time", "number of the interval, 0 being the one in which the run began"),
+    Column("interval", "int", None, "time", "number of the interval; 0 is the one in which the run began"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read by calls that ended in the interval"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written by calls that ended in the interval"),
     Column("read_count", "int", "calls", "measure", "reads that ended in the interval"),
@@ -25,7 +25,11 @@ _COLUMNS = (
     Column("read_time_ns", "int", "ns", "measure", "time inside these reads, summed"),
     Column("write_time_ns", "int", "ns", "measure", "time inside these writes, summed"),
     Column(
-        "spread_read_bytes", "int", "bytes", "detail", "bytes read, those of each call spread over its time"
+        "spread_read_bytes",
+        "int",
+        "bytes",
+        "detail",
+        "bytes read, with those of each call spread over its duration",
     ),
     Column("spread_written_bytes", "int", "bytes", "detail", "the same for bytes written"),
     Column("spread_read_time_ns", "int", "ns", "detail", "time inside reads that passed in the interval"),

@@ -15,7 +15,7 @@ COLUMNS = (
     Column("file", "str", None, "key", "the file's name"),
     Column("kind", "str", None, "detail", "regular, directory, pipe, ...; file if only the path is known"),
     Column("mount", "str", None, "detail", "mount point of its file system, if known"),
-    Column("fs_type", "str", None, "detail", "type of its file system, where known"),
+    Column("fs_type", "str", None, "detail", "type of its file system, if known"),
     Column("size_bytes", "int", "bytes", "measure", "last size seen, where known"),
     Column("count", "int", "calls", "measure", "calls on the file", importance="first"),
     Column("failed", "int", "calls", "measure", "calls that failed"),
@@ -38,7 +38,7 @@ COLUMNS = (
         "str",
         None,
         "detail",
-        "the most frequent one of the next six, where transfers have offsets",
+        "the most frequent one of the next six, if transfers have offsets",
         importance="usual",
     ),
     Column(
@@ -74,7 +74,12 @@ COLUMNS = (
         importance="last",
     ),
     Column(
-        "random", "int", "calls", "measure", "number of transfers that match none of these", importance="last"
+        "random",
+        "int",
+        "calls",
+        "measure",
+        "number of transfers with none of these patterns",
+        importance="last",
     ),
     Column(
         "repeated",
@@ -89,7 +94,7 @@ COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "bytes read that the same process had read before, where known",
+        "bytes read that the same process had read before, if known",
         importance="last",
     ),
     Column("first_ts", "int", "ns", "time", "first call"),

@@ -31,7 +31,7 @@ COLUMNS = (
         "int",
         None,
         "detail",
-        "frames around it: the rows below a row that are deeper are inside of it",
+        "number of frames above this one: the following deeper rows are inside of it",
     ),
     Column(
         "share",
@@ -42,8 +42,8 @@ COLUMNS = (
         importance="first",
     ),
     Column("count", "int", "calls", "measure", "calls through this frame", importance="first"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside them", importance="first"),
-    Column("bytes", "int", "bytes", "measure", "bytes that they moved", importance="first"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside the calls", importance="first"),
+    Column("bytes", "int", "bytes", "measure", "bytes that the calls transferred", importance="first"),
 )
 _SCHEMA = pa.schema(
     {"frame": pa.string(), "kind": pa.string(), "depth": pa.int64(), "share": pa.float64(),
@@ -106,7 +106,7 @@ pattern. To look at it in a browser: `iodock export run.iodock -o run.svg`, or t
     run=run,
     options=(
         Option(
-            "weigh", "choice", None, "what a frame's share is of; default: time, where it is known", WEIGHTS
+            "weigh", "choice", None, "quantity whose share a frame shows; default: time, if known", WEIGHTS
         ),
     ),
     examples=("iodock show flame run.iodock", "iodock show flame run.iodock --weigh calls --call write"),

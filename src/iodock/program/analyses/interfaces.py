@@ -21,12 +21,18 @@ _MOST_CHAINS = 5
 _ARROW = " -> "
 _COLUMNS = (
     KEYS["interface"].column,
-    Column("call", "str", None, "key", "call of the interface; empty: system calls outside of any"),
-    Column("within", "str", None, "key", "the calls of layers above that made it; empty: the program itself"),
+    Column("call", "str", None, "key", "interface call; empty: system calls outside of any"),
+    Column(
+        "within",
+        "str",
+        None,
+        "key",
+        "the calls of higher layers that made the call; empty: the program itself",
+    ),
     KEYS["file"].column,
     Column("count", "int", "calls", "measure", "calls of all processes", importance="first"),
     Column("failed", "int", "calls", "measure", "calls that returned an error", importance="last"),
-    Column("processes", "int", "processes", "measure", "processes (ranks) that made it"),
+    Column("processes", "int", "processes", "measure", "number of processes (ranks) that formed it"),
     Column(
         "requested_bytes",
         "int",
@@ -43,30 +49,40 @@ _COLUMNS = (
         "time inside the calls, added up over all processes",
         importance="first",
     ),
-    Column("system_calls", "int", "calls", "measure", "system calls on the file inside of them"),
+    Column("system_calls", "int", "calls", "measure", "system calls on the file inside the interface calls"),
     Column("system_time_ns", "int", "ns", "measure", "time inside these system calls"),
     Column(
-        "read_bytes", "int", "bytes", "measure", "bytes that system calls inside read", importance="first"
+        "read_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes read by system calls inside the interface calls",
+        importance="first",
     ),
     Column(
-        "written_bytes", "int", "bytes", "measure", "bytes that system calls inside wrote", importance="first"
+        "written_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes written by system calls inside the interface calls",
+        importance="first",
     ),
     Column(
         "movers",
         "int",
         "processes",
         "measure",
-        "processes whose system calls inside moved bytes: of collective calls the aggregators",
+        "processes whose system calls inside transferred bytes: for collective calls the aggregators",
         importance="first",
     ),
-    Column("most_moved_bytes", "int", "bytes", "measure", "bytes that the busiest of them moved"),
+    Column("most_moved_bytes", "int", "bytes", "measure", "bytes that the busiest process transferred"),
 )
 _HINTS = (
     KEYS["file"].column,
     Column("call", "str", None, "key", "call of MPI-IO that the program gave them to"),
     Column("hint", "str", None, "key", "name of the hint"),
     Column("asked", "str", None, "key", "value that the program requested; empty if it requested none"),
-    Column("taken", "str", None, "key", "value that the implementation reports that it used; empty: nothing"),
+    Column("taken", "str", None, "key", "value that the implementation reports as used; empty: none"),
     Column("count", "int", "calls", "measure", "calls with these values, of all processes"),
 )
 _OUTSIDE = N_(
@@ -74,8 +90,8 @@ _OUTSIDE = N_(
     "program's own, and those of helper threads"
 )
 _UNKNOWN = N_(
-    "no call of MPI-IO, HDF5, PnetCDF or NetCDF was recorded: the program made none, or was not recorded by "
-    "the back end rewrite, or with --light, --complete or --interfaces never"
+    "no call of MPI-IO, HDF5, PnetCDF or NetCDF was recorded: the program made none, or it was not "
+    "recorded by the back end rewrite, or it was recorded with --light, --complete or --interfaces never"
 )
 
 

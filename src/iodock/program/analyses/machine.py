@@ -27,7 +27,7 @@ _COLUMNS = (
         "diskstats, mountstats, llite, pressure, loadavg, process_io; of the monitor: server, others",
     ),
     Column("target", "str", None, "key", "device, mount, pid, server, job, ...; empty for the whole machine"),
-    Column("metric", "str", None, "key", "what is measured, with its unit"),
+    Column("metric", "str", None, "key", "quantity that is measured, with its unit"),
     Column(
         "kind", "str", None, "detail", "rate (a counter's growth per second) or level", importance="usual"
     ),

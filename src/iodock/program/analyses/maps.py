@@ -20,7 +20,7 @@ _COUNTS = (
         "int",
         "faults",
         "measure",
-        "page faults: first touches that the kernel had to serve",
+        "page faults: first accesses that the kernel had to handle",
         importance="first",
     ),
     Column(
@@ -39,14 +39,14 @@ _TIMES = (
 _COLUMNS = (
     _FILE,
     Column("maps", "int", "calls", "measure", "successful calls of mmap on it"),
-    Column("processes", "int", "processes", "measure", "processes that had page faults in it"),
+    Column("processes", "int", "processes", "measure", "processes that had page faults in the file"),
     *_COUNTS,
     Column(
         "pages",
         "int",
         "pages",
         "measure",
-        "different pages of 4 KiB with a fault, or there from before",
+        "different pages of 4 KiB with a fault, or present from the beginning",
         importance="last",
     ),
     Column(
@@ -54,7 +54,7 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "pages and, in rising runs, the gaps between them",
+        "pages and, between rising addresses, the gaps between them",
         importance="first",
     ),
     Column(
@@ -62,20 +62,20 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "brought into the page cache to be read, also by calls; empty where not recorded",
+        "bytes loaded into the page cache to be read, also by calls; empty if not recorded",
         importance="first",
     ),
     Column("touched_share", "float", None, "measure", "share of the file's size"),
-    Column("ranges", "int", "ranges", "measure", "pieces of the file that this makes"),
+    Column("ranges", "int", "ranges", "measure", "pieces of the file that this forms"),
     Column(
         "rising_share",
         "float",
         None,
         "measure",
-        "faults that lie behind the task's one before",
+        "faults at a lower offset than the task's previous one",
         importance="last",
     ),
-    Column("pattern", "str", None, "detail", "sequential, rising or random: the order of the faults"),
+    Column("pattern", "str", None, "detail", "order of the faults: sequential, rising or random"),
     *_TIMES,
 )
 _RANGES = (
@@ -87,8 +87,9 @@ _RANGES = (
     *_TIMES,
 )
 _LIMITS = (
-    "only a process's first touch of a page is a fault: later touches, and neighbours that the kernel maps "
-    "with it (64 KiB, in large folios up to 2 MiB), don't show; in rising runs the gaps count as touched"
+    "only a process's first access to a page is a fault: later accesses, and neighbouring pages that the "
+    "kernel maps with it (64 KiB, in large folios up to 2 MiB), are not visible; between rising addresses "
+    "the gaps count as accessed"
 )
 _UNKNOWN = "page faults were not recorded, so what was read and written in these maps is not known"
 
@@ -166,6 +167,6 @@ lists the pieces of each file that were touched. It needs a live recording in wh
 (`iodock record --page-faults`). Filters by call, direction, outcome and duration do not apply.""",
     columns=_COLUMNS,
     run=run,
-    options=(Option("ranges", "flag", False, "list the touched pieces of the files"),),
+    options=(Option("ranges", "flag", False, "list the accessed ranges of the files"),),
     examples=("iodock show maps run.iodock", "iodock show maps run.iodock --ranges --file /data/index.bin"),
 )

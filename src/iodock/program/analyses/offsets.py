@@ -16,14 +16,14 @@ COLUMNS = (
         "int",
         "bytes",
         "detail",
-        "offset after the cell, for long transfers after their last cell",
+        "offset after the cell; for long transfers offset after their last cell",
     ),
     Column("direction", "str", None, "key", "read or write"),
     Column(
         "count", "int", "calls", "measure", "number of transfers that begin in the cell", importance="first"
     ),
-    Column("bytes", "int", "bytes", "measure", "bytes that they moved", importance="first"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside them, over all threads"),
+    Column("bytes", "int", "bytes", "measure", "bytes that the calls transferred", importance="first"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside the calls, over all threads"),
 )
 
 

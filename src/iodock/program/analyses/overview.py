@@ -28,7 +28,7 @@ COLUMNS = (
         "int",
         "ns",
         "measure",
-        "time inside them, added up over all threads",
+        "time inside the calls, added up over all threads",
         importance="first",
     ),
     Column("share", "float", None, "measure", "share of the time of all rows together, 0 to 1"),

@@ -12,32 +12,37 @@ from iodock.shared.answer import Answer, Column
 COLUMNS = (
     Column("pid", "int", None, "key", "id of the task (a thread's own id), as the source shows it"),
     Column("process_pid", "int", None, "detail", "id of the process that the task belongs to"),
-    Column(
-        "parent_pid", "int", None, "detail", "id of the task that made it; null for roots", importance="usual"
-    ),
+    Column("parent_pid", "int", None, "detail", "id of the parent task; null for roots", importance="usual"),
     Column("how", "str", None, "detail", "root, fork, vfork, thread or attached", importance="usual"),
     Column("rank", "int", None, "detail", "MPI rank, where known", importance="usual"),
-    Column("host", "str", None, "detail", "host, where known"),
+    Column("host", "str", None, "detail", "host, if known"),
     Column("commands", "list", None, "detail", "programs that it ran, in order", importance="first"),
-    Column("start_ts", "int", "ns", "time", "first trace of it"),
+    Column("start_ts", "int", "ns", "time", "time of the first trace of the process"),
     Column("end_ts", "int", "ns", "time", "end"),
     Column(
         "exit_code",
         "int",
         None,
         "detail",
-        "exit status; null if a signal ended it, or its end was not seen",
+        "exit status; null if a signal ended the process, or its end was not seen",
         importance="usual",
     ),
-    Column("exit_signal", "str", None, "detail", "signal that ended it", importance="usual"),
-    Column("core_dumped", "bool", None, "detail", "whether it left a core"),
-    Column("cpu_user_ns", "int", "ns", "measure", "user CPU time, where recorded live", importance="last"),
+    Column("exit_signal", "str", None, "detail", "signal that ended the process", importance="usual"),
+    Column("core_dumped", "bool", None, "detail", "whether the process left a core file"),
     Column(
-        "cpu_system_ns", "int", "ns", "measure", "system CPU time, where recorded live", importance="last"
+        "cpu_user_ns", "int", "ns", "measure", "user CPU time, only for live recordings", importance="last"
+    ),
+    Column(
+        "cpu_system_ns",
+        "int",
+        "ns",
+        "measure",
+        "system CPU time, only for live recordings",
+        importance="last",
     ),
     Column("count", "int", "calls", "measure", "its calls on the chosen files", importance="first"),
-    Column("failed", "int", "calls", "measure", "number of those that failed"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside them", importance="first"),
+    Column("failed", "int", "calls", "measure", "number of calls that failed"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside the calls", importance="first"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
 )

@@ -12,26 +12,26 @@ from iodock.shared.errors import RequestError, meant
 _KEYS = {
     "file": Column("file", "str", None, "key", "the file's, data set's or variable's name"),
     "pattern": Column("pattern", "str", None, "key", "the name with its varying part starred"),
-    "folder": Column("folder", "str", None, "key", "the folder it lies in"),
+    "folder": Column("folder", "str", None, "key", "the folder of the store"),
     "fs_type": Column("fs_type", "str", None, "key", "type of its file system"),
     "rank": Column("rank", "int", None, "key", "MPI rank, empty for all ranks together"),
     "interface": Column(
-        "interface", "str", None, "key", "posix, stdio, mpi-io, hdf5, pnetcdf, or what lies inside of files"
+        "interface", "str", None, "key", "posix, stdio, mpi-io, hdf5, pnetcdf, or objects inside files"
     ),
 }
 _COUNTS = {
-    "opens": "calls that open",
+    "opens": "calls that open files",
     "reads": "calls that read",
     "writes": "calls that write",
-    "seeks": "calls that only move the position",
-    "stats": "calls that ask for attributes",
+    "seeks": "calls that only change the file position",
+    "stats": "calls that query attributes",
     "syncs": "calls that write data to the disk or server, and flushes",
 }
 _BYTES = {"read_bytes": "bytes that were read", "written_bytes": "bytes that were written"}
 _TIMES = {
     "read_time_ns": "in reads, of all ranks together",
     "write_time_ns": "in writes, of all ranks together",
-    "meta_time_ns": "in opens, closes, seeks, stats and the like, of all ranks together",
+    "meta_time_ns": "in opens, closes, seeks, stats and similar calls, of all ranks together",
 }
 _HEADINGS = {"meta_time_ns": "metadata time"}
 _SUMS = {**_COUNTS, **_BYTES, **_TIMES}
@@ -46,7 +46,7 @@ _MEASURES = (
     ),
     Column("first_ts", "int", "ns", "time", "start of the first known operation"),
     Column("last_ts", "int", "ns", "time", "end of the last known operation"),
-    Column("estimated", "str", None, "detail", "stored columns of which some value is not exact"),
+    Column("estimated", "str", None, "detail", "stored columns in which some value is not exact"),
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("rank", "int", None, "key", "MPI rank"),
-    Column("host", "str", None, "detail", "host, where known"),
+    Column("host", "str", None, "detail", "host, if known"),
     Column(
         "recorded",
         "str",
@@ -62,11 +62,11 @@ _COLUMNS = (
         "int",
         "ns",
         "measure",
-        "time in collective calls of MPI-IO outside of their system calls, mostly waiting for other ranks; "
-        "empty where these calls were not recorded",
+        "time in collective calls of MPI-IO outside of their system calls, mostly waiting for other "
+        "ranks; empty if these calls were not recorded",
         importance="usual",
     ),
-    Column("count", "int", "calls", "measure", "I/O calls without waiting", importance="first"),
+    Column("count", "int", "calls", "measure", "I/O calls excluding waiting", importance="first"),
     Column("reads", "int", "calls", "measure", "of these, reads of files"),
     Column("writes", "int", "calls", "measure", "writes of files"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read from files", importance="first"),

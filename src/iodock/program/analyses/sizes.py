@@ -17,7 +17,7 @@ COLUMNS = (
         "int",
         "bytes",
         "key",
-        "largest size of the bin: 0, 1, 2, 4, 8, ...; the bin begins above half of it",
+        "upper limit of the bin: 0, 1, 2, 4, 8, ...; the bin begins above half of it",
     ),
     Column("count", "int", "calls", "measure", "number of transfers with these sizes", importance="first"),
     Column(
@@ -86,7 +86,7 @@ ANALYSIS = Analysis(
     run=run,
     profiles=True,
     options=(
-        Option("exact", "flag", False, "every size by itself instead of bins"),
+        Option("exact", "flag", False, "each size separately instead of bins"),
         Option(
             "requested", "flag", False, "the sizes that these transfers asked for instead of those they had"
         ),

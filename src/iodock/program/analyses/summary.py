@@ -39,7 +39,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     """One row per key in the order of an SQL expression over the measures."""
     keys = find_keys(asked.options["by"])
     if not keys:
-        raise RequestError("--by needs a key", f"keys: {', '.join(KEYS)}")
+        raise RequestError("--by needs at least one key", f"keys: {', '.join(KEYS)}")
     grouping = Grouping(keys)
     order = order_sql(grouping.columns, asked.options, order, "g.")
     selection = None

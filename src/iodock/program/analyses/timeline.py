@@ -48,15 +48,21 @@ COLUMNS = (
         "bytes written by calls that ended in the interval",
         importance="first",
     ),
-    Column("read_count", "int", "calls", "measure", "reads that moved bytes or found the end of the file"),
-    Column("write_count", "int", "calls", "measure", "writes that moved bytes"),
+    Column(
+        "read_count", "int", "calls", "measure", "reads that transferred bytes or found the end of the file"
+    ),
+    Column("write_count", "int", "calls", "measure", "writes that transferred bytes"),
     Column("read_time_ns", "int", "ns", "measure", "time inside reads, failed ones too, over all threads"),
     Column("write_time_ns", "int", "ns", "measure", "time inside writes, failed ones too, over all threads"),
     Column("count", "int", "calls", "measure", "calls that ended in the interval", importance="first"),
     Column("success", "int", "calls", "measure", "calls that succeeded", importance="last"),
     Column("failed", "int", "calls", "measure", "calls that returned an error"),
     Column(
-        "spread_read_bytes", "int", "bytes", "detail", "bytes read, those of each call spread over its time"
+        "spread_read_bytes",
+        "int",
+        "bytes",
+        "detail",
+        "bytes read, with those of each call spread over its duration",
     ),
     Column("spread_written_bytes", "int", "bytes", "detail", "the same for bytes written"),
     Column("spread_read_time_ns", "int", "ns", "detail", "time inside reads that passed in the interval"),

@@ -14,7 +14,7 @@ COLUMNS = (
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
     Column("read_factor", "float", None, "measure", "bytes read divided by the size"),
     Column("written_factor", "float", None, "measure", "bytes written divided by the size"),
-    Column("read_again_bytes", "int", "bytes", "measure", "bytes read again, where known", importance="last"),
+    Column("read_again_bytes", "int", "bytes", "measure", "bytes read again, if known", importance="last"),
     Column("mapped", "int", "calls", "measure", "times mapped; bytes read through a map are not counted"),
 )  # fmt: skip
 
@@ -66,6 +66,6 @@ is redundant I/O. Files that were mapped may have been read without a call.""",
     columns=COLUMNS,
     run=run,
     orders=True,
-    options=(Option("top", "int", None, "only N files, those with the most redundant bytes"),),
+    options=(Option("top", "int", None, "only the N files with the most redundant bytes"),),
     examples=("iodock show volume run.iodock --user-files --top 10",),
 )

@@ -115,14 +115,16 @@ def read(folder: Path) -> Case:
         raw = from_toml(files.text(path, PLAN))
         return _case(folder, raw)
     except (OSError, UnicodeDecodeError, DocumentError) as error:
-        raise RequestError(f"{path}: can't be read: {error}", "correct it or remove its folder") from error
+        raise RequestError(
+            f"{path}: can't be read: {error}", "correct the case or remove its folder"
+        ) from error
     except KeyError as error:
         raise RequestError(
-            f"{path}: {error.args[0]} is missing", "correct it or remove its folder"
+            f"{path}: {error.args[0]} is missing", "correct the case or remove its folder"
         ) from error
     except TypeError as error:
         raise RequestError(
-            f"{path}: a value is of a wrong kind", "correct it or remove its folder"
+            f"{path}: a value is of a wrong kind", "correct the case or remove its folder"
         ) from error
 
 

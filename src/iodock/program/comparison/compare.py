@@ -62,7 +62,8 @@ def _check_distinct(side: str, stores: Sequence[str]) -> None:
         place = os.path.realpath(store)
         if place in seen:
             raise RequestError(
-                f"{store} is named twice among the runs {side}", "name each run once: a copy is no second run"
+                f"{store} is named twice among the runs {side}",
+                "give each run once: a copy does not count as a second run",
             )
         seen[place] = store
 

@@ -25,7 +25,7 @@ _HEADINGS = {
     ("written_bytes", "before"): N_("written before"),
     ("written_bytes", "after"): N_("written after"),
 }
-_NULL = N_("null where there is none, or it is unknown")
+_NULL = N_("null if there is none, or if it is unknown")
 _Key = tuple[str | None, str]
 _Sums = dict[_Key, dict[str, Any]]
 
@@ -42,7 +42,8 @@ def are_counters(stores: Sequence[str]) -> bool:
         raise RequestError(
             f"{of_counters} holds counters, and {of_calls} calls: the one counts operations of interfaces, "
             "the other shows system calls, and their times are summed up differently",
-            "compare stores of one kind: record both runs the same way, or import both logs of Darshan",
+            "compare stores of the same kind: record both runs in the same way, or import both logs of "
+            "Darshan",
         )
     return any(kinds.values())
 
@@ -52,7 +53,7 @@ def compare_counters(before: Sequence[str], after: Sequence[str], by: str, top: 
     first. BY: pattern or file. Raises RequestError for several runs on a side, StoreError and QueryError."""
     if len(before) > 1 or len(after) > 1:
         raise RequestError(
-            "counters are compared of one run before and one after", "iodock diff BEFORE AFTER"
+            "counters can be compared only for one run before and one after", "iodock diff BEFORE AFTER"
         )
     with Store.open(before[0]) as one, Store.open(after[0]) as other:
         totals = _rows(_sums(one, None), _sums(other, None), by)
@@ -145,7 +146,14 @@ def _columns(by: str) -> tuple[Column, ...]:
     return (
         Column(by, "str", None, "key", f"the {by} of files; null for an interface as a whole"),
         Column("interface", "str", None, "key", "posix, stdio, mpi-io, hdf5, pnetcdf, ..."),
-        Column("where", "str", None, "detail", "both, before only or after only", importance="first"),
+        Column(
+            "where",
+            "str",
+            None,
+            "detail",
+            "found in both runs, only before or only after",
+            importance="first",
+        ),
         Column(
             "change_time_ns",
             "int",

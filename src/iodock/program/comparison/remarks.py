@@ -45,7 +45,7 @@ def _times(before: Runs, after: Runs) -> Iterator[Remark]:
         text = N_("Calls have no durations in {names}: times can't be compared, only calls and bytes.")
         yield Remark("durations", Message(text, {"names": names}))
     else:
-        text = N_("Some runs have elapsed times, others system CPU time only: times can't be compared.")
+        text = N_("Some runs have elapsed times, others only system CPU time: times can't be compared.")
         yield Remark("durations", Message(text))
 
 
@@ -67,8 +67,8 @@ def _capture(before: Runs, after: Runs) -> Iterator[Remark]:
 
     if _differing(before, after, measured):
         text = N_(
-            "Some of the recordings were written to the file system that they measured, others were "
-            "not. The recorder's own writing may have slowed the former."
+            "Some of the recordings were written to the file system that they measured, others were not. "
+            "Writing the recording may have slowed the former."
         )
         yield Remark("capture", Message(text))
 
@@ -90,7 +90,7 @@ def _ends(before: Runs, after: Runs) -> Iterator[Remark]:
     for run in (*before, *after):
         captured = run.captured
         if run.manifest.in_progress is not None:
-            text = N_("{name} is still being recorded: it holds the beginning of the run.")
+            text = N_("{name} is still being recorded: it contains the beginning of the run.")
             yield Remark("end", Message(text, {"name": run.name}))
         elif run.manifest.state != "complete":
             text = N_("{name} was cut: it does not hold the whole run.")
@@ -102,7 +102,7 @@ def _ends(before: Runs, after: Runs) -> Iterator[Remark]:
             text = N_("The program of {name} ended with status {status}: it may not have done all its work.")
             yield Remark("end", Message(text, {"name": run.name, "status": str(status)}))
         if not run.manifest.rows.get("events"):
-            text = N_("{name} holds no calls.")
+            text = N_("{name} contains no calls.")
             yield Remark("end", Message(text, {"name": run.name}))
 
 

@@ -14,7 +14,7 @@ from iodock.shared.errors import IodockError
 from iodock.shared.language import N_
 
 Row = dict[str, Any]
-_UNFINISHED = N_("is being recorded, or was left unfinished: iodock show overview finishes it")
+_UNFINISHED = N_("is still being recorded, or was left unfinished: iodock show overview completes it")
 
 
 def of_log(path: Path) -> Row:

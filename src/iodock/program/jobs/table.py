@@ -19,9 +19,9 @@ from iodock.shared.errors import RequestError
 COLUMNS = (
     Column("log", "str", None, "key", "the log or store, from the folder asked for"),
     Column("job", "str", None, "key", "id of the job, where known"),
-    Column("user_id", "int", None, "detail", "number of the user, of logs of Darshan", importance="usual"),
+    Column("user_id", "int", None, "detail", "number of the user, in logs of Darshan", importance="usual"),
     Column("executable", "str", None, "key", "the program"),
-    Column("processes", "int", None, "measure", "processes of the job, where known"),
+    Column("processes", "int", None, "measure", "processes of the job, if known"),
     Column(
         "start_ts",
         "int",
@@ -48,7 +48,7 @@ COLUMNS = (
     ),
     Column("files", "int", "files", "measure", "different files that were counted"),
     Column("losses", "str", None, "detail", "what is missing, by its name in iodock explain", "first"),
-    Column("problem", "str", None, "detail", "why nothing could be read", importance="first"),
+    Column("problem", "str", None, "detail", "reason why nothing could be read", importance="first"),
 )
 DOC = """A row for each job of a folder and the folders in it: logs of Darshan, which are read where they are,
 and stores. Values that a log does not have are empty. A damaged log is a row with the reason, or with what is
@@ -66,7 +66,7 @@ def jobs_of(folder: Path, options: dict[str, Any], tell: Tell = lambda done, of:
     of = len(found.logs) + len(found.stores)
     if not of and not found.unread:
         message = f"{folder}: holds no log of Darshan and no store"
-        raise RequestError(message, "logs end in .darshan, or are the text of darshan-parser")
+        raise RequestError(message, "logs must end in .darshan, or be the text of darshan-parser")
     listed = []
     for row in _rows(folder, found):
         listed.append(row)

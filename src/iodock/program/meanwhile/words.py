@@ -21,14 +21,14 @@ AT_PARTLY = N_(
     "state of the others is not known."
 )
 AT_NO_USUAL = N_(
-    "No trouble of {file_system} was seen at that time, but there are not enough samples from before the "
-    "run to know whether the servers were healthy. Servers with too few: {unsure} of {servers}."
+    "No problem of {file_system} was seen at that time, but there are not enough samples from before the "
+    "run to know whether the servers were healthy. Servers with too few samples: {unsure} of {servers}."
 )
 AT_TOO_COARSE = N_(
     "Over the {sample_s} around the call the servers of {file_system} were as usual. A problem as short "
     "as the call would not show in a sample that long, so it is not known whether they were healthy."
 )
-AT_ALSO_UNREAD = N_("Servers that were not read then: {unread} of {servers}.")
+AT_ALSO_UNREAD = N_("Servers without readings at that time: {unread} of {servers}.")
 AT_NOT_MONITORED = N_(
     "No server of {mount} is in the monitor's store, so it is not known what the server did then."
 )
@@ -71,7 +71,7 @@ SAMPLED = N_("Readings of {server} from {begin} to {end} follow.")
 HANDLED = N_("Requests handled per second: {handled}.")
 HANDLED_USUALLY = N_("Requests handled per second: {handled}, usually {usual}.")
 WAITING = N_("Requests waiting: {waiting}.")
-WAITED = N_("Those handled had waited for {wait_s}.")
+WAITED = N_("The requests that were handled had waited for {wait_s}.")
 CPU = N_("CPU use of the server: {cpu_share}.")
 RUN_HEALTHY = N_(
     "{file_system}: the file servers were healthy while the program ran ({servers} read for {of_s}, by "
@@ -175,7 +175,7 @@ AT_ARRAY = N_(
     "over the run (median; imported counters)."
 )
 OTHERS_UNKNOWN = N_("No agent on that machine shows which other programs used its disks and mounts then.")
-OTHERS_NONE = N_("The agent on that machine saw no other job or session move data then.")
+OTHERS_NONE = N_("The agent on that machine saw no I/O of another job or session at that time.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
 OTHER_RUNS = N_("It ran {commands}.")
 OTHER = N_(

@@ -136,7 +136,7 @@ def _refuse_others(data: bytes, path: str) -> None:
     if len(data) < SIZE:
         raise RatioError(
             f"{path}: {len(data)} bytes are less than one accounting record of {SIZE}",
-            "copy the file again; accounting is on if it grows",
+            "copy the file again; accounting is on if the file grows",
         )
     old = _old_version(data)
     if old is not None:

@@ -54,7 +54,9 @@ class Files:
             if not found:
                 self.notes[f"{path}: has no times in the form of {reader.title}"] = None
         if not count:
-            raise RatioError("; ".join(self.notes), "check whether the files are what --from says")
+            raise RatioError(
+                "; ".join(self.notes), "check whether the files are of the kind given with --from"
+            )
 
     def file_names(self) -> list[str]:
         """The files' own names, for headings."""

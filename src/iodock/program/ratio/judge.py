@@ -19,8 +19,8 @@ stated."""
 _SYSTEM_HIGH = 0.2
 STEP_2 = N_("step 2: iodock volume -- CMD")
 NOT_ONLY_IO = N_(
-    "low CPU use does not prove I/O: a program that sleeps, waits for the network, a licence, a lock or "
-    "a person, or shares its cores with others, looks the same; step 2 shows the difference"
+    "low CPU use does not prove I/O: a program that sleeps, waits for the network, a licence, a lock or a "
+    "person, or shares its cores with others, has the same low use; step 2 shows the difference"
 )
 
 
@@ -95,7 +95,7 @@ def _why_unknown(record: Record) -> tuple[str, str]:
     if record.real < 0:
         return "the end lies before the start", again
     if record.real == 0:
-        return "elapsed time is zero", "nothing: too short to matter, or it never ran"
+        return "elapsed time is zero", "none: too short to matter, or it never ran"
     if record.user is None and record.both is None:
         return "no CPU time was counted", again
     return "the source says 0 cores, or a number that can't be", "give the number of cores: --cores N"

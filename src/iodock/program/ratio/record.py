@@ -43,20 +43,22 @@ class Record(NamedTuple):
 
 
 CURES: Mapping[str, str] = {
-    "damaged-line": "it was not read; look at the line that is named, or write the file again",
+    "damaged-line": "the file was not read; check the line that is named, or write the file again",
     "damaged-record": "bytes that are not accounting records were skipped: the file was cut or overwritten",
     "cut-record": "the file ends inside a record: it was copied while written, or the disk was full",
-    "double-row": "a row that appears twice is counted once: files that overlap were put together",
-    "no-times": "the source has no elapsed time for it, or one that can't be",
+    "double-row": "a row that appears twice is counted once: overlapping files were concatenated",
+    "no-times": "the source has no elapsed time for it, or an impossible one",
     "not-ended": "jobs without an end were left out: read the records again when the jobs have ended",
     "clock-ran-back": "the end lies before the start: correct the node's clock, or leave these out",
     "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, sacct was asked "
     "with -X, or it did nothing",
     "no-cores": "the source says 0 cores, or a number that can't be, so there is no ratio; --cores N says "
     "how many there were",
-    "cut-node": "a job's node is missing or lacks its times: the job's own I/O volume is used, and its CPU "
-    "times are of the other nodes; copy the file again",
-    "zero-elapsed": "shorter than the clock shows, so there is no ratio: measure a longer run",
+    "cut-node": (
+        "a job's node is missing or lacks its times: the job's own I/O volume is used, and its "
+        "CPU times are those of the other nodes; copy the file again"
+    ),
+    "zero-elapsed": "shorter than the resolution of the clock, so there is no ratio: measure a longer run",
 }
 """Name of a loss -> what to do about it."""
 

@@ -19,21 +19,29 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("name", "str", None, "key", "command, job, or FILE:LINE where the source names none"),
-    Column("node", "str", None, "detail", "node, or file where each file is of one node"),
+    Column("node", "str", None, "detail", "node, or file if each file belongs to one node"),
     Column("owner", "str", None, "detail", "user name or id"),
     Column(
         "count", "int", None, "measure", "processes, runs or jobs added up in this row", own_heading="count"
     ),
-    Column("real_seconds", "float", "s", "measure", "elapsed time; of several processes added up"),
+    Column("real_seconds", "float", "s", "measure", "elapsed time; for several processes the sum"),
     Column("user_seconds", "float", "s", "measure", "user CPU time; null where the source has no such time"),
     Column("system_seconds", "float", "s", "measure", "system CPU time; never part of utilisation"),
     Column("both_seconds", "float", "s", "measure", "user and system time, where they are not told apart"),
-    Column("cores", "float", None, "measure", "cores that user time was divided by; null where they are 0"),
-    Column("cores_known", "bool", None, "detail", "whether the source or --cores said so; else it is 1"),
+    Column(
+        "cores",
+        "float",
+        None,
+        "measure",
+        "number of cores by which user time was divided; null if the number of cores is 0",
+    ),
+    Column(
+        "cores_known", "bool", None, "detail", "whether the source or --cores gave the number; else it is 1"
+    ),
     Column("utilisation", "float", None, "measure", "(user / cores) / real; null without an elapsed time"),
     Column("basis", "str", None, "detail", "basis of the utilisation: user, or user+system"),
     Column("system_share", "float", None, "measure", "(system / cores) / real"),
-    Column("io_bytes", "int", "bytes", "measure", "file I/O as the source counts it, where it does"),
+    Column("io_bytes", "int", "bytes", "measure", "file I/O as counted by the source, if it counts it"),
     Column("io_factor", "float", None, "measure", "io_bytes over the volume that --expect says"),
     Column("reading", "str", None, "detail", "I/O-heavy, between, compute or unknown"),
     Column("why", "str", None, "detail", "limit that applies, or what is missing"),
@@ -152,7 +160,9 @@ def _shown(text: str) -> str:
 
 HISTORY_COLUMNS = (
     Column("lower", "float", None, "key", "utilisation from here"),
-    Column("upper", "float", None, "key", "to below here; the last bin also holds what lies above 1"),
+    Column(
+        "upper", "float", None, "key", "upper limit of the bin; the last bin also contains values above 1"
+    ),
     Column("count", "int", "jobs", "measure", "jobs", own_heading="jobs"),
     Column("core_hours", "float", "h", "measure", "their core-hours"),
 )

@@ -27,7 +27,7 @@ _BLANKS = r"[ \t]*"
 _LITERALS = {"%%": "%", "\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 _TOKENS = re.compile(r"%.?|\\.|[^%\\]+|\\", re.DOTALL)
 _LAST_BREAKS = re.compile(r"(?:\\n|\s)+$")
-_HINT = "give the format that time had: --time-format '%e %U %S'"
+_HINT = "give the format that was used with time: --time-format '%e %U %S'"
 
 
 def sniff(sample: Sample) -> float:

@@ -20,7 +20,7 @@ def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tu
         what = f"by {others[0]}" if others else "by a filter"
         raise RequestError(
             f"{store.name}: holds counts by call only, and can't be taken apart {what}",
-            "keys: call, family, class; for more record the program, or import a log with its calls",
+            "keys: call, family, class; for others record the program, or import a log with its calls",
         )
     keys = ", ".join(f'{_expression(key)} AS "{key.name}"' for key in grouping.keys)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.keys)))

@@ -54,7 +54,7 @@ MEASURES = (
         "int",
         "ns",
         "measure",
-        "system CPU time, where the source has that (truss -E)",
+        "system CPU time, if the source has it (truss -E)",
         importance="first",
     ),
     Column("calls_per_s", "float", "1/s", "measure", "calls per second inside the calls", importance="last"),
@@ -81,7 +81,7 @@ MEASURES = (
     Column("max_size_bytes", "int", "bytes", "measure", "size of the largest transfer", importance="last"),
 )
 FILE_COUNT = Column(
-    "file_count", "int", "files", "measure", "files that the row stands for", importance="first"
+    "file_count", "int", "files", "measure", "number of files that the row represents", importance="first"
 )
 
 

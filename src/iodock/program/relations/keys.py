@@ -44,7 +44,7 @@ KEYS = {
             "c.family",
             "str",
             "families",
-            "calls that do the same: open = open, openat, ...",
+            "calls with the same effect: open = open, openat, ...",
         ),
         Key("class", "call", "c.class", "str", "classes", "data, metadata, seek, sync, map or other"),
         Key(
@@ -53,7 +53,7 @@ KEYS = {
             "coalesce(k.interface, 'POSIX')",
             "str",
             "interfaces",
-            "innermost interface that made the call: MPI-IO, HDF5, PnetCDF, NetCDF; POSIX: none did",
+            "innermost interface that made the call: MPI-IO, HDF5, PnetCDF, NetCDF; POSIX: none of them",
         ),
         Key(
             "interface_call",
@@ -63,7 +63,7 @@ KEYS = {
             "calls of interfaces",
             "the innermost call of an interface that made it; null for calls that the program made itself",
         ),
-        Key("file", "file", "{f}.name", "str", "files", "the file's name, or its kind where it has none"),
+        Key("file", "file", "{f}.name", "str", "files", "the file's name, or its kind if it has none"),
         Key(
             "pattern",
             "file",
@@ -79,7 +79,7 @@ KEYS = {
             "{f}.ending",
             "str",
             "endings",
-            "what follows the last dot of the name, empty if none",
+            "text after the last dot of the name, empty if none",
         ),
         Key("kind", "file", "{f}.kind", "str", "kinds", "regular, directory, pipe, socket, ..."),
         Key(
@@ -96,7 +96,7 @@ KEYS = {
             "{f}.fs_type",
             "str",
             "file-system types",
-            "type of the file system, where known",
+            "type of the file system, if known",
         ),
         Key("pid", "task", "p.pid", "int", "processes", "process id"),
         Key("tid", "task", "p.tid", "int", "threads", "thread id"),
@@ -108,8 +108,8 @@ KEYS = {
             "l.line",
             "str",
             "lines",
-            "the line of the program that the call was made from; without debug information the function, or "
-            "the place in the file",
+            "the source line that made the call; without debug information the function, or the offset in"
+            " the file",
         ),
         Key(
             "function",

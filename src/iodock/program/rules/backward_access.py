@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `backward-access`."""
 
     least_count: int = 200
-    """With fewer accesses than this, in all such places together, nothing is reported."""
+    "Number of accesses, in all such files together, below which nothing is reported."
     least_share: float = 0.5
     """Least share of a place's accesses that go backward."""
     most_ahead: float = 0.25
-    """Share that may jump forward: with more, the file is accessed at random."""
+    "Maximum share of forward jumps: with more, the file is accessed at random."
     below_bytes: int = 1048576
-    """Requests with a mean size of this and above are large enough in any order."""
+    "Mean size from which requests are large enough in any order."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `bytewise-read`."""
 
     least_count: int = 1000
-    """With fewer reads of one byte than this nothing is reported."""
+    "Number of reads of one byte below which nothing is reported."
     least_share: float = 0.5
     """Least share of a place's reads that request one byte."""
 

@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `cache-speed`."""
 
     least_bytes: int = 67108864
-    """Files of which less was moved are not judged by their rate."""
+    "Bytes below which the rate of a file is not judged."
     most_bytes_per_s: int = 8000000000
-    """Highest rate that a process can have with a file, where the settings give no rate of the link."""
+    "Maximum rate that a process can reach for a file, if the settings give no rate of the link."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -80,14 +80,12 @@ _MESSAGES = {
 
 RULE = Rule(
     name="cache-speed",
-    title=N_("Faster than the link: a cache was measured"),
+    title=N_("Faster than the link: these rates are those of a cache"),
     looks_for=N_(
-        "Files that were moved faster than the site's link can carry (`link_bytes_per_s`), or faster than "
-        "any disk where the site names none."
+        "Files that were transferred faster than the site's link can carry (`link_bytes_per_s`), or faster"
+        " than any disk if the site does not specify one."
     ),
-    why=N_(
-        "The rate is that of memory: on a day when the cache is cold or full the same calls take far longer."
-    ),
+    why=N_("The rate is that of memory: when the cache is cold or full the same calls take far longer."),
     advice=advise(
         any=N_(
             "Don't compare this rate with other systems. To measure the file system, use more data than "

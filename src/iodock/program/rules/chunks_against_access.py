@@ -20,11 +20,12 @@ class Settings:
     """Bytes of chunks over the bytes requested: at the edges of what a call selects, and where types in
     memory are shorter than in the file, some more are needed anyway."""
     least_calls: int = 16
-    """Calls on a data set: a few may have to touch more than they need."""
+    "Number of calls on a data set: a few calls may have to read or write more than they need."
     least_requests: int = 64
-    """Requests for each call. Fewer hardly cost more than one, as they take microseconds."""
+    """Minimum number of requests for each call. Fewer requests hardly cost more than one, because they take
+    microseconds."""
     below_bytes: int = 8192
-    """Mean size of these requests. From here on moving the bytes takes longer than finding the chunk."""
+    "Mean size of these requests from which the transfer takes longer than finding the chunk."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -95,14 +96,14 @@ FROM interface_calls k JOIN datasets d ON d.handle_id = k.handle_id JOIN files f
 LEFT JOIN events e ON e.interface_call_id = k.id AND e.direction = k.direction
 WHERE k.direction > 0 GROUP BY ALL ORDER BY moved_bytes DESC"""
 _WHOLE = N_(
-    "{calls} calls of {call} requested {requested_bytes}, and {handled_bytes} of chunks were moved for them: "
-    "{factor} times as much, {each_bytes} for each call. Data set {dataset} has chunks of {chunk} elements, "
-    "{chunk_bytes}; data sets: {datasets}"
+    "{calls} calls of {call} requested {requested_bytes}, but {handled_bytes} of chunks were transferred "
+    "for them: {factor} times as much, {each_bytes} for each call. Data set {dataset} has chunks of "
+    "{chunk} elements, {chunk_bytes}; data sets: {datasets}"
 )
 _FILTERED = N_(
-    "{calls} calls of {call} requested {requested_bytes}, and {handled_bytes} of chunks passed their filters "
-    "for them: {factor} times as much, {each_bytes} for each call. Data set {dataset} has chunks of {chunk} "
-    "elements, {chunk_bytes}; data sets: {datasets}"
+    "{calls} calls of {call} requested {requested_bytes}, but {handled_bytes} of chunks passed their "
+    "filters for them: {factor} times as much, {each_bytes} for each call. Data set {dataset} has chunks "
+    "of {chunk} elements, {chunk_bytes}; data sets: {datasets}"
 )
 _SMALL = N_(
     "{calls} calls of {call} made {requests} requests of {mean_bytes} on average. Data set {dataset} has "
@@ -113,12 +114,12 @@ RULE = Rule(
     name="chunks-against-access",
     title=N_("Chunks do not fit the access"),
     looks_for=N_(
-        "Data sets of HDF5 whose calls need a small part of each chunk, so that chunks are moved and "
-        "unpacked again and again, or that make many small requests."
+        "HDF5 data sets whose calls need only a small part of each chunk, so that chunks are read or "
+        "written and decompressed repeatedly, or that cause many small requests."
     ),
     why=N_(
-        "HDF5 moves and compresses whole chunks, each with a request of its own. Those that do not fit into "
-        "the chunk cache (1 MiB for each data set before HDF5 2.0) are read again for the next call."
+        "HDF5 transfers and compresses whole chunks, each with its own request. Chunks that do not fit "
+        "into the chunk cache (1 MiB for each data set before HDF5 2.0) are read again for the next call."
     ),
     advice=advise(
         any=N_(
@@ -136,7 +137,7 @@ RULE = Rule(
             "opened. Keep the data set open over the loop, since its chunk cache is lost with H5Dclose."
         ),
     ),
-    fine_when=N_("Other programs that matter more access the file in the direction of its chunks."),
+    fine_when=N_("Other, more important programs access the file in the direction of its chunks."),
     settings=Settings,
     find=find,
     views=("chunk_io",),

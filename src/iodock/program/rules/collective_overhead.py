@@ -17,11 +17,12 @@ class Settings:
     """Thresholds of `collective-overhead`."""
 
     least_calls: int = 8
-    """Collective calls for large pieces. Fewer may be a checkpoint that is made once."""
+    "Number of collective calls for large pieces. Fewer may be a checkpoint that is made once."
     below_bytes: int = 65536
-    """What all ranks together request in one call. More is worth the messages of a collective call."""
+    """Number of bytes that all ranks together request in one call. Larger requests are worth the messages of
+    a collective call."""
     least_small_calls: int = 100
-    """Collective calls for less than that: headers and tables need some."""
+    "Number of small collective calls up to which nothing is reported: headers and tables need some."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -83,19 +84,20 @@ FROM interface_calls k JOIN processes p ON p.utid = k.utid LEFT JOIN events e ON
   AND e.file_id = k.file_id WHERE k.is_collective AND k.direction > 0
 GROUP BY k.call, p.rank ORDER BY k.call, p.rank"""
 _LARGE = N_(
-    "In {count} calls of {call} at most {movers} of {ranks} ranks moved the contiguous pieces of all, "
-    "{mean_bytes} each: messages between the ranks took {exchange_ns}, moving {moving_ns}; files: {files}"
+    "In {count} calls of {call} at most {movers} of {ranks} ranks transferred the contiguous pieces of "
+    "all, {mean_bytes} each: messages between the ranks took {exchange_ns}, the transfers {moving_ns}; "
+    "files: {files}"
 )
 _SMALL = N_(
     "{count} calls of {call} by {ranks} ranks for pieces of {mean_bytes}: messages between the ranks took "
-    "{exchange_ns}, moving the pieces {moving_ns}; files: {files}"
+    "{exchange_ns}, the transfers {moving_ns}; files: {files}"
 )
 _TITLE_SMALL = N_("Collective calls for small pieces")
 _ADVICE_SMALL = advise(
-    any=N_("Gather the pieces of many steps in memory, and move them by one collective call."),
+    any=N_("Gather the pieces of many steps in memory, and transfer them with one collective call."),
     mpi_io=N_(
-        "Describe the pieces of many steps by a file view (MPI_File_set_view), and move them by one "
-        "MPI_File_write_all or MPI_File_read_all. On a local disk MPI_File_write_at is faster."
+        "Describe the pieces of many steps with a file view (MPI_File_set_view), and transfer them with "
+        "one MPI_File_write_all or MPI_File_read_all. On a local disk MPI_File_write_at is faster."
     ),
     hdf5=N_(
         "Buffer several steps, and write them by one hyperslab; extend the data set by many rows at once."
@@ -106,8 +108,9 @@ RULE = Rule(
     name="collective-overhead",
     title=N_("Aggregators move pieces that are large already"),
     looks_for=N_(
-        "Collective calls of MPI-IO in which few ranks move large contiguous pieces of all; and collective "
-        "calls for small pieces, in which messages between the ranks take longer than moving the pieces."
+        "Collective calls of MPI-IO in which few ranks transfer large contiguous pieces for all; and "
+        "collective calls for small pieces, in which messages between the ranks take longer than the "
+        "transfers."
     ),
     why=N_(
         "Collective buffering sends all bytes to aggregators first. That pays for small pieces between each "
@@ -115,12 +118,14 @@ RULE = Rule(
         "makes the ranks wait for each other's messages."
     ),
     advice=advise(
-        any=N_("Let each rank move its own pieces: large contiguous ones gain nothing from aggregators."),
+        any=N_(
+            "Let each rank transfer its own pieces: large contiguous pieces gain nothing from aggregators."
+        ),
         mpi_io=N_(
             "Set the hints romio_cb_write and romio_cb_read of ROMIO to automatic or disable; with OMPIO use "
             "mpirun --mca fcoll individual. Or call MPI_File_write_at and MPI_File_read_at."
         ),
-        hdf5=N_("Transfer independently: H5FD_MPIO_INDEPENDENT by H5Pset_dxpl_mpio."),
+        hdf5=N_("Make independent transfers: H5FD_MPIO_INDEPENDENT with H5Pset_dxpl_mpio."),
     ),
     fine_when=N_(
         "The servers cannot serve all ranks at once, or the ranks of many nodes would wait for locks of the "

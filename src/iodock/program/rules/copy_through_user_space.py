@@ -75,12 +75,13 @@ RULE = Rule(
         "Processes that read a file piece by piece and write the same number of bytes into another one."
     ),
     why=N_(
-        "Each byte is copied into the program and out again. The kernel copies it once, and some file "
-        "systems only note that two files share it."
+        "Each byte is copied into the program and out again. The kernel would copy it once, and some file "
+        "systems only record that two files share it."
     ),
     advice=advise(
         any=N_(
-            "Let the kernel copy; on XFS, Btrfs, NFS 4.2 and some parallel file systems it moves no data."
+            "Let the kernel copy the data; on XFS, Btrfs, NFS 4.2 and some parallel file systems this "
+            "transfers no data."
         ),
         c=N_(
             "Call copy_file_range(in, NULL, out, NULL, size, 0) in a loop, or sendfile(out, in, NULL, size)."

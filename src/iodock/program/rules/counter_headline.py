@@ -60,8 +60,8 @@ def _remarks(facts: Facts) -> Iterator[Message]:
     if files := counted.counted_together(facts):
         yield Message(
             N_(
-                "Files that were counted together: {files}. Only their sums are judged, not how each of "
-                "them was used."
+                "Files that were counted together: {files}. Only their sums are judged, not the use of "
+                "each file."
             ),
             {"files": files},
         )

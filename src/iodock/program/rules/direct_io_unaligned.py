@@ -24,7 +24,7 @@ class Settings:
     device's 512 bytes are accepted, but one after the other, and with parts of blocks read or cleared
     first."""
     least_count: int = 20
-    """With fewer such requests than this (the last of a file, for example) nothing is reported."""
+    "Number of such requests (for example the last one of a file) below which nothing is reported."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -91,11 +91,11 @@ RULE = Rule(
     name="direct-io-unaligned",
     title=N_("Direct I/O that is not aligned to blocks"),
     looks_for=N_(
-        "Reads and writes on files opened with O_DIRECT that fail, or are not multiples of the block."
+        "Reads and writes on files opened with O_DIRECT that fail, or are not multiples of the block size."
     ),
     why=N_(
-        "Many file systems refuse them (EINVAL), and the program must repeat them another way; others "
-        "send them through the cache, which direct I/O is meant to avoid."
+        "Many file systems refuse such requests (EINVAL), and the program must repeat them in another way;"
+        " others send them through the cache, which direct I/O is meant to avoid."
     ),
     advice=advise(
         any=N_(

@@ -22,7 +22,7 @@ class Settings:
     """The same for folders of the system, for tools (find, tar), and for processes together that were started
     to run the same program."""
     least_count: int = 50
-    """With fewer unnecessary listings than this nothing is reported."""
+    "Number of unnecessary listings below which nothing is reported."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -88,7 +88,7 @@ _MESSAGE = N_(
 RULE = Rule(
     name="directory-scan-storm",
     title=N_("The same folder listed again and again"),
-    looks_for=N_("Folders that one process lists (getdents) many times over."),
+    looks_for=N_("Folders that one process lists (getdents) many times."),
     why=N_(
         "A listing reads all names from the metadata server; a large folder takes seconds, and while "
         "others create files in it, it must be fetched again each time."
@@ -98,7 +98,7 @@ RULE = Rule(
             "List the folder once and keep the names; to wait for new files use inotify or longer pauses."
         ),
         c=N_("Keep the list of names, or build the name and open it; readdir only once."),
-        python=N_("Call os.scandir or glob once before the loop; for one known name try to open it."),
+        python=N_("Call os.scandir or glob once before the loop. For a known name, try to open the file."),
         shell=N_("Expand the pattern once (set -- *.dat) before the loop, or let find -newer select."),
         mpi_io=N_("Let rank 0 list the folder, and send the names with MPI_Bcast."),
     ),

@@ -41,12 +41,12 @@ class Need(enum.Enum):
     """Data that a rule needs from its source."""
 
     DURATIONS = N_("this source has no call durations")
-    TIMES = N_("this source does not say when calls happened")
+    TIMES = N_("this source does not have the times of calls")
     OFFSETS = N_("this source gives no offsets of reads and writes")
     COVERAGE = N_("which bytes had been read or written before is not known")
     RANKS_OWN = N_(
-        "ranks moved data by collective calls of MPI-IO, or by calls that were not recorded: system calls do "
-        "not show which rank requested the data"
+        "ranks transferred data by collective calls of MPI-IO, or by calls that were not recorded: system "
+        "calls do not show which rank requested the data"
     )
     EVERY_RANK = N_("the calls of some ranks were counted and not recorded (--ranks)")
     RANKS = N_("the ranks of a parallel job are not known")

@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `failed-open-storm`."""
 
     least_count: int = 300
-    """Least failed look-ups of one process; fewer are part of its start."""
+    "Minimum number of failed look-ups of one process; fewer are part of its start."
     least_folders: int = 20
     """Number of folders in which one process searches for one name: from this number on the search path is
     too long. The system's own path is shorter."""

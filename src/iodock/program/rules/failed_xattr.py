@@ -18,9 +18,9 @@ class Settings:
     """Thresholds of `failed-xattr`."""
 
     least_count: int = 1000
-    """With fewer failed queries than this nothing is reported."""
+    "Number of failed queries below which nothing is reported."
     least_failed: float = 0.9
-    """Least share of the queries that fail."""
+    "Minimum share of the queries that fail."
     quick_ns: int = 80000
     """Mean time of one query up to which it is only a note if ls, cp or a similar tool sends it: these tools
     always do."""
@@ -100,7 +100,7 @@ RULE = Rule(
             "request to the server."
         ),
     ),
-    fine_when=N_("A backup that must keep attributes, or a few files."),
+    fine_when=N_("This is a backup that must keep attributes, or there are only a few files."),
     settings=Settings,
     find=find,
     views=("uses", "places", "programs"),

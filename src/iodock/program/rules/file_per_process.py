@@ -18,9 +18,9 @@ class Settings:
     """Thresholds of `file-per-process`."""
 
     least_workers: int = 3
-    """Ranks, or parallel processes, that each write files of their own."""
+    "Ranks, or parallel processes, that each write their own files."
     least_files: int = 200
-    """Fewer files than this, multiplied by the stripe count if it is known, are not too many."""
+    "Number of files, multiplied by the stripe count if it is known, up to which nothing is reported."
     least_balance: float = 0.5
     """Number of files of the worker with the fewest, divided by that of the worker with the most."""
 
@@ -146,7 +146,7 @@ RULE = Rule(
         hdf5=N_("One file with H5Pset_fapl_mpio; a dataset per variable with a time dimension."),
         administrator=N_("Set a stripe count of 1 on folders of such files (lfs setstripe -c 1)."),
     ),
-    fine_when=N_("Ranks are few, the files are large and few, or they lie on a disk of the node."),
+    fine_when=N_("There are few ranks, or few large files, or the files are on a disk of the node."),
     settings=Settings,
     find=find,
     counters=in_counters,

@@ -47,7 +47,7 @@ _RANKS_COUNTED = N_(
     "compares ranks was not judged."
 )
 _PROCESSES_COUNTED = N_(
-    "Processes without a rank were counted and not recorded. What is said here is about the others."
+    "Processes without a rank were counted but not recorded. The statements here are about the others."
 )
 
 
@@ -71,7 +71,7 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
             N_("Next: diagnose again when the program has ended. This covers only what was recorded so far.")
         )
     if facts.failed:
-        return Message(N_("Next: find out why the program ended so, and record a complete run."))
+        return Message(N_("Next: find out why the program ended in this way, and record a complete run."))
     if not facts.calls or (share is not None and share < IO_FINE):
         return Message(N_("Next: if the program is slow, look at its computation, not at its I/O."))
     return Message(
@@ -121,7 +121,9 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
             values,
         )
     if facts.failed:
-        return Message(N_("{io_share} of what ran was I/O; nothing in it is worth changing."), values)
+        return Message(
+            N_("{io_share} of the run until then was I/O; nothing in it is worth changing."), values
+        )
     if share < IO_FINE:
         return Message(N_("Your I/O is fine: it took {io_share} of the run. Nothing worth changing."), values)
     return Message(N_("I/O took {io_share} of the run and is efficient: nothing worth changing."), values)

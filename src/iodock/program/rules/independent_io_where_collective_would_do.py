@@ -22,7 +22,7 @@ class Settings:
     """Minimum share of independent calls among a file's MPI-IO reads or writes: even with collective I/O, a
     higher-level library makes a few independent calls, for example for its header."""
     least_each: int = 16
-    """Reads or writes of each process to a file that ranks share in pieces: some few are no pattern."""
+    "Number of reads or writes of each process to a file that ranks share in pieces: a few are not a pattern."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -151,19 +151,19 @@ RULE = Rule(
     ),
     why=N_(
         "In a collective call a few ranks gather the pieces of all ranks, and request large, ordered "
-        "ranges from the servers. In independent calls each piece is a separate request, and neighbours "
-        "wait for the same locks."
+        "ranges from the servers. In independent calls each piece is a separate request, and requests of "
+        "neighbouring ranks wait for the same locks."
     ),
     advice=advise(
         any=N_("Read and write shared files by collective calls of MPI-IO or of a library above it."),
         mpi_io=N_(
-            "Describe all pieces of a rank by a file view (MPI_File_set_view), and move them by one "
-            "MPI_File_read_all or MPI_File_write_all. A collective call for each small piece takes longer "
-            "than independent ones. romio_cb_write=enable makes ROMIO gather the pieces."
+            "Describe all pieces of a rank with a file view (MPI_File_set_view), and transfer them with "
+            "one MPI_File_read_all or MPI_File_write_all. A collective call for each small piece takes "
+            "longer than independent ones. romio_cb_write=enable makes ROMIO gather the pieces."
         ),
         hdf5=N_("Set H5FD_MPIO_COLLECTIVE by H5Pset_dxpl_mpio for each transfer."),
     ),
-    fine_when=N_("The ranks do I/O at different times, or each moves large ranges in order."),
+    fine_when=N_("The ranks do I/O at different times, or each transfers large ranges in order."),
     settings=Settings,
     find=find,
     needs=(Need.MPI_IO, Need.EVERY_RANK, Need.DURATIONS),

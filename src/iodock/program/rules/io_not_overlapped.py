@@ -17,9 +17,10 @@ class Settings:
     """Thresholds of `io-not-overlapped`."""
 
     least_turns: int = 10
-    """Turns of I/O and computing: a few are the steps of a program, not a rhythm."""
+    "Number of alternating phases of I/O and computing: a few are the steps of a program, not a rhythm."
     least_turn_bytes: int = 250_000
-    """Bytes moved in each turn on average: smaller turns are many, and each must be given to a thread."""
+    """Mean number of bytes transferred in each turn: with smaller turns there are many of them, and each
+    must be handed to a thread."""
     least_share: float = 0.15
     """Share of the time of the turns that the I/O must take, and also the computing: no more than that can
     overlap."""
@@ -76,7 +77,8 @@ RULE = Rule(
     name="io-not-overlapped",
     title=N_("Computing waits for I/O, and I/O for computing"),
     looks_for=N_(
-        "Computing and large requests that alternate regularly, where both take a good part of the time."
+        "Computation and large requests that alternate regularly, where both take a considerable part of "
+        "the time."
     ),
     why=N_("With two buffers, the next piece could be read, or the last one written, during the computing."),
     advice=advise(

@@ -55,14 +55,16 @@ _MESSAGES = {
 
 RULE = Rule(
     name="low-level-interface",
-    title=N_("Much data through the C library's streams"),
-    looks_for=N_("Jobs that move much of their data by fread, fwrite, fprintf and the like."),
+    title=N_("Large volumes through the C library's streams"),
+    looks_for=N_("Jobs that transfer much of their data with fread, fwrite, fprintf and similar functions."),
     why=N_(
         "A stream cuts all requests into pieces of its buffer, mostly 4 KiB, copies each byte once "
         "more, and can't combine the requests of several ranks as MPI-IO can."
     ),
     advice=advise(
-        any=N_("Move large data with read and write in pieces of 1 MiB or more; keep streams for texts."),
+        any=N_(
+            "Transfer large data with read and write in requests of 1 MiB or more; keep streams for texts."
+        ),
         c=N_("If it must be a stream: setvbuf(file, NULL, _IOFBF, 1 << 20) before the first access."),
         mpi_io=N_("Let ranks that share a file use MPI_File_read_all and MPI_File_write_all."),
         hdf5=N_("Write arrays as data sets, which HDF5 moves in large pieces, in place of text."),

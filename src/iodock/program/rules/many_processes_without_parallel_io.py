@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `many-processes-without-parallel-io`."""
 
     least_share: float = 0.5
-    """Least share of the job's bytes that several ranks move without MPI-IO."""
+    "Minimum share of the job's bytes that several ranks transfer without MPI-IO."
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:

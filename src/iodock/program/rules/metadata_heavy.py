@@ -19,9 +19,9 @@ class Settings:
     """Thresholds of `metadata-heavy`."""
 
     least_count: int = 1000
-    """With fewer unnecessary metadata calls than this nothing is reported."""
+    "Number of unnecessary metadata calls below which nothing is reported."
     least_share: float = 0.5
-    """Least share of the time in I/O calls that metadata calls on these files take."""
+    "Minimum share of the time in I/O calls that metadata calls on these files take."
     free_calls: int = 4
     """Metadata calls of one process on one file that any program needs: open, stat, close, unlink. None for a
     name that a file got and lost again by renames."""
@@ -85,8 +85,8 @@ _MADE_AGAIN = "(f.kind = 'directory' AND w.metadata - w.opens - w.stats - w.clos
 _QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE class = 'metadata' GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_(
-    "{calls} metadata calls (open, stat, lock, rename, ...) came with {transfers} reads and writes; files: "
-    "{files}. They take more time than the data."
+    "There were {calls} metadata calls (open, stat, lock, rename, ...) for {transfers} reads and writes; "
+    "files: {files}. They take more time than the data."
 )
 
 
@@ -114,8 +114,8 @@ RULE = Rule(
     title=N_("More time for metadata than for data"),
     looks_for=N_("Files on which metadata calls dominate the I/O time, many more than a file needs."),
     why=N_(
-        "Metadata calls go to one server that everybody shares; they become slower with each process that "
-        "joins, however fast the storage is."
+        "Metadata calls go to one server that all users share; they become slower with each additional "
+        "process, however fast the storage is."
     ),
     advice=advise(
         any=N_(
@@ -133,7 +133,7 @@ RULE = Rule(
         ),
     ),
     fine_when=N_(
-        "The work is metadata by nature: listing, searching, unpacking, version control, compiling."
+        "The task consists of metadata operations: listing, searching, unpacking, version control, compiling."
     ),
     settings=Settings,
     find=find,

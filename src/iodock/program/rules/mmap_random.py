@@ -98,8 +98,8 @@ _MESSAGE = N_(
 )
 _FEW_TOUCHED = advise(
     any=N_(
-        "Touch the file in rising order, or announce the next touches. Reading all of it pays only if the "
-        "program needs most of it; here it can take longer than the touches do."
+        "Access the file in rising order, or announce the next accesses. Reading all of it is worthwhile "
+        "only if the program needs most of it; here it can take longer than the accesses do."
     ),
     c=N_(
         "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from "
@@ -128,12 +128,12 @@ RULE = Rule(
     advice=advise(
         any=N_("Read the file into memory once with large reads if it fits, or touch it in rising order."),
         c=N_(
-            "Say how the map is used: madvise(MADV_WILLNEED), or map with MAP_POPULATE where all of it is "
-            "needed and fits into memory."
+            "Tell the kernel how the map is used: madvise(MADV_WILLNEED), or map with MAP_POPULATE if all "
+            "of it is needed and fits into memory."
         ),
         python=N_("Use numpy.fromfile in place of numpy.memmap where the array fits into memory."),
     ),
-    fine_when=N_("The file stays in memory between the touches, or only a few pages of it are needed."),
+    fine_when=N_("The file stays in memory between the accesses, or only a few pages of it are needed."),
     settings=Settings,
     find=find,
     views=("data_files",),

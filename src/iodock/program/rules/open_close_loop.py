@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `open-close-loop`."""
 
     least_count: int = 200
-    """With fewer unnecessary opens than this nothing is reported."""
+    "Number of unnecessary opens below which nothing is reported."
     least_opens: int = 20
-    """Number of opens of one file by one process: from this number on it should have stayed open."""
+    "Number of opens of one file by one process, from which on the file should have stayed open."
     most_bytes: int = 262144
-    """Most bytes for each open, on average; with more, the open hardly matters."""
+    "Maximum mean number of bytes for each open: with more, the cost of the open hardly matters."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -147,8 +147,8 @@ RULE = Rule(
         hdf5=N_("Keep the file open with H5Fflush, or SWMR for readers, in place of H5Fopen in each step."),
     ),
     fine_when=N_(
-        "It happens rarely (a checkpoint every some minutes), or other programs must access the "
-        "file in between."
+        "The file is reopened rarely (a checkpoint every few minutes), or other programs must access it in"
+        " between."
     ),
     settings=Settings,
     find=find,

@@ -108,13 +108,15 @@ RULE = Rule(
         "wait for each other."
     ),
     advice=advise(
-        any=N_("Pass large pieces, many records at a time, or put both steps into one process."),
+        any=N_("Transfer large pieces, many records at a time, or combine both steps in one process."),
         c=N_("Buffer with setvbuf(stdout, NULL, _IOFBF, 1 << 16), and don't flush after each line."),
         cpp=N_("Write '\\n' in place of std::endl, and call std::ios::sync_with_stdio(false)."),
         python=N_(
             "Give Popen bufsize=1 << 16, don't flush after each record, and send many records per message."
         ),
-        shell=N_("Put the steps into one awk; keep stdbuf -o0 and grep --line-buffered out of pipelines."),
+        shell=N_(
+            "Combine the steps in one awk; do not use stdbuf -o0 and grep --line-buffered in pipelines."
+        ),
     ),
     fine_when=N_("Each reply determines the next request."),
     settings=Settings,

@@ -21,7 +21,7 @@ class Settings:
     least_share: float = 0.5
     """Least share of a place's reads that return nothing."""
     free_per_open: int = 2
-    """Reads that return nothing for each open: one finds the end, and libraries often repeat it."""
+    "Number of reads that return nothing for each open: one finds the end, and libraries often repeat it."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -78,11 +78,10 @@ _MESSAGE = N_("{count} of {reads} reads were at the end of a file and found noth
 RULE = Rule(
     name="polling-at-end",
     title=N_("Reads at the end of a file, again and again"),
-    looks_for=N_("Files that are mostly read at their end, to see whether they have grown."),
+    looks_for=N_("Files that are mostly read at their end, to check whether they have grown."),
     why=N_(
-        "Each such read is a system call without a result and keeps a CPU busy; on a network or "
-        "parallel file system it may send a request to the server each time, which then has less time "
-        "for others."
+        "Each such read is a system call without a result and uses CPU time. On a network or parallel file"
+        " system it may also send a request to the server each time, which then has less time for others."
     ),
     advice=advise(
         any=N_(

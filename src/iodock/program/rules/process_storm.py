@@ -23,9 +23,10 @@ class Settings:
     also last this many times longer than they live on average, because workers that live in parallel are not
     a storm."""
     least_start: float = 0.5
-    """Least share of their lifetimes that their start takes: with less, each does work that takes longer."""
+    """Minimum share of the processes' lifetimes that their start takes: with less, each does work that takes
+    longer."""
     most_start_seconds: float = 0.1
-    """Longest start of a program, unless it is still loading files of its own."""
+    "Maximum duration of a program start, unless the program is still loading its own files."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -106,7 +107,7 @@ FROM processes p JOIN commands c ON c.utid = p.utid GROUP BY c.path ORDER BY pro
 _MESSAGE = N_(
     "{processes} short processes were started one after the other to run {programs}. Each made "
     "{calls_each} calls, nearly all of them to start: together {opens} opens, and {missed} look-ups of "
-    "files that are not there."
+    "missing files."
 )
 
 RULE = Rule(
@@ -116,7 +117,7 @@ RULE = Rule(
         "Many similar short processes, started by the same process: cat, awk or sed in a shell's loop."
     ),
     why=N_(
-        "To start a program the system opens its libraries and settings again: dozens of calls and some "
+        "To start a program the system opens its libraries and settings again: dozens of calls and a few "
         "milliseconds for work that takes microseconds."
     ),
     advice=advise(

@@ -23,9 +23,9 @@ class Settings:
     least_ahead: float = 0.25
     """Least share of a place's accesses that jump ahead: with fewer it is read in order or backward."""
     least_returns: int = 16
-    """Least backward jumps in each file: a few are accesses to a table of contents."""
+    "Minimum number of backward jumps in each file: a few are accesses to a table of contents."
     below_bytes: int = 262144
-    """Requests with a mean size of this and above are worth the jump to their offset."""
+    "Mean size from which requests are worth the jump to their offset."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -134,8 +134,8 @@ _BUFFERED = advise(
 )
 _FEW_NEEDED = advise(
     any=N_(
-        "Sort the requests by offset and read neighbouring ones together. It is not worth reading the "
-        "whole file, because most of it is not needed."
+        "Sort the requests by offset and read neighbouring ones together. Reading the whole file is not "
+        "worthwhile, because most of it is not needed."
     ),
     c=N_(
         "Announce the next records with posix_fadvise(POSIX_FADV_WILLNEED), or request them from "

@@ -89,7 +89,7 @@ _QUERY = """SELECT rank, pid, count(*) AS count, sum(bytes) AS bytes, sum(dur) A
 WHERE kind IN ('file', 'regular') OR other_kind IN ('file', 'regular')
 GROUP BY rank, pid ORDER BY time_ns DESC"""
 _RANKS = N_(
-    "Rank {worker} spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} ranks is "
+    "Rank {worker} spent {longest_ns} in I/O and transferred {most_bytes}; the mean of {workers} ranks is "
     "{mean_ns} and {mean_bytes}. The others wait for it at the next barrier."
 )
 _PROCESSES = N_(
@@ -148,7 +148,9 @@ RULE = Rule(
     ),
     why=N_("A parallel program is as fast as its slowest rank: while one writes, all others wait."),
     advice=advise(
-        any=N_("Give each rank an equal share of the data, or let the busiest one hand over a part of it."),
+        any=N_(
+            "Give each rank an equal share of the data, or let the busiest rank give a part to the others."
+        ),
         python=N_("Hand out small pieces (chunksize=1, or sorted by falling size) in place of fixed shares."),
         mpi_io=N_(
             "On a parallel file system use collective calls (MPI_File_write_all): they spread the bytes over "

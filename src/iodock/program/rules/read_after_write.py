@@ -19,7 +19,7 @@ class Settings:
     least_share: float = 0.5
     """Least share of a place's read bytes that the same process had written."""
     least_bytes: int = 1048576
-    """Least bytes that were read after they were written, in all files together."""
+    "Minimum number of bytes that were read after they were written, in all files together."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -143,11 +143,11 @@ _MESSAGE = N_("Reads of what the same process had written: {own_bytes} in {count
 
 RULE = Rule(
     name="read-after-write",
-    title=N_("A program reads what it wrote itself"),
+    title=N_("A program reads back its own output"),
     looks_for=N_("Files that a process writes and then reads again in the same run."),
     why=N_(
-        "The data were in memory already. On network and parallel file systems reading them back may wait "
-        "until they are written out."
+        "The data was already in memory. On network and parallel file systems reading it back may wait "
+        "until it is written out."
     ),
     advice=advise(
         any=N_("Keep the data in memory between the two steps; if they don't fit, use a local scratch disk."),

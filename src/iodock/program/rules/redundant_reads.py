@@ -140,7 +140,7 @@ _QUERY = """SELECT f.name AS file, count(*) AS reads, sum(e.bytes) AS read_bytes
 FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 1
 GROUP BY f.name ORDER BY again_by_any DESC"""
 _ONE = N_(
-    "{read_bytes} are read from files in which only {needed_bytes} are needed: {factor} times as much; "
+    "{read_bytes} are read from files of which only {needed_bytes} are needed: {factor} times as much; "
     "files: {files}"
 )
 _MANY = N_(
@@ -153,7 +153,9 @@ _ADVICE_MANY = advise(
         "(/dev/shm) of each node and read it there, if it lies on a network file system and fits."
     ),
     python=N_("Read the file before the worker processes are started, or share it through numpy.memmap."),
-    shell=N_("Handle all cases in one command that reads the file once, in place of one command each."),
+    shell=N_(
+        "Handle all cases in one command that reads the file once, instead of one command for each case."
+    ),
     mpi_io=N_("Let rank 0 read and call MPI_Bcast, or read collectively with MPI_File_read_all."),
     hdf5=N_("Read with a collective transfer list (H5Pset_dxpl_mpio, H5FD_MPIO_COLLECTIVE)."),
 )
@@ -184,7 +186,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 RULE = Rule(
     name="redundant-reads",
     title=N_("The same bytes are read again"),
-    looks_for=N_("Files of which far more bytes are read than they hold, by one process or by many."),
+    looks_for=N_("Files from which far more bytes are read than they contain, by one process or by many."),
     why=N_(
         "Each repeated read costs a system call and a copy, and also an access to the disk or server if "
         "the file is no longer in memory."
@@ -213,7 +215,7 @@ RULE = Rule(
         ),
     ),
     fine_when=N_(
-        "The data don't fit into memory and several passes over them are needed, or a small file is "
+        "The data doesn't fit into memory and several passes over it are needed, or a small file is "
         "checked for changes."
     ),
     settings=Settings,

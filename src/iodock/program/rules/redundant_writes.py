@@ -172,9 +172,11 @@ RULE = Rule(
     name="redundant-writes",
     title=N_("The same ranges are written again"),
     looks_for=N_("Files whose ranges are overwritten several times within one run."),
-    why=N_("Only the last content counts: what was written before it is lost work for program and disk."),
+    why=N_("Only the last content counts: earlier writes are unnecessary work for the program and the disk."),
     advice=advise(
-        any=N_("Keep what changes in memory and write it once at the end, or at intervals that are needed."),
+        any=N_(
+            "Keep changing data in memory and write it once at the end, or at the intervals that are needed."
+        ),
         c=N_("Collect headers and tables in a struct and write them once with pwrite before closing."),
         cpp=N_("Leave out seekp to the header after each record; count in memory and write the header last."),
         fortran=N_("Take WRITE with a fixed REC= and REWIND out of the time loop."),

@@ -17,13 +17,13 @@ class Settings:
     """Thresholds of `seek-storm`."""
 
     least_count: int = 1000
-    """With fewer seeks than this, in all such places together, nothing is reported."""
+    "Number of seeks, in all such files together, below which nothing is reported."
     least_per_transfer: float = 0.7
-    """Least seeks for each read or write."""
+    "Minimum number of seeks for each read or write."
     free_per_open: int = 3
     """Seeks that are normal for each open: libraries query position and size."""
     least_needless: float = 0.1
-    """Least unnecessary seeks for each read or write."""
+    "Minimum number of unnecessary seeks for each read or write."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `serial-phases`."""
 
     least_workers: int = 3
-    """Number of ranks, or parallel processes: if two take turns, each waits half of the time at most."""
+    "Number of ranks, or parallel processes: if two alternate, each waits half of the time at most."
     least_alone: float = 0.95
     """Share of what all of them read or write in one kind of file that one of them must have: if others have
     parts of their own, the parts are uneven (`rank-imbalance`)."""
@@ -124,23 +124,23 @@ _QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes,
 FROM call_ends WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
 ORDER BY time_ns DESC"""
 _RANKS = N_(
-    "Rank {worker} alone moved {alone_share} of the bytes of {workers} ranks: {moved_bytes}; it spent "
-    "{alone_ns} in I/O."
+    "Rank {worker} alone transferred {alone_share} of the bytes of {workers} ranks: {moved_bytes}; it "
+    "spent {alone_ns} in I/O."
 )
 _PROCESSES = N_(
     "One of {workers} processes side by side moved {alone_share} of their bytes: {moved_bytes}; it spent "
     "{alone_ns} in I/O."
 )
 _RANK_PART = N_(
-    "Rank {worker} alone reads or writes some kinds of files, {moved_bytes} in all; during {alone_ns} of it "
-    "no other of {workers} ranks does any I/O."
+    "Rank {worker} alone reads or writes some kinds of files, {moved_bytes} in total; during {alone_ns} of"
+    " it no other of {workers} ranks does any I/O."
 )
 _PROCESS_PART = N_(
     "One of {workers} processes side by side reads or writes some kinds of files alone, {moved_bytes} in "
     "all; during {alone_ns} of it no other does any I/O."
 )
 _PARENT = N_(
-    "One process moved {alone_share} of the bytes that it and the workers it started read and wrote: "
+    "One process transferred {alone_share} of the bytes that it and its workers read and wrote: "
     "{moved_bytes}; of {workers} processes, the others waited for it for {alone_ns}."
 )
 _TITLES = {

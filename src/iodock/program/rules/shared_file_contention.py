@@ -24,7 +24,7 @@ class Settings:
     least_together: float = 1.2
     """Least number of writers of the file at a time, on average while there are any: their writes overlap."""
     least_lock_times: float = 10.0
-    """How much longer a lock must take than a quarter of the calls take, to count as waited for."""
+    "Factor by which a lock must exceed the fastest quarter of the calls to count as waited for."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -176,26 +176,29 @@ RULE = Rule(
         "locks they wait for."
     ),
     why=N_(
-        "The file system allows one writer at a time in a block or stripe, and passes the lock on for "
-        "each piece: more writers make it slower."
+        "The file system allows one writer at a time in a block or stripe, and passes the lock on for each"
+        " request: more writers make it slower."
     ),
     advice=advise(
         any=N_(
-            "Give each writer one large region of the file, or collect the pieces in one process that writes."
+            "Give each writer one large region of the file, or collect the pieces in one process that "
+            "writes them."
         ),
         c=N_(
             "Collect pieces of 1 MiB or more, and write them at offsets that are multiples of the stripe "
             "size."
         ),
-        fortran=N_("Gather the records in some ranks that write long stretches, or use MPI-IO or HDF5."),
+        fortran=N_(
+            "Gather the records in some ranks that write long contiguous ranges, or use MPI-IO or HDF5."
+        ),
         python=N_("Let one process write what the others send through a queue; for logs use a QueueHandler."),
         shell=N_("Let each process write its own file, and join them with cat at the end."),
         mpi_io=N_(
             "On a parallel file system write collectively (MPI_File_write_all) with a file view: "
-            "aggregators combine the pieces. On a local disk that costs more than it saves."
+            "aggregators combine the pieces. On a local disk this costs more than it saves."
         ),
         hdf5=N_("Use collective transfers (H5FD_MPIO_COLLECTIVE), and chunks that belong to one rank each."),
-        administrator=N_("For such files set the stripe size to the size of one process's piece."),
+        administrator=N_("For such files set the stripe size to the size of one process's part."),
     ),
     fine_when=N_("A log of a few lines, or a database that keeps its own locks."),
     settings=Settings,

@@ -29,13 +29,15 @@ class Settings:
     """Thresholds of `slow-call`."""
 
     least_seconds: float = 0.1
-    """Shorter calls are not outliers."""
+    "Duration below which calls are not outliers."
     least_times: float = 100.0
     """How many times the median of similar calls a call takes, at least."""
     slow_bytes_per_s: float = 20_000_000.0
-    """A call that moved its bytes, or wrote out earlier data, at this rate took the time it needed."""
+    """Minimum rate: a call that transferred its bytes, or wrote out earlier data, at this rate or faster
+    took the time it needed."""
     most_share: float = 0.01
-    """Largest share of the calls of that name: with more they are not outliers, but all are slow."""
+    """Maximum share of such calls among all calls of that name: with more they are not outliers, but all
+    calls are slow."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -196,22 +198,25 @@ RULE = Rule(
     name="slow-call",
     title=N_("Single calls that hung"),
     looks_for=N_(
-        "Calls that took more than a hundred times the median of similar calls, and a tenth of a second."
+        "Calls that took more than a hundred times the median of similar calls, and more than a tenth of a"
+        " second."
     ),
     why=N_(
-        "The program did nothing unusual: a server, a disk, the network or a lock made it wait. It will "
+        "The program did nothing unusual: a server, a disk, the network or a lock made it wait. This will "
         "happen again unless the cause is found."
     ),
     advice=advise(
         any=N_(
-            "Look at what else ran at that time on this node; if it happens again, ask the administrator."
+            "Check which other programs ran on this node at that time. If it happens again, ask the "
+            "administrator."
         ),
         administrator=N_(
             "Compare this time with the servers' logs and load: failover, snapshot, full queue, backup."
         ),
     ),
     fine_when=N_(
-        "It happened once, after an idle time (an automounter, a disk that spun up), or a lock was wanted."
+        "The call was slow once, after an idle time (an automounter, a disk that spun up), or it waited "
+        "for a lock on purpose."
     ),
     settings=Settings,
     find=find,

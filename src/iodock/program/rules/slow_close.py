@@ -18,9 +18,10 @@ class Settings:
     """Thresholds of `slow-close`."""
 
     least_share: float = 0.5
-    """Least share of the time in I/O calls that closes of written files take."""
+    "Minimum share of the time in I/O calls that closes of written files take."
     least_bytes: int = 262144
-    """Least bytes written before each close, on average; a close after less has nothing to write out."""
+    """Minimum mean number of bytes written before each close; after fewer bytes a close has nothing to write
+    out."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -64,8 +65,8 @@ _QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, sum(bytes
 WHERE family IN ('close', 'write') GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{close_share} of the I/O time is in {count} closes, and {write_share} in the writes before them: "
-    "close waits until the server has the data. Both together wrote {rate_bytes_per_s}. This is expected: "
-    "leave it."
+    "close waits until the server has the data. Both together wrote {rate_bytes_per_s}. This is expected "
+    "and needs no change."
 )
 
 RULE = Rule(

@@ -17,14 +17,15 @@ class Settings:
     """Thresholds of `small-requests`."""
 
     below_bytes: int = 4096
-    """Requests below this size are small on a local file system; powers of two are counted."""
+    "Size below which requests are small on a local file system; powers of two are counted."
     below_bytes_remote: int = 65536
-    """The same on a network or parallel file system."""
+    "The same threshold on a network or parallel file system."
     least_share: float = 0.5
     """Share of a place's transfers that must be small and continue from the access before them: if more of
     them step back, the order is the problem."""
     least_counted: int = 100
-    """Share for counters, which do not show how long each request waited: fewer requests are no pattern."""
+    """Minimum share in counters, which do not show how long each request waited: fewer requests are not a
+    pattern."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

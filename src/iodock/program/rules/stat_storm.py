@@ -19,7 +19,7 @@ class Settings:
     least_repeats: int = 3
     """Number of stats of one file by one process: from this number on there are too many."""
     least_repeats_elsewhere: int = 20
-    """The same for folders, and for files of the system or of a program."""
+    "The same threshold for folders, and for files of the system or of a program."
     least_ratio: float = 3.0
     """Number of stats for each open of the file: a program with as many opens has another problem. Following
     a path queries each folder on it, in order to open a file below it: for folders and links the number is
@@ -124,7 +124,10 @@ RULE = Rule(
             "Use os.scandir, whose entries cache the attributes, instead of os.path.exists, isfile and "
             "getsize on each name; open and catch FileNotFoundError instead of checking first."
         ),
-        shell=N_("Don't test a file in each pass of a loop: let find select by age, size or kind in one go."),
+        shell=N_(
+            "Don't test a file in each iteration of a loop: let find select all files by age, size "
+            "or type in one run."
+        ),
         mpi_io=N_("Let rank 0 check, and send the result to the others with MPI_Bcast."),
     ),
     fine_when=N_("Each file is checked once (ls -l, git status, make), or a change must be noticed at once."),

@@ -17,11 +17,11 @@ class Settings:
     """Thresholds of `stdout-unbuffered`."""
 
     below_bytes: int = 512
-    """Writes below this size count as line by line."""
+    "Size below which writes count as line by line."
     least_count: int = 1000
-    """With fewer such writes than this nothing is reported."""
+    "Number of such writes below which nothing is reported."
     least_share: float = 0.5
-    """Least share of a stream's writes that are this small."""
+    "Minimum share of a stream's writes that are this small."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -21,7 +21,7 @@ class Settings:
     """Time of the slowest worker divided by the median of all; or how late the last one is, compared with how
     far the others lie apart."""
     most_difference: float = 0.3
-    """How far bytes may differ from the median for the work to be considered equal."""
+    "Maximum relative difference of bytes from the median at which the work is considered equal."
     least_share: float = 0.1
     """Share of the run by which the rank must fall behind: a rank that once lost a processor or a turn at the
     disk falls behind a little, and next time it is another rank."""
@@ -110,8 +110,8 @@ _QUERY = """SELECT rank, pid, count(*) AS count, sum(bytes) AS bytes, sum(dur) A
 FROM calls_seen WHERE kind IN ('file', 'regular') OR other_kind IN ('file', 'regular')
 GROUP BY rank, pid ORDER BY time_ns DESC"""
 _SLOW_RANK = N_(
-    "Rank {worker} needed {longest_ns} to move {moved_bytes}; the median of {workers} ranks, with as many "
-    "bytes, is {usual_ns}."
+    "Rank {worker} needed {longest_ns} to transfer {moved_bytes}; the median of {workers} ranks, with as "
+    "many bytes, is {usual_ns}."
 )
 _SLOW_PROCESS = N_(
     "One process needed {longest_ns} to move {moved_bytes}; the median of {workers} processes side by "
@@ -130,18 +130,20 @@ RULE = Rule(
     name="straggler",
     title=N_("One rank far behind"),
     looks_for=N_(
-        "A rank or process that is far slower or later than the others with the same number of bytes."
+        "A rank or process that is far slower, or finishes far later, than the others with the same number"
+        " of bytes."
     ),
     why=N_(
         "All others wait for it. The reason is often its node, its storage server or its place in the file."
     ),
     advice=advise(
         any=N_(
-            "Run again and see whether it is the same rank, node or file; compare its calls with another's."
+            "Run again and check whether it is the same rank, node or file; compare its calls with those "
+            "of another rank."
         ),
         mpi_io=N_("Use collective calls, or spread the files over the storage servers (striping)."),
         administrator=N_(
-            "Look at that node and at the server that holds its files: full, degraded or overloaded."
+            "Check that node and the server that holds the rank's files: is it full, degraded or overloaded?"
         ),
     ),
     fine_when=N_("That rank has other work by design, and no other rank waits for it."),

@@ -18,7 +18,7 @@ class Settings:
     """Thresholds of `sync-heavy`."""
 
     least_count: int = 20
-    """Fewer syncs than this are considered checkpoints of a program."""
+    "Number of syncs up to which they are considered checkpoints of a program."
     least_commits: int = 100
     """Number of syncs of a database and its journal, from which on they may be rows of one batch that are
     committed one by one."""
@@ -88,9 +88,9 @@ _COMMITS = N_(
 )
 _COMMITS_ADVICE = advise(
     any=N_(
-        "Put many changes into one transaction: BEGIN before the loop, COMMIT after it, for a thousand rows "
-        "or all of a step. If each must be committed by itself, SQLite's PRAGMA journal_mode=WAL and "
-        "synchronous=NORMAL need a sync for each checkpoint only."
+        "Combine many changes in one transaction: BEGIN before the loop, COMMIT after it, for a thousand "
+        "rows or all rows of a step. If each change must be committed separately, SQLite's PRAGMA "
+        "journal_mode=WAL and synchronous=NORMAL need only one sync for each checkpoint."
     ),
     python=N_(
         "sqlite3: connection.commit() once after the loop. With isolation_level=None it does nothing: write "

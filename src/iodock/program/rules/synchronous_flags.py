@@ -20,7 +20,7 @@ class Settings:
     """Thresholds of `synchronous-flags`."""
 
     least_count: int = 20
-    """With fewer writes than this, in all such files together, nothing is reported."""
+    "Number of writes, in all such files together, below which nothing is reported."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -91,7 +91,7 @@ RULE = Rule(
         c=N_("Take O_SYNC or O_DSYNC out of open(), write through a buffer, and call fsync(fd) at the end."),
         python=N_("Take os.O_SYNC out of os.open, and call f.flush() and os.fsync(f.fileno()) at the end."),
         shell=N_("Use `dd conv=fsync`, which waits once, in place of `dd oflag=sync` or `oflag=dsync`."),
-        administrator=N_("Look whether the file system is mounted or exported with the option `sync`."),
+        administrator=N_("Check whether the file system is mounted or exported with the option `sync`."),
     ),
     fine_when=N_("Each record must survive a crash by itself, as in the log of a database."),
     settings=Settings,

@@ -18,11 +18,11 @@ class Settings:
     """Thresholds of `tiny-file-flood`."""
 
     least_files: int = 500
-    """With fewer small files than this nothing is reported."""
+    "Number of small files below which nothing is reported."
     most_bytes: int = 65536
-    """Most bytes moved for each open of a file by one process, for the file to be small."""
+    "Maximum number of bytes transferred for each open of a file by one process, for the file to be small."
     most_opens: int = 19
-    """Opens of a file by one process: more opens are an `open-close-loop`."""
+    "Number of opens of a file by one process from which on they are an `open-close-loop`."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

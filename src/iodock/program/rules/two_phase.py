@@ -16,7 +16,7 @@ class Settings:
     """Thresholds of `two-phase`."""
 
     least_bytes: int = 65536
-    """Least bytes that a collective call moved; a header is too small to matter."""
+    "Minimum number of bytes that a collective call transferred; a header is too small to matter."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -65,9 +65,9 @@ JOIN interface_calls k ON k.id = e.interface_call_id AND k.file_id = e.file_id
 JOIN processes p ON p.utid = k.utid WHERE k.interface = 'MPI-IO' AND k.is_collective AND e.bytes > 0
 GROUP BY k.call, p.rank ORDER BY bytes DESC"""
 _MESSAGE = N_(
-    "Collective buffering is at work: in {call} {aggregators} of {ranks} ranks moved the bytes of all, "
-    "{each_bytes} each; in all collective calls {moved_bytes}. Aggregators: ranks {named}. This is "
-    "expected: leave it."
+    "Collective buffering is in use: in {call} {aggregators} of {ranks} ranks transferred the bytes of "
+    "all, {each_bytes} each; in all collective calls {moved_bytes}. Aggregators: ranks {named}. This is "
+    "expected and needs no change."
 )
 
 RULE = Rule(
@@ -75,14 +75,14 @@ RULE = Rule(
     title=N_("Few ranks move the bytes of all in collective calls"),
     looks_for=N_("Collective calls of MPI-IO in which fewer ranks read or write than asked for data."),
     why=N_(
-        "In two phases the ranks send their pieces to aggregators, which write large, ordered ranges. So one "
-        "rank may make all system calls without a fault in the program. The messages between ranks take "
-        "time, and few aggregators may not use all servers."
+        "With two-phase I/O the ranks send their pieces to aggregators, which write large, ordered ranges."
+        " So one rank may make all system calls without a problem in the program. The messages between "
+        "ranks take time, and few aggregators may not use all servers."
     ),
     advice=advise(
         any=N_(
-            "Leave it. Where the servers could do more, ask for more aggregators: by the hints cb_nodes and "
-            "cb_config_list of ROMIO, or by OMPI_MCA_io_ompio_num_aggregators of Open MPI."
+            "No change is needed. If the servers could do more, request more aggregators: with the hints "
+            "cb_nodes and cb_config_list of ROMIO, or with OMPI_MCA_io_ompio_num_aggregators of Open MPI."
         ),
     ),
     fine_when=N_("Always: it shows which ranks are the aggregators."),

@@ -113,8 +113,8 @@ FROM call_ends WHERE direction = 'write' AND bytes > 0 GROUP BY ALL ORDER BY wri
 
 
 _MESSAGE = N_(
-    "{writers} processes wrote the same file by turns: {count} of their writes, {mean_bytes} on average, "
-    "begin or end in the same block of {block_bytes} as another process's; files: {files}"
+    "{writers} processes wrote the same file alternately: {count} of their writes, {mean_bytes} on "
+    "average, begin or end in the same block of {block_bytes} as another process's; files: {files}"
 )
 _MESSAGE_UNKNOWN = N_(
     "{writers} processes wrote the same file by turns: {count} of their writes, {mean_bytes} on average, "
@@ -151,8 +151,8 @@ RULE = Rule(
     name="unaligned-shared-file",
     title=N_("Unaligned writes into a shared file"),
     looks_for=N_(
-        "Files that several processes write by turns, in pieces that begin or end within a block where "
-        "another process's piece begins or ends."
+        "Files that several processes write alternately, in pieces that begin or end within a block in "
+        "which a piece of another process begins or ends."
     ),
     why=N_(
         "A parallel file system locks whole blocks or stripes: two processes that never write the same byte "
@@ -160,15 +160,15 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Begin each process's piece at a multiple of the block or stripe size, and let it fill whole "
-            "ones: pad it, or divide the file between processes at such multiples."
+            "Start each process's part at a multiple of the block or stripe size, and let it fill whole "
+            "blocks or stripes: add padding, or divide the file between processes at such multiples."
         ),
         c=N_(
-            "Round the size of a piece up, (size + block - 1) / block * block, and place the pieces by that. "
-            "`lfs getstripe` (Lustre) or `mmlsfs FILESYSTEM -B` (GPFS) tells the size."
+            "Round the size of a part up, (size + block - 1) / block * block, and use it to place the "
+            "parts. `lfs getstripe` (Lustre) or `mmlsfs FILESYSTEM -B` (GPFS) shows the block size."
         ),
         fortran=N_("Choose RECL so that a record fills whole blocks, with padding at its end."),
-        python=N_("Place what each process writes with os.pwrite at multiples of the block size."),
+        python=N_("Start each process's part at a multiple of the block size, with os.pwrite."),
         mpi_io=N_(
             "Write collectively, and set the hints striping_unit and cb_buffer_size to the stripe size: then "
             "the file is divided at stripes."
@@ -178,7 +178,7 @@ RULE = Rule(
             "stripes."
         ),
         administrator=N_(
-            "For such files choose a stripe size that divides the processes' pieces (lfs setstripe -S)."
+            "For such files choose a stripe size that divides the processes' parts evenly (lfs setstripe -S)."
         ),
     ),
     fine_when=N_(

@@ -73,7 +73,7 @@ _MESSAGE = N_(
 
 RULE = Rule(
     name="uneven-servers",
-    title=N_("Few of the storage servers do the work"),
+    title=N_("Few of the storage servers do most of the work"),
     looks_for=N_("Large files that lie on few storage targets (OSTs), while several processes use them."),
     why=N_(
         "A file is as fast as the servers that hold it: with one target it is one server's speed, however "

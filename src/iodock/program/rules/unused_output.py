@@ -18,13 +18,13 @@ class Settings:
     """Thresholds of `unused-output`."""
 
     least_bytes: int = 1048576
-    """Least bytes that are written and never used, in all files together."""
+    "Minimum number of bytes that are written and never used, in all files together."
     least_small_bytes: int = 262144
-    """The same if making and deleting the files costs more than writing them."""
+    "The same threshold if creating and deleting the files costs more than writing them."
     least_small_each: int = 512
-    """Least bytes in each file then, on average: a lock or a marker file holds less."""
+    "Minimum mean number of bytes in each file in that case: a lock file or a marker file contains less."
     least_small_share: float = 0.05
-    """Least share of the run's wall time that they take in that case."""
+    "Minimum share of the run's wall time that the queries take in that case."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -132,7 +132,7 @@ RULE = Rule(
     name="unused-output",
     title=N_("Output that is never used"),
     looks_for=N_("Files that are written, never read, and deleted or emptied within the same run."),
-    why=N_("All the time for them is lost, and their bytes take memory and bandwidth from other programs."),
+    why=N_("All this time is lost, and the bytes take memory and bandwidth from other programs."),
     advice=advise(
         any=N_("Switch this output off: look for an option such as checkpoint, debug or keep-temporary."),
         python=N_("Don't write the temporary file, or use io.BytesIO where a library insists on a file."),

@@ -148,8 +148,8 @@ _MESSAGE = N_(
 )
 
 _PASSED = N_(
-    "Read whole, one after the other, with hardly any computing in between: {files} files, {read_bytes}; the "
-    "same process wrote {written_bytes}"
+    "Read completely, one after the other, with hardly any computing in between: {files} files, "
+    "{read_bytes}; the same process wrote {written_bytes}"
 )
 _ADVICE_PASSED = advise(
     any=N_(
@@ -166,18 +166,18 @@ _ADVICE_PASSED = advise(
 
 RULE = Rule(
     name="whole-file-for-a-few-bytes",
-    title=N_("A whole file is read for a few bytes"),
+    title=N_("A whole file is read although only a few bytes are needed"),
     looks_for=N_(
-        "Files that short commands read from beginning to end again and again, while less than a "
-        "hundredth of it is written; and many files that a process reads whole with hardly any "
-        "computing in between."
+        "Files that short commands read from beginning to end repeatedly, while less than a hundredth of "
+        "the bytes is written; and many files that a process reads completely with hardly any computing in"
+        " between."
     ),
     why=N_(
         "The time grows with the number of records times the size of the file, although one pass would "
         "be enough."
     ),
     advice=advise(
-        any=N_("Read the file once and answer all queries on the way, or build an index first."),
+        any=N_("Read the file once and answer all queries in that pass, or build an index first."),
         c=N_("Read the table once into a hash table or sorted array (bsearch), and look up there."),
         python=N_("Read the file once into a dict, and look up in it within the loop."),
         shell=N_(

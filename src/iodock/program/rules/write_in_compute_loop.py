@@ -21,7 +21,7 @@ class Settings:
     """Thresholds of `write-in-compute-loop`."""
 
     most_bytes: int = 2048
-    """Mean size of a write: a buffer that is full when it is written holds 4 KiB or more."""
+    "Mean size of a write at which its buffer counts as full: such a buffer holds 4 KiB or more."
     least_spread: float = 0.7
     """Share of the moments from the first write to the last in which the process must have written. On a busy
     machine it sometimes pauses: a moment is 1/30 of the run."""
@@ -29,7 +29,7 @@ class Settings:
     """Time spent computing as a share of computing and I/O of the process, in that period. With less, the
     calls are the problem."""
     least_named_compute: float = 0.15
-    """The same for a file whose name suggests a program's log or trace."""
+    "The same threshold for a file whose name suggests a program's log or trace."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -104,7 +104,7 @@ RULE = Rule(
     title=N_("Small writes throughout the computation"),
     looks_for=N_("Processes that mainly compute, and write a little again and again from beginning to end."),
     why=N_(
-        "It is often debug output that was left in. Each write stops the computation, and on a busy "
+        "This is often debug output that was left in. Each write stops the computation, and on a busy "
         "network file system for much longer than here."
     ),
     advice=advise(

@@ -16,7 +16,7 @@ from typing import Any
 from iodock.shared.engine.bare import bare
 from iodock.shared.errors import QueryError
 
-HINT = "--unsafe (in Python: unsafe=True) lets a query do all that you may do yourself"
+HINT = "--unsafe (in Python: unsafe=True) allows a query everything that you may do yourself"
 
 _TABLE_FUNCTIONS = frozenset(
     (
@@ -54,7 +54,7 @@ def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
     """Raises QueryError: there is no statement, or more than one."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
-        why = "it has no statement" if not statements else "it has several statements"
+        why = "there is no statement" if not statements else "there are several statements"
         raise QueryError(f"a query is one statement, and {why}", "SELECT count(*) FROM events is one")
     return statements[0].type.name
 
@@ -111,7 +111,7 @@ def _parsed(connection: bare.DuckDBPyConnection, sql: str) -> Any:
     try:
         parsed = json.loads(text)
     except RecursionError:
-        raise _refused("it is nested too deeply to be checked") from None
+        raise _refused("the query is nested too deeply to be checked") from None
     if parsed.get("error"):
         raise _refused(f"it can't be looked through ({parsed.get('error_message')})", _instead("MULTI"))
     return parsed

@@ -115,8 +115,8 @@ class Manifest:
     def _whose_calls_are_missing(self) -> str:
         if not self.counted_ranks:
             return (
-                "processes without a rank were counted and not recorded: where calls are shown or summed up, "
-                "theirs are missing; iodock show profiles has their counters"
+                "processes without a rank were counted and not recorded: tables and sums of calls lack "
+                "theirs; iodock show profiles has their counters"
             )
         return (
             f"counted and not recorded: ranks {self.counted_ranks}. Where calls are shown or summed up, "

@@ -105,8 +105,8 @@ PROCESSES = StoreTable(
     start_ts BIGINT first trace of it, ns
     end_ts BIGINT end, ns
     exit_code INTEGER exit status
-    exit_signal VARCHAR signal that ended it
-    core_dumped BOOLEAN whether it left a core
+    exit_signal VARCHAR signal that ended the process
+    core_dumped BOOLEAN whether the process left a core file
     cpu_user_ns BIGINT user CPU ns, where recorded live
     cpu_system_ns BIGINT system CPU ns, where recorded live
     io_ns BIGINT ns this task spent in I/O calls that were not waiting
@@ -127,7 +127,7 @@ COMMANDS = StoreTable(
 EXECUTABLES = StoreTable(
     "executables",
     "executables.parquet",
-    "what the programs' files tell, where recorded live",
+    "properties of the programs' files, only for live recordings",
     _columns("""
     path VARCHAR the program: commands.path
     real_path VARCHAR the same path without symbolic links
@@ -144,7 +144,7 @@ CALLS = StoreTable(
     _columns("""
     id USMALLINT number of the call in this store
     name VARCHAR the call
-    family VARCHAR calls that do the same: open = open, openat, ...
+    family VARCHAR calls with the same effect: open = open, openat, ...
     class VARCHAR data, metadata, seek, sync, map or other
     """),
 )
@@ -226,7 +226,7 @@ CALL_TOTALS = StoreTable(
 SITES = StoreTable(
     "sites",
     "sites.parquet",
-    "places in code that calls were made from",
+    "places in the code that made calls",
     _columns("""
     site_id UINTEGER number of the place in this store
     module VARCHAR file of the program or library; null for code that an interpreter runs
@@ -286,7 +286,7 @@ SAMPLES = StoreTable(
 FAULTS = StoreTable(
     "faults",
     "faults/*.parquet",
-    "page faults in mapped files, in order; where recorded live",
+    "page faults in mapped files, in order; only for live recordings",
     _columns("""
     ts BIGINT time, ns
     utid UINTEGER which task: processes.utid
@@ -312,7 +312,7 @@ PAGES = StoreTable(
 PROFILES = StoreTable(
     "profiles",
     "profiles.parquet",
-    "counters of one process, or of all ranks, for one file and interface, in place of calls (Darshan)",
+    "counters of one process, or of all ranks, for one file and interface, instead of calls (Darshan)",
     _columns("""
     profile_id UINTEGER number of the profile in this store
     job VARCHAR id of the job
@@ -328,7 +328,7 @@ PROFILES = StoreTable(
     opens BIGINT calls that open it
     reads BIGINT calls that read
     writes BIGINT calls that write
-    seeks BIGINT calls that only move the position
+    seeks BIGINT calls that only change the file position
     stats BIGINT calls that ask for its attributes
     syncs BIGINT calls that write it to the disk or server, and flushes
     read_bytes BIGINT bytes that were read
@@ -363,7 +363,7 @@ PROFILE_COUNTERS = StoreTable(
 PROFILE_FIELDS = StoreTable(
     "profile_fields",
     "profile_fields.parquet",
-    "counters that the source has for an interface, also those that are columns or bins",
+    "counters that the source has for an interface, including those that are columns or bins",
     _columns("""
     interface VARCHAR like profiles
     counter VARCHAR the source's name of it
@@ -385,7 +385,7 @@ HISTOGRAMS = StoreTable(
 LAYOUTS = StoreTable(
     "layouts",
     "layouts.parquet",
-    "how files lie on the servers of a parallel file system (Lustre)",
+    "layout of files on the servers of a parallel file system (Lustre)",
     _columns("""
     file_id UINTEGER which file
     rank INTEGER rank that saw it so, null for all
@@ -402,7 +402,7 @@ LAYOUTS = StoreTable(
 PROFILE_ACCESSES = StoreTable(
     "profile_accesses",
     "profile_accesses.parquet",
-    "single reads and writes beside profiles (Darshan's DXT); they are no events",
+    "single reads and writes in addition to profiles (Darshan's DXT); they are not events",
     _columns("""
     file_id UINTEGER which file
     interface VARCHAR posix or mpi-io: the same bytes may stand in both
@@ -419,7 +419,7 @@ PROFILE_ACCESSES = StoreTable(
 HEATMAPS = StoreTable(
     "heatmaps",
     "heatmaps.parquet",
-    "bytes of a process in each interval in which it moved any, in addition to profiles",
+    "bytes of a process in each interval in which it transferred any, in addition to profiles",
     _columns("""
     interface VARCHAR posix, stdio, mpi-io, dfs or daos
     rank INTEGER MPI rank
@@ -448,7 +448,7 @@ STORED_DURATIONS = StoreTable(
     direction UTINYINT 0 none, 1 read, 2 write
     duration_bin TINYINT n: 2^(n-1) < duration + 1 <= 2^n ns
     count BIGINT calls
-    time_ns BIGINT time inside them
+    time_ns BIGINT time inside the calls
     """),
 )
 STORED_OPENINGS = StoreTable(
@@ -467,7 +467,7 @@ STORED_OPENINGS = StoreTable(
 STORED_SLOW_CALLS = StoreTable(
     "stored_slow_calls",
     "folds/stored_slow_calls.parquet",
-    "calls of 20 ms and more, each by itself",
+    "calls of 20 ms and more, listed individually",
     _columns("""
     ts BIGINT start
     dur BIGINT ns

@@ -161,13 +161,13 @@ SELECT {_selected(CALLS, _OF_TWO_ENDS)} FROM numbered e JOIN added a USING (utid
 VIEWS = (
     SeenView(
         "calls_seen",
-        "one row per call, with names: count calls here, and add up times and bytes",
+        "one row per call, with names: use this view to count calls and to sum times and bytes",
         CALLS,
         _calls(),
     ),
     SeenView(
         "call_ends",
-        "one row per call and end, with names: ask file by file here",
+        "one row per call and end, with names: use this view for questions about files",
         ENDS,
         f"SELECT {_selected(ENDS, _OF_ENDS)} FROM events e {_NAMES}",
     ),

@@ -224,7 +224,7 @@ def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:
     except StoreError as error:
         if not lacks_room(folder):
             raise
-        hint = "make room, or name a folder that has some: TMPDIR=DIR"
+        hint = "free space, or name a folder with free space: TMPDIR=DIR"
         try:
             shadow = shadow_of(folder)
             finish(Path(shadow.name))

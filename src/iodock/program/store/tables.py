@@ -120,7 +120,7 @@ class StoredTables:
         for path in paths:
             if not os.path.realpath(path).startswith(f"{home}/"):
                 where = self._shown(path)
-                raise StoreError(f"{where}: is a link out of the store", "put the file itself there")
+                raise StoreError(f"{where}: is a link out of the store", "use the file itself as FILE")
         return paths
 
     def check(self, tables: Iterable[StoreTable]) -> None:

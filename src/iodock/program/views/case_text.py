@@ -47,7 +47,7 @@ def case_text(case: Case, text: Language, width: int) -> str:
     if case.rules:
         lines += [text.gettext(N_("Rules: {rules}"), rules=text.listed(case.rules))]
     if case.before is not None:
-        lines += [text.gettext(N_("Try it: iodock cases run {name}"), name=case.name)]
+        lines += [text.gettext(N_("Try this case: iodock cases run {name}"), name=case.name)]
     return "\n".join(lines) + "\n"
 
 

@@ -330,9 +330,9 @@ def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
 def _steps(checkup: Checkup, text: Language) -> list[tuple[str, str]]:
     """Commands, and what each is for."""
     store = shlex.quote(visible(checkup.store))
-    report = (f"iodock report {store}", text.gettext("one page to look through and pass on"))
+    report = (f"iodock report {store}", text.gettext("one page for an overview, to pass on"))
     if checkup.diagnosis is None or _worth(checkup):
-        why = text.gettext("everything that was found, and what to change")
+        why = text.gettext("all findings, and what to change")
         return [(f"iodock diagnose {store}", why), report]
     why = text.gettext("which calls, how many and how long")
     return [report, (f"iodock show summary {store}", why)]

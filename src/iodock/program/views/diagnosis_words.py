@@ -77,14 +77,14 @@ def gain_text(finding: Finding, text: Language) -> str:
     """`Saves about 0.3 to 0.4 s of 2.1 s.`; for findings that should not be changed, their cost. Empty if
     neither is known."""
     if finding.gain is not None:
-        return saves_text(finding.gain, text, N_("Saves about {saved} of {run}."))
+        return saves_text(finding.gain, text, N_("This saves about {saved} of {run}."))
     if finding.cost_seconds is None:
         return ""
     cost = NANOSECONDS.text(finding.cost_seconds * 1e9)
     if finding.cost_share is None:
-        return text.gettext(N_("It takes {cost}."), cost=cost)
+        return text.gettext(N_("This takes {cost}."), cost=cost)
     share = share_text(finding.cost_share)
-    return text.gettext(N_("It takes {cost}, {share} of the run."), cost=cost, share=share)
+    return text.gettext(N_("This takes {cost}, {share} of the run."), cost=cost, share=share)
 
 
 def has_pattern(finding: Finding, shown: int) -> bool:

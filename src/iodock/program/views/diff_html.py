@@ -34,14 +34,14 @@ _FILES_LEAD = N_(
     "file are the calls that made the difference."
 )
 _CALLS_LEAD = N_("Waiting on pipes and sockets is not counted here.")
-_SIZES_LEAD = N_("How many reads and writes of each size. The bars are logarithmic.")
+_SIZES_LEAD = N_("Number of reads and writes of each size. The bars are logarithmic.")
 
 
 def diff_html(comparison: Comparison, text: Language) -> str:
     """The document."""
     style = joined("css") + (resources.files(__package__) / "diff_page.css").read_text(encoding="utf-8")
     names = " → ".join(shorten(_names(side, text), 60) for side in (comparison.before, comparison.after))
-    made = text.gettext(N_("Made by {writer}."), writer=f"iodock {metadata.version('iodock')}")
+    made = text.gettext(N_("Created by {writer}."), writer=f"iodock {metadata.version('iodock')}")
     page = Page(
         title=join(text.gettext(N_("I/O compared: {names}"), names=names)),
         header=_header(names, text),
@@ -134,7 +134,7 @@ def _legend(text: Language) -> Markup:
     entries = (
         ("was", N_("before, above")),
         ("is", N_("after, below")),
-        ("more", N_("after, where it got worse")),
+        ("more", N_("after, where the value got worse")),
     )
     shown = (
         tag("span", tag("span", class_=f"swatch {kind}"), text.gettext(word), class_="legend-entry")
@@ -163,7 +163,10 @@ def _files(comparison: Comparison, text: Language) -> tuple[Markup | None, ...]:
 
 def _sizes(comparison: Comparison, text: Language) -> tuple[Markup | None, ...]:
     tables = []
-    for direction, title in (("read", N_("Reads by size, up to")), ("write", N_("Writes by size, up to"))):
+    for direction, title in (
+        ("read", N_("Reads by size (upper limit)")),
+        ("write", N_("Writes by size (upper limit)")),
+    ):
         lines = [
             Line(join(BYTES.text(one.upper_bytes)), one.count, "count")
             for one in comparison.sizes

@@ -194,8 +194,8 @@ def _print_sizes(comparison: Comparison, console: Console, text: Language) -> No
     if not any(one.count.difference for one in comparison.sizes):
         return
     for direction, title in (
-        ("read", N_("Reads by size, up to")),
-        ("write", N_("Writes by size, up to")),
+        ("read", N_("Reads by size (upper limit)")),
+        ("write", N_("Writes by size (upper limit)")),
     ):
         lines = [_size_line(one, text) for one in comparison.sizes if one.direction == direction]
         _print_table(console, text.gettext(title), _headings("", text), lines)

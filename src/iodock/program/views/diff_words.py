@@ -36,7 +36,7 @@ STATES = {
     "gone": N_("gone"),
     "new": N_("new"),
     "still": N_("still there"),
-    "unseen": N_("not visible on the other side"),
+    "unseen": N_("not visible on the other client"),
 }
 SURENESS = {
     Sureness.SAME: N_("same"),
@@ -186,16 +186,16 @@ def noise_words(comparison: Comparison, text: Language) -> str:
     unit = unit_of("total_time_ns" if comparison.time else "count")
     difference = "?" if noise.change.difference is None else signed(noise.change.difference, unit)
     if not noise.least_ns:
-        spread = N_("Within noise: {files}, {difference} in all. The runs differ by that much anyway.")
+        spread = N_("Within noise: {files}, {difference} in total. The runs differ by that much anyway.")
         return text.gettext(spread, files=files, difference=difference)
     limits = {"share": share_text(noise.share), "least": NANOSECONDS.text(noise.least_ns)}
     single = N_(
-        "Within noise: {files}, {difference} in all. Noise is less than {share} of a file's time, or less "
-        "than {least}."
+        "Within noise: {files}, {difference} in total. Noise is less than {share} of a file's time, or "
+        "less than {least}."
     )
     several = N_(
-        "Within noise: {files}, {difference} in all. Noise is less than {share} of a file's time, less than "
-        "{least}, or what the runs differ by anyway."
+        "Within noise: {files}, {difference} in total. Noise is less than {share} of a file's time, less "
+        "than {least}, or no more than the usual difference between runs."
     )
     is_single = len(comparison.before) == len(comparison.after) == 1
     return text.gettext(single if is_single else several, files=files, difference=difference, **limits)

@@ -79,7 +79,7 @@ def _proposal(total: Mapping[str, Any], colour: bool, text: Language) -> list[st
         text.gettext(in_use, limit=number_text(total["io_below"], 6), shares=now),
         _strong(text.gettext(proposed, limit=f"{total['proposed_io_below']:.2f}", shares=then), colour),
         text.gettext(N_("why: {reason}"), reason=text.told(total["reason"])),
-        text.gettext(N_("for the settings file:")),
+        text.gettext(N_("line for the settings file:")),
         *(f"  {line}" for line in total["toml"].splitlines()),
     ]
 

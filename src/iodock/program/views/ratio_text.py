@@ -56,7 +56,7 @@ def render(answer: Answer, width: int | None = None, colour: bool = False, text:
     rows = answer.table.slice(0, MOST_ROWS).to_pylist()
     print_sentence(console, text.gettext(N_("CPU utilisation: use = (user / cores) / real")), "bold")
     if not rows:
-        console.print(text.gettext(N_("no times found")))
+        console.print(text.gettext(N_("no times were found")))
         return out.getvalue()
     console.print(_table(rows, size, text))
     if answer.table.num_rows > len(rows):
@@ -189,4 +189,4 @@ def _remarks(answer: Answer, text: Language) -> Iterator[str]:
         yield text.gettext(of, size=BYTES.text(expected))
     unsaid = pc.invert(answer.table.column("cores_known"))
     if pc.any(pc.and_(unsaid, pc.is_valid(answer.table.column("cores")))).as_py():
-        yield text.gettext(N_("?: the source does not give the number of cores; set it with --cores N"))
+        yield text.gettext(N_("?: the source does not give the number of cores; specify it with --cores N"))

@@ -25,14 +25,14 @@ HEADLINES: Mapping[Level, str] = {
     "no_io": N_("No file I/O was seen in this run."),
 }
 _HIDDEN = N_(
-    "Not all calls were recorded, so there may be more I/O than this. How to record the rest is "
+    "Not all calls were recorded, so there may be more I/O than shown here. How to record the rest is "
     "explained further down."
 )
 
 
 _WAITING = N_(
-    "A further {time} passed only in waiting on pipes and sockets: for other processes of the run, other "
-    "programs or machines, not for the file system."
+    "Another {time} passed only in waiting on pipes and sockets: for other processes of the run, or other "
+    "programs or machines, but not for the file system."
 )
 _STOPPED = N_(
     "Tracing itself adds some µs to every call: short calls take less time without it than they seem to here."
@@ -245,7 +245,7 @@ def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
     if overview.stopped and overview.durations and overview.calls:
         said.append(text.gettext(_STOPPED))
     if _level_of_seen(overview, Thresholds()) == "no_durations" and overview.cure:
-        said.append(text.gettext("To find out: {cure}.", cure=text.gettext(overview.cure)))
+        said.append(text.gettext("To find out the rest: {cure}.", cure=text.gettext(overview.cure)))
     return said
 
 

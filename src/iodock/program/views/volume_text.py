@@ -56,10 +56,10 @@ def _head(volume: Volume, reading: Reading, text: Language) -> str:
     wall = NANOSECONDS.text(volume.wall_seconds * 1e9)
     actual, expected = BYTES.text(reading.actual_bytes), BYTES.text(reading.expected_bytes)
     if reading.factor is None:
-        said = text.gettext(N_("{actual} moved in {wall}."), actual=actual, wall=wall)
+        said = text.gettext(N_("{actual} transferred in {wall}."), actual=actual, wall=wall)
     else:
         said = text.gettext(
-            N_("{actual} moved in {wall}: {factor} times the {expected} that the files hold."),
+            N_("{actual} transferred in {wall}: {factor} times the {expected} that the files contain."),
             actual=actual, wall=wall, factor=number_text(reading.factor), expected=expected)  # fmt: skip
     if reading.utilisation is None:
         return said

@@ -151,7 +151,11 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(list(command))
     except OSError as error:
-        hint = "give its path" if shutil.which(command[0]) is None else "chmod +x, or name its interpreter"
+        hint = (
+            ("give the path of the file")
+            if shutil.which(command[0]) is None
+            else "chmod +x, or name its interpreter"
+        )
         raise RequestError(f"{command[0]}: {error.strerror}", hint) from error
 
 

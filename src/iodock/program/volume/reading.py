@@ -30,8 +30,8 @@ class Step(enum.Enum):
 
     NOTHING = N_("No further step: this program does not wait for I/O.")
     TRACE_REDUNDANT = N_(
-        "Step 3, iodock record: far more bytes move than the files hold, so find what is read or "
-        "written again."
+        "Step 3, iodock record: far more bytes are transferred than the files hold, so find what is read "
+        "or written again."
     )
     TRACE_METADATA = N_(
         "Step 3, iodock record: the CPU is idle although the volume is as expected, so look for metadata "
@@ -118,21 +118,21 @@ def _lines(volume: Volume) -> Iterator[Line]:
 
 
 _PROCESSES = N_(
-    "Bytes that read and write calls moved (/proc/PID/io: rchar, wchar). Cached data, pipes and sockets "
-    "are included; mmap is not."
+    "Bytes that read and write calls transferred (/proc/PID/io: rchar, wchar). Cached data, pipes and "
+    "sockets are included; mmap is not."
 )
 _DEVICE = N_(
-    "Bytes read from and written to devices for it (read_bytes, write_bytes). Data from a cache is not "
-    "included; read-ahead and mmap are. Network file systems may not count here."
+    "Bytes read from and written to devices for the process (read_bytes, write_bytes). Data from a cache "
+    "is not included; read-ahead and mmap are. Network file systems may not be included."
 )
-_BLOCKS = N_("The same in blocks of 512 bytes (getrusage, GNU time's %I and %O).")
+_BLOCKS = N_("The bytes read and written in blocks of 512 bytes (getrusage, GNU time's %I and %O).")
 _NFS = N_(
-    "Bytes that all programs of this node moved through this NFS mount (mountstats), its cache "
-    "included, mmap not."
+    "Bytes that all programs of this node transferred through this NFS mount (mountstats), including its "
+    "cache, but not mmap."
 )
-_SERVER = N_("Bytes that went to and from the NFS server, after this node's cache.")
+_SERVER = N_("Bytes transferred to and from the NFS server, excluding this node's cache.")
 _LUSTRE = N_(
-    "Bytes that all programs of this node moved through this Lustre mount (llite), its cache included."
+    "Bytes that all programs of this node transferred through this Lustre mount (llite), including its cache."
 )
 
 
@@ -141,32 +141,32 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
     if not told:
         values: dict[str, Scalar] = {"files": volume.files, "size_bytes": volume.file_bytes}
         yield Message(
-            N_("Expected: regular files seen open: {files}, together {size_bytes}. Files that were open "
-            "only briefly may be missing; set the size with --expect SIZE if known."), values)  # fmt: skip
+            N_("Expected: regular files that were found open: {files}, with a total size of "
+               "{size_bytes}. Files that were open only briefly may be missing; give the size with "
+               "--expect SIZE if you know it."), values)  # fmt: skip
     if factor is None and expected:
         read, written = _of_files(volume)
         values = {"moved_bytes": io.rchar + io.wchar, "read_bytes": read, "written_bytes": written}
         yield Message(
-            N_("Of the {moved_bytes} only this is known to be of files: {read_bytes} read, {written_bytes} "
-            "written. Pipes, sockets or devices (/dev/null, a terminal) were open for the rest, or it "
-            "was moved by programs that ended before they could be examined, so it is not compared with "
-            "the files' sizes."), values)  # fmt: skip
+            N_("Of the {moved_bytes} only this is known to be of files: {read_bytes} read, "
+               "{written_bytes} written. The rest went to pipes, sockets or devices (/dev/null, a "
+               "terminal), or was transferred by programs that ended before they could be examined, so "
+               "it is not compared with the files' sizes."), values)  # fmt: skip
     elif factor is None:
-        yield Message(N_("No regular file was seen open, so there is nothing to compare the volume with."))
+        yield Message(N_("No regular file was found open, so there is nothing to compare the volume with."))
     if io.rchar > 1 << 20 and io.read_bytes < CACHED_SHARE * io.rchar:
         values = {"read_bytes": io.rchar, "device_bytes": io.read_bytes}
         yield Message(
-            N_("Of {read_bytes} read only {device_bytes} came from a device: the rest from a cache, a "
-               "pipe or the "
-               "network."), values)  # fmt: skip
+            N_("Of {read_bytes} read only {device_bytes} came from a device: the rest came from a "
+               "cache, a pipe or the network."), values)  # fmt: skip
     if io.read_bytes > 2 * io.rchar and io.read_bytes > 1 << 20:
         yield Message(
-            N_("The device gave more than was read: read-ahead, or files mapped into memory (mmap).")
+            N_("The device transferred more than was read: read-ahead, or files mapped into memory (mmap).")
         )
     if is_searcher(volume.command):
         yield Message(
-            N_("This program searches or keeps a database: small I/O is normal for it, so its rate is not "
-            "compared with what the file system can do."))  # fmt: skip
+            N_("This program searches or keeps a database: small I/O is normal for it, so its rate is "
+               "not compared with the performance of the file system."))  # fmt: skip
 
 
 def is_searcher(command: str) -> bool:

@@ -28,7 +28,7 @@ class Limit:
     what: str
     """Name of the input for the message: `a settings file`."""
     size_bytes: int
-    hint: str = "name the right file"
+    hint: str = "give the right file"
 
     def exceeded(self, where: object, error: type[IodockError]) -> IodockError:
         """The error for input that is larger."""
@@ -40,15 +40,15 @@ PLAN = Limit("a file that describes a sweep, a workload or a case", MIB)
 TOKENS = Limit("a file of tokens", 4 * MIB)
 SECRET = Limit("a token or a password", 64 * KIB)
 ADDRESSES = Limit("a list of addresses", 4 * MIB)
-RESULT = Limit("a benchmark's result", 64 * MIB, "name the benchmark's output, not its data")
-KEPT_RESULTS = Limit("the results of an interrupted check-up", 64 * MIB, "remove it and begin again")
+RESULT = Limit("a benchmark's result", 64 * MIB, "give the benchmark's output, not its data")
+KEPT_RESULTS = Limit("the results of an interrupted check-up", 64 * MIB, "remove this file and begin again")
 COUNTERS = Limit("counters of a storage array", 256 * MIB, "import one day at a time")
 SAR = Limit("readings of sar", 256 * MIB, "import one day at a time")
 TIMES_AT_ONCE = Limit(
     "times that can't be read piece by piece", 256 * MIB, "split the file, or name a file instead of a pipe"
 )
 MANIFEST = Limit("a store's manifest", 16 * MIB, "import or record again into a new store")
-CATALOGUE = Limit("a monitor store's catalogue", 64 * MIB, "name the folder that monitor serve writes")
+CATALOGUE = Limit("a monitor store's catalogue", 64 * MIB, "give the folder that monitor serve writes")
 PROBES = Limit("a month of probes of one host", 256 * MIB, "move older files out of the folder")
 NOTE = Limit("a note of iodock", 64 * KIB)
 ANSWER = Limit("a server's answer", MIB, "is it the right server?")

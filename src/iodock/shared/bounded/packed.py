@@ -50,7 +50,7 @@ class _Xz(io.RawIOBase):
             if self._part.needs_input and not self._rest:
                 self._rest = self._packed.read(_PIECE)
                 if not self._rest:
-                    raise EOFError("the xz data is cut")
+                    raise EOFError("the xz data is truncated")
             found = self._part.decompress(self._rest, len(buffer))
             self._rest = b""
             if self._part.eof:

@@ -129,7 +129,7 @@ def _declared(path: Path, form: str, number: int, given: dict[str, Any]) -> Decl
     if kind not in KINDS or (kind == "level") != (sort == "level"):
         raise RequestError(
             f"{path}: {place}kind {kind!r} does not go with {quantity}",
-            "waiting and response are levels; of others counter, rate or sum",
+            "waiting and response are levels; the others are counter, rate or sum",
         )
     target = given.get("target")
     if target is not None and (not isinstance(target, str) or not target or "/" in target):
@@ -137,7 +137,10 @@ def _declared(path: Path, form: str, number: int, given: dict[str, Any]) -> Decl
     name = _word(path, given, "column" if form == "csv" else "oid", place)
     column = _word(path, given, "target_column", place) if "target_column" in given else None
     if form == "csv" and target is None and column is None:
-        raise RequestError(f"{path}: {place}no target", "target names it, or target_column where it stands")
+        raise RequestError(
+            f"{path}: {place}no target",
+            "name the target with target, or with target_column if a column contains it",
+        )
     return Declared(name, quantity, UNITS[sort][unit], kind, target, column)
 
 

@@ -55,7 +55,7 @@ def readings(path: Path, mapped: Mapped, doubts: Doubts) -> list[Reading]:
         by_moment.setdefault(one.at, Reading(one.at, where=one.where)).values.extend(one.values)
     found = [by_moment[at] for at in sorted(by_moment) if by_moment[at].values]
     if not found:
-        why = next(iter(doubts.notes()), "no line has a counter of the map")
+        why = next(iter(doubts.notes()), "no line contains a counter of the map")
         raise RequestError(f"{path}: nothing to import: {why}", f"compare it with {mapped.path}")
     return found
 

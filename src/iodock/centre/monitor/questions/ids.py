@@ -75,7 +75,7 @@ def job_ids(jobid_name: str | None) -> JobIds:
     if unknown or len(pieces) == 1 or len(set(pieces[1::2])) < len(pieces[1::2]):
         raise RequestError(
             f"--jobid-name {jobid_name}: not a form of ids",
-            "as lctl get_param jobid_name says, e.g. %j:%u:%H",
+            "as printed by lctl get_param jobid_name, e.g. %j:%u:%H",
         )
     pattern = "".join(_PARTS[piece] if piece in _PARTS else re.escape(piece) for piece in pieces)
     # Outside of jobs %j is empty; then no other form exists.

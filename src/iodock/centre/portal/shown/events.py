@@ -57,7 +57,7 @@ def _check_kind(question: Question, wanted: WantedEvents) -> None:
     ever = WantedEvents(kind=wanted.kind, with_file_system=wanted.with_file_system)
     end = question.asked.now + 60 * SECOND
     if not questions.events(question.store, 0, end, served(question), ever, most=1).num_rows:
-        hint = "io-error, or another kind of event, or one that this site's agents have sent"
+        hint = "io-error or another kind of event, or a kind that this site's agents have sent"
         raise RequestError(f"kind: {shortened(wanted.kind)}", hint)
 
 
@@ -125,5 +125,5 @@ def _losses(question: Question, within: Span) -> Table:
     )
     rows = as_rows(losses.losses(question.store, within.begin, within.end))
     nothing = text.gettext("Agents could read all their sources in this period")
-    title = text.gettext("What agents could not read")
+    title = text.gettext("Sources that agents could not read")
     return Table("losses", title, columns, list(rows), nothing, has_bounds=False)

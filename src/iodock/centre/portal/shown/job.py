@@ -218,7 +218,7 @@ def _totals(question: Question, totals: Rows) -> Table:
     )
     return Table(
         "totals",
-        text.gettext("In this time"),
+        text.gettext("In this period"),
         columns,
         list(rows),
         text.gettext("No data in this period"),

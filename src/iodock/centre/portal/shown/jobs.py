@@ -22,9 +22,9 @@ PLACE_TITLES = {
     CGROUPS: N_("cgroups on nodes"),
 }
 PLACE_NOTES = {
-    SERVERS: N_("Bytes that file servers moved for each job."),
+    SERVERS: N_("Bytes that file servers transferred for each job."),
     PROCESSES: N_("Bytes that processes requested, including the page cache, pipes and /dev/zero."),
-    CGROUPS: N_("Bytes that the nodes' own devices moved."),
+    CGROUPS: N_("Bytes that the nodes' own devices transferred."),
 }
 MOST = 100
 

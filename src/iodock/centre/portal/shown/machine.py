@@ -108,7 +108,7 @@ def _charts(
         of_disks(text.gettext("Read from disks"), "bytes_rate", "read_bytes"),
         of_disks(text.gettext("Written to disks"), "bytes_rate", "write_bytes"),
         of_disks(text.gettext("Requests to disks"), "rate", "operations"),
-        of_disks(text.gettext("Time in which disks were busy"), "share", "busy_us", share),
+        of_disks(text.gettext("Share of time in which disks were busy"), "share", "busy_us", share),
         _load(question, within, load),
         _pressure(question, within, known, waited, share),
     ]
@@ -175,7 +175,7 @@ def _pressure(question: Question, within: Span, known: Known, rows: Rows, share:
         for place, (resource, who) in enumerate(_RESOURCES)
         if resource in there
     ]
-    return Chart(text.gettext("Time in which tasks waited (pressure)"), "share", within, curves)
+    return Chart(text.gettext("Share of time in which tasks waited (pressure)"), "share", within, curves)
 
 
 def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
@@ -188,8 +188,8 @@ def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
     asked = question.asked
     wanted = jobs.Wanted(place, only=numbers, sort=asked.sort, descending=asked.is_descending, most=MOST)
     found, _ = table(question, within, wanted)
-    title = question.text.gettext("Jobs that ran on it or used it")
-    note = question.text.gettext("What each job did in this period on all machines.")
+    title = question.text.gettext("Jobs that ran on this machine or used it")
+    note = question.text.gettext("The I/O of each job in this period on all machines.")
     if within.end - within.begin > HOUR:
         note += " " + question.text.gettext("For a file server: jobs of the last hour of this period.")
     return replace(found, title=title, note=note), len(numbers) > MOST

@@ -28,8 +28,8 @@ _USERS_NOTICE = {
     "stall": N_(
         "Programs that open or create files there may hang until it resumes. You need not do anything."
     ),
-    "failover": N_("Programs may hang for some minutes and then continue. You need not do anything."),
-    "degraded": N_("It may be slower than usual. You need not do anything."),
+    "failover": N_("Programs may hang for a few minutes and then continue. You need not do anything."),
+    "degraded": N_("File access may be slower than usual. You need not do anything."),
 }
 
 

@@ -27,5 +27,5 @@ class Channels:
         """Raises TryAgain, Refused."""
         sender = self._senders.get(letter.channel)
         if sender is None:
-            raise Refused(N_("this way of sending is no longer configured"))
+            raise Refused(N_("this channel is no longer configured"))
         sender(letter)

@@ -96,7 +96,9 @@ class Scheduler:
     def checked(self, job: str) -> str:
         """The id. Raises JobIdRefused."""
         if not self.job_id.fullmatch(job):
-            raise JobIdRefused(f"{job[:60]!r} is not an id of a job of {self.name}", "no command was run")
+            raise JobIdRefused(
+                f"{job[:60]!r} is not an id of a job of {self.name}", "no command was executed"
+            )
         return job
 
     def is_id(self, job: str) -> bool:

@@ -38,7 +38,9 @@ class SchedulerDesk:
         try:
             return self.scheduler.read(job, tuple(said))
         except ValueError as error:
-            raise SchedulerError(f"{self.scheduler.name}: {error}", "is it another version?") from error
+            raise SchedulerError(
+                f"{self.scheduler.name}: {error}", "check whether it is of another version"
+            ) from error
 
     def do(self, kind: ActionKind, job: str) -> None:
         """Raises JobIdRefused, SchedulerError, RequestError."""

@@ -44,7 +44,7 @@ def _listed(answer: str) -> Iterator[ElementTree.Element]:
     """Raises ValueError."""
     # No document type, because its entities could expand without end.
     if "<!DOCTYPE" in answer:
-        raise ValueError("qstat prints another form")
+        raise ValueError("qstat prints another format")
     try:
         return ElementTree.fromstring(answer).iter("job_list")
     except ElementTree.ParseError as error:

@@ -35,7 +35,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
         return None
     single = {name: values[0] for name, values in found.items() if len(values) == 1}
     if "Request ID" not in single or "Current State" not in single:
-        raise ValueError("qstat prints another form")
+        raise ValueError("qstat prints another format")
     if single["Request ID"] != job and single["Request ID"].split(".")[0] != job:
         return None
     word, since = single["Current State"].upper(), single.get("State Transition Time")

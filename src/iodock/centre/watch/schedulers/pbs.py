@@ -31,13 +31,13 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     found = from_json(outputs[0])
     jobs = found.get("Jobs", {}) if isinstance(found, dict) else None
     if not isinstance(jobs, dict):
-        raise ValueError("qstat prints another form")
+        raise ValueError("qstat prints another format")
     # The server's name is part of the id, and may be omitted.
     facts = next((one for name, one in jobs.items() if name == job or name.split(".")[0] == job), None)
     if facts is None:
         return None
     if not isinstance(facts, dict):
-        raise ValueError("qstat prints another form")
+        raise ValueError("qstat prints another format")
     state = one_state(_STATES, str(facts.get("job_state")))
     owner = str(facts.get("Job_Owner", "")).rpartition("@")[0] or None
     told = [facts.get(name) for name in ("job_state", "substate", "Hold_Types", "run_count", "mtime")]

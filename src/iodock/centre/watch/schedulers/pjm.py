@@ -33,7 +33,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     if not rows:
         return None
     if rows[0][0] != "H":
-        raise ValueError("pjstat prints another form")
+        raise ValueError("pjstat prints another format")
     for row in rows[1:]:
         facts = dict(zip(rows[0], row, strict=False))
         if facts.get("JOB_ID") == job:

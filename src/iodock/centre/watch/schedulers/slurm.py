@@ -40,7 +40,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
     if not found:
         return None
     if len(found) != 1 or len(found[0]) != 4:
-        raise ValueError("squeue prints another form")
+        raise ValueError("squeue prints another format")
     _, owner, word, priority = found[0]
     state = one_state(_STATES, word)
     if state == "waiting" and priority == "0":

@@ -35,7 +35,9 @@ READERS: tuple[Reader, ...] = (
 _LEAST = 0.3
 """A lower certainty than this is a guess."""
 _TIE = 0.04
-_NOTHING_LEFT = "look at the lines named: copy the whole output again, or mend the benchmark and run it again"
+_NOTHING_LEFT = (
+    "check the lines named: copy the whole output again, or correct the benchmark and run it again"
+)
 
 
 def names() -> tuple[str, ...]:
@@ -88,5 +90,5 @@ def _why_not(source: Source) -> str:
     if source.path.is_dir():
         return "is a folder without a result of IO500"
     if not source.text:
-        return "is empty or no text"
+        return "is empty or not text"
     return "is not a benchmark result that iodock recognises"

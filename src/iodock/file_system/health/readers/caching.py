@@ -14,7 +14,7 @@ from iodock.file_system.health.measurements import Cache
 
 Label = tuple[Cache | None, str | None]
 NO_SYNC = "no fsync, O_SYNC or O_DIRECT: written into the page cache"
-NOT_SAID = "the output does not say whether it was synced"
+NOT_SAID = "the output does not show whether the data was synced"
 _DIRECT: Label = (Cache.UNCACHED, "O_DIRECT")
 
 _IOR_WITH_VALUES = "aAbdDfGiIjJlMNoOQsTtUX"
@@ -123,7 +123,7 @@ def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str
     # elbencho's --sync is a separate phase, outside the time of the write.
     remote = any(word.startswith(("--s3", "--hdfs", "s3://", "hdfs://")) for word in command)
     if remote or path_type in ("bucket", "hdfs", "s3"):
-        return Cache.UNKNOWN, "an object store has caching of its own"
+        return Cache.UNKNOWN, "an object store has its own cache"
     return (Cache.PAGE_CACHE, NO_SYNC) if command else (Cache.UNKNOWN, NOT_SAID)
 
 

@@ -66,7 +66,7 @@ def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | 
     if unit is Unit.SECONDS and value >= MOST_SECONDS:
         return Fault(f"{_as_there(value, 12)} s", DATE)
     if unit in _RATES and value == 0:
-        return Fault("0", "a rate of 0: nothing was measured, or too little for the digits printed")
+        return Fault("0", "a rate of 0: nothing was measured, or too little for the printed digits")
     most = {Unit.BYTES_PER_S: MOST_BYTES_PER_S, Unit.OPERATIONS_PER_S: MOST_OPERATIONS_PER_S}.get(unit)
     if most is not None and value > most:
         return Fault(f"{_as_there(value)}/s", TOO_FAST)

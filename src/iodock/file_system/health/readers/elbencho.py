@@ -114,7 +114,7 @@ def read(source: Source) -> Measurements:
     found = repeats.cells()
     if not found:
         raise source.wrong(
-            len(source.whole_lines), "no phase of elbencho that moves data or files in it", _HINT
+            len(source.whole_lines), "contains no phase of elbencho that transfers data or files", _HINT
         )
     return Measurements(_protocol(phases, sorted(without)), found)
 

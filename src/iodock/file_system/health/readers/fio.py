@@ -93,7 +93,7 @@ def _documents(source: Source) -> tuple[list[Document], list[str]]:
     if found.damaged:
         line, what = found.wrong
         raise source.wrong(line, what, f"copy the whole file; {_HINT}")
-    raise source.wrong(1, "has no result of fio", _HINT)
+    raise source.wrong(1, "contains no result of fio", _HINT)
 
 
 def _of_text(source: Source) -> list[Document]:

@@ -84,7 +84,7 @@ def read(source: Source) -> Measurements:
             repeats.add(_cell(run, kind, rate, source.at(line)))
     cells = repeats.cells()
     if not cells:
-        raise source.wrong(len(source.lines), "no rate of h5bench in it", _HINT)
+        raise source.wrong(len(source.lines), "contains no rate of h5bench", _HINT)
     target = re.search(r"^Output data file: (.*)$", source.text, re.MULTILINE)
     return Measurements(Protocol(tool="h5bench", target=target[1].strip() if target else None), cells)
 

@@ -37,7 +37,7 @@ _WHAT = {
     "delete": "file-remove",
     "rnd4K-easy-read": "read",
 }
-_HINT = "name the folder that holds result_summary.txt, as io500 wrote it"
+_HINT = "give the folder that contains result_summary.txt, as written by io500"
 
 
 def sniff(source: Source) -> float:

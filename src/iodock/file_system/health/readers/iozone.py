@@ -65,7 +65,7 @@ _COMMAND = re.compile(r"^\s*Command line used: *(.*)$")
 _END = "iozone test complete."
 _NONE_MOVED = re.compile(r"^\s*Min throughput per (?:process|thread)\s*=\s*0\.0+\s")
 _BYTES = {"kb": 1 << 10, "kbytes": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "bytes": 1, "b": 1}
-_HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep all that it prints"
+_HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep its complete output"
 
 
 def sniff(source: Source) -> float:
@@ -84,7 +84,7 @@ def read(source: Source) -> Measurements:
     """A cell for each test, file size and record size. Raises MeasurementError without a rate."""
     if found := _MICROSECONDS.search(source.text):
         line = source.line_of(found.start())
-        what = "holds whole microseconds per operation (-N), of which no rate can be had"
+        what = "contains whole microseconds per operation (-N), from which no rate can be computed"
         raise source.wrong(line, what, "run iozone without -N")
     runs = _runs(source)
     errors = _errors(source)
@@ -162,8 +162,10 @@ def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
     for line, said in errors.items():
         # IOzone's own messages explain more than the rows left out.
         source.doubts.counts.clear()
-        return source.wrong(line, f"iozone stopped: {said}", "correct what it reports, and run it again")
-    return source.wrong(len(source.lines), "no rate of iozone in it", _HINT)
+        return source.wrong(
+            line, f"iozone stopped: {said}", "correct the reported problem, and run the benchmark again"
+        )
+    return source.wrong(len(source.lines), "contains no rate of iozone", _HINT)
 
 
 def _notes(source: Source, runs: list[Run], errors: dict[int, str]) -> list[str]:

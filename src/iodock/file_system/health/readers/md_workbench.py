@@ -63,7 +63,7 @@ def read(source: Source) -> Measurements:
     cells = repeats.cells()
     if not cells:
         hint = "let md-workbench run to its end, and copy its whole output"
-        raise source.wrong(len(source.lines), "no phase of md-workbench in it", hint)
+        raise source.wrong(len(source.lines), "contains no phase of md-workbench", hint)
     return Measurements(_protocol(source, commands), cells)
 
 

@@ -74,7 +74,7 @@ def read(source: Source) -> Measurements:
             raise source.wrong(
                 times, "has times of operations only, no rates", "run mdtest without -Z, or with -P"
             )
-        raise source.wrong(len(source.lines), "no rate of mdtest in it", _HINT)
+        raise source.wrong(len(source.lines), "contains no rate of mdtest", _HINT)
     zeros = list(dict.fromkeys(zeros))
     notes = [f"not measured, so left out: {', '.join(zeros)}"] if zeros else []
     notes += several_commands(found[1].strip() for text in source.lines if (found := _COMMAND.match(text)))

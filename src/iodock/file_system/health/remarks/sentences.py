@@ -64,7 +64,7 @@ INDEPENDENT_OF_SIZE = N_(
 )
 LINK_LIMIT = N_("reaches {limit_share} of the limit of {limit}, {limit_bytes_per_s}")
 ABOVE_LINK_LIMIT = N_(
-    "is {limit_share} of the limit of {limit}, {limit_bytes_per_s}: what is above it comes from a cache, "
+    "is {limit_share} of the limit of {limit}, {limit_bytes_per_s}: the part above it comes from a cache, "
     "or the limit is wrong"
 )
 BELOW = N_("at {processes} processes the value lies {off_share} below its neighbours")
@@ -72,8 +72,7 @@ ABOVE = N_("at {processes} processes the value lies {off_share} above its neighb
 BELOW_BY_SIZE = N_("at an I/O size of {size_bytes} the value lies {off_share} below its neighbours")
 ABOVE_BY_SIZE = N_("at an I/O size of {size_bytes} the value lies {off_share} above its neighbours")
 UNSTABLE = N_(
-    "is unstable where processes are {processes}: its repeats differ by {spread_share}, others by "
-    "{usual_share}"
+    "is unstable at {processes} processes: the repeats differ by {spread_share}, others by {usual_share}"
 )
 UNSTABLE_THROUGHOUT = N_(
     "is unreliable: repeats vary by {spread_share}. Measure again when the system is quiet"
@@ -88,12 +87,12 @@ FALLS_BY_SIZE = N_(
     "may be faster still"
 )
 GROWS_BY_PROCESSES = N_(
-    "grows with processes throughout ({first_processes}: {first}, {last_processes}: {last}): more processes "
-    "may be faster still"
+    "grows with the number of processes up to the largest measured ({first_processes}: {first}, "
+    "{last_processes}: {last}): even more processes may be faster"
 )
 FALLS_BY_PROCESSES = N_(
-    "falls with processes throughout ({first_processes}: {first}, {last_processes}: {last}): fewer processes "
-    "may be faster still"
+    "falls with the number of processes up to the largest measured ({first_processes}: {first}, "
+    "{last_processes}: {last}): fewer processes may be even faster"
 )
 GROWS_BY_SIZE_SEVERAL = N_(
     "grows with the request size throughout ({first_bytes} to {last_bytes}: {least_factor} to {most_factor} "
@@ -104,12 +103,12 @@ FALLS_BY_SIZE_SEVERAL = N_(
     "times): smaller requests may be faster still"
 )
 GROWS_BY_PROCESSES_SEVERAL = N_(
-    "grows with processes throughout ({first_processes} to {last_processes}: {least_factor} to "
-    "{most_factor} times): more processes may be faster still"
+    "grows with the number of processes up to the largest measured ({first_processes} to {last_processes}:"
+    " {least_factor} to {most_factor} times): even more processes may be faster"
 )
 FALLS_BY_PROCESSES_SEVERAL = N_(
-    "falls with processes throughout ({first_processes} to {last_processes}: {least_factor} to "
-    "{most_factor} times): fewer processes may be faster still"
+    "falls with the number of processes up to the largest measured ({first_processes} to {last_processes}:"
+    " {least_factor} to {most_factor} times): fewer processes may be even faster"
 )
 SEVERAL = {
     GROWS_BY_SIZE: GROWS_BY_SIZE_SEVERAL,

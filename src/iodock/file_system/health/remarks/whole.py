@@ -69,13 +69,13 @@ class Tested:
     untested: tuple[Message, ...]
 
 
-_ONCE = N_("cells measured once: {cells} of {all}")
+_ONCE = N_("cells measured only once: {cells} of {all}")
 _FEW = N_("cells with too few repeats to know their spread: {cells} of {all}")
 _ONE_SIZE = N_("the effect of the request size: only one size, or none known")
 _ONE_COUNT = N_("the effect of the number of processes: only one number, or none known")
 _CACHE = N_("cells whose cache is not known: {cells}")
-_MAYBE = N_("cells that a cache below the file system may have answered: {cells}")
-_MEMORY = N_("the disk or server, where rates are those of memory: {cells} cells")
+_MAYBE = N_("measurements that a cache below the file system may have answered: {cells}")
+_MEMORY = N_("the performance of the disk or server, where rates are those of memory: {cells} cells")
 _LOAD = N_("other load on the machine: not recorded in {cells} cells")
 _LIMITS = N_("the limit of a link: none was given")
 

@@ -132,7 +132,7 @@ def load(path: Path, program: str) -> Sweep:
     values = {name: _value(path, name, said, known) for name, said in content.items()}
     sweep = kind(**values)
     if not sweep.folder:
-        raise SweepError(f"{path}: folder is missing", 'say where to measure: folder = "/scratch/me"')
+        raise SweepError(f"{path}: folder is missing", 'give the folder to measure: folder = "/scratch/me"')
     if len(sweep.nodes) > 1 and not any(one in sweep.launcher for one in ("{nodes}", "{per_node}")):
         hint = 'launcher = "srun -N {nodes} -n {processes}", or mpirun with --map-by ppr:{per_node}:node'
         raise SweepError(f"{path}: nodes differ, but the launcher has no {{nodes}} or {{per_node}}", hint)
@@ -193,7 +193,7 @@ def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
         if len(cells) * sweep.repeats > _MOST_RUNS:
             raise SweepError(f"more than {_MOST_RUNS:,} runs", "give fewer values, or fewer repeats")
     if not cells:
-        raise SweepError("no combination can be run", "see docs/how-to/sweeps.md for what goes together")
+        raise SweepError("no combination can be run", "docs/how-to/sweeps.md lists valid combinations")
     return cells, left_out
 
 

@@ -11,7 +11,7 @@ from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 
 _RANKS = (
-    Column("ranks", "int", None, "measure", "ranks that it was counted for"),
+    Column("ranks", "int", None, "measure", "ranks that were counted"),
     Column("fastest_rank", "int", None, "detail", "for all ranks together: the rank that took least time"),
     Column("fastest_time_ns", "int", "ns", "measure", "time of that rank", "last", "fastest time"),
     Column("fastest_bytes", "int", "bytes", "measure", "bytes of that rank", importance="last"),
@@ -20,7 +20,7 @@ _RANKS = (
     Column("slowest_bytes", "int", "bytes", "measure", "bytes of that rank", importance="last"),
     Column("variance_bytes", "float", None, "detail", "for all ranks together: variance of their bytes"),
     Column("variance_time_s2", "float", None, "detail", "for all ranks together: variance of their seconds"),
-    Column("estimated", "str", None, "detail", "stored columns of which some value is not exact"),
+    Column("estimated", "str", None, "detail", "stored columns in which some value is not exact"),
 )
 _COUNTS = ("opens", "reads", "writes", "seeks", "stats", "syncs")
 _KEYS = ("file", "interface")

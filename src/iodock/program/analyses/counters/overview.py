@@ -15,9 +15,9 @@ _GROUND = f"o.interface IN ({', '.join(repr(one) for one in GROUND)})"
 _UPPERMOST = f"""(o.interface = 'mpi-io' OR {_GROUND} AND coalesce(o.file_id NOT IN
   (SELECT file_id FROM {CHOSEN} WHERE interface = 'mpi-io' AND file_id IS NOT NULL), true))"""
 _NOTE = (
-    "rows are of posix and stdio alone, as what other interfaces move passes these; the time in which at "
-    "least one process was in I/O does not follow from counters: totals have the mean of each rank instead, "
-    "of files that MPI-IO was used for the time in MPI-IO"
+    "rows are of posix and stdio alone, because the bytes of other interfaces pass through these; the time"
+    " in which at least one process was in I/O does not follow from counters: totals have the mean of each"
+    " rank instead, for files that MPI-IO used the time in MPI-IO"
 )
 
 

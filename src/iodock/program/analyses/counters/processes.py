@@ -11,8 +11,8 @@ from iodock.shared.answer import Answer, Column
 
 _KEYS = ("rank", "pid", "host", "interface")
 _OWN = (
-    Column("ranks", "int", None, "measure", "ranks that the row stands for"),
-    Column("file_count", "int", "files", "measure", "files that the row stands for"),
+    Column("ranks", "int", None, "measure", "ranks that the row represents"),
+    Column("file_count", "int", "files", "measure", "number of files that the row represents"),
 )
 _SUMS = ("count", "total_time_ns", "read_bytes", "written_bytes")
 _ENDS = (

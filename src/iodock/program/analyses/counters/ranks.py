@@ -23,7 +23,7 @@ MEASURES = (
     "read_bytes",
     "written_bytes",
 )
-_SYNCS = "the writing of ranks that were counted has the time of their syncs"
+_SYNCS = "the write time of counted ranks includes the time of their syncs"
 
 
 def keep_counted(store: Store, filters: Filters) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ _COMMON = "these are the most frequent sizes of each file, of reads and writes t
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
     """One row per interface, direction and bin. Raises RequestError if exact sizes are requested."""
     if asked.options["requested"]:
-        hint = "see the sizes that were moved, without --requested; for more "
+        hint = "see the transferred sizes, without --requested; for more "
         raise RequestError(
             "counters don't tell the sizes that were asked for", hint + store.manifest.how_to_see_calls
         )

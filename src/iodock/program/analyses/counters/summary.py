@@ -16,7 +16,7 @@ from iodock.shared.answer import Answer, Totals
 _GROUPS = "profiled_groups"
 _GROUND = ", ".join(f"'{one}'" for one in GROUND)
 _USUAL = ("call",)
-_TOTALS = "totals are of posix and stdio alone, as what other interfaces move passes these"
+_TOTALS = "totals are of posix and stdio alone, because the bytes of other interfaces pass through these"
 
 
 def run(store: Store, asked: Request) -> Answer:

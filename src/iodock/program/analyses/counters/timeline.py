@@ -11,7 +11,7 @@ from iodock.shared.units import NANOSECONDS
 
 _SUMS = ("read_bytes", "written_bytes", "spread_read_bytes", "spread_written_bytes")
 _MOST_ROWS = 2_000_000
-_END = Column("end_ts", "int", "ns", "time", "where the interval ends")
+_END = Column("end_ts", "int", "ns", "time", "end of the interval")
 _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
 
 

@@ -10,7 +10,7 @@ from iodock.shared.errors import RequestError, meant
 _OPERATION = (
     "open, read, write, seek, stat or sync; 'all metadata' has the time of opens, closes, seeks, stats"
 )
-_INTERFACE = "posix, stdio, mpi-io, hdf5, pnetcdf, or what lies inside of files"
+_INTERFACE = "posix, stdio, mpi-io, hdf5, pnetcdf, or objects inside files"
 _SQL = {
     **{
         name: name for name in ("family", "class", "interface", "file", "pattern", "folder", "ending", "kind")

@@ -13,12 +13,12 @@ from iodock.shared.errors import RequestError
 
 TRACED = "traced"
 _FIRST = (
-    "these are the first reads and writes of each process alone (--light-first); to see all record without "
+    "these are only the first reads and writes of each process (--light-first); to see all record without "
     "--light"
 )
 _LIGHT_HINT = "record without --light, or with --light-first N for the first ones of each process"
 _DARSHAN_HINT = (
-    "for these run with Darshan's extended tracing (DXT_ENABLE_IO_TRACE=1, since Darshan 3.4.0 "
+    "to get these, run with Darshan's extended tracing (DXT_ENABLE_IO_TRACE=1, since Darshan 3.4.0 "
     "DARSHAN_MOD_ENABLE=DXT_POSIX,DXT_MPIIO), or record the program"
 )
 _REFUSED = ("call", "pid", "tid", "outcome")
@@ -34,7 +34,7 @@ def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
     for name in filters.given():
         if name in _REFUSED:
             what = "failed or succeeded" if name == "outcome" else name
-            hint = "they are reads and writes that succeeded, of a rank; for more "
+            hint = "these are reads and writes of a rank that succeeded; for more "
             raise RequestError(
                 f"single accesses in a store of counters can't be filtered by {what}",
                 hint + store.manifest.how_to_see_calls,

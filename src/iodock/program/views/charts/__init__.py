@@ -95,5 +95,5 @@ def _check_rows(kind: ChartKind, answer: Answer) -> None:
 def _check_series(kind: ChartKind, options: ChartOptions) -> None:
     unknown = [name for name in options.only if name not in kind.only]
     if unknown:
-        there = f"it has {', '.join(kind.only)}" if kind.only else "it has one series only"
+        there = f"it has {', '.join(kind.only)}" if kind.only else "the chart has one series only"
         raise UnknownChart(f"chart {kind.name} has no series {unknown[0]!r}; {there}")

@@ -112,7 +112,7 @@ def draw_size_range(answer: Answer, options: ChartOptions) -> Picture:
     need_rows(answer)
     columns = ("min_size_bytes", "mean_size_bytes", "max_size_bytes")
     if all_null(answer, columns[1]):
-        raise CannotDraw("no call of this selection moved any bytes")
+        raise CannotDraw("no call of this selection transferred any bytes")
     return _ranges(answer, options, columns, BYTES, f"Smallest, mean and largest transfer{_per(answer)}")
 
 
@@ -125,7 +125,7 @@ def draw_first_measure(answer: Answer, options: ChartOptions) -> Picture:
             series: tuple[Series, ...] = ((column.name, column.name, "read"),)
             title = f"{column.name.replace('_', ' ')}{_per(answer)}"
             return _stacked(answer, options, series, title, column.name.replace("_", " "))
-    raise CannotDraw("this answer has no column of numbers")
+    raise CannotDraw("this result has no column of numbers")
 
 
 def _per(answer: Answer) -> str:

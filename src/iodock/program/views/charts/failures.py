@@ -82,7 +82,7 @@ def _failures(answer: Answer) -> Iterator[tuple[str, str, int]]:
                 yield errno, name or "(no call)", count
         return
     if not has(answer, "errnos"):
-        raise CannotDraw("this answer has no error names")
+        raise CannotDraw("this result has no error names")
     places = _rows_with_errors(answer)
     for name, errnos in zip(
         row_names(answer, places), table.column("errnos").take(places).to_pylist(), strict=True

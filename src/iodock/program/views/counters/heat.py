@@ -71,8 +71,8 @@ def _strength(value: int, most: int) -> float:
 def _said(heat: Heat, most: int, text: Language) -> str:
     return text.gettext(
         N_(
-            "From left to right {time} in cells of {cell}, from top to bottom {ranks} ranks, {every} "
-            "per row. A stronger colour means more bytes, on a logarithmic scale up to {most}."
+            "From left to right: {time} in cells of {cell}. From top to bottom: {ranks} ranks, {every} per"
+            " row. A stronger colour means more bytes, on a logarithmic scale up to {most}."
         ),
         time=NANOSECONDS.text(heat.end_ns - heat.start_ns),
         cell=NANOSECONDS.text(heat.cell_ns),

@@ -41,7 +41,7 @@ _INTERFACES_LEAD = N_(
     "above POSIX. Times are sums over all ranks."
 )
 _SIZES_LEAD = N_(
-    "How many reads and writes of each size, in the bins of the source. The bars are logarithmic."
+    "Number of reads and writes of each size, in the bins of the source. The bars are logarithmic."
 )
 _FILES_LEAD = N_("The files that took most time, all ranks together.")
 _RANKS_LEAD = N_(
@@ -51,10 +51,14 @@ _RANKS_LEAD = N_(
 _OF_RANKS = ("rank", "interface", "count", "total_time_ns", "read_bytes", "written_bytes")
 _NO_RANKS = N_("The counters do not show single ranks.")
 _NO_HEAT = N_(
-    "There is no heatmap, so counters do not show when bytes were moved. Darshan 3.4.0 and later write one."
+    "There is no heatmap, so counters do not show when bytes were transferred. Darshan 3.4.0 and later "
+    "write one."
 )
 _NO_LIGHT_HEAT = N_("A light recording does not show when bytes were moved: record without --light.")
-_UNSIZED = N_("No access sizes of {interface}: it moved bytes, but its source does not count their sizes.")
+_UNSIZED = N_(
+    "The sizes of accesses by {interface} are unknown: it transferred bytes, but the source "
+    "does not count their sizes."
+)
 _NO_LOSS = N_("Nothing is known to be missing from these counters.")
 
 
@@ -65,7 +69,7 @@ def counters_html(store: Store, language: str, diagnosis: Diagnosis) -> str:
     name = command_line(store) or store.name
     style = joined("css") + (resources.files(__package__) / "page.css").read_text(encoding="utf-8")
     links = (tag("li", tag("a", text.gettext(word), href=f"#{key}")) for key, word in _SECTIONS.items())
-    made = text.gettext(N_("Made by {writer}."), writer=f"iodock {metadata.version('iodock')}")
+    made = text.gettext(N_("Created by {writer}."), writer=f"iodock {metadata.version('iodock')}")
     page = Page(
         title=join(shorten(text.gettext(N_("I/O counters: {name}"), name=name), 120)),
         header=_header(name, text),
@@ -135,7 +139,7 @@ def _facts(store: Store, totals: Any) -> Sequence[tuple[str, str | None]]:
         (N_("Files"), _number(totals.get("files"))),
         (N_("Read by POSIX and stdio"), _bytes(totals.get("read_bytes"))),
         (N_("Written by POSIX and stdio"), _bytes(totals.get("written_bytes"))),
-        (N_("Time of a rank in I/O, on average"), _time(totals.get("mean_rank_time_ns"))),
+        (N_("Mean time of a rank in I/O"), _time(totals.get("mean_rank_time_ns"))),
         (N_("of the run time"), None if share is None else share_text(share)),
     )
 
@@ -202,7 +206,7 @@ def _ranks(shown: Counters, text: Language) -> tuple[Markup | None, ...]:
     title = text.gettext(N_("Fastest and slowest rank of shared files"))
     shared = table(title, names, shown.shared, text)
     of = text.gettext(N_("{n} of {of}"), n=f"{len(shown.ranks):,}", of=f"{shown.ranks_of:,}")
-    title = text.gettext(N_("Ranks with most and with least time in files of their own"))
+    title = text.gettext(N_("Ranks with most and least time in their own files"))
     own = table(title, _OF_RANKS, shown.ranks, text, Bar(lambda row: row["total_time_ns"]), of)
     return (shared, own) if shared or own else (_empty(_NO_RANKS, text),)
 

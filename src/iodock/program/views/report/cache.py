@@ -15,13 +15,13 @@ from iodock.shared.units import BYTES
 MOST = 20
 """Files shown, those with most loaded bytes first."""
 _HEADS = (
-    N_("File"), N_("Brought in"), N_("of it distinct"), N_("Pieces"), N_("Read by calls"),
-    N_("Touched in maps"), N_("Read amplification"),
+    N_("File"), N_("Brought in"), N_("distinct bytes of these"), N_("Pieces"), N_("Read by calls"),
+    N_("Accessed through maps"), N_("Read amplification"),
 )  # fmt: skip
 _LEAD = N_(
-    "Pages that were loaded into memory for the program's reads, including the system's read-ahead. "
-    "Read amplification: bytes loaded for each byte that was read or touched. Files that were in memory "
-    "before are not listed."
+    "Pages that were loaded into memory for the program's reads, including the system's read-ahead. Read "
+    "amplification: bytes loaded for each byte that was read or accessed. Files that were already in "
+    "memory are not listed."
 )
 
 

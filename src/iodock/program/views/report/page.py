@@ -297,7 +297,7 @@ def _print_panels() -> Markup:
 
 def _footer(report: Report, text: Language) -> Markup:
     made = text.gettext(
-        "Made by {writer} from {store}, {date}.",
+        "Created by {writer} from {store}, {date}.",
         writer=report.writer,
         store=visible(report.name),
         date=report.made,

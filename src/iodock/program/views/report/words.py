@@ -39,19 +39,19 @@ SECTIONS = {
         N_("Flame graph"),
         N_("Which lines cost how much"),
         N_(
-            "Each box is a program, function, call or file; what it called stands below it. "
-            "Click or Enter: zoom. Arrows: go on. Escape: show all. /: search."
+            "Each box is a program, function, call or file; the calls that it made are below it. Click or "
+            "Enter: zoom. Arrows: move to another box. Escape: show all. /: search."
         ),
     ),
     "time": SectionWords(
         N_("Over time"),
         N_("Over time"),
-        N_("Reads are above the line, writes below. A call's bytes are spread over the time that it took."),
+        N_("Reads are above the line, writes below. The bytes of a call are spread over its duration."),
     ),
     "sizes": SectionWords(
         N_("Sizes"),
         N_("Access sizes"),
-        N_("How many reads and writes of each size. Both axes are logarithmic."),
+        N_("Number of reads and writes of each size. Both axes are logarithmic."),
     ),
     "processes": SectionWords(
         N_("Processes"),
@@ -68,7 +68,7 @@ SECTIONS = {
     ),
     "unseen": SectionWords(
         N_("Not seen"),
-        N_("What could not be seen"),
+        N_("Missing from the recording"),
         N_("What is missing from these numbers, how often, and what to do about it."),
     ),
 }
@@ -87,7 +87,7 @@ FACTS = {
     "processes": N_("Processes"),
     "ranks": N_("Ranks"),
     "hosts": N_("Hosts"),
-    "calls": N_("Calls in all"),
+    "calls": N_("Total number of calls"),
     "files": N_("Files touched"),
     "losses": N_("Not seen"),
     "directory": N_("Directory"),

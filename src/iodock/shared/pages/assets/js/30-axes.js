@@ -77,7 +77,7 @@ class Chart {
   }
 
   description() {
-    const hint = this.options.steps ? ' ' + gettext('Use the arrow keys for exact values.') : '';
+    const hint = this.options.steps ? ' ' + gettext('Use the arrow keys to read exact values.') : '';
     return this.options.title + '. ' + (this.options.describe || '') + hint;
   }
 

@@ -46,12 +46,12 @@ function drawHistogram(chart, bins, most) {
     if (index % every === 0) chart.add(textAt(middle, chart.plotBottom + 15, sizeLabel(bin.upper), 'middle'));
   });
   chart.add(line(chart.left, chart.plotBottom, chart.plotRight, chart.plotBottom, 'axis'));
-  chart.add(textAt(chart.plotRight, chart.height - 4, gettext('size of one access, up to'), 'end', 'axis-title'));
+  chart.add(textAt(chart.plotRight, chart.height - 4, gettext('size of one access (upper limit)'), 'end', 'axis-title'));
 }
 
 function commonSize(bin) {
   const count = grouped(bin.read + bin.write);
-  if (bin.upper === 0) return gettext('The most frequent accesses moved nothing, as at the end of a file: {count}.', { count });
+  if (bin.upper === 0) return gettext('The most frequent accesses transferred nothing, as at the end of a file: {count}.', { count });
   return gettext('The most frequent accesses have a size of {range}: {count}.', { range: sizeRange(bin.upper), count });
 }
 

@@ -88,7 +88,7 @@ function offsetsChart(offsets, options) {
   const columns = columnsOfCells(offsets);
   const { steps, place } = offsetSteps(offsets, columns);
   return new Chart({
-    title: gettext('Place in the file over time'),
+    title: gettext('Offset in the file over time'),
     describe: gettext('From {low} to {high}.', { low: bytesText(offsets.low_bytes), high: bytesText(offsets.high_bytes) }),
     height: (options && options.height) || 240,
     left: 82,

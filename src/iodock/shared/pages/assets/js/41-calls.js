@@ -27,7 +27,7 @@ function panelHead(title) {
 
 function callPanel(call) {
   const data = PAGE.call_files[call];
-  const title = gettextAround(gettext('Files of {call}'), '{call}', element('code', { text: visibleName(call) }));
+  const title = gettextAround(gettext('Files used by {call}'), '{call}', element('code', { text: visibleName(call) }));
   const panel = element('section', { class: 'panel', id: 'call-panel' }, panelHead(title));
   if (!data || !data.rows.length) {
     panel.append(element('p', { class: 'empty', text: gettext('None of these calls names a file.') }));

@@ -46,7 +46,7 @@ function drawFiles(parent) {
   });
   if (PAGE.patterns) parent.append(patternTable(measure));
   parent.append(searchBox(table, data.rows.length), table.node);
-  if (data.of > data.rows.length) parent.append(element('p', { class: 'note', text: gettext('The search covers the {n} files listed; the row "not listed" holds the rest.', { n: grouped(data.rows.length) }) }));
+  if (data.of > data.rows.length) parent.append(element('p', { class: 'note', text: gettext('The search covers the {n} listed files; the row "not listed" has the rest.', { n: grouped(data.rows.length) }) }));
 }
 
 // Files of similar names as one row; opened, they are looked for in the list below.
@@ -93,7 +93,7 @@ function fileFacts(index) {
 
 // Details are kept for the files that cost most; for the others, the command that shows the same.
 function noDetail(index) {
-  const note = element('div', { class: 'note' }, element('p', { text: gettext('This page has sizes, timeline and offsets for the costliest files only. For this file use:') }));
+  const note = element('div', { class: 'note' }, element('p', { text: gettext('This page has sizes, timeline and offsets of the costliest files only. For this file use:') }));
   if ((PAGE.cut || []).includes(index)) return note;
   const command = 'iodock show timeline ' + shellWord(PAGE.run.store) + ' --file ' + shellWord(NAMES[index]);
   note.append(element('pre', {}, element('code', { text: command })));

@@ -65,7 +65,7 @@ function drawFlame(parent) {
   const weights = PAGE.flame.weights;
   parent.append(
     element('div', { class: 'flame-bar no-print' },
-      weights.length > 1 && choice(gettext('What makes a box wide'), weights.map((one) => [one, FLAME_WEIGHTS[one].name]), weights[0], show),
+      weights.length > 1 && choice(gettext('Quantity that determines the width of a box'), weights.map((one) => [one, FLAME_WEIGHTS[one].name]), weights[0], show),
       element('div', { class: 'search' }, words), element('button', { type: 'button', class: 'quiet', text: gettext('Show all'), onclick: all })),
     said, holder);
   parent.addEventListener('keydown', (event) => {
