@@ -91,7 +91,7 @@ pub struct Arguments {
     logs: Arc<Logs>,
 }
 
-/// What is stored in the spool and sent.
+/// Settings of the spool and of sending.
 pub struct Sending {
     pub push: Push,
     /// The collector pulls from this agent.

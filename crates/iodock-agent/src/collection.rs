@@ -34,7 +34,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Not finished at the deadline; the path is what it was reading. Its thread is abandoned.
+    /// Not finished at the deadline, with the path that was being read. Its thread is abandoned.
     Hung(PathBuf),
     /// The machine could not start a thread; the text is its error.
     NotStarted(String),

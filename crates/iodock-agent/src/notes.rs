@@ -88,7 +88,7 @@ struct Told {
 const OVER: u32 = 30;
 
 impl Changes {
-    /// Those of `notes` that are new, and a note for each that is over.
+    /// Notes in `notes` that are new, and a note for each problem that is over.
     pub fn of(&mut self, notes: Vec<String>) -> Vec<String> {
         self.told.iter_mut().for_each(|told| told.missing += 1);
         let mut new = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-/// What the kernel refused.
+/// An operation that the kernel refused.
 #[derive(Debug)]
 pub struct LoadError {
     pub what: &'static str,

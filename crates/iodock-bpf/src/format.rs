@@ -23,7 +23,7 @@ pub enum Kind {
     Fork,
     Exec,
     Exit,
-    /// Of io_uring; its number is the operation.
+    /// A request of io_uring; its number is the operation.
     Request,
     // The recorder writes the following kinds.
     /// A thread that is followed from now on: process and flags; rank; working directory, command.
@@ -34,7 +34,8 @@ pub enum Kind {
     Gone,
     // Written by the programs again: small records that leave out values of the previous record. They are
     // expanded before use.
-    /// Of the same thread, call and descriptor as the CPU's small record before, with the thread's size and result.
+    /// A call of the same thread, number and descriptor as the CPU's previous small record, with the thread's
+    /// size and result.
     Again,
     /// Time and duration; size and result are those of the task's previous small record.
     Short,
@@ -54,7 +55,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of a record with that kind and number in its first word.
+    /// Length of a record with that kind and number in its first word.
     #[inline]
     pub fn of(kind: usize, number: usize) -> Kind {
         match KINDS.get(kind).copied().unwrap_or(Kind::Padding) {
@@ -74,7 +75,7 @@ impl Kind {
     }
 }
 
-/// From this number on it is not a request.
+/// Numbers of requests are below this one.
 const PAGES: usize = 0x800;
 const MORE_KINDS: [Kind; 4] = [Kind::Pages, Kind::Identity, Kind::Name, Kind::Rank];
 
@@ -149,7 +150,7 @@ pub mod plan {
     pub const MOST_PIECES: usize = 3;
 }
 
-/// What is copied from the memory behind an argument.
+/// Data copied from the memory behind an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Piece {
@@ -180,7 +181,7 @@ pub mod slot {
     pub const START: usize = 8;
     /// Number and state, 16 bits each.
     pub const CALL: usize = 16;
-    /// Of the previous small record.
+    /// Result of the previous small record.
     pub const RESULT: usize = 20;
     pub const ARGUMENTS: usize = 24;
     pub const STATE_IN_CALL: u32 = 1;

@@ -19,7 +19,7 @@ impl Lives {
     pub fn begins(&mut self, tid: u32, tgid: u32) {
         match self.tasks.get(&tid) {
             Some(&before) if before == tgid => return,
-            // Its end was not recorded, and its id belongs to another task by now.
+            // The end of the task was not recorded, and its id belongs to another task by now.
             Some(_) => drop(self.ends(tid, 0)),
             None => {}
         }

@@ -23,7 +23,7 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("on_enter", "sys_enter"),
 ];
 
-/// Those for requests inside io_uring, and how many arguments they expect of their tracepoints.
+/// Programs for requests inside io_uring, and the number of arguments that they expect of their tracepoints.
 const REQUESTS: [(&str, &str, usize); 2] =
     [("on_complete", "io_uring_complete", 3), ("on_submit", "io_uring_submit_req", 1)];
 
@@ -73,7 +73,7 @@ struct KernelTypes {
     tracepoints: HashMap<&'static str, Tracepoint>,
     /// Whether the tracepoints for requests exist in the expected form.
     shows_requests: bool,
-    /// The same for the page cache, and whether the number of pages in a folio is known.
+    /// Whether the page cache is observed, and whether the number of pages in a folio is known.
     shows_pages: bool,
 }
 

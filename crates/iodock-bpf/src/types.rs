@@ -217,7 +217,7 @@ pub struct Tracepoint {
 pub struct Reduced {
     /// The structures, renumbered.
     pub structures: Vec<u8>,
-    /// Those that are there.
+    /// The existing tracepoints.
     pub tracepoints: HashMap<&'static str, Tracepoint>,
 }
 
@@ -375,7 +375,7 @@ mod tests {
         let flags = reduced(&draft.finished(), &["flags"], &["second"], &[]).expect("understood");
         assert!(flags.has("flags", "second") && !flags.has("flags", "first"));
         let kernel = reduced(&kernel(), &["outer"], &["wanted"], &[]).expect("understood");
-        // In a nameless part; and of the structure that was not asked for nothing is kept under its name.
+        // The field is in an unnamed part; fields of a structure that was not requested are not kept.
         assert!(
             kernel.has("outer", "wanted") && !kernel.has("outer", "other") && !kernel.has("inner", "wanted")
         );

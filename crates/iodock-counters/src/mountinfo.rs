@@ -20,7 +20,7 @@ pub struct Mount<'a> {
     pub fs_type: &'a [u8],
     /// A device, or the server and its export.
     pub source: &'a [u8],
-    /// Of the file system, in addition to those of the mount; empty in lines of old kernels.
+    /// Options of the file system, in addition to those of the mount; empty in lines of old kernels.
     pub super_options: &'a [u8],
 }
 
@@ -50,7 +50,7 @@ pub fn unescaped(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Of a [`Mount`].
+/// Number of the device of a [`Mount`].
 pub fn number(device: &[u8]) -> Option<Device> {
     let colon = device.iter().position(|&byte| byte == b':')?;
     Some((whole(&device[..colon])?, whole(&device[colon + 1..])?))
@@ -68,14 +68,14 @@ pub struct Devices {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
     First,
-    /// Its counters already appeared at another mount point.
+    /// The counters of the mount already appeared at another mount point.
     Again,
     /// The mount is not in mountinfo.
     Unknown,
 }
 
 impl Devices {
-    /// From the whole file.
+    /// Reads the whole file.
     pub fn read(mountinfo: &[u8]) -> Self {
         let mut devices = Devices::default();
         mountinfo.split(|&byte| byte == b'\n').for_each(|line| devices.add(line));

@@ -47,7 +47,7 @@ impl Job {
         }
     }
 
-    /// From the bytes of the job's region. None: there are too few.
+    /// Reads the bytes of the job's region. None: there are too few.
     pub(crate) fn read(bytes: &[u8], order: ByteOrder, has_nanoseconds: bool) -> Option<Job> {
         let mut at = 0;
         let mut next = || {

@@ -16,7 +16,7 @@ pub enum Written {
         order: ByteOrder,
         compression: Compression,
     },
-    /// By darshan-parser.
+    /// Text of darshan-parser.
     Text,
 }
 

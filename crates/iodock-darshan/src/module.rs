@@ -53,7 +53,7 @@ impl Module {
         }
     }
 
-    /// Whether its records are details beside counters: single accesses, heatmaps, layouts.
+    /// Whether its records are details in addition to counters: single accesses, heatmaps, layouts.
     pub(crate) fn is_detail(self) -> bool {
         matches!(self, Module::LUSTRE | Module::DXT_POSIX | Module::DXT_MPIIO | Module::HEATMAP)
     }

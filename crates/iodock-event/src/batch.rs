@@ -1,4 +1,4 @@
-//! What a source delivers at a time: records with the bytes they refer to, and its own counts.
+//! A batch of a source: records with the bytes that they refer to, and the source's own counts.
 
 use crate::record::{AsyncItem, RawCall, Record, Text};
 use crate::{CallId, LossKind, Losses};

@@ -20,7 +20,7 @@ impl ErrnoId {
         interner().intern(name).map(ErrnoId)
     }
 
-    /// From a Linux errno number (positive). Unnamed numbers become `ERRNO_n`.
+    /// Converts a Linux errno number (positive). Unnamed numbers become `ERRNO_n`.
     pub fn from_linux(number: i32) -> ErrnoId {
         match LINUX.iter().position(|&(_, n)| n == number) {
             Some(index) => ErrnoId(index as u16),

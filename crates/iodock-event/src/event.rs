@@ -55,7 +55,7 @@ impl FileKind {
         (self as u8) <= FileKind::Fifo as u8
     }
 
-    /// From `st_mode >> 12`.
+    /// Converts `st_mode >> 12`.
     pub fn from_stat_type(stat_type: u8) -> Option<FileKind> {
         Some(match stat_type {
             0o1 => FileKind::Fifo,
@@ -121,7 +121,7 @@ columns! {
     other_file: u32,
     /// `Side` as number.
     side: u8,
-    /// Bytes asked for.
+    /// Bytes requested.
     requested: i64,
     /// Offset in the file, bytes; UNKNOWN if it cannot be determined (appends) or does not apply.
     offset: i64,
@@ -151,7 +151,7 @@ columns! {
     interface_call: u32,
     /// Row of the sites table: the place in the program that is to be changed.
     site: u32,
-    /// Its stack in the stacks table.
+    /// Id of the stack in the stacks table.
     stack: u32,
 }
 

@@ -361,11 +361,11 @@ pub struct InterfaceRecord {
     pub tid: u32,
     pub time: i64,
     pub part: InterfacePart,
-    /// Its place in [`INTERFACE_CALLS`].
+    /// Index in [`INTERFACE_CALLS`].
     pub call: u16,
     /// What it returned; 0 is success. Where a call begins: the layer of the one that it is made in, [`UNKNOWN`] for none.
     pub result: i64,
-    /// By which the program knows the file.
+    /// Number by which the program knows the file.
     pub handle: i64,
     /// Bytes requested. For a view: the size of its elementary type.
     pub bytes: i64,
@@ -373,7 +373,7 @@ pub struct InterfaceRecord {
     pub offset: i64,
     /// Of a view: it leaves nothing out, so that offsets are places in the file.
     pub is_plain_view: bool,
-    /// By which the program knows a variable of the file (NetCDF).
+    /// Number by which the program knows a variable of the file (NetCDF).
     pub variable: i64,
     /// Of an open that succeeded: the file. Of a part of a file: the file, and what [`DatasetRow::of`] reads. Of the first call on a
     /// variable: what [`DatasetRow::of`] reads.
@@ -441,7 +441,7 @@ pub struct InterfaceRow {
     pub utid: u32,
     pub call: u16,
     pub file: u32,
-    /// Of one open in one process: of a file, or of a data set.
+    /// Number of one open in one process: of a file, or of a data set.
     pub handle: u32,
     pub start: i64,
     /// [`UNKNOWN`] where it never returned.

@@ -37,7 +37,8 @@ pub struct Identity {
     pub file: FileIdentity,
     /// A descriptor of the task that refers to it; [`NO_FD`] if there is none.
     pub fd: i32,
-    /// Its name, relative to the task's working directory. If both are missing, only its pages were seen.
+    /// Name of the file, relative to the task's working directory. If both are missing, only its pages were
+    /// seen.
     pub name: Text,
 }
 

@@ -100,7 +100,7 @@ pub struct RawCall {
     pub fd_text: Text,
     pub fd2_text: Text,
     pub result_text: Text,
-    /// From where it was made: see [`crate::stacks`].
+    /// The stack of the call: see [`crate::stacks`].
     pub stack: Text,
     /// Control blocks of io_submit, completions of io_getevents, or the parts of messages (see
     /// [`AsyncItem`]).

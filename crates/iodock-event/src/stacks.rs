@@ -80,7 +80,7 @@ impl Site {
         }
     }
 
-    /// Of a library or program that was installed, as its place says.
+    /// Whether the code belongs to an installed library or program, according to its path.
     pub fn is_installed(&self) -> bool {
         is_installed(if self.module.is_empty() { &self.file } else { &self.module })
     }
@@ -125,8 +125,8 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Of a stack that has sites the one to change: the innermost that is none of an installed library's; else the innermost
-    /// of an installed program; else the innermost.
+    /// The site to change in a stack: the innermost one outside of installed libraries; else the innermost
+    /// one of an installed program; else the innermost one.
     pub fn to_change(&self, sites: &[u32]) -> u32 {
         let site = |id: &&u32| &self.sites[**id as usize];
         let own = sites.iter().find(|id| !site(id).is_installed());

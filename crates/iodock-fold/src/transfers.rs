@@ -154,7 +154,7 @@ pub struct Transfers {
     /// Place of each file, by its number; [`NONE`] for a file without one.
     places: Arc<[u32]>,
     groups: Groups<Transfer, Moved>,
-    /// Those of the present rows that transfer bytes, and their keys.
+    /// The present rows that transfer bytes, and their keys.
     rows: Vec<usize>,
     keys: Vec<Transfer>,
 }

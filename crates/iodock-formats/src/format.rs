@@ -141,7 +141,7 @@ impl<N> Chunk<N> {
 
 /// Reads one log. The parsing threads share it, so state that changes during reading is kept in `State`.
 pub trait LogReader: Send + Sync + 'static {
-    /// What [`LogReader::parse`] passes to [`LogReader::settle`] about a chunk.
+    /// Data about a chunk that [`LogReader::parse`] passes to [`LogReader::settle`].
     type Notes: Default + Send + 'static;
     /// State that is carried from chunk to chunk.
     type State: Default + Send + 'static;
@@ -185,7 +185,7 @@ pub trait LogSource: RecordSource {
 
 /// One kind of log.
 pub trait LogFormat: Sync {
-    /// Its name for `--format`.
+    /// Name of the format for `--format`.
     fn name(&self) -> &'static str;
 
     /// How certain it is that a log has this format: 0 not at all, 100 without doubt.

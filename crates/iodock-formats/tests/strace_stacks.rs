@@ -23,7 +23,7 @@ const LOG: &str = "\
  > /usr/lib/libc.so.6(_exit+0x29) [0xd4409]
 ";
 
-/// Of each call that has ended its name, and the offsets of its stack.
+/// The name and the offsets of the stack of each call that has ended.
 fn stacks(chunk_size: usize) -> Vec<(String, Vec<u64>)> {
     let tally = read_strace(LOG.as_bytes(), &small_chunks(chunk_size)).unwrap();
     let calls = tally.shown.iter().filter(|line| line.contains("Whole") || line.contains("Exit"));

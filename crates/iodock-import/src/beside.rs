@@ -35,7 +35,7 @@ pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     calls::CallsSource::open(file, session).map(|calls| Some(RawCalls::Rewritten(Box::new(calls))))
 }
 
-/// The same for a recording in progress, without changing anything. None if they can't be read yet.
+/// The calls of a recording in progress, without changing anything. None if they can't be read yet.
 pub fn calls_growing(journal: &Path) -> Option<RawCalls> {
     let path = calls_path(journal);
     if is_journal(&path) {

@@ -19,7 +19,7 @@ pub struct LogOptions {
     pub working_directories: Vec<Vec<u8>>,
     /// Where to find a log's rank: see [`place_logs`].
     pub rank_from: Option<String>,
-    /// Of a single log only these lines.
+    /// Lines to read of a single log.
     pub lines: Option<LineRange>,
     /// Parsing threads for a single log; 0: one per processor.
     pub threads: usize,

@@ -48,7 +48,7 @@ pub struct Part {
     pub counted: Counted,
 }
 
-/// Whose calls were counted instead of recorded.
+/// Processes whose calls were counted instead of recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Counted {
     Nobody,

@@ -61,7 +61,7 @@ pub struct Imported {
     pub rows: u64,
     /// Whether any call has a duration.
     pub durations: bool,
-    /// By call, for sources without single calls.
+    /// Totals by call, for sources without single calls.
     pub totals: BTreeMap<CallId, CallTotal>,
     /// Time in I/O calls, if it can be computed.
     pub io: Option<IoTime>,

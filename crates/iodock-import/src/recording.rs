@@ -169,7 +169,7 @@ struct RecordingSink<'a> {
     /// Maps files to their page cache identities; known when everything is tracked.
     identities: Identities,
     several_hosts: bool,
-    /// Whose calls were counted: the recorded ones only track processes and become no rows.
+    /// Processes whose calls were counted: their recorded calls only track processes and become no rows.
     counted: Counted,
     flags: Vec<bool>,
     /// Tasks that ended while they were traced from outside.

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Whether the program and library files are those that the program ran with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modules {
-    /// They just ran here.
+    /// The programs have just run on this machine.
     AsRun,
     /// The log may come from another machine, or be older than the files: the functions that it names must be
     /// found in them.

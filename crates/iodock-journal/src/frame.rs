@@ -60,7 +60,7 @@ pub fn put_frame(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[u
     Some(())
 }
 
-/// The same without the payload, which the caller appends.
+/// Writes the header without the payload, which the caller appends.
 pub fn put_header(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[u8]) -> Option<()> {
     let length = u32::try_from(payload.len()).ok()?;
     for number in [length, kind as u32, sequence, checksum(length, kind as u32, sequence, payload)] {

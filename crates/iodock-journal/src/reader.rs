@@ -30,7 +30,7 @@ pub struct JournalReader {
     closing: Option<Closing>,
     /// Bytes after the last valid frame, if reading stopped before a closing frame.
     lost: Option<u64>,
-    /// Its recorder may append more.
+    /// Whether its recorder may append more.
     is_growing: bool,
     spare: Vec<Batch>,
 }
@@ -84,7 +84,7 @@ impl JournalReader {
         self.lost.is_some()
     }
 
-    /// The same for a journal that is still being written: its present end is not a loss.
+    /// Opens a journal that is still being written: its present end is not a loss.
     #[must_use]
     pub fn growing(self) -> JournalReader {
         JournalReader { is_growing: true, ..self }

@@ -30,7 +30,7 @@ pub fn numbered(letter: u8, number: u64) -> CString {
     CString::new(format!("{}{number}", letter as char)).expect("no NUL")
 }
 
-/// The same without allocation, for hot paths.
+/// A file name without allocation, for hot paths.
 pub struct Name {
     bytes: [u8; 24],
     start: usize,

@@ -74,7 +74,7 @@ impl Histogram {
     }
 }
 
-/// The same without empty buckets, for sending, storing and merging.
+/// The histogram without empty buckets, for sending, storing and merging.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
     /// Bucket and count, in ascending order of buckets.

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for a missing rank, so that a hung job ends by itself.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The same at the start, where ranks with different installations would wait in different places. It allows
-/// for thousands of ranks that start Python from one slow file system, which may be minutes apart.
+/// Time limit at the start, where ranks with different installations would wait in different places. It
+/// allows for thousands of ranks that start Python from one slow file system, which may be minutes apart.
 const PATIENCE_AT_START: Duration = Duration::from_secs(300);
 const AT_START: &str =
     "are the folder, iodock and mpi4py the same on all nodes? --meet files does without mpi4py";

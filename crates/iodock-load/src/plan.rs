@@ -127,7 +127,7 @@ impl Weights {
 /// One phase of a pattern, between two barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// Its name in results; None if it is not measured.
+    /// Name in results; None if the phase is not measured.
     pub operation: Option<&'static str>,
     /// Whether data are moved, so that their source or destination is reported.
     pub moves: Moves,

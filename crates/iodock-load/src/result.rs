@@ -43,7 +43,7 @@ pub struct Span {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Done {
     pub operation: String,
-    /// From the barrier to the end of the last process: the longest of all machines.
+    /// Time from the barrier to the end of the last process: the longest of all machines.
     pub seconds: f64,
     pub operations: u64,
     pub bytes: u64,

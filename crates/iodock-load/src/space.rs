@@ -13,7 +13,7 @@ pub struct Need {
     pub inodes: u64,
 }
 
-/// None if the file system has no such limit.
+/// Free space and inodes. None if the file system has no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Free {
     pub bytes: Option<u64>,
@@ -135,8 +135,8 @@ struct Limits {
 }
 
 impl Limits {
-    /// What the kernel still allows: up to the hard limit, and nothing if the soft limit was exceeded for too
-    /// long. Exceeding the soft limit itself is allowed.
+    /// The amount that the kernel still allows: up to the hard limit, and nothing if the soft limit was
+    /// exceeded for too long. Exceeding the soft limit itself is allowed.
     fn left(&self, now: u64) -> Option<u64> {
         if self.soft > 0 && self.used > self.soft && (1..=now).contains(&self.grace_end) {
             return Some(0);

@@ -162,7 +162,7 @@ impl Roots {
     }
 }
 
-/// What the type of the file system implies.
+/// Caching that the type of the file system implies.
 fn of_type(mount: &Mount) -> Option<Under> {
     let kind = mount.fs_type.as_str();
     let option = |name: &str| {

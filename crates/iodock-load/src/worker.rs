@@ -49,7 +49,7 @@ impl Position {
     }
 }
 
-/// What a pattern works with.
+/// Data that a pattern works with.
 pub struct Worker<'a> {
     pub position: Position,
     pub tree: RawFd,

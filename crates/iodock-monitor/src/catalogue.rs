@@ -30,7 +30,7 @@ pub struct Catalogue {
     pub journal: u64,
     /// Senders (spool in hexadecimal, a blank, host) and the last batch whose rows are in files.
     pub applied: BTreeMap<String, u64>,
-    /// By table and resolution, e.g. `job_io` and `fine`.
+    /// Files by table and resolution, e.g. `job_io` and `fine`.
     pub tables: BTreeMap<String, BTreeMap<String, Vec<FileEntry>>>,
 }
 
@@ -42,7 +42,7 @@ pub struct FileEntry {
     pub begin: i64,
     pub end: i64,
     pub rows: u64,
-    /// Its rows are also summed up in the next coarser resolution.
+    /// Whether its rows are also summed into the next coarser resolution.
     #[serde(default)]
     pub rolled: bool,
     /// Checksum of its bytes; none if it was written without one. Not called `checksum`, which is the

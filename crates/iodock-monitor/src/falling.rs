@@ -3,13 +3,13 @@
 use iodock_samples::sample::Metric;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// What all owners of a reading gained and lost, by metric.
+/// The gains and losses of all owners of a reading, by metric.
 #[derive(Default)]
 pub struct Share(BTreeMap<Metric, Sums>);
 
 #[derive(Default)]
 struct Sums {
-    /// By owner (its index in the reading): gains that no known loss explains.
+    /// Gains that no known loss explains, by owner (its index in the reading).
     gained: BTreeMap<usize, u64>,
     /// Losses that are certainly in no gain.
     lost: Vec<u64>,
@@ -38,7 +38,7 @@ impl Share {
         sums.all_lost += u128::from(value);
     }
 
-    /// By metric: the losses, and the part of them in no gain.
+    /// The losses by metric, and the part of them that is in no gain.
     pub fn unclaimed(&self) -> impl Iterator<Item = (Metric, u64, u64)> + '_ {
         let whole = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
         let lost = self.0.iter().filter(|(_, sums)| sums.all_lost > 0);

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A target that was not read for this long is forgotten, ns.
 const FORGOTTEN: i64 = 7 * 86_400 * 1_000_000_000;
-/// The same for a sender: an agent that was away for longer must send everything.
+/// Time after which a sender is forgotten: an agent that was away for longer must send all data.
 const FORGOTTEN_SENDER: i64 = 60 * 86_400 * 1_000_000_000;
 /// Slurm does not start a requeued job for two minutes, until its credential has expired (`cred_expire` of
 /// slurm.conf(5)), ns.

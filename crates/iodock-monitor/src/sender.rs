@@ -1,4 +1,4 @@
-//! Senders, and what they read.
+//! Senders, and their last readings.
 
 use iodock_samples::batch::{Batch, Part, SpoolId};
 use serde::{Deserialize, Serialize};

@@ -45,10 +45,10 @@ struct Run {
 
 /// A total that had not arrived before.
 pub struct Settled {
-    /// What samples lacked, even if it is nothing: it shows that the step has ended, and that both together
-    /// are its total. Not exact if samples showed more.
+    /// The part of the total that samples lacked, even if it is 0: the row shows that the step has ended, and
+    /// that both together are its total. Not exact if samples had more.
     pub row: JobRow,
-    /// What samples showed of each of the total's values, in order; `None`: there were no samples.
+    /// The sampled amounts of the total's values, in order; `None`: there were no samples.
     pub sampled: Option<Vec<u64>>,
 }
 

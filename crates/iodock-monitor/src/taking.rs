@@ -13,7 +13,7 @@ const APART: i64 = 3600 * 1_000_000_000;
 /// 2000-01-01: a clock before that was never set.
 const LONG_AGO: i64 = 946_684_800_000_000_000;
 
-/// What a sender may send.
+/// Limits for a sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
     /// For this machine only.
@@ -69,7 +69,7 @@ fn check_clock(batch: &Batch, sent: Option<i64>) -> Result<(), MonitorError> {
     }
 }
 
-/// By this machine's clock, ns since the epoch.
+/// The time of this machine's clock, ns since the epoch.
 pub(crate) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }

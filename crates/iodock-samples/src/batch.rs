@@ -58,7 +58,7 @@ pub struct Part {
     pub time: i64,
     /// For all pieces together: all entries are included, and those in no piece are gone.
     pub full: bool,
-    /// From 0.
+    /// Number of the piece, from 0.
     pub piece: u32,
     /// No piece follows.
     pub last: bool,

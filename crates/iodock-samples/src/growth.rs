@@ -11,10 +11,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub value: u64,
-    /// By the server's clock, like `updated`.
+    /// Start time by the server's clock, like `updated`.
     pub start_time: Option<i64>,
     pub updated: Option<i64>,
-    /// By this machine's clock.
+    /// Time of the reading by this machine's clock.
     pub time: i64,
 }
 

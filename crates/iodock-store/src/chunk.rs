@@ -266,7 +266,7 @@ impl<T: Value> Chunk<T> {
         self.encode_page(work, values, null)
     }
 
-    /// The same loops, compiled for wider registers.
+    /// The loops of the encoder, compiled for wider registers.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn encode_avx2<S: Stored<As = T>>(

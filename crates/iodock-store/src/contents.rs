@@ -1,4 +1,4 @@
-//! What was written to a store, for its manifest.
+//! The contents of a written store, for its manifest.
 
 use crate::table::Written;
 use std::collections::BTreeMap;

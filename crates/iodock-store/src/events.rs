@@ -28,7 +28,7 @@ impl Default for Limits {
     }
 }
 
-/// What was written.
+/// Summary of the written events.
 #[derive(Clone, Debug, Default)]
 pub struct EventTotals {
     pub rows: u64,

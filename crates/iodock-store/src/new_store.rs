@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// What a finished store consists of, besides manifest and journal.
+/// Tables of a finished store, besides manifest and journal.
 pub(crate) const TABLES: [&str; 26] = [
     "events",
     "faults",

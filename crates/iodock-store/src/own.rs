@@ -12,7 +12,7 @@ const LONGEST_MANIFEST: u64 = 16 << 20;
 const JOURNAL_ENDINGS: [&str; 5] = ["journal", "calls", "traced", "faults", "done"];
 
 const SESSION_ENDING: &str = "session";
-/// Of a recording without a recorder.
+/// Files of a recording without a recorder.
 const SESSION_FILES: [&str; 3] = ["session", "calls", "libiodock_preload.so"];
 
 /// Files in `folder` (or `folder` itself) that iodock did not write: empty for a store, or an empty folder. A

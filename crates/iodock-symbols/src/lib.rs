@@ -40,7 +40,7 @@ pub struct Module {
     /// Names and starts of its functions, for checking a name from a tracer.
     functions: Vec<(u64, String)>,
     symbols: Loader,
-    /// From a separate file with the debug information.
+    /// Loader of a separate file with the debug information.
     debug: Option<Loader>,
     has_debug: bool,
     file: File,

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Files by their identity in the page cache.
 #[derive(Debug, Default)]
 pub struct Identities {
-    /// By space. An inode can be used again for another file, so each entry has a time.
+    /// Files by space. An inode can be reused for another file, so each entry has a time.
     files: FxHashMap<(u16, FileIdentity), Vec<(i64, u32)>>,
     /// Files whose name is unknown.
     unnamed: FxHashSet<u32>,

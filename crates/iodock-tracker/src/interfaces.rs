@@ -11,20 +11,20 @@ use rustc_hash::FxHashMap;
 /// Between a file and what is said of a part of it.
 const BETWEEN: u8 = 31;
 
-/// What a process has open through an interface.
+/// A file, data set or variable that a process has open through an interface.
 #[derive(Clone, Copy)]
 struct Opened {
     file: u32,
     handle: u32,
-    /// Where offsets count from, in bytes, and what each of them stands for; `None` where places are left out.
+    /// Origin and unit of offsets in bytes; `None` if the view has gaps.
     view: Option<(i64, i64)>,
 }
 
 #[derive(Default)]
 pub(crate) struct Interfaces {
-    /// By task: the calls that it is in, the innermost last.
+    /// The unfinished calls of each task, the innermost last.
     current: FxHashMap<u64, Vec<InterfaceRow>>,
-    /// By process, layer, and the program's own handle.
+    /// Open objects by process, layer, and the program's own handle.
     opened: FxHashMap<(u32, u8, i64), Opened>,
     /// Handles of variables in these, by what the program calls them.
     variables: FxHashMap<(u32, u8, i64), FxHashMap<i64, u32>>,
@@ -153,7 +153,7 @@ impl Tracker {
         std::mem::take(&mut self.interfaces.datasets)
     }
 
-    /// The same at the end of everything: also those that have not returned.
+    /// The calls at the end of the run, including those that have not returned.
     pub fn take_last_interface_calls(&mut self) -> Vec<InterfaceRow> {
         let mut left: Vec<InterfaceRow> =
             self.interfaces.current.drain().flat_map(|(_, rows)| rows).collect();
@@ -361,7 +361,7 @@ mod tests {
             begins(WRITE_AT, 12),
             Record::Interface(ends(WRITE_AT, 14)),
         ]);
-        // The inner one is left, and the outer one goes on.
+        // The inner call is abandoned, and the outer one continues.
         batch.records.extend([
             begins(write, 20),
             begins_in(2, WRITE_AT, 22),

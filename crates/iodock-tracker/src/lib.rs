@@ -55,7 +55,7 @@ const LONGEST_NS: i64 = 10_000_000_000_000_000;
 /// separately.
 const RECORDS: usize = 64;
 
-/// What the tracker must know in advance.
+/// Facts that the tracker must know in advance.
 #[derive(Clone, Debug, Default)]
 pub struct TrackerOptions {
     /// One for each log, rank or host with its own tids. `track` refers to them by index.

@@ -32,7 +32,7 @@ RESOLUTIONS = ("fine", "minute", "ten_minutes")
 """From the finest to the coarsest."""
 TABLES = ("job_io", "targets", "losses", "events", "job_names")
 MOMENTS = ("losses", "events", "job_names")
-"""Tables whose rows have a moment `ts` instead of an interval, and are not summed."""
+"""Tables whose rows have a time `ts` instead of an interval, and are not summed."""
 FORMAT = "iodock monitor store"
 VERSION = 1
 _COLUMNS_OF_PLACE = "begin_ts BIGINT, end_ts BIGINT, host TEXT, source TEXT, file_system TEXT, target TEXT"
@@ -48,7 +48,7 @@ class StoredFile:
     end: int
     rows: int
     rolled: bool
-    """Its rows are also summed into the next coarser resolution."""
+    """Whether rows are also summed into the next coarser resolution."""
     checksum: str | None = None
     """Checksum of its bytes when written; None for a file that was written without one."""
 
@@ -87,7 +87,7 @@ class MonitorTables(Protocol):
 
     @property
     def limits(self) -> Sequence[str]:
-        """Its limitations, in sentences for translation; none for a `MonitorStore`."""
+        """Limitations of the store, in sentences for translation; none for a `MonitorStore`."""
 
     def table(
         self,
@@ -149,7 +149,7 @@ class MonitorStore:
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """See MonitorTables. NEED is for sources that fetch: here a query reads what it needs."""
+        """See MonitorTables. NEED is for stores that fetch data; here a query reads the tables directly."""
         try:
             return self._ask(sql, parameters, begin, end, resolution)
         except duckdb.IOException:

@@ -28,7 +28,8 @@ def main() -> None:
         # The overhead of a recording counts against the program's own time, so the garbage collector is off.
         gc.disable()
     elif sys.argv[1:2] and sys.argv[1] in _SHORT:
-        # Most of what a short command makes it needs to its end.
+        # A short command needs most of the objects that it creates until its end, so they are rarely
+        # collected.
         gc.set_threshold(50_000, 20, 20)
     prepare()
     status = _record(sys.argv[2:]) if recording else None

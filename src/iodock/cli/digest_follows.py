@@ -15,8 +15,8 @@ SETTINGS = "/etc/iodock/digest.conf"
 
 
 def digest_follows(store: Store, is_terminal: bool) -> bool:
-    """For a recording made in a job whose node prints digests of all jobs. Terminal output is not a job's
-    output, and with ONLY= most jobs get no digest."""
+    """Whether a digest will follow: for a recording made in a job whose node prints digests of all jobs.
+    Terminal output is not a job's output, and with ONLY= most jobs get no digest."""
     job = store.manifest.raw.get("job")
     if is_terminal or not isinstance(job, dict) or not job.get("id"):
         return False

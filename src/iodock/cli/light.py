@@ -20,7 +20,7 @@ _SUMS = (
     "sum(written_bytes) AS written_bytes, "
     "sum(coalesce(read_time_ns, 0) + coalesce(write_time_ns, 0) + coalesce(meta_time_ns, 0)) AS time_ns"
 )
-# Combined counters are for files whose kind is not known.
+# Combined counters belong to files of unknown kind.
 _OF_FILES = (
     "(SELECT p.*, f.name FROM profiles p LEFT JOIN files f USING (file_id) "
     f"WHERE coalesce(f.kind NOT IN ({UNFILED_KINDS}) OR f.kind = 'other' AND p.pattern IS NOT NULL, true) "

@@ -81,7 +81,7 @@ def _say(merged: Merged, parts: int, seconds: float, text: Language) -> None:
 
 
 def clock_lines(clocks: tuple[HostClock, ...], text: Language) -> list[str]:
-    """Of several hosts how far each one's clock differs from that of the first."""
+    """For several hosts, a line on how far each host's clock differs from that of the first."""
     return [_clock_line(clocks[0].host, clock, text) for clock in clocks[1:]]
 
 

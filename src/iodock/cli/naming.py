@@ -7,7 +7,7 @@ from pathlib import Path
 
 _LOG_ENDINGS = (".gz", ".xz", ".zst", ".log", ".txt", ".out", ".strace", ".truss", ".trace", ".darshan")
 
-# Darshan names a log after the program, whose name may contain any bytes.
+# Characters that would break a line: Darshan names a log after the program, whose name may contain any bytes.
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

@@ -36,6 +36,6 @@ def open_page(path: str, language: str = "en") -> None:
 
 
 def open_address(url: str) -> None:
-    """As `open_page`, for a served page, whose address was printed already."""
+    """Opens a served page, whose address was printed already, as `open_page` opens a file."""
     if not open_in_browser(url):
         say("note: no browser can be opened here")

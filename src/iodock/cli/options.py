@@ -86,7 +86,7 @@ def json_form(as_json: bool, form: str | None) -> str | None:
 
 
 def json_too(function: Function) -> Function:
-    """--json in addition to a verb's --format, whose value is `form`."""
+    """Adds --json in addition to a command's --format, whose value is `form`."""
 
     @functools.wraps(function)
     def called(*arguments: Any, as_json: bool, form: str | None, **values: Any) -> Any:
@@ -121,7 +121,7 @@ def without_pager(context: click.Context, option: click.Parameter, value: bool) 
 
 
 def quiet(function: Function) -> Function:
-    """--quiet."""
+    """Adds the option --quiet."""
     return click.option("--quiet", "-q", is_flag=True, help="no progress and no remarks on stderr")(function)
 
 

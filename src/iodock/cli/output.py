@@ -25,7 +25,7 @@ _ELSEWHERE = "name a file elsewhere with -o"
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
-    """The requested format, or the one that the file's ending stands for. Raises RequestError."""
+    """The requested format, or the one that the file's ending determines. Raises RequestError."""
     if wanted is not None:
         chosen = wanted
     else:
@@ -40,7 +40,7 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
 
 
 def form_of(output: str) -> str:
-    """For data without a chart: the format that the file's ending stands for, else a table."""
+    """For data without a chart: the format that the file's ending determines, else a table."""
     return {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
 
 

@@ -178,7 +178,7 @@ def _begin(output: str | None, light: tuple[int, int] | None, command: tuple[str
 
 
 class Counting(TypedDict):
-    """What `run` needs for counting."""
+    """Arguments of `run` for counting."""
 
     light: tuple[int, int] | None
     ranks: tuple[str, bool] | None

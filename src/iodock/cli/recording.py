@@ -179,7 +179,7 @@ def _named(output: str) -> str:
 
     rank = launched_rank()
     known = {"%h": os.uname().nodename, "%r": f"pid{os.getpid()}" if rank is None else str(rank)}
-    # What stands for a percent sign must not begin a place.
+    # The value of a percent place must not itself begin a place.
     parts = [part.replace("%h", known["%h"]).replace("%r", known["%r"]) for part in output.split("%%")]
     return "%".join(parts)
 
@@ -208,7 +208,7 @@ def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -
         from iodock.cli.stored import say_where
 
         say_where(recorded, asked, spoken(lang), quiet)
-    # Of several ranks in one store the last one prints this.
+    # With several ranks in one store the last one prints this.
     if recorded["must_finish"] and not quiet:
         _say_how(recorded, lang)
     for warning in recorded["warnings"] if not quiet else ():

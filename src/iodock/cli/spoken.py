@@ -41,7 +41,7 @@ def code(option: str | None = None) -> str:
 
 
 def language() -> Language:
-    """Its texts."""
+    """The language in which the command prints its texts."""
     from iodock.shared.language import language_in
 
     return language_in(code())

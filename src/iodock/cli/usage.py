@@ -36,7 +36,8 @@ WRONG = (
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store: str) -> RequestError:
-    """There is no verb or analysis of that name. OF_STORE: what to type if NAME is a store."""
+    """The error that there is no command or analysis of that name. OF_STORE: what to type if NAME is a
+    store."""
     hint = meant(name, known, otherwise)
     if (Path(name) / "manifest.json").is_file():
         hint = f"it is a store: {of_store} {name}"

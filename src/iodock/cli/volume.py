@@ -121,7 +121,7 @@ def _width(output: str | None) -> int:
 
     if output is not None or not sys.stderr.isatty():
         return FILE_WIDTH
-    # Of stderr, because stdout belongs to the program; 0 if a terminal does not know its width.
+    # The width of stderr, because stdout belongs to the program; 0 if a terminal does not know its width.
     return max(20, os.get_terminal_size(sys.stderr.fileno()).columns or FILE_WIDTH)
 
 

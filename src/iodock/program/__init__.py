@@ -1,1 +1,1 @@
-"""The check-up of a program: its recording, what it did, what is wrong, what to change, and the report."""
+"""The check-up of a program: its recording, its I/O, the diagnosis with changes to make, and the report."""

@@ -123,7 +123,7 @@ def _identity(log: str) -> tuple[int, int] | str:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """The clock of a host beside that of the first host of a run."""
+    """The difference between the clock of a host and that of the first host of a run."""
 
     host: str
     offset_ns: int | None
@@ -136,7 +136,7 @@ class HostClock:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge of parts made."""
+    """The result of merging parts."""
 
     found: Imported
     ranks: int

@@ -41,7 +41,7 @@ def diagnose(store: Store, settings: Settings | None = None, servers: Servers | 
 
 
 def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
-    """The same for callers that also need the run's facts and derived tables."""
+    """The diagnosis for callers that also need the run's facts and derived tables."""
     known = rules.every()
     _check_names(facts.settings)
     asked = [rule for rule in known if all(map(facts.sees, needs_of(rule, facts)))]
@@ -143,7 +143,7 @@ def _check_names(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A finding and what it was derived from."""
+    """A finding, with the candidate and rule from which it was derived."""
 
     finding: Finding
     files: frozenset[str]

@@ -1,4 +1,4 @@
-"""What this machine allows: each check reads one place and draws a conclusion. Nothing is changed."""
+"""Reports what this machine allows: each check reads one value and draws a conclusion. Nothing is changed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ HIDES_CALLS = frozenset(
 
 
 class Severity(enum.Enum):
-    """How much of the run the change saves; the limits are settings (`[severity]`)."""
+    """Share of the run that the change saves, in classes; the limits are settings (`[severity]`)."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -60,7 +60,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to change, in one programming language or interface."""
+    """A change to make, in one programming language or interface."""
 
     language: str
     """`any`, `C`, `C++`, `Fortran`, `Python`, `shell`, `MPI-IO`, `HDF5` or `administrator`."""
@@ -123,7 +123,7 @@ class Finding:
     """Wall time spent in it, in a live recording including the overhead of tracing these calls; None if the
     source has no durations."""
     cost_share: float | None
-    """Of the run's wall time, 0 to 1."""
+    """Share of the run's wall time, 0 to 1."""
     node_hours: float | None
     """`cost_seconds` times the nodes of the job, if their number is known."""
     gain: Gain | None
@@ -151,7 +151,7 @@ class Finding:
     disks and mounts, as the site's monitor recorded them. Empty: no monitor was queried, or its times can't
     be joined."""
     locations: tuple[Location, ...] = ()
-    """Where most of its calls were made, at most `MOST_LOCATIONS`. Empty: the source does not show this."""
+    """Places of most calls, at most `MOST_LOCATIONS`. Empty: the source does not show this."""
 
 
 MOST_FILES = 5
@@ -168,7 +168,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The run in a few numbers, and what they say."""
+    """A run in a few numbers, with their interpretation."""
 
     wall_seconds: float | None
     io_seconds: float | None
@@ -201,7 +201,7 @@ class Diagnosis:
     remarks: tuple[Message, ...]
     """Facts needed to interpret the costs."""
     next_step: Message
-    """Which step of the method comes next, and why."""
+    """The next step of the method, and the reason for it."""
     losses: tuple[tuple[str, int, str], ...] = ()
     """Data missing from the store: name, number, cure."""
 

@@ -46,7 +46,7 @@ class Sight:
     behind_seconds: float | None
     """Age of the data: calls that ended more recently are missing."""
     rates: Rates | None
-    """None at the first look."""
+    """None at the first look, which has no previous values."""
     files: tuple[Sums, ...]
     """The entries with most time, largest first."""
     by_call: tuple[Sums, ...]
@@ -56,7 +56,7 @@ class Follower:
     """Follows the recording in the folder of a store, and changes nothing there."""
 
     def __init__(self, store: Path) -> None:
-        """Raises IodockError while nothing of it can be read."""
+        """Raises IodockError while nothing of the recording can be read."""
         self._followed = _opened(store)
         self._before: _native.SoFar | None = None
         self._rates: Rates | None = None

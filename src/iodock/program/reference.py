@@ -71,7 +71,7 @@ def rule_page(rule: Rule) -> list[tuple[str, str]]:
 
 
 def _needs(rule: Rule) -> tuple[Need, ...]:
-    """What a rule requires of calls, and of counters."""
+    """The data that a rule needs from calls, and from counters."""
     return (*rule.needs, *((Need.EVENTS,) if rule.counters is None else rule.counters_need))
 
 

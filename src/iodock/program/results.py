@@ -42,12 +42,12 @@ class Table:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What could not be read or known, with its cure."""
+        """Data that could not be read or is unknown, with the remedy."""
         return self.answer.losses
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must be said beside the numbers."""
+        """Notes that belong to the numbers."""
         return self.answer.notes
 
     def to_arrow(self, durations: bool = False) -> pa.Table:
@@ -73,11 +73,11 @@ class Table:
 
 
 class Result(Table):
-    """What `show` gives; in a notebook its chart above its first rows."""
+    """Result of `show`; a notebook displays its chart above its first rows."""
 
     @property
     def totals(self) -> Totals | None:
-        """What a top list left out, and what it adds up to."""
+        """The rows that a top list leaves out, and the totals of all rows."""
         return self.answer.totals
 
     @property
@@ -125,7 +125,8 @@ class Chart:
 
     @cached_property
     def altair(self) -> Any:
-        """The same as an altair chart, to be changed; in a notebook altair loads its scripts itself."""
+        """The chart as an altair chart, which can be changed; in a notebook altair loads its scripts
+        itself."""
         return render_chart(self._answer, self._name, self._options)
 
     @cached_property
@@ -164,8 +165,8 @@ class Chart:
 
 
 class Findings(Table):
-    """What is worth changing, as a table with its sentences written out. Iterating gives a dictionary for
-    each finding, by the names of the columns."""
+    """Findings as a table with complete sentences. Iterating gives a dictionary for each finding, by the
+    names of the columns."""
 
     def __init__(self, diagnosis: Diagnosis, text: Language) -> None:
         from iodock.program.views.finding_rows import answer_of
@@ -176,7 +177,7 @@ class Findings(Table):
 
     @property
     def headline(self) -> str:
-        """What stands above all findings."""
+        """The headline above all findings."""
         return self.answer.title
 
     def __iter__(self) -> Any:

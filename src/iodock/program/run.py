@@ -43,7 +43,7 @@ class Run:
     def show(self, analysis: str = "summary", **arguments: Any) -> Result:
         """Answers an analysis. ARGUMENTS are its options and the filters, named as on the command line with
         underscores: `by=["file", "call"]`, `top=10`, `file="/scratch/**"`, `kind="all"`, `failed=True`,
-        `since=1.5`. Raises RequestError for what it does not know, StoreError and QueryError."""
+        `since=1.5`. Raises RequestError for unknown arguments, StoreError and QueryError."""
         if not isinstance(analysis, str):
             raise RequestError(f"no such analysis: {analysis!r}", f"analyses: {', '.join(self.analyses())}")
         found = analyses.find(analysis)
@@ -52,9 +52,9 @@ class Run:
         return Result(with_servers(answer, servers, _language(None)) if servers else answer)
 
     def diagnose(self, settings: Settings | None = None) -> Diagnosis:
-        """What is wrong, what it costs and what to change, as data. SETTINGS: the site's, from
-        `iodock.load_settings`. A monitor's store that they name is asked what file servers did meanwhile,
-        and waited for half a second at most. Raises RequestError, StoreError and QueryError."""
+        """The diagnosis as data: problems, their cost and the changes to make. SETTINGS: the site's, from
+        `iodock.load_settings`. If they name a monitor's store, it is queried for the state of the file
+        servers during the run, for half a second at most. Raises RequestError, StoreError and QueryError."""
         return self._diagnosed(settings)[0]
 
     def _diagnosed(self, settings: Settings | None) -> tuple[Diagnosis, Servers | None]:
@@ -63,8 +63,8 @@ class Run:
         return diagnose(self.store, site, servers), servers
 
     def findings(self, language: str | None = None, settings: Settings | None = None) -> Findings:
-        """What is worth changing, as `iodock diagnose` says it: in a notebook a table, in a terminal text.
-        LANGUAGE: `en` or `ja`; default: that of the locale. Else as `diagnose`."""
+        """The findings of `iodock diagnose`: a table in a notebook, text in a terminal. LANGUAGE: `en` or
+        `ja`; default: that of the locale. Otherwise as `diagnose`."""
         text = _language(language)
         return Findings(self.diagnose(settings), text)
 
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What could not be recorded, read or known, with its cure."""
+        """Data that could not be recorded, read or known, with the remedy."""
         return self.store.manifest.losses
 
     def analyses(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class Run:
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """What the store says of itself: manifest.json."""
+        """The store's description of itself: manifest.json."""
         return self.store.manifest.raw
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,20 @@ def test_an_invalid_list_of_ranks_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 2 and "--ranks is for a program that iodock starts" in done.stderr
 
 
+QUESTIONS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+int PMPI_File_get_info(MPI_File file, MPI_Info *info) {
+    int rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    FILE *out = fopen("questions", "a");
+    fprintf(out, "%d\\n", rank);
+    fclose(out);
+    return ((int (*)(MPI_File, MPI_Info *))dlsym(RTLD_NEXT, "PMPI_File_get_info"))(file, info);
+}
+"""
 LAUNCHERS = {
     "openmpi": ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none"),
     "mpich": (),
@@ -188,9 +203,15 @@ def test_mpi_io_calls_are_recorded_for_the_chosen_ranks(tmp_path: Path, kind: st
     if not (shutil.which(f"mpirun.{kind}") and shutil.which(f"mpicc.{kind}")):
         pytest.skip(f"{kind} is not installed")
     subprocess.run([f"mpicc.{kind}", "-o", tmp_path / "mpi_io", PROGRAMS / "mpi_io.c"], check=True)
-    launch = [f"mpirun.{kind}", *LAUNCHERS[kind], "-n", 4]
+    (tmp_path / "questions.c").write_text(QUESTIONS)
+    library = tmp_path / "questions.so"
+    subprocess.run([f"mpicc.{kind}", "-shared", "-fPIC", "-o", library, tmp_path / "questions.c"], check=True)
+    launch = [f"mpirun.{kind}", *LAUNCHERS[kind], "-n", 4, "env", f"LD_PRELOAD={library}"]
     done = record(tmp_path, "--ranks", "0,2", "--", *launch, tmp_path / "mpi_io", "out.dat")
     assert done.returncode == 0, done.stderr
+    # Hints of two opens, an info and a view are read in the chosen ranks, and in no other.
+    asked_by = Counter((tmp_path / "questions").read_text().split())
+    assert asked_by == {"0": 4, "2": 4}
     store = tmp_path / "run.iodock"
     found = sums(store, "**/out.dat", 4)
     assert [row[0] for row in found] == ["whole", "counted", "whole", "counted"]

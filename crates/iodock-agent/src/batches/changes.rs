@@ -17,7 +17,7 @@ const VALUE_BYTES: usize = 10;
 /// The state of a target between two readings.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// By the bytes of the owner.
+    /// Entries by the bytes of their owner.
     entries: HashMap<Box<[u8]>, Seen>,
     /// Number of readings so far.
     reading: u32,
@@ -51,7 +51,7 @@ pub struct Comparison {
     /// The header that all pieces share.
     part: Part,
     weight: usize,
-    /// By the number of the name. The numbers are valid for one reading.
+    /// Values by the number of their name. The numbers are valid for one reading.
     names: Vec<u64>,
     key: Vec<u8>,
     left_out: u64,

@@ -38,7 +38,7 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     parse_some(input, parsed, |_| true)
 }
 
-/// The same for all requests together, of any kind. Errors: the file cannot be read.
+/// Reads the waiting time of all requests together, of any kind. Errors: the file cannot be read.
 pub fn parse_requests(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     parse_some(input, parsed, |name| matches!(name, b"req_waittime" | b"req_active"))
 }

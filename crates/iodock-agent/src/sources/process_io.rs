@@ -70,7 +70,7 @@ struct Known {
     values: Values,
     /// Number of rounds in which it was seen.
     rounds: u32,
-    /// Its environment was read.
+    /// Whether its environment was read.
     is_asked: bool,
     /// It is the process of Slurm that started a step.
     is_step_daemon: bool,
@@ -105,7 +105,7 @@ struct Process {
     known: Known,
     /// The part of its counters that is not reported.
     own: Values,
-    /// Its environment should be read in this round.
+    /// Whether its environment should be read in this round.
     is_wanted: bool,
     /// It is Slurm's own process in a job whose user is still unknown. It is reported once the user is known.
     is_withheld: bool,
@@ -145,7 +145,8 @@ impl Processes {
         }
     }
 
-    /// Its owner, as far as it can be found without the environment; `None` if the process has ended.
+    /// The owner of the process, as far as it can be found without the environment; `None` if the process has
+    /// ended.
     fn known(&mut self, number: u64, folder: &Path, values: Values) -> Option<Known> {
         let before = self.before.processes.remove(&number);
         let turn = (self.before.round + number).is_multiple_of(ASKED_AGAIN);
@@ -410,7 +411,7 @@ impl Process {
         let is_known = !self.has_no_job_yet();
         let said = match answer {
             Some(Answer::Said(said)) => said,
-            // Its I/O belongs to its job nevertheless.
+            // The I/O of an ended process belongs to its job nevertheless.
             other => return is_known || other != Some(Answer::Gone),
         };
         self.known.is_asked |= !is_known;

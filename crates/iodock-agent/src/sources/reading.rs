@@ -83,7 +83,7 @@ impl Reading {
         self.terms.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// What earlier rounds learnt about processes.
+    /// Facts about processes from earlier rounds.
     pub fn processes(&self) -> &Remembered {
         &self.terms.processes
     }

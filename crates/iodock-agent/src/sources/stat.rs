@@ -35,7 +35,7 @@ pub struct Life {
     /// The address of its code, which changes when it executes another program. 1 if it may not be read, 0 if
     /// the process has ended and was not waited for.
     code: Option<u64>,
-    /// Its parent when it was first read. A process whose parent ends gets another one.
+    /// Parent of the process when it was first read. A process whose parent ends gets another one.
     pub parent: Option<u64>,
 }
 

@@ -43,7 +43,8 @@ impl Tool {
         Ok(taken)
     }
 
-    /// Its exit status; `None` if it was killed at the deadline. Call this after its output has ended.
+    /// Exit status of the tool; `None` if it was killed at the deadline. Call this after its output has
+    /// ended.
     pub fn wait(&self) -> Option<ExitStatus> {
         loop {
             match self.status() {

@@ -266,7 +266,7 @@ fn path(bytes: &[u8], batch: &mut Batch) -> (Text, bool) {
     (batch.push_text(name), bytes.len() == STRING_LIMIT)
 }
 
-/// The call has moved it on by what it transferred.
+/// The offset before the call, which has advanced it by the transferred bytes.
 fn offset_before(bytes: &[u8], result: i64) -> i64 {
     (word(bytes, 0) as i64).wrapping_sub(result.max(0))
 }

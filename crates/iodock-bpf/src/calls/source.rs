@@ -335,7 +335,7 @@ mod tests {
         assert!(before > 0);
     }
 
-    /// Numbers below the one it is asked for, the same in each run.
+    /// Random numbers below the argument, the same in each run.
     fn random() -> impl FnMut(u64) -> u64 {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         move |below| {

@@ -7,7 +7,7 @@ use iodock_event::SourceError;
 use iodock_journal::JournalReader;
 use std::collections::HashMap;
 
-/// Of one CPU, or the recorder's notes.
+/// The records of one CPU, or the recorder's notes.
 struct Stream {
     what: u32,
     words: Vec<u64>,

@@ -33,7 +33,7 @@ pub struct Header {
     /// Size of the header in this version.
     pub bytes: u64,
     pub names: Span,
-    /// By number of module.
+    /// Sections by number of their module.
     pub modules: [Section; Module::ROOM],
 }
 

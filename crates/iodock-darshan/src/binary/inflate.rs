@@ -23,7 +23,7 @@ enum End {
     Whole(usize),
     Cut,
     Damaged,
-    /// Its content exceeds the memory limit.
+    /// The content exceeds the memory limit.
     Full,
 }
 

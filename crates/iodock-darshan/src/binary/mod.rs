@@ -68,7 +68,7 @@ struct Regions<S> {
     source: S,
     file_bytes: u64,
     header: Header,
-    /// What is left of [`Limits::inflated_bytes`].
+    /// Remaining bytes of [`Limits::inflated_bytes`].
     room: u64,
     /// [`Limits::details`].
     details: bool,

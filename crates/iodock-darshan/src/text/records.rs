@@ -44,7 +44,7 @@ enum What {
     Counted(Row, usize),
     Lustre(LustreFile),
     Heatmap(Heatmap),
-    /// Of a module that is not read.
+    /// Lines of a module that is not read.
     Unread,
 }
 

@@ -64,7 +64,7 @@ pub struct FreebsdTrussReader {
     pub file: Arc<str>,
 }
 
-/// What a chunk passes to the in-order step.
+/// Data that a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
     pub appeared: Vec<Appeared>,

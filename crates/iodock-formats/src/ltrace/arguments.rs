@@ -14,7 +14,7 @@ const OF_UNDESCRIBED: usize = 4;
 /// Page size in which mmap2 counts offsets.
 const MAP_UNIT: i64 = 4096;
 
-/// What the printed arguments lack.
+/// Information that the printed arguments lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unshown {
     /// A file name: only its address is printed.

@@ -18,7 +18,7 @@ const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
 /// The first call of a new glibc thread. Other children of clone3 do not begin with it.
 const FIRST_OF_THREAD: [&str; 2] = ["rseq", "set_robust_list"];
 
-/// What a chunk passes to the in-order step.
+/// Data that a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
     pub crossings: Vec<Crossing>,
@@ -30,7 +30,7 @@ pub struct Notes {
     pub places: RecordLines,
 }
 
-/// What a chunk says about a thread.
+/// State of a thread at the end of a chunk.
 pub struct Thread {
     pub first: CallId,
     pub is_open: bool,

@@ -43,7 +43,7 @@ pub fn read(text: &[u8]) -> Option<(Stamp, &[u8])> {
     Some((Stamp { clock, ns, resolution }, rest.strip_prefix(b" ")?))
 }
 
-/// Of two columns, take the one that does not depend on the previous line.
+/// Chooses between two columns the one that does not depend on the previous line.
 pub fn better(one: Option<Stamp>, other: Stamp) -> Stamp {
     one.filter(|one| one.clock != Clock::Relative).unwrap_or(other)
 }
@@ -116,7 +116,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Moves a chunk's times after those of the chunks before it.
+    /// Moves a chunk's times after those of the previous chunks.
     pub fn settle(&mut self, times: &Times, records: &mut [Record]) {
         if self.last.zip(times.first).is_some_and(|(last, first)| first + HALF_DAY < last) {
             self.base = self.base.saturating_add(DAY);

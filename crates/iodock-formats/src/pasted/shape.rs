@@ -66,7 +66,7 @@ pub struct Shape {
 
 /// The prefix of one line, matched against this shape.
 pub struct Lead {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: usize,
     /// Position of the thread's number.
     pub tid: Option<Range<usize>>,

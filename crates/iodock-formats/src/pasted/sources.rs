@@ -6,7 +6,7 @@ use super::shape::Shape;
 enum Part {
     /// Dates, times, line numbers, levels: any value is allowed.
     Free,
-    /// The same in all lines.
+    /// The text is the same in all lines.
     Fixed(Vec<u8>),
     /// Different values: the lines belong to several logs.
     Several(Vec<(Vec<u8>, usize)>),

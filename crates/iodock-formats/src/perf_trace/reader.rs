@@ -31,7 +31,7 @@ pub struct PerfTraceReader {
     pub file: Arc<str>,
 }
 
-/// What a chunk passes to the in-order step.
+/// Data that a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
     crossings: Vec<Crossing>,

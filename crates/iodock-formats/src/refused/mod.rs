@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 /// How to recognise a tool's logs. Patterns are regular expressions for one line, without Unicode classes.
 #[derive(Debug)]
 pub struct Signature {
-    /// Its name for `--format`.
+    /// Name of the format for `--format`.
     pub name: &'static str,
     /// Completes the sentence "is ..., which iodock does not read".
     pub what: &'static str,

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 pub struct Order {
     /// Only the lines of one thread are in order.
     pub by_thread: bool,
-    /// ns by which a line may precede the one before it.
+    /// ns by which a line may precede the previous line.
     pub jitter: i64,
 }
 

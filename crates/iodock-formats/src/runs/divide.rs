@@ -20,7 +20,7 @@ pub struct Mark {
     pub sign: Sign,
 }
 
-/// What is at this place.
+/// Kind of text at a position of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// A record that may be the last of its log.

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 /// further from its parent's only after they have started again.
 const ONE_ROUND: u32 = 1 << 14;
 
-/// What the first lines show about their process.
+/// Information in the first lines about their process.
 #[derive(Debug, Default)]
 pub struct First {
     /// Processes attached before any other line (`strace -p`).

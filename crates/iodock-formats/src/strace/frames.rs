@@ -64,7 +64,7 @@ impl<'a> Pass<'a> {
 fn put(lines: &[u8], batch: &mut Batch) -> Text {
     let mut bytes = Vec::with_capacity(lines.len());
     for line in lines.split(|&byte| byte == b'\n') {
-        // Behind an error of the unwinder nothing follows that can be relied on.
+        // After an error of the unwinder no further frame is reliable.
         let Some(frame) = read(line.trim_ascii_end()) else { break };
         push_frame(&mut bytes, &frame);
     }

@@ -151,7 +151,7 @@ impl<'a> Pass<'a> {
         self.drop_dangling();
     }
 
-    /// Follows the lines of a stack, which stand behind the line of their call.
+    /// Reads the lines of a stack, which follow the line of their call.
     #[inline]
     fn follow_stack(&mut self, line: &[u8]) -> bool {
         let is_frame = line.starts_with(FRAME) && (self.ended.is_some() || self.is_in_stack());

@@ -11,7 +11,7 @@ use iodock_event::{Action, Batch, CallId, LossKind, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What the parallel step passes on about a chunk.
+/// Data about a chunk that the parallel step passes on.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// The owners of untagged lines, for the parallel step.

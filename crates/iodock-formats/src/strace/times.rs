@@ -87,7 +87,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Moves a chunk's times after those of the chunks before it. Returns the amount, and whether the clock
+    /// Moves a chunk's times after those of the previous chunks. Returns the amount, and whether the clock
     /// was set back between them.
     pub fn settle(&mut self, times: &Times, spans: &[Span], batch: &mut Batch) -> (i64, bool) {
         if let (Some(last), Some(first)) = (self.last, times.first) {

@@ -18,7 +18,7 @@ pub struct Owner {
     pub ambiguous: bool,
 }
 
-/// From which line on untagged lines have this owner.
+/// The line from which untagged lines have this owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub line: u64,
@@ -57,7 +57,7 @@ enum Step {
     Forked(u32),
     Leaving,
     Ended,
-    /// By an execve of this thread.
+    /// The process ended by an execve of this thread.
     Superseded(u32),
 }
 

@@ -28,7 +28,7 @@ pub struct TrussReader {
     large: Mutex<FxHashMap<(u32, u32), u32>>,
 }
 
-/// What a chunk passes to the in-order step.
+/// Data that a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
     /// Records at which threads first appear or processes end: record, thread, process.

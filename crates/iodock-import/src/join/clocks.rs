@@ -8,7 +8,7 @@ use super::part::{hosts, Part};
 use crate::ImportError;
 use std::collections::{BTreeMap, HashMap};
 
-/// Opens of one file by one rank that are looked at.
+/// Maximum number of opens of one file by one rank that are compared.
 const MOST_OPENS: usize = 256;
 
 /// The clock of a host compared with that of the first one.

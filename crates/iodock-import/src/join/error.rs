@@ -48,7 +48,7 @@ pub enum Different {
     Launch(String, String),
     Clock(String, String),
     Ranks(u32, u32),
-    /// By how many seconds.
+    /// The difference in seconds.
     Time(i64),
 }
 

@@ -78,7 +78,7 @@ fn renumbered(row: EventRow, part: &Part) -> EventRow {
         interface_call: moved(row.interface_call, part.first_interface_call),
         site: part.sites.get(row.site as usize).copied().unwrap_or(NONE),
         stack: part.stacks.get(row.stack as usize).copied().unwrap_or(NONE),
-        // Of the part alone; computed again.
+        // This value refers to the part alone, and is computed again.
         own_read: UNKNOWN,
         any_read: UNKNOWN,
         own_written: UNKNOWN,

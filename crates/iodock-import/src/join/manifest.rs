@@ -1,4 +1,4 @@
-//! The manifest of the whole, combined from those of the parts.
+//! The manifest of the merged store, combined from those of the parts.
 
 use super::clocks::Clocks;
 use super::part::Part;
@@ -54,7 +54,7 @@ fn captured(whole: &mut Manifest, parts: &[Part]) {
         if !ways.contains(&of_part.how.as_str()) {
             ways.push(&of_part.how);
         }
-        // Of several ranks the first that failed tells how the run ended.
+        // If there are several ranks, the first that failed determines how the run ended.
         if captured.exit_signal.is_none() && captured.exit_status.unwrap_or(0) == 0 {
             captured.exit_status = of_part.exit_status.or(captured.exit_status);
             captured.exit_signal = of_part.exit_signal.clone();

@@ -28,7 +28,7 @@ pub use clocks::Clocks;
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
     pub summary: ImportSummary,
-    /// Of each host the difference of its clock.
+    /// The clock difference of each host.
     pub clocks: Vec<Clocks>,
     /// Number of ranks that have a part, and that the run has; where known.
     pub ranks: (u32, Option<u32>),

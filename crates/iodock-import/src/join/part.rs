@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A part, and how its ids are numbered in the whole.
 pub struct Part {
     pub info: StoreInfo,
-    /// What to add to ids that only this part's rows have.
+    /// Offset added to ids that only this part's rows have.
     pub first_utid: u32,
     pub first_upid: u32,
     pub first_handle: u32,
@@ -21,7 +21,7 @@ pub struct Part {
     pub errnos: Vec<u16>,
     pub sites: Vec<u32>,
     pub stacks: Vec<u32>,
-    /// Of each of its tasks: rank and host.
+    /// Rank and host of each task.
     pub tasks: Vec<(Option<i32>, Option<String>)>,
     /// Processes without a parent in it, by id and beginning.
     pub roots: Vec<(i32, i64)>,

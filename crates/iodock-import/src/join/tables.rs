@@ -113,7 +113,7 @@ impl InOrder<'_> {
         Ok(rows)
     }
 
-    /// Reads the next row of a part. One without a time comes right behind the one before.
+    /// Reads the next row of a part. A row without a time directly follows the previous row.
     fn load(&mut self, number: usize, before: i64) -> Result<(), ImportError> {
         let (records, next) = &mut self.sources[number];
         *next = records.next_row()?;

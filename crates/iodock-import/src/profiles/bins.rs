@@ -70,7 +70,7 @@ pub fn bins_of(columns: &Columns, counted: &Counted, record: Record) -> Vec<BinR
     found
 }
 
-/// Darshan marks what it does not know as -1.
+/// Darshan marks unknown values with -1.
 fn known(count: i64) -> Option<i64> {
     Some(count).filter(|&count| count >= 0)
 }

@@ -169,7 +169,7 @@ impl Columns {
     }
 }
 
-/// From seconds; `None` for an invalid time.
+/// Converts seconds to ns; `None` for an invalid time.
 pub fn nanoseconds(seconds: f64) -> Option<i64> {
     let ns = (seconds * 1e9).round();
     (ns >= 0.0 && ns < i64::MAX as f64).then_some(ns as i64)

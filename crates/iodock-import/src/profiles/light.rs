@@ -250,7 +250,7 @@ impl Profiles {
     }
 }
 
-/// What the kernel calls files without a name, and how recordings of calls name them.
+/// Names that the kernel gives to unnamed files, and the names in recordings of calls.
 const UNNAMED: [(&[u8], &[u8], FileKind); 6] = [
     (b"anon_inode:[eventfd]", b"eventfd", FileKind::Eventfd),
     (b"anon_inode:[eventpoll]", b"epoll", FileKind::Epoll),

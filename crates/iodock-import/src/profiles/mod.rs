@@ -190,7 +190,7 @@ fn estimated(columns: &Columns, log: &Log, counted: &Counted, record: Record) ->
     if columns.interface == "mpi-io" && counted.version == Some(1) {
         names.extend(["write_time_ns", "first_ts"]);
     }
-    // Then bytes and times of C streams are included in those of POSIX.
+    // In this case bytes and times of C streams are included in those of POSIX.
     if columns.counter("FOPENS", counted, record).is_some_and(|opens| opens > 0) {
         names.extend(["read_bytes", "written_bytes", "read_time_ns", "write_time_ns", "meta_time_ns"]);
     }

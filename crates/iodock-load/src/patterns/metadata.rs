@@ -130,7 +130,7 @@ impl Work for Items<'_> {
     }
 
     fn finish(&mut self, worker: &mut Worker, at: usize) -> Result<(), Ended> {
-        // What the time limit left over is removed without being measured.
+        // Files left over after the time limit are removed without being measured.
         let act = self.act(at);
         if matches!(act, Act::RemoveFolder | Act::RemoveFile) {
             while self.removed < self.made {

@@ -21,7 +21,7 @@ _METRICS: Mapping[tuple[str, str], tuple[str, float]] = {
     ("waiting", ""): ("waiting", 1.0),
     ("response_us", ""): ("response_s", 1e-6),
 }
-"""Metric and unit of the store -> those of the curve, and the factor."""
+"""Maps metric and unit of the store to those of the curve, with a conversion factor."""
 Series = tuple[str, str, str, str, bool]
 """Host, target, metric, unit, whether it is a level."""
 

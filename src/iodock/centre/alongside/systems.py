@@ -11,7 +11,7 @@ _BY_NAME = ("lustre", "fefs")
 
 
 def system_of(mount: MountedAs, known: Iterable[str]) -> str | None:
-    """None: the monitor has no server of it."""
+    """The monitored file system that is mounted there, or None if the monitor has no server of it."""
     names = set(known)
     if mount.monitored_as is not None:
         return mount.monitored_as

@@ -66,7 +66,7 @@ class Token:
     sha256: str
     user: str = ""
     host: str = ""
-    """Of an agent: see Visitor."""
+    """The host of an agent, as in Visitor."""
 
 
 class TokenFile:
@@ -154,7 +154,7 @@ class Access:
         return _visitor(matches[0]) if matches else None
 
     def bearer_of(self, sha256: str) -> Visitor | None:
-        """The client whose token has that hash, if the token still exists."""
+        """The client whose token has this hash, if the token still exists."""
         return next((_visitor(token) for token in self.known if token.sha256 == sha256), None)
 
 
@@ -163,7 +163,7 @@ def _visitor(token: Token) -> Visitor:
 
 
 def digest(secret: str) -> str:
-    """What the file of tokens has of a token."""
+    """The hash of a token, as stored in the file of tokens."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -104,7 +104,7 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
         done += sizes[name]
         tell(done, sum(sizes.values()))
     if _begins(_catalogue(folder)) != _begins(catalogue):
-        # Its first segments may be gone before they were listed.
+        # The first segments may have been removed before they were listed.
         raise _Replaced
     backup_manifest.write(to, Manifest(_identity(folder), catalogue, tuple(kept)))
     _remove(to, written - {one.stored for one in kept})
@@ -119,7 +119,7 @@ def _begins(catalogue: bytes) -> tuple[object, object]:
 
 
 def _catalogue(folder: Path) -> bytes:
-    """Its current text, verified. Raises StoreError."""
+    """Reads and verifies the catalogue's current text. Raises StoreError."""
     path = folder / "catalogue.json"
     try:
         found = files.content(path, CATALOGUE, StoreError)

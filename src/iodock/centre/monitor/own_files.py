@@ -37,8 +37,7 @@ def is_summary(name: str) -> bool:
 
 
 def check_name(name: object, path: Path) -> None:
-    """Nothing outside of the folder is ever read or written. PATH: the file that contains the name. Raises
-    StoreError."""
+    """Checks a file name from PATH: nothing outside the folder is ever read or written. Raises StoreError."""
     if not isinstance(name, str) or not any(form.fullmatch(name) for form in (_ROWS, _KEPT)):
         raise StoreError(f"{path}: {name!r} is no file of a monitor store")
 

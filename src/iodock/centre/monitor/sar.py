@@ -250,7 +250,7 @@ class _Place:
 
 
 def _cores(path: Path, host: dict[str, Any], doubts: Doubts) -> int | None:
-    """None if it is invalid: then the processors' time is unknown."""
+    """The number of processors, or None if it is invalid: then the processors' time is unknown."""
     given = host.get("number-of-cpus", 1)
     if isinstance(given, (int, float)) and 1 <= given <= _MOST_CORES:
         return int(given)

@@ -39,7 +39,7 @@ _MOVED = ("read_bytes", "write_bytes")
 _OF_OWNERS = (*_MOVED, "reads", "writes", "call_read_bytes", "call_write_bytes")
 _ASKED = ("opens", "creates", "object_creates")
 _OF_JOBS = ("reads", "writes", "metadata", *_ASKED)
-"""Those of ASKED_OF_SERVERS that are summed for owners and jobs."""
+"""The columns of ASKED_OF_SERVERS that are summed for owners and jobs."""
 
 Rows = str
 """A SELECT in SQL."""
@@ -104,7 +104,7 @@ OWNERS = Kind("owners-d", _owners)
 
 
 def of_jobs(ids: JobIds) -> Kind:
-    """The kind with jobs whose ids were parsed in this way: each form of ids has its own."""
+    """The kind of summaries with jobs whose ids were parsed in this way: each form of ids has its own."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
     return Kind(f"jobs-e{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 

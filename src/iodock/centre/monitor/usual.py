@@ -73,7 +73,7 @@ class Judgement:
     compared: tuple[str, ...]
     """Number of jobs."""
     usual_s: float | None = None
-    """Median."""
+    """Median elapsed time of the earlier runs, in s."""
     spread_s: float | None = None
     """Comparable to a standard deviation."""
     limit_s: float | None = None
@@ -94,7 +94,7 @@ def judged(own: Run, others: Sequence[Run]) -> Judgement:
 
 
 def is_alike(own: Run, other: Run) -> bool:
-    """Whether they moved a similar volume; for a run that goes on, at least a similar one."""
+    """Whether both runs transferred a similar volume; for a running job, at least a similar volume."""
     (is_bytes, mine), (are_bytes, theirs) = own.volume, other.volume
     if is_bytes != are_bytes or mine <= 0 or theirs <= 0:
         return False

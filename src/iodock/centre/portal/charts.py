@@ -111,7 +111,7 @@ class Chart:
         return "".join(pieces)
 
     def _share(self, value: float) -> float:
-        """Of the axis."""
+        """The position of VALUE on the axis, from 0 to 1."""
         if self.is_logarithmic:
             return log10(max(value, 1.0)) / log10(self.top)
         return value / self.top

@@ -47,7 +47,7 @@ def raise_open_files() -> int:
 
 
 def client_of(host: str) -> str:
-    """Key of an address: for IPv6 a network of 64 bits, because one machine may have all of it."""
+    """Key of an address: for IPv6 a network of 64 bits, because one machine may have all of its addresses."""
     try:
         found = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -84,7 +84,7 @@ class OpenConnections:
     def __init__(
         self, limits: ConnectionLimits, open_files: int, proxies: frozenset[str] = frozenset()
     ) -> None:
-        """OPEN_FILES: limit of this process. PROXIES: addresses that stand for many clients, which have no
+        """OPEN_FILES: limit of this process. PROXIES: addresses that represent many clients, and have no
         limit."""
         self.limits = limits
         self.most = min(limits.at_once, max(_FEWEST, open_files - _RESERVED_FILES))

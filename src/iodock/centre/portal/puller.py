@@ -244,7 +244,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     names = Names(wanted.targets, lambda machine: collector.store.catalogue.spools.get(machine, ()))
 
     def tell_if_heard(line: str) -> None:
-        # If standard error is closed, pulling goes on.
+        # If standard error is closed, pulling continues.
         with contextlib.suppress(Exception):
             tell(line)
 

@@ -75,7 +75,7 @@ def _finalized(value: object) -> object:
 
 
 def render(template: str, text: Language, **values: object) -> str:
-    """One page, or a part of it."""
+    """Renders one page, or a part of it."""
     return (
         _environment()
         .get_template(template)

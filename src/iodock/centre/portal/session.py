@@ -107,7 +107,7 @@ class Sessions:
         return True
 
     def end(self, response: Response, request: Request) -> None:
-        """Logs out: the cookie becomes invalid, including all copies of it."""
+        """Logs out: the cookie and all copies of it become invalid."""
         with self._lock:
             self._sessions.pop(digest(_cookie(request.headers.get("cookie", ""))), None)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict", path="/")

@@ -50,7 +50,7 @@ class Client:
         return self._asked("query", {"query": f"{selector}[{length}s]", "time": str(last)})
 
     def steps(self, expression: str, begin: int, end: int, step: int) -> bytes:
-        """The same for an expression at BEGIN and every STEP until END."""
+        """Evaluates an expression at BEGIN and every STEP until END."""
         times = {"start": begin, "end": end, "step": step}
         form = {name: str(value // SECOND) for name, value in times.items()}
         return self._asked("query_range", {"query": expression, **form})

@@ -95,8 +95,9 @@ _ENDED = """
     SELECT entry, place, ts, after_ts, coalesce(after_others, 0) > 0 AS is_among_others, change
     FROM present WHERE after_ts IS NOT NULL AND next_present IS DISTINCT FROM after_ts
 """
-# The sum over the others grew by the difference, plus the values of owners that left it, minus those of
-# owners that joined it. Owners that were removed from it appear nowhere, so this is a lower bound.
+# The sum of the other owners grew by the difference, plus the values of owners that left the sum, minus those
+# of owners that joined it. Owners that were removed from the sum appear nowhere, so the result is a lower
+# bound.
 _OF_OTHERS = """
     SELECT e.entry, d.* EXCLUDE (place, source) FROM (
         SELECT place, source, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
@@ -113,8 +114,8 @@ _OF_OTHERS = """
         ) GROUP BY ALL
     ) d JOIN entries e ON e.place = d.place AND e.is_others
 """
-# What some owners lose is subtracted from what others gain: a process that waits for a child takes over the
-# child's counts.
+# The losses of some owners are subtracted from the gains of others: a process that waits for a child takes
+# over the child's counts.
 _FALLING = """
     SELECT entry, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
         (gain * greatest(gained - lost, 0) / gained)::BIGINT AS growth, false AS exact

@@ -87,7 +87,7 @@ def _columns(metrics: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
         return [], _OF_JOBS
     sources = [source for metric in metrics for source in columns.get(metric, [])]
     quantities = {quantity for _, quantity in sources}
-    # Those two are sums over operations of any name.
+    # These two columns are sums over operations of any name.
     quantities |= {kind for column, kind in _OF_ANY.items() if column in metrics}
     is_any = bool(_OF_ANY.keys() & set(metrics))
     return [] if is_any else sorted({operation for operation, _ in sources}), tuple(sorted(quantities))

@@ -32,7 +32,7 @@ class Kind:
     """A key of QUANTITIES, or `owners` (number of owners not listed)."""
     is_sum_of_others: bool
     is_created: bool
-    """It holds the beginning of a counter instead of its value."""
+    """The series contains the start time of a counter instead of its value."""
     is_counter: bool
 
 
@@ -64,7 +64,7 @@ class Series:
     """Sources whose sums over owners may decrease."""
 
     def number(self, labels: Labels, kind: Kind) -> int:
-        """The series' number; `_created` has that of its counter."""
+        """The number of the series; a `_created` series has the number of its counter."""
         place = self._place(labels, kind)
         if kind.quantity == "owners":
             return place
@@ -122,7 +122,7 @@ def _owner(labels: Labels, kind: Kind) -> dict[str, str | None]:
         return {**dict.fromkeys(names), "session": OTHERS, "known_by": "others"}
     evidence = labels.get("known_by")
     if not evidence:
-        # Here `job` is that of the scrape.
+        # Here the label `job` is that of the scrape.
         return dict.fromkeys(names)
     # An owner with an empty id differs from no owner.
     job = labels.get("exported_job", labels.get("job", "")) if evidence in _WITH_JOB else None

@@ -25,7 +25,7 @@ class PrometheusStore:
     them."""
 
     catalogue: Catalogue | None = None
-    """It does not know what data exists."""
+    """None, because the store does not know what data exists."""
     is_empty = False
     limits: tuple[str, ...] = (
         N_(

@@ -112,7 +112,7 @@ def head(verdict: Verdict, text: Language) -> str:
 
 
 def sentence(verdict: Verdict, text: Language) -> str:
-    """Its effect on programs, and the most important evidence. Only for states of trouble."""
+    """A sentence on the effect on programs, and the most important evidence. Only for states of trouble."""
     means = _MEANS[verdict.state, verdict.kind == "metadata"]
     pieces = [piece(one, text) for one in verdict.evidence[:_MOST]]
     certain = [text.gettext(BY_CLIENTS)] if verdict.kind == "client" else []

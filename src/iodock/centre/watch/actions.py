@@ -41,8 +41,8 @@ class Actions:
             connection.execute("UPDATE actions SET next_ns = 0 WHERE status IN ('doing', 'undo', 'undoing')")
 
     def perform(self, now: int, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Performs what is due. IS_OVER: no new action begins. Raises StoreError: then everything that was
-        done is written."""
+        """Performs actions that are due. IS_OVER: no new action begins. Raises StoreError: then all completed
+        actions are recorded."""
         steps = {
             "wanted": self._begin,
             "doing": self._settle,
@@ -161,7 +161,7 @@ class Actions:
         return self._again(action, now, RETRY_S if action.tries < MOST_TRIES else SLOWLY_S)
 
     def _again(self, action: Action, now: int, wait_s: int) -> None:
-        # Its status may have changed in between: the present one counts.
+        # The action's status may have changed in between: the current one counts.
         with self._ledger.writing() as connection:
             connection.execute(
                 "UPDATE actions SET tries = tries + 1, next_ns = ? WHERE number = ?",

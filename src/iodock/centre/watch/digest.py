@@ -88,7 +88,7 @@ class Digest:
     """First and last reading with growth, ns since the epoch."""
     end: int
     is_over: bool
-    """False: it goes on, or only computes."""
+    """False: the job still runs, or only computes."""
     sums: tuple[Sums, ...]
     """Servers first. The same bytes are counted at several places."""
     file_systems: tuple[str, ...] = ()
@@ -192,5 +192,5 @@ def _overlap(episode: Episode, begin: int, end: int) -> int:
 
 
 def _end(episode: Episode) -> int:
-    """For an episode that goes on, the time of its last informative verdict."""
+    """The end of an episode, or for a continuing one the time of its last informative verdict."""
     return episode.seen_ns if episode.end_ns is None else episode.end_ns

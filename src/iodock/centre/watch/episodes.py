@@ -33,7 +33,7 @@ class Episode:
     samples: int
     """Evidence of the last verdict."""
     suspects: tuple[Suspect, ...] = ()
-    """Worst first: those of the last verdict, then earlier ones."""
+    """Suspects, worst first: those of the last verdict, then earlier ones."""
     end_ns: int | None = None
     told: int | None = None
     """Number of the episode with which this one shares a notice; None: no notice was sent."""

@@ -106,7 +106,7 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all of it is on the disk at the end, or nothing. Raises StoreError."""
+        """A transaction: either all of its changes are on the disk at the end, or none. Raises StoreError."""
         with self._using, self._as_store_error():
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -27,7 +27,7 @@ class Observation:
     closes: float | None = None
     creates: float | None = None
     object_creates: float | None = None
-    """On its own object targets; for a metadata server those of its file system."""
+    """Objects created on its own targets; for a metadata server on those of its file system."""
     moved_bytes: float | None = None
     waiting: float | None = None
     """Mean number of waiting requests; for clients those without an answer yet."""
@@ -52,7 +52,7 @@ class Observation:
     has_no_answer: bool = False
     """The agent gave up waiting."""
     has_guests: bool = False
-    """It serves targets whose home is another server."""
+    """Whether the server serves targets whose home is another server."""
 
     @property
     def seconds(self) -> float:
@@ -66,7 +66,7 @@ class News:
     lost: int = 0
     """Connections to it that clients or other servers lost and have not recovered."""
     is_away: bool = False
-    """Its targets are served by another server."""
+    """Whether the server's targets are served by another server."""
     faults: tuple[str, ...] = ()
     """Kinds of events that began and are not over: arrays, paths, links."""
     is_checked: bool = False

@@ -42,14 +42,14 @@ class Observer:
     """Length of a sample, ns."""
     _given: Given = field(default_factory=Given)
     _late: dict[str, int] = field(default_factory=dict)
-    """Hosts whose clock is behind, and the difference, ns."""
+    """Hosts whose clock is behind, with the difference in ns."""
     _reads: dict[str, set[str]] = field(default_factory=dict)
     """Host -> all counters that its agent ever reported. A counter that did not grow has no row."""
     _homes: Homes = field(default_factory=Homes)
     _newest: dict[str, int] = field(default_factory=dict)
     """For hosts whose newest rows are old: the step of the last check."""
     _mounts: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Client, and its name for the server -> what is mounted."""
+    """Maps a client and its name for the server to the mounted file system."""
     _asked_mounts: int = 0
     _asked_homes: int = 0
     _asked_round: int = 0
@@ -72,8 +72,8 @@ class Observer:
         self._know_homes(now)
 
     def past(self, now: int, hours: float, step_s: float, resolution: str = "minute") -> Iterator[Round]:
-        """The last hours up to NOW, in steps, without reports from others, to learn what is usual. Raises
-        StoreError."""
+        """Observations of the last hours up to NOW, in steps, without reports from other machines, to learn
+        normal values. Raises StoreError."""
         self._know_homes(now)
         end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
         found = self._observations(end - int(hours * HOUR), end, step, resolution)
@@ -179,8 +179,8 @@ class Observer:
         return moment // self.step * self.step + self.step // servers.LATE
 
     def _may_have_moved(self) -> bool:
-        """Whether a server with targets was not heard in the last round, or has lost its targets, or serves
-        those of others."""
+        """Whether a server with targets did not report in the last round, or has lost its targets, or serves
+        targets of others."""
         seen = self._given.seen
         last = max(seen.values(), default=0)
         is_silent = any(seen.get(host, 0) < last for host in self._homes.of_target.values())
@@ -192,7 +192,7 @@ class Observer:
             self._homes = homes(self.store, now - 7 * DAY, now + _AHEAD)
 
     def _know_clocks(self, now: int) -> None:
-        """Servers whose newest rows are older than they should be."""
+        """Finds servers whose newest rows are older than they should be."""
         if now - self._asked_clocks < _CLOCKS_EVERY:
             return
         self._asked_clocks = now
@@ -339,7 +339,8 @@ def _counted(row: Row, name: str, reads: set[str]) -> float | None:
 
 
 def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
-    """None if nothing was counted, or no time: Lustre before 2.13 has no operation times."""
+    """A ratio of two counters, or None if nothing was counted, or no time: Lustre before 2.13 has no
+    operation times."""
     sum_, count = number(row, above), number(row, below)
     if sum_ is None or not count or (sum_ == 0 and above == "time_us"):
         return None

@@ -56,7 +56,7 @@ class Sign:
 
 
 class Sample:
-    """One observation compared with what is usual. HELD: the present state, whose limits are lower."""
+    """One observation compared with normal values. HELD: the present state, whose limits are lower."""
 
     def __init__(
         self, one: Observation, news: News | None, usual: Usual, held: State | None, limits: ServerStates

@@ -40,7 +40,7 @@ class _Server:
     missed: int = 0
     """Number of samples missing since the last one."""
     is_by_silence: bool = False
-    """It is reported as gone because no data arrives."""
+    """Whether the server is reported as gone because no data arrives."""
     clock_ns: int = 0
     """Difference by which its clock is ahead."""
     uptime_s: float | None = None
@@ -62,7 +62,7 @@ class _Server:
         return max(self.step_s, least[0]) if is_known else self.step_s
 
     def come_back(self, sign: Sign, begin_ns: int) -> None:
-        """It was reported as gone, and is heard again without a restart."""
+        """Handles a server that was reported as gone, and reports again without a restart."""
         is_unwell = sign.state in UNWELL
         self.state, self.sign, self.samples = sign.state, sign, 1
         self.since_ns = self.since_ns if is_unwell else begin_ns
@@ -178,7 +178,7 @@ class States:
             server.take(sign, begin_ns, self.limits)
 
     def _miss(self, host: str, news: News, now_ns: int) -> None:
-        """There was no data in this round."""
+        """Handles a round without data of the server."""
         server = self._servers[host]
         server.last = None
         silent_s = (now_ns - server.heard_ns) / SECOND
@@ -219,7 +219,7 @@ def _with_last(sign: Sign, last: tuple[float, float]) -> Sign:
 
 
 def _has_restarted(server: _Server | None, one: Observation) -> bool:
-    """Its uptime decreased. A decrease by less than a sample may be due to rounding."""
+    """Whether the uptime decreased. A decrease by less than a sample may be due to rounding."""
     if server is None or server.uptime_s is None or one.uptime_s is None:
         return False
     return one.uptime_s < server.uptime_s - 1

@@ -39,7 +39,7 @@ _WRITTEN = 6 * SECOND
 _MOST_KEPT = 12
 """Time spans of an episode: the latest is dropped first, because it is not requested again."""
 _SMALL = 200
-"""Number of servers whose last hours are read minute by minute."""
+"""Maximum number of servers whose last hours are read minute by minute."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Spell:
     """A period in which a server was in one state."""
 
     verdict: Verdict
-    """The last verdict of it."""
+    """The last verdict of the episode."""
     end_ns: int | None
-    """None: it goes on."""
+    """None: the episode continues."""
     is_learnt: bool = False
     """From the hours that the store had at the start: in coarser steps, and without suspects."""
 

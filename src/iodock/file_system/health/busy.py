@@ -14,7 +14,7 @@ HIGH_STEAL_SHARE = 0.05
 HIGH_IO_SHARE = 0.2
 """Share of the cell's own bytes per second that another program moved."""
 _HIGH_IO_BYTES_PER_S = 10 << 20
-"""The same for a cell that moves no data, bytes per second."""
+"""The limit of other I/O for a cell that transfers no data, in bytes per second."""
 _NAMED = 3
 
 

@@ -46,9 +46,9 @@ class Verdict(StrEnum):
     IMPROVEMENT = "improvement"
     SAME = "same"
     UNSURE = "unsure"
-    """Its change is within the spread of single repeats, and that is too large to call it the same."""
+    """The change is within the spread of single repeats, which is too large to call the results equal."""
     TOO_FEW = "too-few-repeats"
-    """It may have changed: more repeats would show."""
+    """There may be a change: more repeats are needed."""
 
 
 @dataclass(frozen=True)

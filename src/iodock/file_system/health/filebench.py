@@ -80,7 +80,7 @@ class _Script:
                 self._set(number, found[1] if found else "", f"randvar({rest})")
             else:
                 if word == "define" and rest.startswith("flowop"):
-                    # Its parameters, which are names of file sets.
+                    # Parameters of the flow operation, which are names of file sets.
                     self.variables.update(dict.fromkeys(re.findall(r"\$(\w+)", rest), ""))
                 yield number, word, rest if word in _IGNORED else self._filled(number, rest)
 

@@ -44,7 +44,7 @@ class Cache(StrEnum):
     MAYBE_CACHED = "maybe-cached"
     """Past the page cache of its file system; the layers below may have a cache on this machine."""
     PAGE_CACHE = "page-cache"
-    """A write without sync: the rate is that of memory."""
+    """Writes without sync: the rate is that of memory."""
     UNKNOWN = "unknown"
 
     @property
@@ -151,7 +151,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How cells were measured: without it a value is meaningless."""
+    """The conditions under which cells were measured: without them a value is meaningless."""
 
     tool: str | None = None
     version: str | None = None
@@ -162,7 +162,7 @@ class Protocol:
     target: str | None = None
     """Folder or file that was measured."""
     file_system: str | None = None
-    """Its type: `lustre`, `nfs4`, `ext4`, ..."""
+    """Type of the file system: `lustre`, `nfs4`, `ext4`, ..."""
     command: str | None = None
     limits: tuple[Limit, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)

@@ -67,7 +67,7 @@ class _Asking:
         return said
 
     def said(self, command: Sequence[str], quietly: bool = False) -> str | None:
-        """Its output; None without output, with the reason unless QUIETLY."""
+        """Output of the command; None without output, with the reason unless QUIETLY."""
         if self.hangs:
             return None
         answer = asked(command, self.limit_s)
@@ -100,7 +100,7 @@ def quotas_of(mount: Mount, folder: str, owner: Owner, limit_s: float = LIMIT_S)
 
 
 ONLY_TOOLS_TELL = frozenset(("lustre", "fefs", "gpfs", "nfs", "nfs4"))
-"""Types whose quotas the kernel does not report itself, as it does for local file systems."""
+"""Types of file systems whose quotas the kernel does not report itself, as it does for local ones."""
 _QUOTA_OPTIONS = frozenset(("quota", "usrquota", "grpquota", "uquota", "gquota", "usrjquota", "grpjquota"))
 
 
@@ -127,7 +127,7 @@ def _of_rquota(mount: Mount, owner: Owner, asking: _Asking) -> list[Quota]:
     common = ["-v", "-w", "-p", "-f", mount.point]
     said = asking.rows(["quota", "-u", *common], _ROW_OR_NONE)
     found = list(quotas_in(said, "user", str(owner.user)))[:1]
-    # Of all groups of the user only that of new files matters, and a server may have no group quotas.
+    # Among all groups of the user only the one of new files matters, and a server may have no group quotas.
     said = asking.said(["quota", "-g", *common], quietly=True) or ""
     groups = quotas_in(said, "group", "")
     return found + [one for one in groups if _group_number(said, one.owner) == owner.group][:1]

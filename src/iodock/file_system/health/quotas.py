@@ -15,10 +15,10 @@ Kind = Literal["user", "group", "project", "fileset"]
 
 
 class Grace(StrEnum):
-    """How long the soft limit may be exceeded."""
+    """State of the soft limit and its grace period."""
 
     NONE = "none"
-    """It is not exceeded."""
+    """The soft limit is not exceeded."""
     RUNNING = "running"
     OVER = "over"
     """No further space is granted."""
@@ -29,7 +29,7 @@ class Allowance:
     """For bytes, or for files; None: no limit."""
 
     used: int | None
-    """None if the tool does not know."""
+    """Used amount, None if the tool does not report it."""
     soft: int | None
     hard: int | None
     grace: Grace = Grace.NONE
@@ -43,8 +43,8 @@ class Allowance:
 
     @property
     def left(self) -> int | None:
-        """What is still available; None if no limit is known. Exceeding the soft limit alone has no effect
-        until its grace period ends."""
+        """The amount that is still available; None if no limit is known. Exceeding the soft limit alone has
+        no effect until its grace period ends."""
         if not self.is_exact:
             return None
         if self.grace is Grace.OVER:

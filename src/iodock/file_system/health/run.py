@@ -281,12 +281,12 @@ def measurements(plan: Plan, results: Sequence[Result], command: str | None = No
 
 
 def memory_bytes() -> int:
-    """Of this machine."""
+    """Memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def file_system_of(directory: Path) -> str | None:
-    """Its type from the kernel's list of mounts; None if it is not found there."""
+    """Type of the file system in the kernel's list of mounts; None if it is not found there."""
     try:
         folder, device = str(directory.resolve()), directory.stat().st_dev
         found = mount_of(folder, mounts(), device)

@@ -30,7 +30,7 @@ def section(mount: str, values: Sequence[Value], protocol: Protocol) -> str:
 
 
 def _header(mount: str) -> str:
-    # A TOML basic string, written as JSON, whose escapes TOML has, too.
+    # A TOML basic string, written as JSON, whose escapes are valid in TOML, too.
     return f"[file_systems.{json.dumps(mount, ensure_ascii=False)}]"
 
 

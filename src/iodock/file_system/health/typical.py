@@ -175,7 +175,7 @@ _MAKERS: tuple[Callable[[Measurements], Value | None], ...] = (
 
 
 def _alone(cells: Iterable[Cell], operation: str) -> Iterator[Cell]:
-    """Of one process, and not from a cache."""
+    """Cells of one process that did not come from a cache."""
     for one in cells:
         is_alone = one.operation == operation and one.processes == 1
         if is_alone and not from_memory(one) and one.value > 0:

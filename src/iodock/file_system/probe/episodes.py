@@ -14,7 +14,7 @@ from iodock.file_system.probe.records import Kind, Late
 from iodock.shared.quantile import quantile
 
 BLOCK = 101
-"""Number of points whose median is the usual duration at that time: it may change over the days."""
+"""Number of points whose median is the normal duration at that time: it may change over the days."""
 FACTOR = 10.0
 """A point is singular if it took this multiple of the usual duration,"""
 TAIL = 8.0
@@ -115,7 +115,7 @@ def _late(watch: Watch) -> dict[Operation, list[Late]]:
 
 
 def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
-    """Points whose duration was far above the usual at that time."""
+    """Points whose duration was far above the normal one at that time."""
     for at, (usual, most) in enumerate(_limits(series.spans)):
         for place in range(at * BLOCK, min((at + 1) * BLOCK, len(series.spans))):
             if series.spans[place] > most:

@@ -20,7 +20,7 @@ class ProbedFolder:
     """A folder that responded."""
 
     device: int
-    """Its st_dev."""
+    """Device number (st_dev) of the folder."""
     path: str
     """Without links."""
     space: Mapping[str, int]

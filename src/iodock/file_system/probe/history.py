@@ -102,7 +102,7 @@ class History:
     marks: tuple[Mark, ...]
     losses: Losses
     orphans: int
-    """Rounds of runs whose own record is damaged: what they watched is not known."""
+    """Number of rounds of runs whose own record is damaged: their target is unknown."""
 
 
 def history(

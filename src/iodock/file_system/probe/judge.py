@@ -77,7 +77,7 @@ class Now:
     recent_ns: float | None
     """Median of the latest rounds, sum over all operations."""
     usual_ns: float | None
-    """The same over the whole period."""
+    """The normal duration over the whole period."""
 
 
 @dataclass(frozen=True, slots=True)

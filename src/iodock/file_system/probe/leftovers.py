@@ -18,7 +18,7 @@ class _Traces:
 
     run: Run
     next_round: int | None = 0
-    """Its round in progress when the run was killed; None if the run ended normally."""
+    """The round in progress when the run was killed; None if the run ended normally."""
     unclean: set[int] = field(default_factory=set)
 
 

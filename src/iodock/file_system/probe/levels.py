@@ -50,7 +50,7 @@ class Drift:
 class _Bins:
     width_ns: int
     times: tuple[int, ...]
-    """Where each begins."""
+    """Start of each level."""
     values: tuple[float, ...]
     """Logarithms of the medians, without the daily pattern."""
 
@@ -90,7 +90,7 @@ def _usual(hour: int, pattern: Daily) -> float:
 
 
 def _places(values: Sequence[float], start: int, end: int) -> list[int]:
-    """Positions where the level changes between START and END: at the clearest one, then on both sides of
+    """Positions where the level changes between START and END: the clearest one, then those on both sides of
     it."""
     if end - start < 2 * LEAST_SEGMENT:
         return []

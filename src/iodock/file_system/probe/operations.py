@@ -51,7 +51,7 @@ NEEDS: dict[Operation, Operation] = {
 }
 """Operation -> the operation that must have been answered before it."""
 OPEN_FILE = (Operation.WRITE, Operation.FSYNC, Operation.CLOSE)
-"""They use the descriptor from `create`, so only the process that created the file can execute them."""
+"""These use the descriptor from `create`, so only the process that created the file can execute them."""
 
 
 class WrongContent(Exception):
@@ -69,7 +69,7 @@ class Steps:
         self.folder = Path(target) / folder
         self.file = self.folder / "probe"
         self.renamed = self.folder / "renamed"
-        # The same in each process of a round; not compressible.
+        # The content is the same in each process of a round, and not compressible.
         self.content = random.Random(folder).randbytes(size_bytes)
         self.descriptor: int | None = None
         self.made = made

@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one operation."""
+    """The outcome of one operation."""
 
     kind: Kind
     ns: int | None = None
@@ -50,7 +50,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A running prober: what it watches, and how. Times are ns since the epoch."""
+    """A running prober: its target and settings. Times are ns since the epoch."""
 
     ts: int
     run: str
@@ -101,7 +101,7 @@ class Late:
     operation: Operation
     ns: int
     detail: str | None
-    """Its error, if it failed."""
+    """The error, if the operation failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +146,14 @@ _RUN = {
 }  # fmt: skip
 
 
-# There are half a million rounds per year, and an enum's own look-up takes longer than parsing JSON.
+# A dictionary is used because there are half a million rounds per year, and an enum's own look-up takes
+# longer than parsing JSON.
 _OPERATIONS = {one.value: one for one in Operation}
 
 
 def from_json(said: dict[str, Any]) -> Record | None:
-    """None for a kind of record that only later versions know. Raises KeyError, ValueError, TypeError."""
+    """Reads a record. None for a kind of record that only later versions know. Raises KeyError, ValueError,
+    TypeError."""
     match said["k"]:
         case "run":
             return Run(**{name: kind(said[name]) for name, kind in _RUN.items()})

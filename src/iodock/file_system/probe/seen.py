@@ -17,11 +17,11 @@ from iodock.shared.message import Message, Scalar
 from iodock.shared.quantile import quantile
 
 USUAL_DAYS = 7
-"""Number of days before the run that define what is usual."""
+"""Number of days before the run that define the normal duration."""
 SLOWER = 1.5
 """Multiple of the usual duration which, above its 90 % quantile, counts as slow."""
 LEAST_USUAL = 20
-"""Number of rounds needed to define what is usual."""
+"""Number of rounds needed to define the normal duration."""
 _NONE = N_("{mount}: no probe ran while the program did.")
 _USUAL = N_(
     "{mount}: while the program ran, probes found it as usual: {rounds} rounds of {during_ns} each "

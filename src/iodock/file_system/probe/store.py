@@ -43,7 +43,7 @@ def host_name() -> str:
 
 @dataclass(slots=True)
 class Losses:
-    """What could not be read."""
+    """Number of records that could not be read."""
 
     damaged: int = 0
     """Pieces that are not complete records: cut by a crash or a full disk, or overwritten."""

@@ -60,7 +60,7 @@ class Worker:
             return
 
     def reply(self, seconds: float, wake: int | None = None) -> Reply | None:
-        """Its answer; None if there is none within SECONDS, or if WAKE became readable first."""
+        """The child's reply; None if there is none within SECONDS, or if WAKE became readable first."""
         until = time.monotonic() + seconds
         waiting = select.poll()
         waiting.register(self.channel, select.POLLIN)

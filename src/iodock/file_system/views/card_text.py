@@ -88,7 +88,7 @@ def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, 
 
 
 def facts(card: Card, text: Language) -> Iterator[tuple[str, str]]:
-    """Its type and mount, in pairs."""
+    """Type and mount of the file system, in pairs of label and value."""
     mount = card.mount
     yield text.gettext(N_("mounted at")), visible(mount.point)
     yield text.gettext(N_("type")), f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"

@@ -24,7 +24,7 @@ def render(measurements: Measurements, text: Language) -> bytes:
 
 
 def sheet(measurements: Measurements, text: Language) -> dict[str, Any]:
-    """Its Vega-Lite specification."""
+    """The Vega-Lite specification of the sheet."""
     drawn = figures(measurements.cells, measurements.remarks, text)
     config = vega_config(THEMES["light"])
     # Each graph has its own title, so titles must not be centred over the whole frame.

@@ -26,7 +26,7 @@ def svg(figure: Figure, text: Language, theme_name: str = "light") -> str:
 
 
 def specification(figure: Figure, text: Language, theme_name: str = "light") -> dict[str, Any]:
-    """Its Vega-Lite specification, which contains its data."""
+    """The Vega-Lite specification of the chart, which contains its data."""
     import altair
 
     theme = THEMES[theme_name]

@@ -1,5 +1,4 @@
-"""What an analysis is: a header that declares its options and columns, and a function from store to
-answer."""
+"""Defines analyses: a header that declares options and columns, and a function from store to answer."""
 
 from __future__ import annotations
 
@@ -52,14 +51,14 @@ class Analysis:
     name: str
     title: str
     doc: str
-    """What it shows, in whole sentences; its manual page."""
+    """Description in whole sentences, which is also the manual page."""
     columns: tuple[Column, ...]
-    """All columns that it can return; with keys, those of the default keys."""
+    """All columns that the analysis can return; with keys, those of the default keys."""
     run: Callable[[Store, Request], Answer]
     options: tuple[Option, ...] = ()
     examples: tuple[str, ...] = ()
     stream: Callable[[Store, Request], Stream] | None = None
-    """Where there is one row per event: the same rows, batch by batch."""
+    """If there is one row per event: the same rows, batch by batch."""
     counts: bool = field(default=False)
     """Also works on counts by call alone (strace -c)."""
     profiles: bool = field(default=False)
@@ -73,7 +72,7 @@ class Analysis:
 
     @property
     def every_option(self) -> tuple[Option, ...]:
-        """Its own options, and those that all analyses share."""
+        """The analysis's own options, and those that all analyses share."""
         own = {option.name for option in self.options}
         return (*self.options, *(option for option in (TOP, SORT) if option.name not in own))
 
@@ -148,7 +147,7 @@ def answered(
     totals: Totals | None = None,
     keys: tuple[str, ...] = (),
 ) -> Answer:
-    """The same for a request that selects no calls, with NOTES."""
+    """The empty answer for a request that selects no calls, with NOTES."""
     return Answer(
         analysis=analysis,
         title=title,

@@ -1,4 +1,4 @@
-"""Data that the program brought into the page cache, compared with what it requested."""
+"""Data that the program loaded into the page cache, compared with the data that it requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was touched: files with their kind, size, handles and how they were accessed."""
+"""The files that a program used: their kind, size, handles and access patterns."""
 
 from __future__ import annotations
 

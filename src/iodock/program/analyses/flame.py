@@ -65,7 +65,7 @@ def run(store: Store, asked: Request) -> Answer:
             "depth": depth - 1,
             "share": box.weight(weight) / total,
             "count": box.calls,
-            # The sum of what is not known is not known.
+            # A sum with an unknown part is unknown.
             "total_time_ns": box.time_ns if "time" in known else None,
             "bytes": box.bytes if "bytes" in known else None,
         }

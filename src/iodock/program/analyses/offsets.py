@@ -50,7 +50,7 @@ def _source(store: Store, asked: Request) -> tuple[str, str, tuple[str, ...]]:
 
 
 def extent_sql(source: str, where: str, across: int, up: int) -> str:
-    """Where the grid begins and how large its cells are."""
+    """SQL for the origin of the grid and the size of its cells."""
     return f"""SELECT low_ts, low_offset, greatest((high_ts - low_ts) // {across} + 1, 1) AS width,
   greatest((high_offset - low_offset) // {up} + 1, 1) AS height FROM (
   SELECT min({_TS}) AS low_ts, max({_TS}) AS high_ts, min(e.offset_bytes) AS low_offset,

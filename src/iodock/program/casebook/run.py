@@ -34,7 +34,7 @@ class CaseRun:
 
     case: Case
     before: tuple[Path, ...]
-    """Stores."""
+    """Stores of the runs before the change."""
     after: tuple[Path, ...]
     outputs: tuple[str, str]
     """Output of the programs: if they differ, the change altered the result."""
@@ -46,7 +46,7 @@ class Effect:
     time."""
 
     before_seconds: float
-    """Median."""
+    """Median elapsed time before the change, in s."""
     after_seconds: float
     low_seconds: float
     """Sum over the findings that disappeared: smallest expected gain."""
@@ -57,7 +57,7 @@ class Effect:
 
     @property
     def gain_seconds(self) -> float:
-        """Measured."""
+        """The measured gain, in s."""
         return self.before_seconds - self.after_seconds
 
     @property

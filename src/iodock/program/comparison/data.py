@@ -111,7 +111,7 @@ class Listing:
     of: int
     """Total number of rows."""
     files: int = 0
-    """For files: the number of files that the rows stand for, before or after, whichever is more."""
+    """For files: the number of files that the rows represent, before or after, whichever is more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class LineChange:
     """Name of the source file, without its folder."""
     function: str | None
     lines: tuple[int | None, int | None]
-    """Its number before and after; None: it makes no calls there."""
+    """The line's number before and after; None: it makes no calls in that version."""
     changes: Mapping[str, Change]
     """By name, as listed in `MEASURES`."""
 
@@ -233,6 +233,6 @@ class Comparison:
     sizes: tuple[SizeChange, ...]
     findings: tuple[FindingChange, ...]
     lines: tuple[LineChange, ...] = ()
-    """Lines whose calls changed most; empty if a run does not know its lines."""
+    """Lines whose calls changed most; empty if a run has no source lines."""
     files: Sequence[Row] = field(default=())
     """Every file, for the full table; empty unless requested."""

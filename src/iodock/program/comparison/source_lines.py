@@ -31,7 +31,7 @@ class _Followed:
     rows: dict[int, Row] = field(default_factory=dict)
     """By run."""
     line: int = 0
-    """Where it was in the last run that has it."""
+    """Line number in the last run that contains the line."""
 
 
 def line_changes(
@@ -81,7 +81,7 @@ def _followed(runs: Sequence[RunSums]) -> Iterator[_Followed]:
 
 
 def _joined(known: list[_Followed], rows: Sequence[Row], run: int) -> list[_Followed]:
-    """The function's lines, in their order, with those of one more run."""
+    """The function's lines, in order, combined with those of one more run."""
     joined: list[_Followed] = []
     for one, row in _pairs(known, rows):
         followed = one or _Followed(row["function"], row["file"], frozenset(row["calls"])) if row else one

@@ -12,7 +12,7 @@ EQUAL_SHARE = 0.02
 """Single runs count as equally fast if their wall times differ by less."""
 
 MOST_OF_IT = 0.6
-"""If at least this share of the difference lies outside of I/O, the verdict says so."""
+"""If at least this share of the difference is outside of I/O, the verdict mentions it."""
 
 
 def headline(totals: Mapping[str, Change], work: Work | None) -> Message:
@@ -51,7 +51,7 @@ def _text(faster: bool, is_per: bool) -> str:
 def sentences(
     totals: Mapping[str, Change], faster: Listing, slower: Listing, time: str | None
 ) -> Iterator[Message]:
-    """What I/O had to do with the change, and the files and calls that are credited and blamed."""
+    """The contribution of I/O to the change, and the files and calls with the largest gains and losses."""
     io = totals["io_time_ns"]
     if io.before is not None and io.after is not None:
         values: dict[str, Scalar] = {"before_ns": io.before, "after_ns": io.after}

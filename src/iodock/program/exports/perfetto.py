@@ -72,7 +72,7 @@ def _packet(content: bytes) -> bytes:
 
 
 def _clocks(store: Store, first: int) -> bytes:
-    """That times are those of the epoch, where they are."""
+    """A packet that states that times are those of the epoch, if they are."""
     clocks = [_BOOTTIME] if store.manifest.clock != "epoch" else [_REALTIME, _BOOTTIME]
     return _packet(text(6, b"".join(text(1, number(1, clock) + number(2, first)) for clock in clocks)))
 
@@ -99,7 +99,7 @@ def _names(store: Store) -> Iterator[bytes]:
 
 
 def _long_names(store: Store) -> Iterator[list[bytes]]:
-    """What grows with the run, in parts: names of files, functions and stacks."""
+    """The data that grow with the run, in parts: names of files, functions and stacks."""
     for batch in store.reader("SELECT file_id, name FROM files"):
         yield [_name(29, row["file_id"] + 1, row["name"]) for row in batch.to_pylist()]
     modules: dict[str, int] = {}
@@ -143,7 +143,7 @@ def _is_hexadecimal(text: str | None) -> TypeGuard[str]:
 
 
 def _tracks(store: Store) -> Iterator[bytes]:
-    """Of processes and threads, and the one that those of files lie below."""
+    """Tracks of processes and threads, and the parent track of all files."""
     yield number(1, _FILES) + text(2, b"Files")
     for (
         row

@@ -20,7 +20,7 @@ def varint(value: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """A field of a whole number; 0 is what it is without."""
+    """Encodes a field of a whole number; a missing field means 0."""
     return varint(field << 3) + varint(value) if value else b""
 
 

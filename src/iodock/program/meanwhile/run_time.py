@@ -19,7 +19,8 @@ _LEAST_NS = 1
 
 
 def run_time(store: Store, settings: Settings) -> RunTime | None:
-    """None if its times have no date, or it has no times. Raises StoreError, QueryError."""
+    """The time range of the run; None if its times have no date, or it has no times. Raises StoreError,
+    QueryError."""
     manifest = store.manifest
     if manifest.clock != "epoch" or manifest.first_ts is None or manifest.last_ts is None:
         return None
@@ -33,7 +34,7 @@ def run_time(store: Store, settings: Settings) -> RunTime | None:
 
 
 def _hosts(raw: Any) -> tuple[str, ...]:
-    """The first host is the one whose clock is used."""
+    """Hosts of the run. The first one is the host whose clock is used."""
     own = (raw.get("host") or {}).get("name")
     others = [one.get("name") for one in raw.get("hosts") or () if isinstance(one, dict)]
     return tuple(dict.fromkeys(str(name) for name in (own, *others) if name))

@@ -37,7 +37,7 @@ def of_run(servers: Servers) -> tuple[Message, ...]:
 
 
 def in_short(servers: Servers) -> tuple[Message, ...]:
-    """The same without clocks, for a check-up on one screen; empty for a run that can't be joined."""
+    """The sentences without clocks, for a check-up on one screen; empty for a run that can't be joined."""
     try:
         found = servers.meanwhile()
         return () if found is None else tuple(_systems(found))
@@ -79,7 +79,8 @@ def _at(servers: Servers, found: Meanwhile, lasted: tuple[int, int], mount: str 
 
 
 def _of_system(system: str, moments: Sequence[ServerMoment], lasted: int) -> Iterator[Message]:
-    """The servers in trouble with their numbers; else the metadata server's, or those of the busiest."""
+    """The servers in trouble with their numbers; otherwise the metadata server's numbers, or those of the
+    busiest server."""
     unwell = sorted(
         (one for one in moments if one.state in TROUBLE),
         key=lambda one: (one.is_brief, TROUBLE.index(one.state), one.server),
@@ -117,7 +118,7 @@ def _of_arrays(system: str, found: Meanwhile, lasted: tuple[int, int]) -> Iterat
     for one in found.curves:
         if one.file_system == system and one.metric == "busy_share":
             ends = [end for end, _ in one.points]
-            # Each point covers the time since the one before.
+            # Each point covers the time since the previous one.
             at = [
                 value
                 for (end, value), before in zip(one.points, [None, *ends], strict=False)

@@ -13,7 +13,7 @@ _MOST_DIGITS = 18
 
 
 def whole_number(text: str) -> int | None:
-    """`34`: ASCII digits whose value fits an int64. None for anything else."""
+    """Parses ASCII digits such as `34` whose value fits an int64. None for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 

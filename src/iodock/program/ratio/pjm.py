@@ -75,7 +75,7 @@ def _jobs(reading: Reading) -> Iterator[_Job]:
 
 def _keep(job: _Job, key: str, value: str, number: int) -> None:
     if key == "NODE ID" and (not job.nodes or "NODE ID" in job.nodes[-1][1]):
-        # There may be one heading above all nodes.
+        # There may be a single heading above all nodes.
         job.nodes.append((number, {}))
     where = job.nodes[-1][1] if job.nodes else job.fields
     where.setdefault(key, value)

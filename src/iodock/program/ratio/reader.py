@@ -80,7 +80,7 @@ class Reader:
     title: str
     """Program that writes it."""
     sniff: Callable[[Sample], float]
-    """How well it fits the file: 0 not at all, 1 certain."""
+    """How well the reader fits the file: 0 not at all, 1 certain."""
     read: Callable[[Reading], Iterator[Record]]
     by: str = "record"
     """Default grouping of its records: `record` or `command`."""

@@ -58,7 +58,7 @@ class Job:
     def _add_run(self, row: Row) -> bool:
         for run in self.runs:
             if run.row is None:
-                # Its steps came before its own row.
+                # The steps of the job came before its own row.
                 run.row = row
                 return True
             if _is_same(run.row, row):
@@ -95,7 +95,7 @@ def _is_same(one: Row, other: Row) -> bool:
 
 
 def last_lines(jobs: Iterable[tuple[int, str]]) -> dict[str, int]:
-    """From (line, job) of every row: jobs whose rows are not adjacent -> the line of their last row."""
+    """Takes (line, job) of every row. Maps jobs whose rows are not adjacent to the line of their last row."""
     seen: set[str] = set()
     scattered: dict[str, int] = {}
     last = ""

@@ -22,7 +22,7 @@ class Box:
     inside: dict[int, Box] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
-        """What the calls of that path took."""
+        """Adds time, bytes and number of the calls of that path."""
         self.time_ns += path.time_ns or 0
         self.bytes += path.bytes or 0
         self.calls += path.calls
@@ -32,7 +32,7 @@ class Box:
         return self.calls if name == "calls" else self.bytes if name == "bytes" else self.time_ns
 
     def share(self, whole: Box, weights: Iterable[str]) -> float:
-        """Of the whole, by the weight in which it is largest."""
+        """Share of the whole, by the weight in which it is largest."""
         return max((self.weight(one) / (whole.weight(one) or 1) for one in weights), default=0.0)
 
 

@@ -123,7 +123,7 @@ class Grouping:
 
     @property
     def counts_files(self) -> bool:
-        """Whether rows show the number of files that they stand for."""
+        """Whether rows show the number of files that they represent."""
         return any(key.name in COUNTED_FILES for key in self.keys)
 
     @property

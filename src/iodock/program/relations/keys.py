@@ -129,7 +129,7 @@ KEYS = {
 """By name, in the order of the documentation."""
 
 COUNTED_FILES = ("pattern", "folder", "ending", "kind", "mount", "fs_type")
-"""Keys with which an answer shows the number of files that a row stands for."""
+"""Keys with which an answer shows the number of files that a row represents."""
 
 
 def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:

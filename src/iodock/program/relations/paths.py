@@ -1,4 +1,4 @@
-"""What profilers take: frames, paths of frames, and their weights."""
+"""Data for profilers: frames, paths of frames, and their weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Path:
     calls: int
 
     def weight(self, name: str) -> int:
-        """Of WEIGHTS; 0 where it is not known."""
+        """The weight called NAME in WEIGHTS; 0 if it is unknown."""
         return (self.calls if name == "calls" else self.bytes if name == "bytes" else self.time_ns) or 0
 
 
@@ -47,7 +47,7 @@ class Paths:
 
 
 def paths_of(store: Store, filters: Filters, weight: str | None) -> Paths:
-    """Raises RequestError if the store does not know the weight that is asked for."""
+    """Raises RequestError if the store does not have the requested weight."""
     selection = select(store, filters)
     keep_flames(store, selection)
     (known,) = store.rows(

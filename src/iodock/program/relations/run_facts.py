@@ -25,12 +25,12 @@ DATABASE_NAMES = (
 SYSTEM_NAMES = (
     r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
 )
-"""The same for files of the system and of programs."""
+"""Regular expression for files of the system and of programs."""
 UNCOUNTED_NAMES = "^<|^/(proc|sys|dev)/"
-"""The same for other files in Darshan's counters besides a job's own: Darshan does not count the system's
-files."""
+"""Regular expression for files in Darshan's counters that are not a job's own: Darshan does not count the
+system's files."""
 TERMINAL_NAMES = "^/dev/(tty|pts/|console$|ptmx$)"
-"""The same for terminals."""
+"""Regular expression for terminals."""
 UNFILED_KINDS = ", ".join(quoted(one) for one in (*sorted(set(KINDS) - {*PATH_KINDS, "unknown"}), "fifo"))
 """SQL: kinds of objects that are not files, though a descriptor may refer to them."""
 

@@ -18,8 +18,7 @@ _OF = {
 
 
 SPREAD = tuple(f"spread_{name}" for name in SUMS)
-"""The same sums, spread over intervals: for charts over time, so that a long call is not a burst at its
-end."""
+"""The sums, spread over intervals: for charts over time, so that a long call is not a burst at its end."""
 
 
 def cells_sql(source: str, every: int, key: str = "0", again: str = "false") -> str:

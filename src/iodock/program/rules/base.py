@@ -1,4 +1,4 @@
-"""What a rule consists of: explaining texts, its own thresholds, and a function from facts to candidates."""
+"""Defines a rule: explaining texts, its own thresholds, and a function from facts to candidates."""
 
 from __future__ import annotations
 
@@ -60,14 +60,13 @@ class Candidate:
     again: float = 1.0
     """For listings: the share of them that is unnecessary."""
     at_most: Severity = Severity.HIGH
-    """Upper limit for the severity, whatever the cost: `note` for what is expected and should not be
-    changed."""
+    """Upper limit for the severity at any cost: `note` for expected behaviour that should not be changed."""
     title: str | None = None
     advice: tuple[Advice, ...] | None = None
     """Both replace the rule's own."""
     authors: str | None = None
-    """SQL for `upid` and `count` of the processes whose programs should be changed. None: those that made
-    such calls on these files."""
+    """SQL for `upid` and `count` of the processes whose programs should be changed. None: the processes that
+    made such calls on these files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +80,18 @@ class Rule:
     why: str
     """Why it costs time."""
     advice: tuple[Advice, ...]
-    """What to do, by language and library. Only advice for the programs that made the calls is shown."""
+    """Changes to make, by language and library. Only advice for the programs that made the calls is shown."""
     fine_when: str
     """When it is fine."""
     settings: type[Any]
     """Thresholds: a frozen dataclass, every field with a default and a docstring below it."""
     find: Callable[[Facts, Any], Iterable[Candidate]]
     needs: tuple[Need, ...] = ()
-    """What the source must be able to show. Otherwise the rule stays silent and says why."""
+    """Data that the source must have. Without it the rule is not checked, and the reason is shown."""
     counters: Callable[[Facts, Any], Iterable[Candidate]] | None = None
-    """The same check on counters instead of calls; None: it needs single calls."""
+    """The check on counters instead of calls; None: the rule needs single calls."""
     counters_need: tuple[Need, ...] = ()
-    """What counters must show in addition."""
+    """Additional data that counters must have."""
     needs_for_some: tuple[Need, ...] = ()
     """Needs of single files: files that lack them are left out, and the rule says so."""
     views: tuple[str, ...] = ()
@@ -102,21 +101,21 @@ class Rule:
     """Rules that name the cause of which this one sees only a symptom. If both find the same files, theirs is
     shown."""
     yields_at: float = 0.5
-    """The share of this rule's cost that theirs must cover for that. It is smaller if this rule's cost
-    includes what they do not count."""
+    """Share of this rule's cost that the other rules' cost must cover for that. It is smaller if this rule's
+    cost includes parts that they do not count."""
     tells_hung_calls: bool = False
     """This rule names single calls that took very long. Rules that yield to it are judged without those of
     them that are metadata calls. What they still find then is not a symptom."""
     is_of_waiting: bool = False
-    """Its cost is waiting time, which may come from a single call that hung."""
+    """The cost is waiting time, which may come from a single call that hung."""
     case: str | None = None
     """The casebook's page."""
     comes_last: bool = False
-    """Its findings come after all others except notes, since they should be changed last."""
+    """Findings of the rule come after all others except notes, because they should be changed last."""
 
 
 def needs_of(rule: Rule, facts: Facts) -> tuple[Need, ...]:
-    """What a rule needs its source to show."""
+    """The data that a rule needs from its source."""
     if facts.has_calls:
         return rule.needs
     return (Need.EVENTS,) if rule.counters is None else rule.counters_need

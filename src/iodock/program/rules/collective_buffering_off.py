@@ -35,7 +35,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _lost_ns(row: dict[str, int]) -> int:
-    """What is left of the time of the slowest rank if one aggregator writes the pieces of all."""
+    """The remaining time of the slowest rank if one aggregator writes the pieces of all."""
     return costs.beyond_large(row["time_ns"], row["count"] // row["ranks"], row["requested"], 2) or 0
 
 
@@ -94,7 +94,7 @@ WHERE c.direction = 2 AND c.movers = c.ranks AND c.requests >= {settings.least_e
 GROUP BY f.name, c.call ORDER BY time_ns DESC, f.name"""
 
 
-# Where no hint at all was taken, the implementation did not say.
+# If no hint at all was reported, the implementation does not report its hints.
 _HINTS_SQL = """SELECT key, any_value(asked) AS asked, min(taken) AS taken, min(name) AS file,
   count(DISTINCT name) AS files
 FROM (SELECT h.*, f.name, max(h.taken) OVER (PARTITION BY h.interface_call_id) AS told FROM hints h

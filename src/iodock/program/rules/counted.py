@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 LEAST_PART = 0.01
 """Share of the job's time in I/O, or of its bytes. Below it, a file does not characterise the job."""
 LEAST_OF_DIRECTION = 0.1
-"""The same for a pattern: share of the job's reads or writes, or of their time."""
+"""Minimum share of the job's reads or writes, or of their time, for a pattern."""
 LEAST_BYTES = 1 << 16
 """A job reads less than this from its settings, and writes less into its log."""
 IS_SYNCED = f"""file_id IN (SELECT file_id FROM counted_files WHERE syncs >= 20

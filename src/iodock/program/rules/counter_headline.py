@@ -13,7 +13,7 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """The run in a few numbers, and what they mean. FOUND: its findings and notes."""
+    """The run in a few numbers, with their interpretation. FOUND: its findings and notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     worth = _worth(found)
     return Verdict(
@@ -31,7 +31,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """Make a change, obtain what is missing, or record single calls."""
+    """The next step: make a change, obtain missing data, or record single calls."""
     if _worth(found):
         return Message(
             N_("Next: make the first change, run the job again, and compare the counters of both runs.")
@@ -52,7 +52,7 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """The meaning of the times, and what is not judged."""
+    """Remarks on the meaning of the times, and on rules that were not checked."""
     return tuple(_remarks(facts))
 
 

@@ -58,8 +58,8 @@ _DIRECT = f"errno_id IS NULL AND flags & {O_DIRECT} <> 0"
 def _sql(settings: Settings) -> str:
     block = settings.block_bytes
     odd = f"(e.offset_bytes % {block} <> 0 OR e.requested_bytes % {block} <> 0)"
-    # The end of a file lies where it lies: reads that reach it fit by what they ask for.
-    # A tool (dd) switches the flag off for the last piece, which fits no block.
+    # The last read reaches the end of the file at any offset, so only its requested size must fit. A tool
+    # (dd) switches the flag off for the last piece, which fits no block.
     return f"""WITH direct AS (SELECT file_id FROM opens WHERE {_DIRECT}),
 switched AS (SELECT handle_id, ts, flags & {O_DIRECT} <> 0 AS is_on FROM events
   WHERE direction = 0 AND flags IS NOT NULL AND errno_id IS NULL AND file_id IN (FROM direct)

@@ -75,7 +75,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 # Libraries look through them when a program starts: for processors, devices and modules.
 _SYSTEM = "regexp_matches(f.name, '^/(proc|sys|dev|usr|lib|lib32|lib64|etc|opt)(/|$)')"
-# Each process that is started looks there for what it needs, whatever it does then.
+# Each process looks for its modules there when it starts, whatever it does later.
 _MODULES = "regexp_matches(f.name, '/(s?bin|lib|lib32|lib64|libexec|site-packages|node_modules)(/|$)')"
 _QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call

@@ -38,7 +38,7 @@ LEAST_ALONE = 0.02
 
 
 class Need(enum.Enum):
-    """What a rule needs its source to show."""
+    """Data that a rule needs from its source."""
 
     DURATIONS = N_("this source has no call durations")
     TIMES = N_("this source does not say when calls happened")
@@ -249,7 +249,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return rows[0] if rows else {}
 
     def sees(self, need: Need) -> bool:
-        """Whether the source can show what is needed."""
+        """Whether the source has the needed data."""
         return self._seen[need]
 
     @cached_property
@@ -308,7 +308,7 @@ FROM processes"""
 
     @cached_property
     def _are_any(self) -> Mapping[str, bool]:
-        """The same for all conditions. If there are few events, all are checked together."""
+        """Evaluates all conditions. If there are few events, all are checked together."""
         (found,) = self.rows(ANY_SQL)
         return dict(zip(ASKED_OF_EVENTS, found["found"], strict=True))
 

@@ -107,7 +107,7 @@ _STRIPED = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same for counters: files that one rank alone wrote, over all ranks."""
+    """Files that one rank alone wrote, found in counters over all ranks."""
     faults = counted.files(facts, "t.rank IS NOT NULL AND t.written_bytes > 0")
     own = Counter(row["rank"] for row in faults.rows)
     is_even = bool(own) and min(own.values()) >= settings.least_balance * max(own.values())

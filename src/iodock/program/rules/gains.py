@@ -72,7 +72,7 @@ def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
 
 
 def _narrowed(gain: Gain) -> Gain:
-    """The same middle value, with limits that are not too far apart."""
+    """The gain with the same middle value, and limits that are not too far apart."""
     low, high = gain.low_seconds, gain.high_seconds
     if low <= 0 or high <= MOST_SPREAD * low:
         return gain
@@ -82,7 +82,7 @@ def _narrowed(gain: Gain) -> Gain:
 
 
 def within(gains: Sequence[Gain | None], limit: float | None) -> list[Gain | None]:
-    """The same gains, scaled so that their upper values together do not exceed LIMIT. The uncertain part is
+    """The gains, scaled so that their upper values together do not exceed LIMIT. The uncertain part is
     reduced first; if even the lower values exceed the limit, all are scaled equally."""
     known = [one for one in gains if one is not None]
     low, high = (sum(max(0.0, end) for end in ends) for ends in _ends(known))

@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """The run in a few numbers, and what they mean. FOUND: its findings and notes."""
+    """The run in a few numbers, with their interpretation. FOUND: its findings and notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     waiting = facts.overview.get("waiting_time_ns")
     worth = _worth(found)
@@ -33,7 +33,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """What readers must know to interpret the times; empty if nothing."""
+    """Remarks that readers need to interpret the times; empty if there are none."""
     if not facts.store.manifest.is_partly_counted:
         return ()
     counted = facts.one(f"SELECT count(*) AS n FROM ({counted_ranks_sql(facts.store)})")["n"]

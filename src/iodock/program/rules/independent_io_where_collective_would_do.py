@@ -61,7 +61,7 @@ def _candidate(faults: Faults, wall: float) -> Candidate:
 
 
 def _slowest_ns(row: Mapping[str, Any]) -> int:
-    """What large requests would save of the time of the slowest rank, who moved a share like the others."""
+    """The saving of large requests for the slowest rank, which would transfer an equal share."""
     ranks, direction = int(row["ranks"]), int(row["direction"])
     saved = costs.beyond_large(
         int(row["slowest_ns"]), int(row["count"]) // ranks, int(row["bytes"]) // ranks, direction

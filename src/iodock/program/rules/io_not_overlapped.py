@@ -100,7 +100,7 @@ RULE = Rule(
         *("read-after-write", "redundant-writes", "random-access", "backward-access"),
         *("copy-through-user-space", "whole-file-for-a-few-bytes"),
     ),
-    # Its cost is all I/O that could overlap, whether necessary or not.
+    # The cost is all I/O that could overlap, whether necessary or not.
     yields_at=0.2,
     is_of_waiting=True,
     # Less can be overlapped once other faults are corrected.

@@ -99,7 +99,7 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same for counters: the part of a file's metadata time for all opens except the first."""
+    """Repeated opens in counters: the part of a file's metadata time for all opens except the first."""
     moved = "t.read_bytes + t.written_bytes"
     faults = counted.files(
         facts,

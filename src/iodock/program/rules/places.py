@@ -47,7 +47,7 @@ class Faults:
 
     @property
     def where(self) -> Where:
-        """The candidate's fields for them; the call is that of the first row."""
+        """Fields of the candidate for these places; the call is that of the first row."""
         return {"files": self.files, "file_count": self.file_count, "call": self.rows[0]["call"]}
 
     def __bool__(self) -> bool:

@@ -105,7 +105,7 @@ _TITLE_THREADS = N_("Unequal I/O among the threads")
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same for counters. A rank that moves more but does not need longer is a note."""
+    """Imbalance in counters. A rank that transfers more but does not need longer gives a note."""
     rows, ranks = facts.rows("FROM counted_work"), facts.ranks
     shared = next((row for row in rows if row["worker"] is None), {"bytes": 0, "time_ns": 0})
     own = [row for row in rows if row["worker"] is not None]

@@ -29,7 +29,7 @@ _ADMINISTRATOR = N_(
 
 
 def advice(variable: str) -> tuple[Advice, ...]:
-    """What to do about a long search path, by the variable that contains it."""
+    """Advice on a long search path, by the variable that contains it."""
     return (
         Advice("any", Message(_ANY, {"variable": variable})),
         Advice("any", Message(_OF_VARIABLE[variable])),

@@ -90,8 +90,8 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same for counters: seeks in addition to those of opens and of requests that do not begin at the
-    previous end. Their time is estimated as their part of the metadata calls' time."""
+    """Seeks in counters beyond those of opens and of requests that do not begin at the previous end. Their
+    time is estimated as their part of the metadata calls' time."""
     faults = Faults(facts.rows(_counted_sql(settings)))
     count, seeks, moved = (faults.total(name) for name in ("needless", "seeks", "transfers"))
     if seeks < settings.least_count or not counted.matters(facts, None, count):

@@ -17,7 +17,7 @@ MOST_CANDIDATES = 3
 CROWDED_SHARE = 0.3
 """If a task waited for a processor during this share of the time, processors were short."""
 LEAST_LIKE = 20
-"""Fewer calls than this do not show what is usual."""
+"""Fewer calls than this do not show the typical duration."""
 ORDINARY_BIN = 20
 """If a run has too few similar calls, a call should take no longer than 2^20 ns, about a millisecond."""
 LONG_NS = 300_000_000
@@ -218,7 +218,7 @@ RULE = Rule(
     needs=(Need.DURATIONS, Need.TIMES),
     views=(
         *("slow_calls", "durations", "file_work", "database_files", "places", "plain_files"),
-        # Its advice is that of `open-close-loop`.
+        # The advice is that of `open-close-loop`.
         "counted_files",
     ),
     yields_to=("slow-close", "sync-heavy"),

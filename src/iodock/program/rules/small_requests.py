@@ -81,8 +81,8 @@ _MESSAGES = {
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same for files whose requests are mostly small, in any order: histograms show sizes, but not the
-    order of requests."""
+    """Files whose requests are mostly small according to counters, in any order: histograms show sizes, but
+    not the order of requests."""
     for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings), together=True):
         count, moved = faults.total("count"), faults.total("bytes")
         if count < settings.least_counted:

@@ -53,7 +53,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# Tools do what is requested: make examines each file, and a compiler follows the path of each included file.
+# SQL that excludes tools, which do what is requested: make examines each file, and a compiler follows the
+# path of each included file.
 def _sql(settings: Settings) -> str:
     return f"""WITH opened AS (SELECT p.upid, sum(u.count) AS opens
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes p ON p.utid = u.utid
@@ -80,7 +81,7 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same for counters. Their time is estimated as their part of the metadata calls' time."""
+    """Stats in counters. Their time is estimated as their part of the metadata calls' time."""
     faults = counted.files(
         facts,
         f"t.stats >= {settings.least_repeats} * t.ranks AND t.stats >= {settings.least_ratio} * t.opens",

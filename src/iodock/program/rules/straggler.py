@@ -55,8 +55,8 @@ def _slower(team: Team, least_ns: float, settings: Settings) -> list[Candidate]:
 
 
 def _hung_ns(one: Worker) -> int:
-    """How much longer its longest call took than the average of its others. A single call that hung does not
-    make a slow rank: `slow-call` reports it, and in the next run another rank may be hit."""
+    """Time by which the worker's longest call exceeds the average of its others. A single call that hung does
+    not make a slow rank: `slow-call` reports it, and in the next run another rank may be affected."""
     others = max(1, one.calls - 1)
     return max(0, one.longest_ns - (one.time_ns - one.longest_ns) // others) if one.calls > 1 else 0
 

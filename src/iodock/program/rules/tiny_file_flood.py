@@ -112,7 +112,7 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same for counters: many files with few bytes moved for each open."""
+    """Tiny files in counters: many files with few bytes transferred for each open."""
     moved = "t.read_bytes + t.written_bytes"
     few = f"t.opens BETWEEN 1 AND {settings.most_opens} * t.ranks * t.files"
     faults = counted.files(facts, f"{few} AND {moved} <= {settings.most_bytes} * t.opens", together=True)

@@ -15,7 +15,7 @@ MOST_STOP_NS = 100 * UNTRACED_NS
 _LEAST_TRIVIAL = 20
 """Fewer calls without work than this do not show what tracing adds."""
 
-# They change or return a number in the kernel, and involve no file system or device.
+# These calls change or return a number in the kernel, and involve no file system or device.
 _TRIVIAL = (
     *("rt_sigaction", "rt_sigprocmask", "sigaction", "sigprocmask", "sigaltstack", "arch_prctl", "umask"),
     *("getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp", "getpgid", "brk"),

@@ -106,7 +106,8 @@ class Comparison:
     below_knee: tuple[BelowKnee, ...] = ()
 
     def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
-        """What the rates mean for a rule's finding on FILES; 0 if nothing is known."""
+        """Change of the confidence in a rule's finding on FILES that the rates suggest; 0 if nothing is
+        known."""
         mounts = sorted({one.mount_point for one in self.paces}, key=len, reverse=True)
         of_files = {next((mount for mount in mounts if _below(name, mount)), None) for name in files}
         chosen = [

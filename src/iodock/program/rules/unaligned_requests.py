@@ -100,8 +100,8 @@ _MESSAGES = {
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The same with the blocks or stripes that the source knows. Smaller requests mostly begin inside a
-    block, so their cost is unknown."""
+    """Unaligned requests in counters, with the block or stripe sizes that the source knows. Smaller requests
+    mostly begin inside a block, so their cost is unknown."""
     for _, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
         count = faults.total("unaligned")
         block = max(int(row["alignment_bytes"] or PAGE_BYTES) for row in faults.rows)

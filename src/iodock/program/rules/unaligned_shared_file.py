@@ -48,7 +48,7 @@ def _waited_ns(row: dict[str, Any]) -> int:
 
 
 def _most_ns(row: dict[str, Any]) -> int | None:
-    """The time of the writes without moving their bytes; the waiting part of it is unknown."""
+    """The time of the writes without transferring their bytes; the waiting part of it is unknown."""
     if row["time_ns"] is None:
         return None
     return max(0, int(row["time_ns"]) - round(int(row["bytes"]) / costs.WRITE_BYTES_PER_S * 1e9))

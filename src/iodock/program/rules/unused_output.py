@@ -112,7 +112,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 # descriptor, and so is data written later: no open followed the unlink. A file opened with O_TMPFILE
 # (tmpfile() in C) never has a name. It is listed under its folder's name, and stays if a link gives it one.
 _O_TMPFILE = 0o20200000
-# Its first bit is the highest that Linux uses, so row groups without such flags are skipped.
+# The first bit of this flag is the highest that Linux uses, so row groups without such flags are skipped.
 _NAMELESS = f"""nameless AS (SELECT e.file_id FROM events e
   WHERE e.flags >= {1 << 22} AND e.flags & {_O_TMPFILE} = {_O_TMPFILE} AND e.errno_id IS NULL
     AND NOT EXISTS (SELECT 1 FROM uses k JOIN calls n ON n.id = k.call_id

@@ -13,11 +13,11 @@ MOST_CALL_NS = 1500
 """The longest work of a library around one call, such as flushing a buffer or switching to native code. This
 time is saved if the call is. A longer pause is computing."""
 MOST_PAUSE_NS = 250_000
-"""The same between two calls on a file that is opened for each piece: a library reads a header, builds its
-objects, encodes a chunk. That takes tens of microseconds in Python and Java, and hundreds in HDF5 or
+"""Maximum pause between two calls on a file that is opened for each piece: a library reads a header, builds
+its objects, encodes a chunk. That takes tens of microseconds in Python and Java, and hundreds in HDF5 or
 pandas."""
 MOST_NAME_BYTE_NS = 10
-"""The same for a byte of a folder's listing: Python takes 7 to build and sort its names."""
+"""Maximum time for a byte of a folder's listing: Python takes 7 ns to build and sort its names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Work:
     """Seconds of wall time around the calls of a candidate, without what a tracer adds."""
 
     inside: float = 0.0
-    """Between the calls of a piece that is opened and closed separately: nearly all of it is the
+    """Time between the calls of a piece that is opened and closed separately: nearly all of it is the
     library's."""
     between: float = 0.0
     """Before a piece begins: the library's or the program's own, in all threads, since a library may pass
@@ -33,7 +33,8 @@ class Work:
 
 
 def around(candidate: Candidate, facts: Facts) -> Work:
-    """What could be saved together with the pieces of a candidate. Nothing if times or files are unknown."""
+    """The work that could be saved together with the pieces of a candidate. None if times or files are
+    unknown."""
     if candidate.pieces is None or not candidate.files or not facts.durations:
         return Work()
     if candidate.pieces is Pieces.LISTINGS:

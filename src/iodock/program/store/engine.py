@@ -37,7 +37,7 @@ KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
 KEPT_FIRST = f"SET search_path = '{KEPT},main'"
 FEW_ROWS = 2_000
-"""Loading Arrow takes longer than to exchange so many rows without it."""
+"""For fewer rows, loading Arrow takes longer than exchanging them without it."""
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
 # Plausible values of the tables made at import, which reveal bytes that changed in them.
@@ -158,7 +158,7 @@ class Engine:
         if not self.has(name):
             return False
         try:
-            # Small, and reading all of it reveals damage.
+            # The table is small, and reading all of it reveals damage.
             self.keep(name, f'FROM main."{name}"')
             credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False

@@ -57,7 +57,7 @@ class Groups:
 
     @property
     def arrow(self) -> pa.Table:
-        """The same without copying."""
+        """Returns the rows as an Arrow table, without copying."""
         import pyarrow as pa
 
         return pa.table(
@@ -88,7 +88,7 @@ Places = tuple[bytes, bytes]
 
 
 def places_of(rows: Iterable[tuple[int, int]]) -> Places:
-    """Of `file_id` and `place`."""
+    """Builds places from rows of `file_id` and `place`."""
     files, places = array("I"), array("I")
     for file, place in rows:
         files.append(file)
@@ -97,7 +97,7 @@ def places_of(rows: Iterable[tuple[int, int]]) -> Places:
 
 
 def places_in(rows: pa.Table) -> Places:
-    """Of the same as a table; none is null."""
+    """Builds places from a table of `file_id` and `place`, none of which is null."""
     return _numbers(rows["file_id"]), _numbers(rows["place"])
 
 

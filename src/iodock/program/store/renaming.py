@@ -18,7 +18,7 @@ def renaming_of(
 ) -> Callable[[str], str]:
     """Replaces in TEXTS the names in a store by those that NAMES makes up, and PATHS, which are patterns made
     from them. Raises QueryError."""
-    # There are few texts but maybe many names: only names that occur are kept.
+    # There are few texts but possibly many names: only names that occur in a text are kept.
     said = "\n".join(texts)
     made: dict[str, str] = {}
 

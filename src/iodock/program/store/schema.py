@@ -12,7 +12,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StoreColumn:
-    """One column of a stored table: SQL type and what it means."""
+    """One column of a stored table: SQL type and meaning."""
 
     name: str
     type: str

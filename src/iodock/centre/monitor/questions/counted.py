@@ -15,7 +15,7 @@ PLACES = {
     PROCESSES: ("process_io", "slurm_step"),
     CGROUPS: ("cgroup_io",),
 }
-"""Place -> kinds of sources whose rows may be added up."""
+"""Maps each place to the kinds of sources whose rows may be added up."""
 SERVED = "(source LIKE 'mdt%' OR source LIKE 'obdfilter%' OR source IN ('mfs_master', 'mfs_sessions'))"
 """SQL condition: a machine with such a row serves a file system."""
 OF_METADATA = "source IN ('mdt_job_stats', 'mfs_sessions')"

@@ -29,7 +29,7 @@ def by_servers(store: MonitorTables, within: Span) -> pa.Table:
 
 
 def by_clients(store: MonitorTables, within: Span) -> pa.Table:
-    """The same from mounts and metadata targets, which count without jobs, with `source`: llite_stats,
+    """The I/O from mounts and metadata targets, which count without jobs, with `source`: llite_stats,
     mdt_md_stats, mountstats, mmpmon, mfs_mount."""
     operations = ", ".join(f"'{name}'" for name in metadata_operations())
     values = {

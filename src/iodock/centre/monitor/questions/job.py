@@ -46,7 +46,7 @@ class OneJob:
     """Start of the last run, ns since the epoch: rows that end earlier belong to previous runs."""
 
     def need(self, sources: tuple[str, ...] = (), metrics: tuple[str, ...] = ()) -> Need:
-        """What a query for its rows needs."""
+        """The sources and metrics that a query for rows of the job needs."""
         session = "" if self.number[:1].isdigit() else self.number
         return Need(sources, metrics, (self.ids.pattern(self.number),), session)
 

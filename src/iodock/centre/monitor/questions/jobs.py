@@ -66,7 +66,7 @@ class Wanted:
     having: str = ""
     """A part of the job's id or command."""
     named: tuple[str, ...] = ()
-    """Jobs whose names contain it."""
+    """Jobs whose names contain the searched text."""
     only: tuple[str, ...] | None = None
     """None: all jobs."""
     sort: str = "write_rate"

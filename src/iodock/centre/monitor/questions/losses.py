@@ -1,4 +1,4 @@
-"""Losses of agents: what they could not read or had to drop."""
+"""Losses of agents: data that they could not read or had to drop."""
 
 from __future__ import annotations
 

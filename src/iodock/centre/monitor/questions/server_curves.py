@@ -33,7 +33,7 @@ class Step:
     closes: float | None = None
     creates: float | None = None
     handled: float | None = None
-    """Requests."""
+    """Requests handled per second."""
     waiting: float | None = None
     """Mean number of waiting requests, if some requests were handled."""
     wait_s: float | None = None

@@ -57,7 +57,7 @@ def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
 
 
 def _kept_from(begin: int, catalogue: Catalogue) -> int:
-    """The finest resolution whose data goes back as far as any data of this time."""
+    """The finest resolution whose data goes back to BEGIN, or as far as the oldest data."""
     return max(_kept_of(table, begin, catalogue) for table in ("job_io", "targets"))
 
 

@@ -9,7 +9,7 @@ from iodock.centre.monitor.questions.spans import Span
 IS_SAMPLE = "(source = 'process_io' AND job IS NOT NULL AND session IS NOT NULL)"
 """SQL condition: a row of `job_io` belongs to a step whose total may still arrive."""
 IS_TOTAL = "(source = 'slurm_step' AND exact)"
-"""The same for rows of the total: samples and total together are the I/O of the step."""
+"""SQL condition: a row of `job_io` is a step's total. Samples and total together are the I/O of the step."""
 _WHOLE_JOB = ("step_batch", "step_extern")
 """In Slurm a job ends with its batch step, and the extern step with the job."""
 ENDS = ", ".join(

@@ -58,7 +58,7 @@ class TopWanted:
     most: int = 50
 
     def next(self, what: str) -> TopWanted:
-        """The same with the next choice of `by`, `sort` or `place`."""
+        """The same request with the next choice of `by`, `sort` or `place`."""
         if what == "by":
             return replace(self, by=_after(self.by, GROUPS))
         if what == "sort":

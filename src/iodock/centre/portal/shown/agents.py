@@ -1,4 +1,4 @@
-"""Agents: which are heard, since when the others are silent, and what they lost. For operators."""
+"""Agents: which ones report, since when the others are silent, and what they lost. For operators."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:
 def _row(
     host: str, read: dict[str, object] | None, lost: Rows, end: int, patience_s: float
 ) -> dict[str, object]:
-    # An agent that could read nothing at all still reported what it could not read.
+    # An agent that could not read any source still reported that loss.
     told = [int(str(row["ts"])) for row in lost if row["name"] != "refused-samples"]
     at = int(str(read["read_ts"])) if read else max(told, default=None)
     age_s = None if at is None else (end - at) / SECOND

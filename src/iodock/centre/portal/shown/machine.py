@@ -179,7 +179,7 @@ def _pressure(question: Question, within: Span, known: Known, rows: Rows, share:
 
 
 def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
-    """Also returns whether the jobs of a file server are only those of the last hour."""
+    """The jobs of a machine, and whether the jobs of a file server are only those of the last hour."""
     store, ids = question.store, question.site.ids
     end = question.asked.end or question.asked.now
     numbers = tuple(sorted(machine.jobs_on(store, ids, host, within, end)))

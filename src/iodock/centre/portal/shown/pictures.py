@@ -20,7 +20,7 @@ _MINUTE_S = 60
 class Pictures:
     charts: list[Chart]
     tables: list[Table]
-    """The same values for download."""
+    """The values of the charts for download."""
 
 
 def pictures(question: Question, host: str, within: Span, marks: tuple[Mark, ...]) -> Pictures | None:

@@ -42,7 +42,7 @@ class KnownRuns:
 
 
 def compared(question: Question, job: OneJob, users: list[str], place: str) -> Compared | None:
-    """The same as `known_runs`, for a page."""
+    """The runs of `known_runs`, prepared for a page."""
     known = known_runs(question, job, users, place)
     if known is None:
         return None

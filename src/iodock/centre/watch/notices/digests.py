@@ -36,5 +36,5 @@ def letters(
 
 
 def _number(digest_id: str) -> int:
-    """The same job gives the same message id, so that mail programs show it once."""
+    """A number for the message id: the same job gives the same id, so that mail programs show it once."""
     return int.from_bytes(hashlib.sha256(digest_id.encode()).digest()[:6], "big")

@@ -56,7 +56,7 @@ def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, mos
 
 
 class Outbox:
-    """Sends what is due. Each channel has one thread at a time."""
+    """Sends notices that are due. Each channel has one thread at a time."""
 
     def __init__(self, ledger: Ledger, rules: Notices, send: Sender) -> None:
         self._ledger, self._rules, self._send = ledger, rules, send

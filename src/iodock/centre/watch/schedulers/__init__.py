@@ -24,8 +24,8 @@ SCHEDULERS: Mapping[SchedulerName, Scheduler] = {
 
 
 def chosen(name: str) -> Scheduler | None:
-    """By its name in settings. `auto`: the one whose commands are installed here, if that is unique (three
-    have a qstat)."""
+    """The scheduler with this name in the settings. `auto`: the one whose commands are installed here, if
+    there is only one (three have a qstat)."""
     if name != "auto":
         return next((one for one in SCHEDULERS.values() if one.name == name), None)
     here = [one for one in SCHEDULERS.values() if shutil.which(one.program)]

@@ -83,7 +83,7 @@ class Scheduler:
     read: Callable[[str, tuple[str, ...]], JobFacts | None]
     """Receives the job's id and the outputs; None: the scheduler does not know the job. Raises ValueError."""
     describe: Callable[[Sequence[str], Ask], Mapping[str, JobDescription]]
-    """For those of the ids that belong to its jobs; unknown jobs are left out."""
+    """Describes jobs by id; unknown jobs are left out."""
     ways: Mapping[ActionKind, Way]
     was_tried: bool
     """Tried with the real scheduler; the others were written from manuals."""

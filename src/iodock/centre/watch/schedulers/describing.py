@@ -29,7 +29,8 @@ def described(
 
 
 def answered(command: Sequence[str]) -> str | None:
-    """Never raises: without the scheduler's answer owners are unknown, and everything else goes on."""
+    """The scheduler's answer, or None. Never raises: without an answer owners are unknown, and the rest of
+    the digest is complete."""
     answer = answer_of([*_IN_UTC, *command], OUTPUT, _PATIENCE_S)
     return answer.said if answer.outcome == "answered" and answer.status == 0 else None
 

@@ -25,7 +25,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
-    """It knows slots but no number of nodes."""
+    """Describes jobs. Grid Engine reports slots but no number of nodes."""
     try:
         jobs = list(_listed(ask(_ALL) or ""))
     except ValueError:

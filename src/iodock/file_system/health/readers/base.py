@@ -59,8 +59,7 @@ class Source:
 
     @cached_property
     def whole_lines(self) -> list[str]:
-        """Of any length: not for regular expressions, which may take time in the square of a line's
-        length."""
+        """Lines of any length: do not use regular expressions on them, which may take quadratic time."""
         return self.text.split("\n")
 
     @cached_property
@@ -118,7 +117,7 @@ def _content(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Reader:
-    """Another benchmark whose results can be read."""
+    """A reader for the results of one benchmark."""
 
     name: str
     document: str

@@ -24,7 +24,7 @@ _IOR_LIBRARIES = ("HDF5", "NCMPI")
 _IOZONE_WITH_VALUES = "JjkVrtsfFdluUSLHPibXYgnyq+"
 _FIO_SYNCS = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
 _FIO_EVERY = ("fsync", "fdatasync")
-"""Options whose value is a number of writes."""
+"""Options that give a number of writes."""
 _FIO_OFF = ("", "0", "none", "false")
 _FIO_REMOTE = frozenset(
     ("rados", "rbd", "http", "libhdfs", "nfs", "gfapi", "gfapi_async", "dfs", "net", "null")
@@ -120,7 +120,7 @@ def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str
         return None, None
     if direct:
         return None, "O_DIRECT"
-    # Its --sync is a separate phase, outside the time of the write.
+    # elbencho's --sync is a separate phase, outside the time of the write.
     remote = any(word.startswith(("--s3", "--hdfs", "s3://", "hdfs://")) for word in command)
     if remote or path_type in ("bucket", "hdfs", "s3"):
         return Cache.UNKNOWN, "an object store has caching of its own"

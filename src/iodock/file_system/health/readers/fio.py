@@ -104,8 +104,8 @@ def _of_text(source: Source) -> list[Document]:
 
 
 def _refuse_unclear(documents: list[Document], source: Source) -> None:
-    """Terse lines of one job name are processes of it, or successive states of one, which can't be
-    distinguished."""
+    """Refuses terse lines with the same job name: they are processes of the job, or successive states of one,
+    which can't be distinguished."""
     if "pid" in documents[0]["jobs"][0]:
         return
     names = [(job["jobname"], job["groupid"]) for job in documents[0]["jobs"]]

@@ -97,7 +97,7 @@ def _fits(
     grown, seconds = moved_then - moved, took_then - took
     if grown < 0 or seconds < 0:
         return False
-    # It may have begun, or ended, in between.
+    # The run may have begun, or ended, in between.
     if since is None or grown == 0 or moved == 0 or took == 0:
         return True
     # An interval is at least a second: a shorter one, or activity in only a part of it, may belong to another

@@ -39,7 +39,7 @@ class Shape:
     """Properties of an entry as a whole."""
 
     options: dict[str, str]
-    """Options of the job and of all jobs; empty if the output has none, or only those of one of several
+    """Options of the job and of all jobs; empty if the output has none, or has only those of one of several
     sections."""
     processes: int | None
     is_merged: bool = False
@@ -90,7 +90,7 @@ def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
 
 
 def _has_done_more(job: Job, options: dict[str, str]) -> bool:
-    """Whether it did something that its options do not request: then they are those of another section."""
+    """Whether the job did I/O that its options do not request: then they are those of another section."""
     name = options.get("name")
     if name is not None and not name.startswith(str(job.get("jobname"))):
         return True
@@ -159,10 +159,10 @@ class Setups:
             self.last.has_several = True
 
     def of(self, job: Job) -> list[Setup]:
-        """Of its group."""
+        """Setups of the job's group."""
         group = str(job["groupid"])
         own = self.of_group.get((job.get("hostname"), group)) or self.of_group.get((None, group))
-        # They may use another name for a host.
+        # fio may use another name for a host in these lines.
         return own or [one for (_, of), found in self.of_group.items() if of == group for one in found]
 
 

@@ -104,7 +104,7 @@ class _Reading:
             self.host = host[1]
         elif setup := _SETUP.match(text):
             if self.has_results:
-                # Belongs to the next run, whose version follows after them.
+                # These lines belong to the next run, whose version follows after them.
                 self.setups, self.has_results = Setups(), False
             self.setups.add(setup["host"] or self.host, setup["group"], setup["name"], _setup(setup))
         elif _MORE.match(text):

@@ -33,7 +33,7 @@ def read(source: Source) -> Result:
             commands.append((found.start(), _text(found[2])))
             continue
         if found[1] == "Began":
-            # Another output, whose command may be missing.
+            # Another output begins, whose command may be missing.
             commands.append((found.start(), None))
         if getattr(result, _NAMES[found[1]]) is None:
             setattr(result, _NAMES[found[1]], _text(found[2]))

@@ -46,7 +46,7 @@ class Result:
     machine: str | None = None
     runs: list[Run] = field(default_factory=list)
     last_command: str | None = None
-    """Of the output that contains the following tests."""
+    """Command of the output that contains the following tests."""
 
     def commanded(self, command: str | None) -> None:
         """The command line of the following tests, if it is known."""

@@ -44,7 +44,7 @@ def read_text(source: Source) -> Result:
         elif fields and fields[0] in _OPERATIONS and columns and result.runs:
             _row(fields, columns, at, result.runs[-1], source)
         elif len(fields) >= _ROW_FIELDS and fields[0] in _OPERATIONS and number(fields[1]) is not None:
-            # Its head is damaged.
+            # The header of the test is damaged.
             source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(at))
         elif found := _MEMBER.match(line):
             _member(found[1], found[2], result)
@@ -60,7 +60,7 @@ def _member(name: str, value: str, result: Result) -> None:
         result.commanded(value)
     elif name in _HEAD:
         if _HEAD[name] == "began":
-            # Another output, whose command may be missing.
+            # Another output begins, whose command may be missing.
             result.last_command = None
         setattr(result, _HEAD[name], getattr(result, _HEAD[name]) or value)
     elif name == "api":

@@ -170,7 +170,7 @@ def _cells(source: Source) -> tuple[list[Cell], list[str]]:
         if (row := _ROW.match(text)) is None:
             other = _OTHER_ROW.match(text)
             if other and len(other[2].split()) == len(table.columns):
-                # A row whose name was damaged.
+                # The name of this row is damaged.
                 source.doubts.count(CUT_ROW, other[1], source.at(line))
             continue
         fields = row[3].split()

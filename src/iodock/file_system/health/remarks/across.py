@@ -196,7 +196,7 @@ def _of_limit(best: Cell, limit: Limit, share: float) -> Remark:
 
 
 def unstable(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """Cells whose repeats vary far more than those of similar cells; or all of an operation."""
+    """Cells whose repeats vary far more than those of similar cells; or all cells of an operation."""
     measured_cells = usable(cells)
     alpha = _UNSTABLE_ALARMS / max(len(measured_cells), 1)
     for group in split(

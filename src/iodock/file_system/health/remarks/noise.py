@@ -15,8 +15,8 @@ from iodock.file_system.health.measurements import Cell
 
 _SMALL = 1e-300
 _MEDIAN_ERROR, _UNKNOWN_ERROR = 1.2, 1.1
-"""The error of a median of a few values relative to that of their mean; and a value for when it is unknown
-which of the two is used."""
+"""The error of a median of a few values relative to that of their mean; and the factor if it is unknown
+whether the value is a median or a mean."""
 
 
 def _fraction(a: float, b: float, x: float) -> float:
@@ -82,7 +82,7 @@ class Noise:
     sigma: float
     """Standard deviation of the logarithm of one repeat."""
     degrees: float
-    """Its degrees of freedom."""
+    """Degrees of freedom of the spread."""
     unstable: frozenset[int]
     """`id` of cells whose own spread is far above that of the others."""
 
@@ -122,7 +122,8 @@ def _pooled(measured: Sequence[tuple[Cell, float, int]]) -> tuple[float, float]:
 
 
 def _stands_out(one: tuple[Cell, float, int], whole: tuple[float, float], alpha: float) -> bool:
-    """Whether a cell's spread is far above that of the others; WHOLE is the variance and degrees of all."""
+    """Whether a cell's spread is far above that of the others; WHOLE is the variance and degrees of freedom
+    of all."""
     _, spread, degrees = one
     lower = whole[1] - degrees
     if lower < 3:

@@ -58,7 +58,7 @@ def other_load(cells: Sequence[Cell]) -> Iterator[Remark]:
 
 @dataclass(frozen=True)
 class Tested:
-    """What was compared, and what could not be."""
+    """The comparisons that were made, and those that were impossible."""
 
     operations: tuple[tuple[str, str], ...]
     """Test and operation with at least one comparison."""

@@ -140,7 +140,7 @@ def load(path: Path, program: str) -> Sweep:
 
 
 def _value(path: Path, name: str, said: Any, known: Mapping[str, Any]) -> Any:
-    """One member converted for its field; a single value stands for a list of one."""
+    """One value converted for its field; a single value counts as a list of one."""
     if name not in known:
         raise SweepError(f"{path}: no such key: {name}", meant(name, known, "see the how-to"))
     usual = known[name]

@@ -63,7 +63,8 @@ def _in_ranges(ranges: str) -> str:
 
 
 def _sums() -> str:
-    """What waits on pipes and sockets is not I/O, as in recordings of calls."""
+    """SQL for the sums of a rank. Waiting on pipes and sockets does not count as I/O, as in recordings of
+    calls."""
     reads = f"FILTER (coalesce(c.kind NOT IN ({WAITED_FOR}, 'standard'), true))"
     writes = f"FILTER (coalesce(c.kind NOT IN ({WAITED_FOR}), true))"
     reading, writing = f"sum(c.read_time_ns) {reads}", f"sum(c.write_time_ns) {writes}"

@@ -86,7 +86,7 @@ def _of_files(store: Store, filters: Filters, notes: list[str]) -> list[str]:
     if not by_file:
         return []
     if usual:
-        # Combined counters are for files whose kind is not known.
+        # Combined counters belong to files of unknown kind.
         return [f"(p.pattern IS NOT NULL OR p.file_id IN (SELECT file_id FROM {CHOSEN_FILES}))"]
     if store.rows("SELECT 1 FROM profiles WHERE file_id IS NULL LIMIT 1"):
         notes.append(_FOLDED)

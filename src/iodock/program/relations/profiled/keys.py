@@ -20,7 +20,7 @@ _SQL = {
 }
 _OF_OPERATIONS = ("family", "class")
 NO_FILE = ("family", "class", "interface", "pid", "rank", "host", "file")
-"""Keys with which an answer does not show the number of files that a row stands for."""
+"""Keys with which an answer does not show the number of files that a row represents."""
 
 
 def key_columns(names: tuple[str, ...]) -> tuple[Column, ...]:

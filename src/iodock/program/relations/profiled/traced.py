@@ -54,7 +54,7 @@ def need_traced(store: Store) -> None:
 
 
 def keep_lowest(store: Store) -> tuple[str, ...]:
-    """Keeps those of one interface in `traced`: the same bytes may appear in two interfaces."""
+    """Keeps the accesses of one interface in `traced`: the same bytes may appear in two interfaces."""
     found = [row["interface"] for row in store.rows(f"SELECT DISTINCT interface FROM {TRACED} ORDER BY 1")]
     if len(found) < 2:
         return ()
