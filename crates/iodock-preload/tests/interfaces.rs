@@ -34,7 +34,7 @@ told: 101, size unknown: 1, opened later: 0
 lacking: 52, plain: 0, too many: 13
 view: 512, current one unknown: 1
 told after a jump: 1
-Fortran: 32 bytes, error 0
+Fortran: 12884901888 bytes, error 0
 Fortran: 32 bytes, error 0
 ";
 
