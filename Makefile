@@ -54,7 +54,7 @@ test-all: test test-rest
 
 # What `make test` leaves out. Tests that print a measurement, or that another test starts, are neither.
 WHOLE_SLURM := tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py tests/trials/whole_slurm_actions.py \
-	tests/trials/whole_slurm_facts.py tests/trials/whole_slurm_merge.py tests/trials/whole_digests.py
+	tests/trials/whole_slurm_facts.py tests/trials/whole_slurm_merge.py tests/trials/whole_slurm_mpi.py tests/trials/whole_digests.py
 WHOLE_MOOSEFS := tests/trials/whole_moosefs.py
 WHOLE_GRID_ENGINE := tests/trials/whole_grid_engine.py
 test-rest: setup

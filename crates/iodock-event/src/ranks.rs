@@ -12,9 +12,25 @@ pub const RANK_NAMES: [(&str, &str); 6] = [
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
+/// Environment variable without which Slurm's rank is none: in a batch script `SLURM_PROCID` is 0, and the
+/// script is no task of a step.
+pub const SLURM_STEP: &str = "SLURM_STEP_ID";
+
 /// The rank in an environment's `NAME=VALUE` pairs, from the first name that is present.
 pub fn rank_among<'a>(pairs: impl Iterator<Item = &'a [u8]>) -> Option<i32> {
-    pairs.filter_map(rank_of_pair).min_by_key(|&(name, _)| name).map(|(_, rank)| rank)
+    let (mut first, mut is_step) = (None, false);
+    for pair in pairs {
+        is_step |= pair.strip_prefix(SLURM_STEP.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
+        if let Some(found) = rank_of_pair(pair) {
+            first = first.filter(|&(index, _)| index <= found.0).or(Some(found));
+        }
+    }
+    first.filter(|&(index, _)| counts(RANK_NAMES[index].0, is_step)).map(|(_, rank)| rank)
+}
+
+/// Whether a variable of that name holds a rank, in an environment with or without `SLURM_STEP`.
+pub fn counts(name: &str, is_step: bool) -> bool {
+    is_step || name != "SLURM_PROCID"
 }
 
 fn rank_of_pair(pair: &[u8]) -> Option<(usize, i32)> {
@@ -123,8 +139,16 @@ mod tests {
     #[test]
     fn the_launchers_own_name_for_the_rank_comes_first() {
         assert_eq!(rank(&["PATH=/bin", "SLURM_PROCID=7", "OMPI_COMM_WORLD_RANK=3", "HOME=/"]), Some(3));
-        assert_eq!(rank(&["PMI_RANK=x", "SLURM_PROCID=7"]), Some(7));
+        assert_eq!(rank(&["PMI_RANK=x", "SLURM_PROCID=7", "SLURM_STEP_ID=0"]), Some(7));
         assert_eq!(rank(&["PMI_RANKS=1", "OMPI=2", "", "S"]), None);
+    }
+
+    #[test]
+    fn a_batch_script_of_slurm_has_no_rank() {
+        assert_eq!(rank(&["SLURM_PROCID=0", "SLURM_NTASKS=4"]), None);
+        assert_eq!(rank(&["SLURM_STEP_ID=2", "SLURM_PROCID=3"]), Some(3));
+        assert_eq!(rank(&["SLURM_PROCID=3", "SLURM_STEP_IDS=2"]), None);
+        assert_eq!(rank(&["SLURM_PROCID=0", "PMI_RANK=5"]), Some(5));
     }
 
     #[test]

@@ -69,6 +69,9 @@ static u64 number_in(const char *value) {
 /* The rank that the launcher gave this process; ~0: none. */
 static u64 rank_in(char **environment) {
 	for (const char *name = session->rank_names; *name; name += length((const u8 *)name, sizeof(session->rank_names)) + 1) {
+		/* A batch script of Slurm has a SLURM_PROCID, 0, and is no task of a step. */
+		if (begins((const u8 *)name, "SLURM_") && !variable(environment, "SLURM_STEP_ID"))
+			continue;
 		const char *value = variable(environment, name);
 		u64 rank = value ? number_in(value) : ~0ul;
 		if (rank != ~0ul)
@@ -125,8 +128,10 @@ static void note_library(void) {
 			library_span.to = (u64)library_begin + segment[i].address + segment[i].memory_bytes;
 }
 
-/* MPI launchers and batch systems pass a process its rank in its environment. */
+/* MPI launchers and batch systems pass a process its rank in its environment. Slurm's counts in steps only. */
 static int names_rank(const char *pair) {
+	if (begins((const u8 *)pair, "SLURM_STEP_ID="))
+		return 1;
 	for (; *pair && *pair != '='; pair++)
 		if (begins((const u8 *)pair, "RANK") || begins((const u8 *)pair, "PROCI"))
 			return 1;

@@ -173,11 +173,14 @@ static ALWAYS int is_there(u64 at, u64 bytes, int keep) {
 	return first && !(at & 7) && page_is_there(first, keep) && (likely(first == last) || page_is_there(last, keep));
 }
 
-/* Copies what lives as long as this thread runs the code that it belongs to. Returns how many bytes, up to two pages'. */
+/* Copies what lives as long as this thread runs the code that it belongs to: up to two pages' bytes, all or none. Returns how many. Where another
+ * thread has just unmapped memory, or noted another page in this one's place, the kernel reads. */
 static u64 copy_live(void *to, u64 from, u64 count) {
 	u64 first = from >> 12, last = (from + count - 1) >> 12;
-	if (!first || !page_is_there(first, 1) || (last != first && !page_is_there(last, 1)))
+	if (!first)
 		return 0;
+	if (!page_is_there(first, 1) || (last != first && !page_is_there(last, 1)))
+		return copy_in(to, (const void *)from, count) == count ? count : 0;
 	put_bytes(to, (const u8 *)from, count);
 	return count;
 }
@@ -235,11 +238,12 @@ void forget_pages(u64 from, u64 bytes) {
 		python_is_there(0);
 }
 
-/* A child has not all pages of its parent: MADV_DONTFORK. */
-void forget_all_pages(void) {
-	if (stack_tables)
-		stack_tables->pages_taken = 0;
-	if (stack_tables && stack_tables->python.runtime)
+/* A child has not all pages of its parent (MADV_DONTFORK), and no thread that would give back what it has taken. */
+void forget_pages_of_parent(u32 process) {
+	if (!stack_tables || __atomic_exchange_n(&stack_tables->process, process, __ATOMIC_SEQ_CST) == process)
+		return;
+	stack_tables->pages_taken = 0;
+	if (stack_tables->python.runtime)
 		for (u32 i = 0; i < PYTHON_PAGES; i++)
 			set(stack_tables->pages[i], 0);
 }
@@ -352,14 +356,16 @@ static u8 *put_character(u8 *at, u32 c) {
 	return at[0] = (u8)(0xf0 | (c >> 18 & 7)), at[1] = (u8)(0x80 | (c >> 12 & 63)), at[2] = (u8)(0x80 | (c >> 6 & 63)), at[3] = (u8)(0x80 | (c & 63)), at + 4;
 }
 
-/* A text of Python, without NUL in it; empty if it can't be read or has more than `most` bytes. `to` has room for `most` and 8. */
+#define UNREADABLE (~0ul)
+
+/* A text of Python, without NUL in it; empty if it has more than `most` bytes. Returns how many it has, or UNREADABLE. `to` has room for `most` and 8. */
 static u64 read_text(u8 *to, u64 text, u64 most) {
 	const struct layout *layout = &stack_tables->python.layout;
 	u8 pieces[64];
 	u64 head[5], done = 0;
 	to[0] = 0;
 	if (!copy_live(head, text, sizeof(head)))
-		return 0;
+		return UNREADABLE;
 	/* Before its kind stand 2 bits, since 3.14 they are 16. Of these forms one is a text's. */
 	u64 count = head[SIZE_AT / 8], state = (u32)head[TEXT_STATE / 8];
 	state = state & TEXT_COMPACT ? state : state >> 14;
@@ -368,8 +374,10 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 		return 0;
 	for (u64 i = 0; i < count;) {
 		u64 some = (count - i) * kind < sizeof(pieces) ? (count - i) * kind : sizeof(pieces);
-		if (!copy_live(pieces, from + i * kind, some))
-			return to[0] = 0;
+		if (!copy_live(pieces, from + i * kind, some)) {
+			to[0] = 0;
+			return UNREADABLE;
+		}
 		for (u64 j = 0; j < some; j += kind, i++) {
 			u32 c = kind == 1 ? pieces[j] : kind == 2 ? *(const unaligned_u16 *)(pieces + j) : *(const unaligned_u32 *)(pieces + j);
 			u8 *end = put_character(to + done, c ? c : '?');
@@ -396,8 +404,11 @@ static NOINLINE u64 learn_code(u64 code, u64 key) {
 	const struct python *python = &stack_tables->python;
 	if (live_word(code + OBJECT_TYPE) != python->code_type)
 		return 0;
-	u64 known = CODE_KNOWN | read_text(text, live_word(code + python->layout.name), PYTHON_NAME_MOST) << CODE_NAME_SHIFT;
-	known |= read_text(text, live_word(code + python->layout.file), PYTHON_FILE_MOST) << CODE_FILE_SHIFT;
+	u64 name_bytes = read_text(text, live_word(code + python->layout.name), PYTHON_NAME_MOST);
+	u64 file_bytes = read_text(text, live_word(code + python->layout.file), PYTHON_FILE_MOST);
+	if (name_bytes == UNREADABLE || file_bytes == UNREADABLE)
+		return 0;
+	u64 known = CODE_KNOWN | name_bytes << CODE_NAME_SHIFT | file_bytes << CODE_FILE_SHIFT;
 	if (text[0] && !is_installed((const char *)text) && (text[0] != '<' || is_typed(text)))
 		known |= CODE_OWN;
 	struct known_rule *ways = codes_like(key), *way = &ways[stack_tables->turn++ % PYTHON_WAYS];
@@ -497,15 +508,16 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 	return WHOLE;
 }
 
-/* How many bytes put_python() writes, at most. */
-u64 python_bytes(const struct stacks *stacks) {
+/* How many bytes put_python() writes, at most: its texts get no more room than is found here, whatever another thread learns meanwhile. */
+u64 python_bytes(struct stacks *stacks) {
 	struct seen_code seen = {.code = 0};
-	u64 bytes = 0;
+	u64 texts = 0;
 	for (u32 i = 0; i < stacks->pythons; i++) {
 		u64 key = key_of(&stack_tables->python.layout, stacks->python[i].code, 0, &seen), known = key ? known_code(key) : 0;
-		bytes += 64 + (known ? (known >> CODE_FILE_SHIFT & 1023) + (known >> CODE_NAME_SHIFT & 255) : PYTHON_FILE_MOST + PYTHON_NAME_MOST);
+		texts += known ? (known >> CODE_FILE_SHIFT & 1023) + (known >> CODE_NAME_SHIFT & 255) : PYTHON_FILE_MOST + PYTHON_NAME_MOST;
 	}
-	return bytes;
+	stacks->text_room = (u32)texts;
+	return texts + 64 * stacks->pythons;
 }
 
 /* A bytes object, piece by piece. */
@@ -573,10 +585,12 @@ static u64 line_of(const struct python_frame *frame) {
 	return 0;
 }
 
-static u8 *put_text_of(struct state *state, u8 *at, u64 text, u64 most) {
+/* Where it has more than `most` bytes, or more than are `left`, it is empty. */
+static u8 *put_text_of(struct state *state, u8 *at, u64 text, u64 most, u64 *left) {
 	u8 bytes[PYTHON_FILE_MOST + 17];
 	struct path path;
-	read_text(bytes, text, most);
+	u64 count = read_text(bytes, text, most < *left ? most : *left);
+	*left -= count == UNREADABLE ? 0 : count;
 	look_at(&path, bytes);
 	return put_path(state, 0, at, &path);
 }
@@ -584,10 +598,11 @@ static u8 *put_text_of(struct state *state, u8 *at, u64 text, u64 most) {
 /* Of each frame the file, the function and the line. */
 u8 *put_python(struct state *state, u8 *at, const struct stacks *stacks) {
 	const struct layout *layout = &stack_tables->python.layout;
+	u64 left = stacks->text_room;
 	for (u32 i = 0; i < stacks->pythons; i++) {
 		const struct python_frame *frame = &stacks->python[i];
-		at = put_text_of(state, at, live_word(frame->code + layout->file), PYTHON_FILE_MOST);
-		at = put_text_of(state, at, live_word(frame->code + layout->name), PYTHON_NAME_MOST);
+		at = put_text_of(state, at, live_word(frame->code + layout->file), PYTHON_FILE_MOST, &left);
+		at = put_text_of(state, at, live_word(frame->code + layout->name), PYTHON_NAME_MOST, &left);
 		at = put(at, line_of(frame));
 	}
 	return at;

@@ -158,7 +158,7 @@ struct link;
 extern struct stack_tables *stack_tables;
 int begin_stacks(u64 top, u64 segments_at, u64 segments, const struct link *modules);
 void forget_stack(struct state *state), forget_known_stacks(struct state *state), code_is_mapped(u64 from, u64 bytes, const char *name);
-void forget_pages(u64 from, u64 bytes), forget_all_pages(void);
+void forget_pages(u64 from, u64 bytes), forget_pages_of_parent(u32 process);
 u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base);
 u8 *put_stack(struct state *state, u8 *at, u32 code);
 

@@ -81,6 +81,7 @@ struct stack_tables {
 	u64 which; /* frames are wanted */
 	u32 idle; /* no module has a frame that is wanted */
 	u32 pages_taken; /* a thread uses code_pages */
+	u32 process; /* whose pages these are */
 	u32 count; /* of codes */
 	u32 loads; /* how often code was loaded */
 	u32 replaced; /* how often in the place of other code */
@@ -107,6 +108,7 @@ struct stacks {
 	u32 frames, is_unplaced; /* the latter: it was counted */
 	u64 pc[FRAMES_MOST], rule[FRAMES_MOST];
 	u32 pythons, pythons_at; /* they stand before that frame */
+	u32 text_room; /* of the record, for the texts of all of them */
 	struct python_frame { u64 code, instruction; } python[PYTHONS_MOST];
 	u64 python_thread; /* this thread's state of the interpreter, once it was looked at */
 	/* Code of the last call's innermost frames, whose pages were there: they still are if no memory was unmapped since. */
@@ -148,7 +150,7 @@ static ALWAYS u64 rule_of(u64 pc) {
 enum walked { WHOLE, UNKNOWN_RULE };
 #define PYTHON_OWN 1u /* one of them was no package's */
 enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u32 *found);
-u64 python_bytes(const struct stacks *stacks);
+u64 python_bytes(struct stacks *stacks);
 u8 *put_python(struct state *state, u8 *at, const struct stacks *stacks);
 int is_python(const struct link *link);
 int is_installed(const char *name);

@@ -180,7 +180,7 @@ NOINLINE struct state *adopt(u64 now) {
 	state->flight = 0;
 	state->own_calls = state->held = 0;
 	forget_stack(state);
-	forget_all_pages();
+	forget_pages_of_parent(pid);
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);

@@ -35,7 +35,7 @@ impl StoreHold {
 /// reason, exit_code, exit_signal, must_finish, warnings, failure, written_bytes, killed, hold. Until the
 /// last one is released no other recorder replaces the store.
 #[pyfunction]
-#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, ranks=None, interfaces="auto".to_owned(), stacks="off".to_owned()))]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, ranks=None, interfaces="auto".to_owned(), stacks="auto".to_owned()))]
 #[allow(clippy::too_many_arguments)]
 fn record(
     py: Python<'_>,
@@ -58,8 +58,11 @@ fn record(
     let unknown = || format!("interfaces is one of {}", Interfaces::NAMES.map(|(name, _)| name).join(", "));
     options.interfaces =
         Interfaces::from_name(&interfaces).ok_or_else(|| PyValueError::new_err(unknown()))?;
-    let unknown = || format!("stacks is one of {}", Stacks::NAMES.map(|(name, _)| name).join(", "));
-    options.stacks = Stacks::from_name(&stacks).ok_or_else(|| PyValueError::new_err(unknown()))?;
+    let unknown = || format!("stacks is one of auto, {}", Stacks::NAMES.map(|(name, _)| name).join(", "));
+    options.stacks = match stacks.as_str() {
+        "auto" => None,
+        name => Some(Stacks::from_name(name).ok_or_else(|| PyValueError::new_err(unknown()))?),
+    };
     options.light = light.map(|(memory, first)| Light { memory, first });
     options.whole = ranks.map(|(ranks, counts_unranked)| whole(&ranks, counts_unranked)).transpose()?;
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))

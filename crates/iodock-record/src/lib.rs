@@ -59,15 +59,20 @@ use std::thread;
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let mut program = Program::find(&options.command)?;
     let (light, whole) = (options.light, &options.whole);
-    (program.complete, program.light, program.stacks) = (options.complete, light, options.stacks);
+    (program.complete, program.light) = (options.complete, light);
     program.whole = whole.clone();
     let choice = choice::for_program(&options.backend, &program)?;
     if light.is_some() {
         choice.allow_light()?;
     }
-    if options.stacks != Stacks::Off {
+    let has_stacks = |stacks: Option<Stacks>| stacks.is_some_and(|which| which != Stacks::Off);
+    if has_stacks(options.stacks) {
         choice.allow_stacks()?;
     }
+    program.stacks = options.stacks.unwrap_or(match light {
+        Some(_) if whole.is_none() => Stacks::Off,
+        _ => Stacks::Sites,
+    });
     // (A tracer would show how that library is loaded; counters do not distinguish interfaces.)
     program.interfaces = choice.backend.name() == "rewrite"
         && !options.complete
@@ -76,8 +81,8 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     let command: Vec<Vec<u8>> = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta_of = |choice: Choice| {
         let mut meta = meta(choice, command.clone());
-        if options.stacks != Stacks::Off {
-            meta.extra.insert("stacks".into(), options.stacks.name().into());
+        if program.stacks != Stacks::Off && choice.backend.name() == "rewrite" {
+            meta.extra.insert("stacks".into(), program.stacks.name().into());
         }
         meta.extra.extend(light.map(|light| ("light".into(), light.memory.to_string())));
         if let Some(whole) = whole {
@@ -97,7 +102,7 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     };
     let recorded = match (run_by(choice), choice.reason) {
         (Err(RecordError::Refused(refusal)), Reason::Cheapest)
-            if light.is_none() && options.stacks == Stacks::Off =>
+            if light.is_none() && !has_stacks(options.stacks) =>
         {
             part.clear();
             choice::without_buffers().and_then(run_by).map(|outcome| outcome.warned_of(refusal))

@@ -35,8 +35,9 @@ pub struct RecordOptions {
     pub whole: Option<Whole>,
     /// Whether calls of interfaces, such as MPI-IO, are recorded too.
     pub interfaces: Interfaces,
-    /// Where calls come from, by the back end `rewrite`.
-    pub stacks: Stacks,
+    /// Where calls come from, by the back end `rewrite`. `None`: up to the innermost own line, if that back
+    /// end records the calls.
+    pub stacks: Option<Stacks>,
 }
 
 /// When calls of interfaces are recorded, by the back end `rewrite`.
@@ -71,7 +72,7 @@ impl RecordOptions {
             light: None,
             whole: None,
             interfaces: Interfaces::default(),
-            stacks: Stacks::default(),
+            stacks: None,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::error::{RecordError, Refusal};
 use crate::naming::{self, Claim, Launch, Taken, Way};
-use crate::process::RANK_NAMES;
+use iodock_event::ranks::{counts, RANK_NAMES, SLURM_STEP};
 use iodock_journal::{JournalMeta, JournalWriter};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -27,7 +27,8 @@ pub struct Part {
 /// Rank and number of ranks, from the launcher's variables.
 pub fn rank_of_this_process() -> (Option<i32>, Option<i32>) {
     let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
-    for (rank, size) in RANK_NAMES {
+    let is_step = std::env::var_os(SLURM_STEP).is_some();
+    for (rank, size) in RANK_NAMES.into_iter().filter(|&(name, _)| counts(name, is_step)) {
         if let Some(rank) = number(rank) {
             return (Some(rank), number(size).or_else(|| number("SLURM_NTASKS")));
         }

@@ -1,6 +1,6 @@
 //! Reads information about processes from /proc.
 
-pub use iodock_event::ranks::{rank_among, RANK_NAMES};
+pub use iodock_event::ranks::rank_among;
 use iodock_event::{DescriptorSnapshot, Text, UNKNOWN};
 use std::ffi::OsString;
 use std::io::Read;

@@ -63,9 +63,9 @@ _EXAMPLES = (
 @click.option(
     "--stacks",
     type=click.Choice(STACKS),
-    default="off",
-    help="where calls come from, by rewrite: off (default); sites: up to the innermost line of your own "
-    "code; all: whole stacks",
+    default="auto",
+    help="where calls come from: auto (default): sites, if rewrite records the calls; sites: up to the "
+    "innermost line of your own code; all: whole stacks; off",
 )
 @click.option(
     "--complete",
@@ -154,7 +154,7 @@ def command(
             "--complete is for a program that iodock starts: of one that runs already the start is over",
             "leave it out",
         )
-    if stacks != "off" and ((light and ranks is None) or not command):
+    if stacks not in ("auto", "off") and ((light and ranks is None) or not command):
         raise RequestError(
             "--stacks is for a program that iodock starts, whose calls are recorded one by one",
             "leave out --stacks",

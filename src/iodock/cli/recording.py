@@ -52,7 +52,7 @@ def plain(arguments: Sequence[str]) -> Asked | None:
     """Parses the arguments of `record` if they are simple: a command, and options as separate words. None for
     all others, which click parses or refuses."""
     flags = dict.fromkeys(_FLAGS.values(), False)
-    values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "stacks": "off",
+    values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "stacks": "auto",
               "lang": ""}  # fmt: skip
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "--":
@@ -71,7 +71,7 @@ def plain(arguments: Sequence[str]) -> Asked | None:
         return None
     if values["interfaces"] not in recording.INTERFACES or values["stacks"] not in recording.STACKS:
         return None
-    if values["stacks"] != "off" and flags["light"]:
+    if values["stacks"] not in ("auto", "off") and flags["light"]:
         return None
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,

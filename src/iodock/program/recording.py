@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BACKENDS = ("auto", "ptrace", "rewrite", "bpf")
 PAGE_FAULTS = ("auto", "always", "never")
 INTERFACES = ("auto", "always", "never")
-STACKS = ("off", "sites", "all")
+STACKS = ("auto", "off", "sites", "all")
 LIGHT = (1 << 20, 64)
 """Limits of a light recording: bytes of counters per process, and number of accesses that are kept in
 full."""
@@ -51,7 +51,7 @@ def record(
     light: tuple[int, int] | None = None,
     ranks: tuple[str, bool] | None = None,
     interfaces: str = "auto",
-    stacks: str = "off",
+    stacks: str = "auto",
 ) -> _native.RecordSummary:
     """Runs a command and records it. COMPLETE: also calls before the recorder inside a program is loaded.
     LIGHT: counts calls, in this number of bytes per process, and keeps this number of first accesses. RANKS:
