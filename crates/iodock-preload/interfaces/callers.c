@@ -153,9 +153,7 @@ __attribute__((noinline)) struct caller *iodock_look_for_caller(const void *addr
 
 __attribute__((noinline)) void *iodock_bind(const char *family, const void *address, const char *name, void **place, const void *own) {
 	void *found = find_for(family, address, name, own);
-	if (!found)
-		__builtin_trap(); /* As the dynamic linker ends a program that lacks a function. */
-	if (place)
+	if (found && place)
 		__atomic_store_n(place, found, __ATOMIC_RELAXED);
 	return found;
 }
@@ -165,11 +163,12 @@ void *iodock_helper(struct caller *caller, u32 number, const char *name, const v
 	void *found = __atomic_load_n(&caller->helpers[number], __ATOMIC_RELAXED);
 	struct module module;
 	if (likely(found))
-		return found;
-	if (find_module(&module, sibling))
+		return likely(found != LACKS_IT) ? found : 0;
+	int is_there = find_module(&module, sibling);
+	if (is_there)
 		found = find_in(module.path, name);
 	if (!found && dlsym)
 		found = dlsym(RTLD_NEXT, name);
-	__atomic_store_n(&caller->helpers[number], found, __ATOMIC_RELAXED);
+	__atomic_store_n(&caller->helpers[number], is_there && !found ? LACKS_IT : found, __ATOMIC_RELAXED);
 	return found;
 }

@@ -15,22 +15,21 @@ static void *real[3][CALLS], *real_type_size, *real_type_size_x, *info_of_c, *fi
 #define HANDLE_AT(argument) ((word)*(const u32 *)(argument) | 1l << 40)
 #define NUMBER_AT(argument) (*(const int *)(argument))
 
-/* As in mpi_io.c. */
+/* As in mpi_io.c. Compilers may make INTEGER 8 bytes wide (-i8): then MPI writes so many, and the lower half is the number. */
 static word bytes_of(word count, word type) {
-	int bytes = 0, error = 1;
-	word of_one, all;
+	word bytes = 0, error = 1, of_one, all;
 	if (count <= 0)
 		return count ? UNKNOWN : 0;
-	void (*type_size)(word, int *, int *) = (void (*)(word, int *, int *))helper_of("pmpi_type_size_", &real_type_size);
+	void (*type_size)(word, word *, word *) = (void (*)(word, word *, word *))helper_of("pmpi_type_size_", &real_type_size);
 	if (type_size)
 		type_size(type, &bytes, &error);
-	of_one = bytes;
-	if (!error && bytes < 0) {
-		void (*large_size)(word, word *, int *) = (void (*)(word, word *, int *))helper_of("pmpi_type_size_x_", &real_type_size_x);
+	of_one = (int)bytes;
+	if (!(int)error && of_one < 0) {
+		void (*large_size)(word, word *, word *) = (void (*)(word, word *, word *))helper_of("pmpi_type_size_x_", &real_type_size_x);
 		if (large_size)
 			large_size(type, &of_one, &error);
 	}
-	return error || of_one < 0 || __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
+	return (int)error || of_one < 0 || __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
 }
 
 /* C's handle of Fortran's. Where numbers stand for both there is no function for it. */
@@ -64,7 +63,7 @@ static void note(word *facts, enum kind kind, const word *given) {
 		facts[BYTES] = bytes_of(NUMBER_AT(given[3]), given[4]), facts[OFFSET_ASKED] = *(const word *)given[1];
 	if (kind == VIEW_KIND) {
 		facts[BYTES] = bytes_of(1, given[2]);
-		facts[OFFSET_ASKED] = *(const word *)given[1];
+		facts[OFFSET_ASKED] = iodock_displacement(*(const word *)given[1]);
 		facts[IS_PLAIN_VIEW] = NUMBER_AT(given[2]) == NUMBER_AT(given[3]);
 	}
 	if (kind == OPEN_KIND)
@@ -73,10 +72,14 @@ static void note(word *facts, enum kind kind, const word *given) {
 
 /* In mpi_f08 the error code may be omitted: then it gets a place here. */
 static void hand_on(const char *name, void **place, u32 number, enum kind kind, u32 error_at, word *given) {
-	int own_error = 0;
+	word own_error = 0;
 	if (!given[error_at])
 		given[error_at] = (word)&own_error;
 	fortran_call *real_one = (fortran_call *)next_of(name, place);
+	if (unlikely(!real_one)) {
+		*(int *)given[error_at] = iodock_unsupported();
+		return;
+	}
 	char opened[NAME_MOST + 1];
 	word facts[FACTS] = {UNKNOWN, kind == OPEN_KIND ? UNKNOWN : HANDLE_AT(given[0]), UNKNOWN, UNKNOWN, 0};
 	struct within outer;

@@ -63,7 +63,7 @@ static word bytes_of_known(const struct library *library, word type) {
 		look_for_types(library);
 	for (u32 i = 0; i < sizeof(bytes); i++) {
 		const word *known = __atomic_load_n(&library->caller->helpers[HELPER_H5T_NATIVE_DOUBLE_g + i], __ATOMIC_RELAXED);
-		if (known && *known == type)
+		if (known && known != LACKS_IT && *known == type)
 			return type > 0 ? bytes[i] : 0;
 	}
 	return 0;
@@ -257,6 +257,8 @@ static int is_worth_it(u32 kind, word object) {
 static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *name, const void *own, const void *address, const word *given) {
 	struct caller *caller = caller_at(address, family, &last);
 	wide_call *real = real_of(family, address, name, caller ? &caller->real[number - CALLS] : 0, own);
+	if (unlikely(!real))
+		return -1;
 	struct library library = {caller, (const void *)real};
 	struct within outer;
 	int gives_object = kind == FILE_KIND || kind == OBJECT_KIND || kind == UNNAMED_KIND;
@@ -276,7 +278,7 @@ static __attribute__((noinline)) word hand_on(u32 number, u32 kind, const char *
 	if (!has_failed) {
 		if (gives_object)
 			facts[HANDLE] = result;
-		iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
+		iodock_within.layer = OWN_CALLS, iodock_within.frame = __builtin_frame_address(0);
 		told = note(&library, kind, given, facts, text);
 	}
 	if (facts[HANDLE] != UNKNOWN)

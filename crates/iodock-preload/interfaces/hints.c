@@ -19,12 +19,15 @@ enum implementation { NOT_ASKED, OPEN_MPI, MPICH, OTHER };
 static void *none_of_open_mpi, *none_of_program;
 
 static enum implementation found(void) {
-	static enum implementation one;
-	if (one == NOT_ASKED) {
+	static enum implementation known;
+	enum implementation one = known;
+	if (unlikely(one == NOT_ASKED)) {
 		none_of_open_mpi = iodock_find("ompi_mpi_info_null");
 		/* A program that refers to a library's variable has its own copy, which all code uses. */
 		none_of_program = dlsym ? dlsym(RTLD_DEFAULT, "ompi_mpi_info_null") : 0;
 		one = none_of_open_mpi ? OPEN_MPI : iodock_find("MPIR_Err_create_code") ? MPICH : OTHER;
+		if (one != OTHER || iodock_has_mpi())
+			known = one;
 	}
 	return one;
 }
@@ -64,7 +67,8 @@ int iodock_is_type(word type) {
 
 /* Of handles in arrays: 4 (MPICH) or 8; 0 where MPICH may have those of MPI-5's ABI. */
 u32 iodock_handle_bytes(void) {
-	return found() != MPICH ? 8 : iodock_find("MPI_Abi_get_version") ? 0 : 4;
+	static void *version;
+	return found() != MPICH ? 8 : helper_of("MPI_Abi_get_version", &version) ? 0 : 4;
 }
 
 static char *put(char *to, const char *text) {
@@ -135,8 +139,8 @@ void iodock_tell_hints(u32 number, word info, word file, int is_open) {
 	word asked = found() != OTHER && is_info(info) ? info : 0;
 	if (found() == OTHER || (!asked && !is_open))
 		return;
-	/* What is called here is not the program's. */
-	iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
+	/* What is called here is not the program's, unless it is left by longjmp or an exception. */
+	iodock_within.layer = OWN_CALLS, iodock_within.frame = __builtin_frame_address(0);
 	tell_all(number, asked, file, is_open);
 	iodock_within = outer;
 }

@@ -25,6 +25,8 @@ enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS, VARIABLE = FAC
 WEAK int iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
 
 #define UNKNOWN (-9223372036854775807l - 1)
+/* In place of a function that a library does not have. */
+#define LACKS_IT ((void *)-1l)
 
 #define NUMBER(name, fortran, error_at) NUMBER_##name,
 enum { EACH_CALL(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER) CALLS };
@@ -87,22 +89,30 @@ static inline struct caller *caller_at(const void *address, const char *family, 
 	return caller;
 }
 
-/* `own`: the function that takes the call. `place`: where the real one is remembered. */
+/* `own`: the function that takes the call. `place`: where the real one is remembered. 0: there is none, and the call fails: the program may have
+ * asked whether there is, and found ours. */
 static inline wide_call *real_of(const char *family, const void *address, const char *name, void **place, const void *own) {
 	void *found = place ? __atomic_load_n(place, __ATOMIC_RELAXED) : 0;
 	return (wide_call *)(likely(found) ? found : iodock_bind(family, address, name, place, own));
 }
 
-int iodock_is_open_mpi(void), iodock_is_type(word type);
+int iodock_is_open_mpi(void), iodock_is_type(word type), iodock_has_mpi(void);
+/* The result of a call that the implementation does not have. */
+int iodock_unsupported(void);
 word iodock_handle_of(word given);
 u32 iodock_handle_bytes(void);
 /* Of so many of a type of MPI, which must be one. */
 word iodock_bytes_of(word count, word type);
 /* Of a call that has succeeded. The program may have given no info (`is_open`: then all that the implementation uses are told even so). */
 void iodock_tell_hints(u32 number, word info, word file, int is_open);
-void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place);
+void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place), *iodock_look_for_helper(const char *name, void **place);
 
-/* The next function of that name, looked up once. */
+/* Of a view: a negative one (MPI_DISPLACEMENT_CURRENT) is that where a shared position stands. */
+static inline word iodock_displacement(word given) {
+	return given < 0 ? UNKNOWN : given;
+}
+
+/* The next function of that name, looked up once; 0: there is none, as in real_of. */
 static inline void *next_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	return likely(found) ? found : iodock_look_for(name, place);
@@ -112,7 +122,7 @@ static inline void *next_of(const char *name, void **place) {
 static inline void *helper_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	if (!likely(found))
-		__atomic_store_n(place, found = iodock_find(name), __ATOMIC_RELAXED);
-	return found;
+		found = iodock_look_for_helper(name, place);
+	return likely(found != LACKS_IT) ? found : 0;
 }
 #endif

@@ -8,8 +8,8 @@
 enum { DIMENSIONS_MOST = 32 };
 /* In the handle of a file of NetCDF, in the place of a variable. */
 enum { OF_FILE = 0x7fffffff };
-/* Of both NetCDF and PnetCDF: values did not fit in their type, and all that was asked for was moved. */
-enum { NC_ERANGE = -60 };
+/* Of both NetCDF and PnetCDF: values did not fit in their type, and all that was asked for was moved; the library was built without the call. */
+enum { NC_ERANGE = -60, NC_ENOTBUILT = -128 };
 
 /* A file was opened, and its number may have stood for another one. */
 void iodock_variables_begin(word file);

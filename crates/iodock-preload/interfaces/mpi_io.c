@@ -19,12 +19,14 @@ WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), vo
 
 #define NAME(name, fortran, error_at) #name,
 static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME, NAME)};
-static void *real[CALLS], *real_large[CALLS], *real_type_size, *real_type_size_x, *error_handler;
+static void *real[CALLS], *real_large[CALLS], *real_type_size, *real_type_size_x;
+/* An implementation of another name. */
+static void *other_mpi;
 __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
 enum { PATH_MOST = 4096 };
-/* The path of the MPI library that has `before` others before it. */
-struct wanted { u32 before; char path[PATH_MOST]; };
+/* The path of the library (`is_any`: or else of the MPI library) that has `before` others before it. */
+struct wanted { u32 before; int is_any; char path[PATH_MOST]; };
 
 static int is_of_mpi(const char *path) {
 	const char *name = path;
@@ -37,7 +39,7 @@ static int is_of_mpi(const char *path) {
 static int copy_path(struct loaded *library, unsigned long bytes, void *given) {
 	struct wanted *wanted = given;
 	(void)bytes;
-	if (!library->path || !is_of_mpi(library->path) || wanted->before--)
+	if (!library->path || !*library->path || !(wanted->is_any || is_of_mpi(library->path)) || wanted->before--)
 		return 0;
 	u32 at = 0;
 	for (; library->path[at] && at < PATH_MOST - 1; at++)
@@ -58,11 +60,12 @@ static void *find_in(const char *path, const char *name) {
 /* A library loaded only for another one (RTLD_LOCAL, like Python's modules) is not found by RTLD_NEXT. It
  * is opened after the walk over all libraries, because another thread's dlopen may wait for the lock of
  * that walk. */
-void *iodock_find(const char *name) {
+static void *find_usual(const char *name) {
 	void *found = dlsym ? dlsym(RTLD_NEXT, name) : 0;
 	for (u32 before = 0; !found && dlsym && dlopen && dlclose && dl_iterate_phdr; before++) {
 		struct wanted wanted;
 		wanted.before = before;
+		wanted.is_any = 0;
 		if (!dl_iterate_phdr(copy_path, &wanted))
 			break;
 		found = find_in(wanted.path, name);
@@ -70,11 +73,54 @@ void *iodock_find(const char *name) {
 	return found;
 }
 
+#define IN_EACH_MPI "PMPI_File_open" /* and not in this library */
+
+/* It stays loaded from now on. */
+static void *look_for_other_mpi(void) {
+	for (u32 before = 0; dlsym && dlopen && dlclose && dl_iterate_phdr; before++) {
+		struct wanted wanted;
+		wanted.before = before;
+		wanted.is_any = 1;
+		if (!dl_iterate_phdr(copy_path, &wanted))
+			break;
+		void *opened = dlopen(wanted.path, RTLD_LAZY | RTLD_NOLOAD);
+		if (opened && dlsym(opened, IN_EACH_MPI))
+			return opened;
+		if (opened)
+			dlclose(opened);
+	}
+	return 0;
+}
+
+/* Not each implementation has the usual name: HPE's is libmpt.so. */
+void *iodock_find(const char *name) {
+	void *found = find_usual(name), *other = __atomic_load_n(&other_mpi, __ATOMIC_RELAXED);
+	if (found || (!other && find_usual(IN_EACH_MPI)))
+		return found;
+	if (!other)
+		__atomic_store_n(&other_mpi, other = look_for_other_mpi(), __ATOMIC_RELAXED);
+	return other ? dlsym(other, name) : 0;
+}
+
+int iodock_has_mpi(void) {
+	static int has_it;
+	if (!__atomic_load_n(&has_it, __ATOMIC_RELAXED))
+		__atomic_store_n(&has_it, iodock_find(IN_EACH_MPI) != 0, __ATOMIC_RELAXED);
+	return __atomic_load_n(&has_it, __ATOMIC_RELAXED);
+}
+
 /* Other tools that intercept these calls come next; the implementation is the last. */
 __attribute__((noinline)) void *iodock_look_for(const char *name, void **place) {
 	void *found = iodock_find(name);
-	if (!found)
-		__builtin_trap(); /* Ends the program, as the dynamic linker does if a function is missing. */
+	__atomic_store_n(place, found, __ATOMIC_RELAXED);
+	return found;
+}
+
+/* That there is none is remembered once the implementation is loaded. */
+__attribute__((noinline)) void *iodock_look_for_helper(const char *name, void **place) {
+	void *found = iodock_find(name);
+	if (!found && iodock_has_mpi())
+		found = LACKS_IT;
 	__atomic_store_n(place, found, __ATOMIC_RELAXED);
 	return found;
 }
@@ -98,33 +144,39 @@ word iodock_bytes_of(word count, word type) {
 	return __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
 }
 
-/* In place of a call with a count that the implementation has no room for: MPI_ERR_ARG, as mpi4py reports it. */
-static word fails(word file, word b, word c, word d, word e, word f) {
-	(void)b, (void)c, (void)d, (void)e, (void)f;
-	int error = iodock_is_open_mpi() ? 13 : 12;
-	int (*handle)(word, int) = (int (*)(word, int))helper_of("PMPI_File_call_errhandler", &error_handler);
-	if (handle)
-		handle(file, error);
-	return error;
+/* MPI_ERR_UNSUPPORTED_OPERATION. */
+int iodock_unsupported(void) {
+	return iodock_is_open_mpi() ? 52 : 44;
 }
 
-#define LACKS_IT ((void *)-1l)
+/* In place of a call that the implementation does not have. */
+static word is_missing(word a, word b, word c, word d, word e, word f) {
+	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+	return iodock_unsupported();
+}
+
+/* In place of a call with a count that the implementation has no room for: MPI_ERR_ARG. */
+static word fails(word a, word b, word c, word d, word e, word f) {
+	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+	return iodock_is_open_mpi() ? 13 : 12;
+}
+
+static call *plain_of(u32 number) {
+	void *found = next_of(names[number], &real[number]);
+	return likely(found) ? (call *)found : is_missing;
+}
 
 /* MPI 4 has each call with a count also with one of 64 bits (`_c`). Programs that refer to these weakly, such as mpi4py, find ours even if the
  * implementation has none: then the plain call does what they ask for. */
 static call *large_of(const char *name, u32 number, word count) {
-	void *found = __atomic_load_n(&real_large[number], __ATOMIC_RELAXED);
-	if (unlikely(!found)) {
-		found = iodock_find(name);
-		__atomic_store_n(&real_large[number], found = found ? found : LACKS_IT, __ATOMIC_RELAXED);
-	}
-	if (likely(found != LACKS_IT))
+	void *found = helper_of(name, &real_large[number]);
+	if (likely(found))
 		return (call *)found;
-	return count == (int)count ? (call *)next_of(names[number], &real[number]) : fails;
+	return count == (int)count ? plain_of(number) : fails;
 }
 
 #define HEAD(name) TAKEN word name(word a, word b, word c, word d, word e, word f)
-#define HANDED_ON(name) HANDED_ON_TO(name, (call *)next_of(names[NUMBER_##name], &real[NUMBER_##name]))
+#define HANDED_ON(name) HANDED_ON_TO(name, plain_of(NUMBER_##name))
 #define HANDED_ON_TO(name, next) \
 	call *real_one = next; \
 	struct within outer; \
@@ -197,7 +249,7 @@ static call *large_of(const char *name, u32 number, word count) {
 	HEAD(name) { \
 		HANDED_ON(name); \
 		if (is_told) { \
-			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(1, c) : UNKNOWN, b, iodock_handle_of(c) == iodock_handle_of(d)}; \
+			word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(1, c) : UNKNOWN, iodock_displacement(b), iodock_handle_of(c) == iodock_handle_of(d)}; \
 			if (is_done && outer.layer == PROGRAM) \
 				iodock_tell_hints(NUMBER_##name, f, a, 0); \
 			ends(NUMBER_##name, facts, 0); \

@@ -244,6 +244,8 @@ static const char *note(const struct library *library, enum kind kind, int detai
 static __attribute__((noinline)) word hand_on(u32 number, enum kind kind, int detail, const char *name, const void *own, const void *address, const word *given) {
 	struct caller *caller = caller_at(address, family, &last);
 	wide_call *real = real_of(family, address, name, caller ? &caller->real[number - CALLS] : 0, own);
+	if (unlikely(!real))
+		return NC_ENOTBUILT;
 	struct library library = {caller, (const void *)real};
 	struct within outer;
 	word facts[FACTS_OF_VARIABLE] = {0, UNKNOWN, UNKNOWN, UNKNOWN, 0, UNKNOWN};
@@ -257,7 +259,7 @@ static __attribute__((noinline)) word hand_on(u32 number, enum kind kind, int de
 	const char *said = 0;
 	facts[RESULT] = (int)result;
 	if (!(int)result || ((int)result == NC_ERANGE && kind > DOES_KIND)) {
-		iodock_within.layer = OWN_CALLS, iodock_within.frame = (void *)-1l;
+		iodock_within.layer = OWN_CALLS, iodock_within.frame = __builtin_frame_address(0);
 		said = note(&library, kind, detail, given, facts, text);
 	}
 	if (facts[HANDLE] != UNKNOWN)
