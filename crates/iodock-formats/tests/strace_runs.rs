@@ -117,7 +117,7 @@ fn one_of_several_logs_can_be_chosen() {
     assert_eq!(of(1, None).unwrap().total(), 11);
     let damaged = of(2, Some(7)).unwrap();
     assert_eq!(damaged.counts.lines, 6);
-    assert!(of(18, None).unwrap_err().message.contains("has no line 18"));
+    assert!(of(18, None).unwrap_err().message.contains("does not have line 18"));
     let lacking = with_leads(&long(5), |i| if i == 4 { String::new() } else { "app | ".into() });
     let lines = Some(LineRange { first: 2, last: None });
     let tally = read_with(lacking.as_bytes(), &ReadOptions { lines, ..small_chunks(50) }).unwrap();

@@ -55,7 +55,7 @@ def _text(lang: str | None) -> Language:
 
 @command.command(epilog=examples(("iodock cases show shell-loop", "iodock cases show shell-loop --lang ja")))
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="as JSON, in the format of `explain`'s list")
+@click.option("--json", "as_json", is_flag=True, help="as JSON, in the format of `iodock cases --json`")
 @language
 @quiet
 def show(name: str, as_json: bool, lang: str | None, quiet: bool) -> None:

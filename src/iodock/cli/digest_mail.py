@@ -33,7 +33,7 @@ def mail(place: PortalPlace | StorePlace, job: str, when: str) -> None:
             raise IodockError(f"{letter.address}: {error}") from error
         except TryAgain as error:
             raise IodockError(
-                f"{letter.address}: not sent: {error}", "the same command continues the run"
+                f"{letter.address}: not sent: {error}", "the same command tries again"
             ) from error
         say(f"note: sent to {letter.address}")
 

@@ -47,8 +47,8 @@ _USUAL_JOBS = 60
 @click.option("--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS", help="the portal's")
 @click.option(
     "--scenario", default="healthy", show_default=True, metavar="NAME",
-    help="load from now on; the event of a scenario begins half a minute after the start. iodock monitor "
-         "simulate --list shows the names",
+    help="scenario from now on; its special event, if any, begins half a minute after the start. iodock "
+         "monitor simulate --list shows the names",
 )  # fmt: skip
 @click.option(
     "--days", type=click.FloatRange(0.01, 40), default=1, show_default=True, metavar="N",

@@ -49,8 +49,8 @@ _LEAST_S = 3600.0
     "--sort", type=click.Choice(_SORTS), default="metadata", show_default=True, metavar="COLUMN",
     help=f"the greatest first: {', '.join(_SORTS)}",
 )  # fmt: skip
-@click.option("--user", default="", metavar="USER", help="only records of this user")
-@click.option("--file-system", default="", metavar="NAME", help="only rows on this file system")
+@click.option("--user", default="", metavar="USER", help="only rows of this user")
+@click.option("--file-system", default="", metavar="NAME", help="count only the I/O on this file system")
 @click.option(
     "--find",
     "having",

@@ -54,7 +54,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="address for agents and browsers",
 )  # fmt: skip
 @pull_options
-@click.option("--tokens", type=_FILE, metavar="FILE", help="to give users access see iodock monitor token")
+@click.option(
+    "--tokens",
+    type=_FILE,
+    metavar="FILE",
+    help="file with the tokens of those who may connect: see iodock monitor token",
+)
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS",
     help="trust user names from this proxy; may be given several times",
@@ -318,7 +323,9 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
     "--role", required=True, type=click.Choice(["agent", "user", "operator", "digest"]),
     help="agents push; users see their own jobs, operators see all jobs; digest reads all digests only",
 )  # fmt: skip
-@click.option("--name", required=True, metavar="TEXT", help="whether it is yours")
+@click.option(
+    "--name", required=True, metavar="TEXT", help="whose token it is, a name for your own reference"
+)
 @click.option("--user", default="", metavar="USER", help="the login name of a user")
 @click.option(
     "--host", default="", metavar="HOST", help="the only machine for which an agent may send samples"

@@ -61,8 +61,8 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
     "--counted", "place", type=click.Choice(_PLACES), default="servers", show_default=True,
     help="as counted by file servers, as requested by processes, or as counted by the nodes' devices",
 )  # fmt: skip
-@click.option("--user", default="", metavar="USER", help="only records of this user")
-@click.option("--file-system", default="", metavar="NAME", help="only rows on this file system")
+@click.option("--user", default="", metavar="USER", help="only rows of this user")
+@click.option("--file-system", default="", metavar="NAME", help="count only the I/O on this file system")
 @click.option(
     "--find",
     "having",

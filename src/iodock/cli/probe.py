@@ -114,7 +114,7 @@ def run(
         lost = watch(wish, opened, wake, _quiet if quiet else _tell)
     if lost:
         raise StoreError(
-            f"{store}: {lost} records could not be written", "check whether the server's disk is full"
+            f"{store}: {lost} records could not be written", "check whether the disk of the store is full"
         )
     return 0
 

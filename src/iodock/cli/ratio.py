@@ -76,7 +76,8 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option(
     "--expect",
     metavar="SIZE",
-    help="I/O volume that you expect for each record, such as 500M or 1.5TiB; adds the ratio to the table",
+    help='I/O volume that you expect for each record, such as 500M or 1.5TiB; adds the column "of '
+    'expected", the I/O volume divided by it',
 )
 @click.option("--threshold", type=float, callback=_positive, metavar="X", help="I/O-heavy below; default 0.1")
 @click.option("--settings", metavar="FILE", help="the site's settings, which contain [ratio] io_below")

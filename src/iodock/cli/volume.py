@@ -33,7 +33,7 @@ _EXAMPLES = (
     "--pid",
     type=int,
     metavar="PID",
-    help=("record a process that is already running, with its children"),
+    help=("watch a process that is already running, with its children"),
 )
 @click.option(
     "--every", type=float, default=30.0, metavar="SECONDS", help="with -p: seconds between lines; default 30"

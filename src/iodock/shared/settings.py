@@ -303,7 +303,10 @@ def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSyst
             raise RequestError(f"{source}: {where} is not a mount point", "mount points begin with /")
         mount = "/" + os.path.normpath(given).strip("/")
         if mount in found:
-            raise RequestError(f"{source}: {where} stands there twice", f'write one [file_systems."{mount}"]')
+            raise RequestError(
+                f"{source}: {where} stands there twice",
+                f'merge them into one section [file_systems."{mount}"]',
+            )
         found[mount] = _filled(FileSystem, values, where, source)
     return found
 

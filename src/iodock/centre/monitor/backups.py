@@ -186,7 +186,7 @@ def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None, is
         )
     if (target.is_symlink() or target.exists()) and old is None and _sha256(target) != digest:
         begun.unlink()
-        raise StoreError(f"{target}: there, and not of this backup", "give a new folder")
+        raise StoreError(f"{target} exists already and is not part of this backup", "give a new folder")
     begun.replace(target)
     return Kept(name, stored, size, digest, status.st_mtime_ns)
 
@@ -210,7 +210,7 @@ def _make_folders(root: Path, folder: Path) -> None:
     for part in folder.relative_to(root).parts:
         below /= part
         if below.is_symlink() or (below.exists() and not below.is_dir()):
-            raise StoreError(f"{below}: there, and not of this backup", "give a new folder")
+            raise StoreError(f"{below} exists already and is not part of this backup", "give a new folder")
         below.mkdir(exist_ok=True)
 
 

@@ -95,7 +95,7 @@ class _Intake(Source):
     def collect(self) -> Iterator[Metric]:
         taken = self._collector.taken()
         for name, text, value in (
-            ("batches", "Numbers of the batches that are kept.", taken.batches),
+            ("batches", "Number of batches that were kept.", taken.batches),
             ("bytes", "Uncompressed bytes of the batches.", taken.size_bytes),
             ("values", "Values in batches.", taken.values),
         ):
@@ -207,7 +207,9 @@ class _Store(Source):
         yield GaugeMetricFamily("iodock_store_readable", "1: the store can be read.", value=1)
         yield from found
         yield lost
-        yield GaugeMetricFamily("iodock_store_bytes", "Share of all files in the folder.", value=self._size())
+        yield GaugeMetricFamily(
+            "iodock_store_bytes", "Bytes of all files in the store's folder.", value=self._size()
+        )
 
     def _losses(self) -> list[dict[str, object]]:
         now = self._clock()

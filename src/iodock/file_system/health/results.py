@@ -104,7 +104,7 @@ class Partial:
 
 
 def _unwritable(path: Path, error: OSError) -> IodockError:
-    return IodockError(f"{path}: can't be written: {error.strerror}", "choose the folder of results with -o")
+    return IodockError(f"{path}: can't be written: {error.strerror}", "choose where results are kept with -o")
 
 
 def _read(path: Path) -> tuple[Plan, list[Result], int]:

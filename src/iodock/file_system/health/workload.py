@@ -48,7 +48,7 @@ _FIELDS = (
     "weights",
 )
 _SUFFIXES = {"": 0, "k": 10, "m": 20, "g": 30}
-_HINT = "docs/how-to/health-check.md contains a complete file"
+_HINT = "docs/how-to/health-check.md has a complete example of this file"
 _MOST = 10_000_000
 
 

@@ -25,7 +25,9 @@ STATES = {
     State.STALE: N_("not probed"),
 }
 _NOW = {
-    State.OK: N_("At {when} all operations were answered, within {recent_ns} (usually {usual_ns})."),
+    State.OK: N_(
+        "At {when} all operations were answered; together they took {recent_ns} (usually {usual_ns})."
+    ),
     State.SLOW: N_("At {when} the file system is slow: {recent_ns} (usually {usual_ns})."),
     State.FAILING: N_("At {when} operations on the file system fail: {operations}."),
     State.NO_ANSWER: N_("At {when} the file system does not answer: {operations}."),

@@ -31,7 +31,7 @@ MARKER = "iodock-probe-store"
 VERSION = b"iodock probe store 1\n"
 SEPARATOR = b"\x1e"
 _LOCK_SECONDS = 2.0
-_FULL = "check whether the server's disk is full"
+_FULL = "check whether the disk of the store is full"
 _LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n", re.DOTALL)
 _ROUND = re.compile(rb'[0-9a-f]{8} \{"k":"round","ts":([0-9]{1,19}),')
 
@@ -90,7 +90,7 @@ class ProbeStore:
             part.write_bytes(VERSION)
             part.replace(store.folder / MARKER)
         except OSError as error:
-            raise StoreError(f"{folder}: can't be made: {error.strerror}", "name another file") from error
+            raise StoreError(f"{folder}: can't be made: {error.strerror}", "name another folder") from error
         return store
 
     def append(self, record: Record) -> None:
@@ -130,7 +130,8 @@ class ProbeStore:
                     progress(done, total, count)
         except OSError as error:
             raise StoreError(
-                f"{self.folder}: can't be read: {error}", "check the permissions of the file"
+                f"{self.folder}: can't be read: {error}",
+                "check the permissions of the store's folder and files",
             ) from error
 
 

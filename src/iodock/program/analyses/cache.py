@@ -39,7 +39,7 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "different bytes that calls read, from memory or from the device",
+        "different bytes that calls read, from memory or not",
         importance="first",
     ),
     Column(
@@ -47,7 +47,7 @@ _COLUMNS = (
         "int",
         "bytes",
         "measure",
-        "accesses in maps of it, as far as page faults show them",
+        "bytes accessed in maps of it, as far as page faults show them",
     ),
     Column(
         "amplification",

@@ -32,7 +32,7 @@ _COLUMNS = (
     KEYS["file"].column,
     Column("count", "int", "calls", "measure", "calls of all processes", importance="first"),
     Column("failed", "int", "calls", "measure", "calls that returned an error", importance="last"),
-    Column("processes", "int", "processes", "measure", "number of processes (ranks) that formed it"),
+    Column("processes", "int", "processes", "measure", "number of processes (ranks) that made the call"),
     Column(
         "requested_bytes",
         "int",

@@ -46,7 +46,7 @@ _COLUMNS = (
         "int",
         "pages",
         "measure",
-        "different pages of 4 KiB with a fault, or present from the beginning",
+        "different pages of 4 KiB with a fault, or present when recording began",
         importance="last",
     ),
     Column(
@@ -72,7 +72,7 @@ _COLUMNS = (
         "float",
         None,
         "measure",
-        "faults at a lower offset than the task's previous one",
+        "share of the faults at a higher offset than the task's previous fault",
         importance="last",
     ),
     Column("pattern", "str", None, "detail", "order of the faults: sequential, rising or random"),

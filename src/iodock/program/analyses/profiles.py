@@ -12,7 +12,7 @@ from iodock.shared.errors import RequestError, meant
 _KEYS = {
     "file": Column("file", "str", None, "key", "the file's, data set's or variable's name"),
     "pattern": Column("pattern", "str", None, "key", "the name with its varying part starred"),
-    "folder": Column("folder", "str", None, "key", "the folder of the store"),
+    "folder": Column("folder", "str", None, "key", "the folder of the file"),
     "fs_type": Column("fs_type", "str", None, "key", "type of its file system"),
     "rank": Column("rank", "int", None, "key", "MPI rank, empty for all ranks together"),
     "interface": Column(

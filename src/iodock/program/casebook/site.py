@@ -71,7 +71,7 @@ def _check(name: str, texts: Mapping[str, str]) -> None:
         raise RequestError(f"{name}: a case of that name comes with iodock", "choose another name")
     title = texts.get("title", "")
     if not title.strip() or not title.isprintable():
-        raise RequestError(f"{title!r} is not a title", "one line that says what the case is about")
+        raise RequestError(f"{title!r} can't be a title", "one line that says what the case is about")
 
 
 def _copy(before: Path, after: Path, part: Path, settings: Settings) -> list[str]:

@@ -161,7 +161,11 @@ def _shown(text: str) -> str:
 HISTORY_COLUMNS = (
     Column("lower", "float", None, "key", "utilisation from here"),
     Column(
-        "upper", "float", None, "key", "upper limit of the bin; the last bin also contains values above 1"
+        "upper",
+        "float",
+        None,
+        "key",
+        "upper limit of the bin (exclusive); the last bin also contains values above 1",
     ),
     Column("count", "int", "jobs", "measure", "jobs", own_heading="jobs"),
     Column("core_hours", "float", "h", "measure", "their core-hours"),

@@ -137,7 +137,7 @@ RULE = Rule(
             "opened. Keep the data set open over the loop, since its chunk cache is lost with H5Dclose."
         ),
     ),
-    fine_when=N_("Other, more important programs access the file in the direction of its chunks."),
+    fine_when=N_("Other programs, which matter more, access the file along its chunks."),
     settings=Settings,
     find=find,
     views=("chunk_io",),

@@ -22,7 +22,7 @@ class Settings:
     """Number of bytes that all ranks together request in one call. Larger requests are worth the messages of
     a collective call."""
     least_small_calls: int = 100
-    "Number of small collective calls up to which nothing is reported: headers and tables need some."
+    "Number of small collective calls below which nothing is reported: headers and tables need some."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ class Settings:
     least_workers: int = 3
     "Ranks, or parallel processes, that each write their own files."
     least_files: int = 200
-    "Number of files, multiplied by the stripe count if it is known, up to which nothing is reported."
+    "Number of files, multiplied by the stripe count if it is known, below which nothing is reported."
     least_balance: float = 0.5
     """Number of files of the worker with the fewest, divided by that of the worker with the most."""
 

@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `io-not-overlapped`."""
 
     least_turns: int = 10
-    "Number of alternating phases of I/O and computing: a few are the steps of a program, not a rhythm."
+    "Minimum number of turns of I/O and computing: a few are the steps of a program, not a rhythm."
     least_turn_bytes: int = 250_000
     """Mean number of bytes transferred in each turn: with smaller turns there are many of them, and each
     must be handed to a thread."""

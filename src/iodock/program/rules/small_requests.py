@@ -24,8 +24,8 @@ class Settings:
     """Share of a place's transfers that must be small and continue from the access before them: if more of
     them step back, the order is the problem."""
     least_counted: int = 100
-    """Minimum share in counters, which do not show how long each request waited: fewer requests are not a
-    pattern."""
+    """Minimum number of requests in counters, which do not show how long each request waited: fewer requests
+    are not a pattern."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

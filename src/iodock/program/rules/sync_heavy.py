@@ -18,7 +18,7 @@ class Settings:
     """Thresholds of `sync-heavy`."""
 
     least_count: int = 20
-    "Number of syncs up to which they are considered checkpoints of a program."
+    "Number of syncs below which they are considered checkpoints of a program."
     least_commits: int = 100
     """Number of syncs of a database and its journal, from which on they may be rows of one batch that are
     committed one by one."""

@@ -22,7 +22,7 @@ class Settings:
     most_bytes: int = 65536
     "Maximum number of bytes transferred for each open of a file by one process, for the file to be small."
     most_opens: int = 19
-    "Number of opens of a file by one process from which on they are an `open-close-loop`."
+    "Maximum number of opens of a file by one process: more opens are an `open-close-loop`."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

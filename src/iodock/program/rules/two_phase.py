@@ -72,7 +72,7 @@ _MESSAGE = N_(
 
 RULE = Rule(
     name="two-phase",
-    title=N_("Few ranks move the bytes of all in collective calls"),
+    title=N_("In collective calls few ranks transfer the data of all ranks"),
     looks_for=N_("Collective calls of MPI-IO in which fewer ranks read or write than asked for data."),
     why=N_(
         "With two-phase I/O the ranks send their pieces to aggregators, which write large, ordered ranges."

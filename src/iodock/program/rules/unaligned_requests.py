@@ -158,7 +158,8 @@ RULE = Rule(
         hdf5=N_("Call H5Pset_alignment(access_list, 65536, 1 << 20) before the file is made."),
     ),
     fine_when=N_(
-        "The file is read sequentially, or rewritten in requests of many pages: then the edges hardly matter."
+        "The file is read sequentially, or a new file is written in requests of many pages: then the edges"
+        " hardly matter."
     ),
     settings=Settings,
     find=find,

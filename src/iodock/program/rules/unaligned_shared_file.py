@@ -165,7 +165,8 @@ RULE = Rule(
         ),
         c=N_(
             "Round the size of a part up, (size + block - 1) / block * block, and use it to place the "
-            "parts. `lfs getstripe` (Lustre) or `mmlsfs FILESYSTEM -B` (GPFS) shows the block size."
+            "parts. `lfs getstripe` (Lustre) or `mmlsfs FILESYSTEM -B` (GPFS) shows the stripe or block "
+            "size."
         ),
         fortran=N_("Choose RECL so that a record fills whole blocks, with padding at its end."),
         python=N_("Start each process's part at a multiple of the block size, with os.pwrite."),

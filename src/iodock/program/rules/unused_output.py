@@ -24,7 +24,7 @@ class Settings:
     least_small_each: int = 512
     "Minimum mean number of bytes in each file in that case: a lock file or a marker file contains less."
     least_small_share: float = 0.05
-    "Minimum share of the run's wall time that the queries take in that case."
+    "Minimum share of the run's wall time that all calls on these files take in that case."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

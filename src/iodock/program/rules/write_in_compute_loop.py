@@ -21,7 +21,7 @@ class Settings:
     """Thresholds of `write-in-compute-loop`."""
 
     most_bytes: int = 2048
-    "Mean size of a write at which its buffer counts as full: such a buffer holds 4 KiB or more."
+    "Maximum mean size of a write: a buffer that is full when it is written holds 4 KiB or more."
     least_spread: float = 0.7
     """Share of the moments from the first write to the last in which the process must have written. On a busy
     machine it sometimes pauses: a moment is 1/30 of the run."""

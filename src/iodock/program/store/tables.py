@@ -120,7 +120,9 @@ class StoredTables:
         for path in paths:
             if not os.path.realpath(path).startswith(f"{home}/"):
                 where = self._shown(path)
-                raise StoreError(f"{where}: is a link out of the store", "use the file itself as FILE")
+                raise StoreError(
+                    f"{where}: is a link out of the store", "replace the link with the file itself"
+                )
         return paths
 
     def check(self, tables: Iterable[StoreTable]) -> None:

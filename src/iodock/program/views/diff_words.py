@@ -36,7 +36,7 @@ STATES = {
     "gone": N_("gone"),
     "new": N_("new"),
     "still": N_("still there"),
-    "unseen": N_("not visible on the other client"),
+    "unseen": N_("could not be checked on the other side"),
 }
 SURENESS = {
     Sureness.SAME: N_("same"),

@@ -29,7 +29,7 @@ COLUMNS = (
     Column("cost_seconds", "float", "s", "measure", "wall time spent in it, as recorded"),
     Column("confidence", "float", None, "measure", "0 to 1: confidence that the pattern is present"),
     Column("files", "list", None, "detail", "the costliest files, at most five"),
-    Column("file_count", "int", None, "measure", "files that the row is about"),
+    Column("file_count", "int", None, "measure", "number of files that the row is about"),
     Column("call", "str", None, "detail", "the call that the row is about, if it is about one"),
     Column("advice", "list", None, "detail", "changes to make, in each language that applies"),
     Column("fine_when", "str", None, "detail", "when it is fine as it is"),

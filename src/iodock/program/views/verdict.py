@@ -245,7 +245,9 @@ def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
     if overview.stopped and overview.durations and overview.calls:
         said.append(text.gettext(_STOPPED))
     if _level_of_seen(overview, Thresholds()) == "no_durations" and overview.cure:
-        said.append(text.gettext("To find out the rest: {cure}.", cure=text.gettext(overview.cure)))
+        said.append(
+            text.gettext("To find out how long the I/O took: {cure}.", cure=text.gettext(overview.cure))
+        )
     return said
 
 

@@ -152,7 +152,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(list(command))
     except OSError as error:
         hint = (
-            ("give the path of the file")
+            ("give the path of the program")
             if shutil.which(command[0]) is None
             else "chmod +x, or name its interpreter"
         )

@@ -122,10 +122,12 @@ _PROCESSES = N_(
     "sockets are included; mmap is not."
 )
 _DEVICE = N_(
-    "Bytes read from and written to devices for the process (read_bytes, write_bytes). Data from a cache "
-    "is not included; read-ahead and mmap are. Network file systems may not be included."
+    "Bytes read from and written to devices for the program's processes (read_bytes, write_bytes). Data "
+    "from a cache is not included; read-ahead and mmap are. Network file systems may not be included."
 )
-_BLOCKS = N_("The bytes read and written in blocks of 512 bytes (getrusage, GNU time's %I and %O).")
+_BLOCKS = N_(
+    "The same bytes as those of devices, counted in blocks of 512 bytes (getrusage, GNU time's %I and %O)."
+)
 _NFS = N_(
     "Bytes that all programs of this node transferred through this NFS mount (mountstats), including its "
     "cache, but not mmap."
@@ -149,9 +151,9 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
         values = {"moved_bytes": io.rchar + io.wchar, "read_bytes": read, "written_bytes": written}
         yield Message(
             N_("Of the {moved_bytes} only this is known to be of files: {read_bytes} read, "
-               "{written_bytes} written. The rest went to pipes, sockets or devices (/dev/null, a "
-               "terminal), or was transferred by programs that ended before they could be examined, so "
-               "it is not compared with the files' sizes."), values)  # fmt: skip
+               "{written_bytes} written. For the rest pipes, sockets or devices (/dev/null, a terminal)"
+               " were open, or it was transferred by programs that ended before they could be examined,"
+               " so it is not compared with the files' sizes."), values)  # fmt: skip
     elif factor is None:
         yield Message(N_("No regular file was found open, so there is nothing to compare the volume with."))
     if io.rchar > 1 << 20 and io.read_bytes < CACHED_SHARE * io.rchar:

@@ -28,7 +28,7 @@ _DAYS = 30
 _STATUSES: Mapping[Status, str] = {
     "asked": N_("waits for an operator"), "wanted": N_("about to start"), "doing": N_("in progress"),
     "done": N_("done"), "undo": N_("about to be undone"), "undoing": N_("being undone"),
-    "undone": N_("undone"), "failed": N_("not done"), "left": N_("unchanged"), "lapsed": N_("lapsed"),
+    "undone": N_("undone"), "failed": N_("not done"), "left": N_("left as it is"), "lapsed": N_("lapsed"),
     "declined": N_("declined"),
 }  # fmt: skip
 _ACTIONS: Mapping[ActionKind, str] = {

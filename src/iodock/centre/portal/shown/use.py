@@ -29,7 +29,8 @@ def shown(question: Question) -> Shown:
     if question.visitor.may_see_all:
         tables.append(_table(question, "groups", text.gettext("By group"), ("group",), _by_group(users)))
     return Shown(
-        "use.html", text.gettext("I/O volume in {month}", month=month), begin, end, tables, refreshes=False,
+        "use.html", text.gettext("Use of file systems in {month}", month=month), begin, end, tables,
+        refreshes=False,
         more={"month": month, "place": place,
               "places": {one: text.gettext(PLACE_TITLES[one]) for one in PLACES},
               "place_note": text.gettext(PLACE_NOTES[place])},

@@ -96,7 +96,10 @@ def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
         end, file_bytes, record_bytes = start
         found = _placed(text, end, base, widths) or _in_order(text[end:], run.command, most)
         if found is None:
-            why = "a row whose columns can't be separated: numbers wider than the columns, or it is cut"
+            why = (
+                "the columns of a row can't be separated: a number is wider than its column, or the row "
+                "is cut off"
+            )
             source.doubts.count(why, f"iozone {text.strip()[:60]}", source.at(line))
             continue
         for column, value in found:

@@ -11,7 +11,7 @@ from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 
 _RANKS = (
-    Column("ranks", "int", None, "measure", "ranks that were counted"),
+    Column("ranks", "int", None, "measure", "number of ranks for which the file was counted"),
     Column("fastest_rank", "int", None, "detail", "for all ranks together: the rank that took least time"),
     Column("fastest_time_ns", "int", "ns", "measure", "time of that rank", "last", "fastest time"),
     Column("fastest_bytes", "int", "bytes", "measure", "bytes of that rank", importance="last"),

@@ -66,7 +66,7 @@ def draw_machine(answer: Answer, options: ChartOptions) -> Picture:
     every = list(_series(folded, times[0] - origin))
     panels = [chosen for unit in _AXES if (chosen := _largest(every, unit))]
     if not panels:
-        raise CannotDraw("no program transferred data on this machine in that time")
+        raise CannotDraw("no data was transferred on this machine in that time")
     found = folded.select(_KEYS).group_by(_KEYS).aggregate([]).num_rows
     left_out = found - sum(map(len, panels))
     notes = [f"{left_out:,} more series are in the table"] if left_out else []

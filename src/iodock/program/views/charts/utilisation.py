@@ -94,7 +94,7 @@ def _limits(total: Mapping[str, Any]) -> list[tuple[float, str, float]]:
         return []
     proposed, in_use = float(total["proposed_io_below"]), float(total["io_below"])
     if abs(proposed - in_use) < 0.005:
-        return [(proposed, "in use and proposed thresholds", 0.03)]
+        return [(proposed, "threshold in use and proposed", 0.03)]
     return [(proposed, "proposed", 0.03), (in_use, "in use", 0.11)]
 
 

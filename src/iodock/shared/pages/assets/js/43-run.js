@@ -49,7 +49,7 @@ function drawProcesses(parent) {
       node.cells[0].title = gettext('level {depth} of the tree', { depth: depth.get(row) });
     },
   });
-  const asTree = element('button', { type: 'button', class: 'quiet no-print', text: gettext('Access order as a tree'), onclick: () => {
+  const asTree = element('button', { type: 'button', class: 'quiet no-print', text: gettext('Order as a tree'), onclick: () => {
     table.sortColumn = -1;
     table.fillBody();
   } });
