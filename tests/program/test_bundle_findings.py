@@ -36,7 +36,7 @@ def members(store: Path, target: Path, anonymous: bool) -> dict[str, str]:
 
 
 def figures(finding: dict[str, Any]) -> dict[str, Any]:
-    named = {"title", "message", "files", "query", "advice", "fine_when", "evidence"}
+    named = {"title", "message", "files", "query", "advice", "fine_when", "evidence", "locations"}
     numbers = {key: one for key, one in finding["evidence"].items() if not isinstance(one, str)}
     return {key: one for key, one in finding.items() if key not in named} | {"evidence": numbers}
 
@@ -52,6 +52,7 @@ def test_findings_in_a_bundle_equal_those_of_the_run(tmp_path: Path, name: str) 
     told, renamed = (json.loads(one["findings.json"])["findings"] for one in (plain, anonymous))
     assert told or name == "proc"
     assert list(map(figures, renamed)) == list(map(figures, told))
+    assert not any(one["locations"] for one in renamed)
     for member in ("findings.json", "findings.txt", "report.html"):
         for word in (SECRET, "top'secret", "top''secret", str(tmp_path)):
             assert word not in anonymous[member], (member, word)

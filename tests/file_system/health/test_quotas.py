@@ -368,7 +368,7 @@ def test_a_check_up_does_not_start_without_free_space(tools: Path, tmp_path: Pat
     script(tools, "lfs", "[ $1 = quota ] && echo '/scratch 5 0 0 - 990 0 1000 -'")
     refused = run()
     assert refused.returncode == 1, refused.stderr
-    assert "10 files left of the quota of user" in refused.stderr and "hint: make room" in refused.stderr
+    assert "10 files left of the quota of user" in refused.stderr and "hint: free space" in refused.stderr
     assert not contents(place) and not list(tmp_path.glob("*.partial"))
     script(tools, "lfs", "echo 'lfs: no' >&2; exit 1")
     done = run()

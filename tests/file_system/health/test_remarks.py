@@ -338,7 +338,7 @@ def test_a_result_without_remarks_is_not_called_good() -> None:
         assert words in said, said
     assert "nothing changes" not in said
     once = none_text(three_sizes(repeats=1), language_in("en"))
-    assert "nothing could be compared" in once and "measured once: 3 of 3" in once
+    assert "nothing could be compared" in once and "measured only once: 3 of 3" in once
     unknown = none_text(
         made([Made("read", lambda p, s: MIB, (1, 4), cache=Cache.UNKNOWN)], 0.03, 4), language_in("en")
     )

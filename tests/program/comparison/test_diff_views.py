@@ -157,7 +157,7 @@ def test_empty_stores_can_be_compared(kyoto: tuple[str, str], tmp_path: Path) ->
     empty = str(write_store(tmp_path / "empty.iodock", [], [], []))
     for before, after in ((empty, empty), (empty, kyoto[0]), (kyoto[0], empty)):
         found = compare([before], [after], every_file=True)
-        assert "empty.iodock holds no calls" in said(found, "end")
+        assert "empty.iodock contains no calls" in said(found, "end")
         for shown in (diff_text(found, ENGLISH, False), diff_html(found, ENGLISH), diff_json(found, ENGLISH)):
             assert shown
     with pytest.raises(RequestError, match=r"empty\.iodock"):

@@ -52,7 +52,7 @@ def test_a_range_of_savings_has_one_unit_and_is_not_rounded_up(low: float, high:
 
 def test_the_text_states_a_saving_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = findings(made_store(tmp_path), monkeypatch, rule("a-rule", candidate()))
-    assert gain_text(only(found), ENGLISH) == "Saves about 1.5 to 3 s of 10 s."
+    assert gain_text(only(found), ENGLISH) == "This saves about 1.5 to 3 s of 10 s."
     shown = diagnosis_text(found, ENGLISH, False)
     assert "Cost" not in shown and "expected gain" not in shown
     assert shown.splitlines()[1] == "It saves about 1.5 to 3 s of 10 s."
