@@ -63,7 +63,7 @@ class Server:
             connection.close()
 
     def log_in(self, role: str) -> str:
-        """The cookie."""
+        """Logs in and returns the session's cookie."""
         form = urlencode({"token": self.secrets[role]}).encode()
         status, _, headers = self.ask("POST", "/login", "", form)
         assert status == 303

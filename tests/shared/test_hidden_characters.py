@@ -136,6 +136,6 @@ def test_the_script_of_the_report_escapes_alike(tmp_path: Path) -> None:
         (hex(ord(letter)), one) for letter, one in zip(letters, shown_by_script, strict=True)
         if one != visible(letter)
     ]  # fmt: skip
-    # Assigned after this Python's version of Unicode.
+    # Characters that newer versions of Unicode than Python's have.
     assert [one for one in differing if not one[1].startswith(chr(92))] == []
     assert len(differing) < 40, differing[:10]

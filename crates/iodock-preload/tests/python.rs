@@ -26,7 +26,7 @@ fn source() -> String {
     format!("{}/tests/programs/hostile.py", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs the cases so many times with each interpreter, and compares.
+/// Runs the cases a number of times with each interpreter, and compares the results.
 fn same_in_runs(stacks: Stacks, runs: u32) {
     for python in interpreters() {
         for case in CASES {

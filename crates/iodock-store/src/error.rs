@@ -83,7 +83,9 @@ impl StoreError {
             }
             StoreError::Denied { .. } => "give a folder in which you may write: -o PATH".into(),
             StoreError::ReadOnly { .. } => "the file system is read-only; give another place: -o PATH".into(),
-            StoreError::Io { .. } => "check the folder and its file system, or give another folder: -o PATH".into(),
+            StoreError::Io { .. } => {
+                "check the folder and its file system, or give another folder: -o PATH".into()
+            }
             StoreError::Encoder { .. } => "this is a defect of iodock; please report it".into(),
         }
     }

@@ -53,7 +53,7 @@ PARALLEL_TYPES = frozenset(
 """Types of file systems, as the kernel names them."""
 VARIABLE = "IODOCK_SETTINGS"
 PLACES = ("~/.config/iodock/settings.toml", "/etc/iodock/settings.toml")
-"""Places of the file, after the variable; the first one that exists is used."""
+"""Where the file is looked for if the variable is not set: the first one that exists is used."""
 
 
 @dataclass(frozen=True, slots=True)

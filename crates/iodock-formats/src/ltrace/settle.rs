@@ -1,4 +1,4 @@
-//! Joins what crosses lines and chunks, in the log's order.
+//! Joins calls that span several lines or chunks, in the order of the log.
 
 use super::arguments::{fill, fill_begun};
 use super::stamps::{Timeline, Times};

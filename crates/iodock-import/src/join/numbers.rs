@@ -74,7 +74,7 @@ impl Numbers {
         self.add_rest(part)
     }
 
-    /// Calls and errors have names; their numbers may differ between versions.
+    /// Calls and errors are stored by name, because their numbers may differ between versions.
     fn add_names(&mut self, part: &mut Part) -> Result<(), ImportError> {
         let (mut calls, mut errnos) = (Vec::new(), Vec::new());
         each(part, "calls.parquet", |row| {

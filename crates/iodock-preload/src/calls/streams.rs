@@ -165,7 +165,7 @@ impl Streams {
         self.chunks.file.clocks.last().map(|&(_, time)| time)
     }
 
-    /// Bytes of the file that are known.
+    /// Length of the known part of the file, in bytes.
     pub fn length(&self) -> u64 {
         self.chunks.file.length()
     }

@@ -5,7 +5,7 @@
 pub enum Reason {
     /// The user requested it.
     Asked,
-    /// It is the cheapest, and sees this program.
+    /// It is the cheapest back end that can record this program.
     Cheapest,
     /// The cheapest can't be used on this machine.
     Machine,

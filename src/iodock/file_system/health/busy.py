@@ -12,7 +12,7 @@ HIGH_CPU_SHARE = 0.15
 system's own."""
 HIGH_STEAL_SHARE = 0.05
 HIGH_IO_SHARE = 0.2
-"""Share of the cell's own bytes per second that another program moved."""
+"""Bytes per second that another program moved, as a share of the cell's own."""
 _HIGH_IO_BYTES_PER_S = 10 << 20
 """The limit of other I/O for a cell that transfers no data, in bytes per second."""
 _NAMED = 3

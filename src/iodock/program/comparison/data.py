@@ -13,7 +13,7 @@ from iodock.shared.message import Message
 
 
 class Sureness(enum.Enum):
-    """Conclusions about a difference that the runs allow."""
+    """What the runs allow to conclude about a difference."""
 
     SAME = "same"
     """No difference in any run."""

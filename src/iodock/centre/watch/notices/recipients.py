@@ -137,7 +137,7 @@ class Letters:
         ]  # fmt: skip
 
     def of_end(self, occasion: Occasion, told: Iterable[tuple[str, str]]) -> list[Letter]:
-        """TOLD: recipient and address of the letters about the begin."""
+        """TOLD: recipients and addresses of the mails sent when the episode began."""
         found = []
         for name, address in told:
             recipient = self.notices.to.get(name)

@@ -3,7 +3,7 @@
 use super::{Tracer, SECOND};
 use std::collections::BTreeSet;
 
-/// A signal that reached the program and the recorder within this time is the same one.
+/// If a signal reaches both the program and the recorder within this time, it counts as one signal.
 const SAME_SIGNAL: i64 = SECOND / 5;
 
 impl Tracer<'_> {
