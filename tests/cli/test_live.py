@@ -144,7 +144,7 @@ def test_live_view_on_the_programs_terminal_is_refused_before_the_start(tmp_path
     command = [*IODOCK, "record", "--live", "-o", "run.iodock", "--", sys.executable, program, 1]
     status, said = on_terminal(command, tmp_path)
     assert status == 2
-    assert b"would be drawn over what the program writes" in said
+    assert b"would overwrite the output of the program" in said
     assert b"iodock live run.iodock" in said
     assert not (tmp_path / "out.dat").exists()
     assert not (tmp_path / "run.iodock").exists()

@@ -142,7 +142,7 @@ def test_the_keyboard_leads_from_a_call_to_its_file(opened: Any) -> None:
     page.keyboard.press("ArrowUp")
     assert shown.focused() == "read"
     page.keyboard.press("Enter")
-    wait_until(page, "document.activeElement.textContent === 'Files of read'")
+    wait_until(page, "document.activeElement.textContent === 'Files used by read'")
     page.locator("#call-panel tbody button.open").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

@@ -143,7 +143,8 @@ RULE = Rule(
         ),
         mpi_io=N_("Use collective calls, or spread the files over the storage servers (striping)."),
         administrator=N_(
-            "Check that node and the server that holds the rank's files: is it full, degraded or overloaded?"
+            "Check whether that node, or the server that holds the rank's files, is full, degraded or "
+            "overloaded."
         ),
     ),
     fine_when=N_("That rank has other work by design, and no other rank waits for it."),
