@@ -90,7 +90,7 @@ struct stack_tables {
 	struct python python;
 	u64 unmapped;		   /* how often memory was */
 	u64 pages[PYTHON_PAGES];   /* that can be read, by their addresses */
-	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* code objects; what is kept is in python.c */
+	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* code objects; what is kept is CODE_KNOWN and so on */
 	struct known_rule rules[RULE_SETS][RULE_WAYS] __attribute__((aligned(64)));
 	struct code codes[CODES_MOST];
 	struct { u64 page, loads; } code_keys[CODE_PAGES];
@@ -151,12 +151,26 @@ enum walked { WHOLE, UNKNOWN_RULE };
 #define PYTHON_OWN 1u /* one of them was no package's */
 enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u32 *found);
 u64 python_bytes(struct stacks *stacks);
+u64 copy_live(void *to, u64 from, u64 count);
+enum { SIZE_AT = 16, BYTES_AT = 32 }; /* of a text or of bytes */
+
+/* python_code.c */
+/* What is known of a code object, in a word: */
+#define CODE_KNOWN 1ul
+#define CODE_OWN 2ul
+#define CODE_FILE_SHIFT 2
+#define CODE_NAME_SHIFT 12
+u64 facts_of_code(u64 code);
 u8 *put_python(struct state *state, u8 *at, const struct stacks *stacks);
+
+/* python_layout.c */
 int is_python(const struct link *link);
-int is_installed(const char *name);
+/* Frames of a Python of that version stay unknown. */
+void count_unread(u32 version);
 
 /* code.c: 0 if there is none; the number is its place and one. unwind.c */
 u32 code_of(u64 pc);
+int is_installed(const char *name);
 u64 copy_code(void *to, u64 from, u64 count);
 void find_own_code(void);
 u64 learn_rule(u64 pc);
