@@ -107,8 +107,6 @@ _PATTERNS = {2: "consecutive", 3: "sequential", 4: "strided", 5: "backward", 6: 
 _ADDED_UP = (
     *_OF_CALLS, "opens", "handles", "read_bytes", "written_bytes", *_PATTERNS.values(), "read_again_bytes",
 )  # fmt: skip
-_NUMBERS = tuple(name for name in _ADDED_UP if name not in ("handles",))
-"""Sums of sums, which the engine makes wider."""
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -168,42 +166,30 @@ FROM s JOIN file_sums a ON a.file_id = s.file_id JOIN file_sums b ON b.file_id =
 
 def sums_sql(selection: Selection) -> str:
     """One row per file; a call with both ends in the same file is one call."""
+    again = selection.again_in_file
     patterns = ",\n  ".join(
-        f"coalesce(sum(calls) FILTER (WHERE pattern = {n}), 0) AS {name}" for n, name in _PATTERNS.items()
+        f"count(*) FILTER (WHERE e.pattern = {n}) AS {name}" for n, name in _PATTERNS.items()
     )
     opening = "(SELECT id FROM calls WHERE family = 'open')"
-    inner = f"""WITH cells AS ({_cells_sql(selection)})
-SELECT file_id, coalesce(sum(calls) FILTER (WHERE NOT again), 0) AS count,
-  coalesce(sum(errors) FILTER (WHERE NOT again), 0) AS failed,
-  coalesce(sum(results) FILTER (WHERE call_id IN {opening} AND is_right), 0) AS opens,
-  count(DISTINCT handle_id) AS handles, count(DISTINCT utid) AS processes,
-  sum(time_ns) FILTER (WHERE NOT again) AS total_time_ns,
-  sum(bytes) FILTER (WHERE direction = 1) AS read_bytes,
-  sum(bytes) FILTER (WHERE direction = 2) AS written_bytes,
-  coalesce(sum(transfers) FILTER (WHERE NOT again), 0) AS io_count,
+    inner = f"""SELECT e.file_id, count(*) FILTER (WHERE NOT {again}) AS count,
+  count(e.errno_id) FILTER (WHERE NOT {again}) AS failed,
+  count(e.result) FILTER (WHERE e.call_id IN {opening} AND e.errno_id IS NULL) AS opens,
+  count(DISTINCT e.handle_id) AS handles, count(DISTINCT e.utid) AS processes,
+  CAST(sum(e.dur) FILTER (WHERE NOT {again}) AS BIGINT) AS total_time_ns,
+  CAST(sum(e.bytes) FILTER (WHERE e.direction = 1) AS BIGINT) AS read_bytes,
+  CAST(sum(e.bytes) FILTER (WHERE e.direction = 2) AS BIGINT) AS written_bytes,
+  count(e.bytes) FILTER (WHERE NOT {again}) AS io_count,
   {patterns},
-  sum(own_read_bytes) FILTER (WHERE direction = 1) AS read_again_bytes,
-  min(first_ts) AS first_ts, max(last_ts) AS last_ts
-FROM cells GROUP BY file_id"""
+  CAST(sum(e.own_read_bytes) FILTER (WHERE e.direction = 1) AS BIGINT) AS read_again_bytes,
+  min(coalesce(e.ts, e.end_ts)) AS first_ts, max(coalesce(e.end_ts, e.ts + e.dur, e.ts)) AS last_ts
+FROM events e {selection.joins} {selection.and_where("e.file_id IS NOT NULL")} GROUP BY 1"""
     names = list(_PATTERNS.values())
     largest = f"greatest({', '.join(names)})"
     whens = " ".join(f"WHEN {name} = {largest} THEN '{name}'" for name in names)
-    numbers = ", ".join(f"CAST(s.{name} AS BIGINT) AS {name}" for name in _NUMBERS)
     return f"""WITH s AS ({inner})
-SELECT f.name AS file, f.kind, f.mount_point AS mount, f.fs_type, f.size_bytes, s.* REPLACE ({numbers}),
+SELECT f.name AS file, f.kind, f.mount_point AS mount, f.fs_type, f.size_bytes, s.*,
   CASE WHEN {largest} = 0 THEN NULL {whens} END AS access_pattern
 FROM s JOIN files f ON f.file_id = s.file_id"""
-
-
-def _cells_sql(selection: Selection) -> str:
-    """Sums by everything that a file's row tells apart. Conditions on these few rows take half the time of
-    conditions on each event."""
-    return f"""SELECT e.file_id, e.handle_id, e.utid, e.call_id, e.direction, e.pattern,
-  {selection.again_in_file} AS again, e.errno_id IS NULL AS is_right, count(*) AS calls,
-  count(e.errno_id) AS errors, count(e.result) AS results, sum(e.dur) AS time_ns, sum(e.bytes) AS bytes,
-  count(e.bytes) AS transfers, sum(e.own_read_bytes) AS own_read_bytes,
-  min(coalesce(e.ts, e.end_ts)) AS first_ts, max(coalesce(e.end_ts, e.ts + e.dur, e.ts)) AS last_ts
-FROM events e {selection.joins} {selection.and_where("e.file_id IS NOT NULL")} GROUP BY ALL"""
 
 
 ANALYSIS = Analysis(
