@@ -12,10 +12,13 @@ fn main() {
     println!("cargo:rustc-env=IODOCK_PRELOAD_LIBRARY={}", library.display());
     let interfaces = library.with_file_name("libiodock_interfaces.so");
     println!("cargo:rustc-env=IODOCK_INTERFACES_LIBRARY={}", interfaces.display());
+    let with_stdio = library.with_file_name("libiodock_interfaces_stdio.so");
+    println!("cargo:rustc-env=IODOCK_INTERFACES_STDIO_LIBRARY={}", with_stdio.display());
     if !target.starts_with("x86_64") || !target.contains("linux") {
         // On other machines the back end reports that it is not available.
         std::fs::write(&library, b"").expect("OUT_DIR can be written");
         std::fs::write(&interfaces, b"").expect("OUT_DIR can be written");
+        std::fs::write(&with_stdio, b"").expect("OUT_DIR can be written");
         return;
     }
     let mut compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
@@ -34,11 +37,14 @@ fn main() {
         .iter()
         .any(|options| has_made(&compiler, &sources, &library, options));
     assert!(is_made, "native/ does not compile");
-    assert!(has_made_interfaces(&compiler, &interfaces), "interfaces/ does not compile");
+    let layers = self::sources("interfaces");
+    assert!(has_made_interfaces(&compiler, &layers, &interfaces), "interfaces/ does not compile");
+    let all = [layers, self::sources("interfaces/stdio")].concat();
+    assert!(has_made_interfaces(&compiler, &all, &with_stdio), "interfaces/stdio/ does not compile");
 }
 
 /// It has no dependencies either: it looks up the functions of libc while it is loaded.
-fn has_made_interfaces(compiler: &cc::Tool, library: &Path) -> bool {
+fn has_made_interfaces(compiler: &cc::Tool, sources: &[PathBuf], library: &Path) -> bool {
     let mut command: Command = compiler.to_command();
     command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-ffreestanding", "-nostdlib"]);
     command.args([
@@ -49,7 +55,7 @@ fn has_made_interfaces(compiler: &cc::Tool, library: &Path) -> bool {
         "-Wextra",
     ]);
     command.args(["-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,-soname,libiodock_interfaces.so"]);
-    command.args(sources("interfaces")).arg("-o").arg(library);
+    command.args(sources).arg("-o").arg(library);
     command.status().expect("the C compiler runs").success()
 }
 

@@ -28,6 +28,9 @@ pub enum InterfaceEffect {
     Part,
 }
 
+/// Calls on streams: those that made no system call are summed up, not rows of their own.
+pub const STDIO: &str = "stdio";
+const STDIO_LAYER: u8 = 4;
 const MPI_IO: &str = "MPI-IO";
 const MPI_LAYER: u8 = 3;
 const HDF5: &str = "HDF5";
@@ -100,6 +103,30 @@ const fn netcdf_other(name: &'static str, effect: InterfaceEffect) -> InterfaceS
     netcdf(name, Direction::Neither, effect)
 }
 
+const fn stdio(name: &'static str, direction: Direction, effect: InterfaceEffect) -> InterfaceSpec {
+    InterfaceSpec { name, interface: STDIO, is_collective: false, direction, effect, layer: STDIO_LAYER }
+}
+
+const fn stdio_read(name: &'static str) -> InterfaceSpec {
+    stdio(name, Direction::Read, InterfaceEffect::Nothing)
+}
+
+const fn stdio_write(name: &'static str) -> InterfaceSpec {
+    stdio(name, Direction::Write, InterfaceEffect::Nothing)
+}
+
+const fn stdio_other(name: &'static str) -> InterfaceSpec {
+    stdio(name, Direction::Neither, InterfaceEffect::Nothing)
+}
+
+const fn stdio_open(name: &'static str) -> InterfaceSpec {
+    stdio(name, Direction::Neither, InterfaceEffect::Open)
+}
+
+const fn stdio_close(name: &'static str) -> InterfaceSpec {
+    stdio(name, Direction::Neither, InterfaceEffect::Close)
+}
+
 /// A call for each type of elements in memory, as `EACH_TYPE_OF_NETCDF` of `interfaces/layers.h` has them.
 macro_rules! of_each_type {
     ($call:ident, $($name:literal),+) => { of_each_type!(@ $call, [$($name),+], []) };
@@ -166,7 +193,7 @@ macro_rules! of_each_shape {
 /// In the order of their numbers (`interfaces/calls.h` and `interfaces/layers.h` of iodock-preload).
 pub static INTERFACE_CALLS: [InterfaceSpec; count(&PARTS)] = joined(&PARTS);
 
-const PARTS: [&[InterfaceSpec]; 19] = [
+const PARTS: [&[InterfaceSpec]; 20] = [
     &CALLS_OF_MPI_IO_AND_HDF5,
     &CALLS_OF_NETCDF,
     of_each_type!(netcdf_read, "nc_get_var", "nc_get_var1", "nc_get_vara", "nc_get_vars", "nc_get_varm"),
@@ -191,6 +218,7 @@ const PARTS: [&[InterfaceSpec]; 19] = [
         pnetcdf_write("ncmpi_put_vard"),
         pnetcdf_write_all("ncmpi_put_vard_all"),
     ],
+    &CALLS_OF_STDIO,
 ];
 
 const fn count(parts: &[&[InterfaceSpec]]) -> usize {
@@ -215,6 +243,52 @@ const fn joined<const COUNT: usize>(parts: &[&[InterfaceSpec]]) -> [InterfaceSpe
     }
     all
 }
+
+const CALLS_OF_STDIO: [InterfaceSpec; 43] = [
+    stdio_read("fread"),
+    stdio_write("fwrite"),
+    stdio_read("fgetc"),
+    stdio_read("getc"),
+    stdio_read("getchar"),
+    stdio_write("fputc"),
+    stdio_write("putc"),
+    stdio_write("putchar"),
+    stdio_read("fgets"),
+    stdio_write("fputs"),
+    stdio_write("puts"),
+    stdio_read("getline"),
+    stdio_read("getdelim"),
+    stdio_open("fopen"),
+    stdio_open("fdopen"),
+    stdio_open("freopen"),
+    stdio_open("tmpfile"),
+    stdio_open("popen"),
+    stdio_close("fclose"),
+    stdio_close("pclose"),
+    stdio_other("fflush"),
+    stdio_write("fprintf"),
+    stdio_write("vfprintf"),
+    stdio_write("printf"),
+    stdio_write("vprintf"),
+    stdio_read("fscanf"),
+    stdio_read("vfscanf"),
+    stdio_read("scanf"),
+    stdio_read("vscanf"),
+    stdio_other("ungetc"),
+    stdio_other("fseek"),
+    stdio_other("fseeko"),
+    stdio_other("ftell"),
+    stdio_other("ftello"),
+    stdio_other("rewind"),
+    stdio_other("fgetpos"),
+    stdio_other("fsetpos"),
+    stdio_other("setvbuf"),
+    stdio_other("setbuf"),
+    stdio_other("setbuffer"),
+    stdio_other("setlinebuf"),
+    stdio_read("__uflow"),
+    stdio_write("__overflow"),
+];
 
 const CALLS_OF_NETCDF: [InterfaceSpec; 18] = [
     netcdf_other("nc_create", InterfaceEffect::Open),
@@ -353,6 +427,8 @@ pub enum InterfacePart {
     /// A hint of the file that it has opened: key, what was asked for and what was taken stand in the name, with a control
     /// character (31) between them.
     Hint,
+    /// A number of calls on a stream that made no system call.
+    Counts,
 }
 
 /// A task enters a call of an interface, or returns from it. All but call and time is known at the end only; what is not known is [`UNKNOWN`].
@@ -378,6 +454,16 @@ pub struct InterfaceRecord {
     /// Of an open that succeeded: the file. Of a part of a file: the file, and what [`DatasetRow::of`] reads. Of the first call on a
     /// variable: what [`DatasetRow::of`] reads.
     pub name: Text,
+    /// Of a call on a stream where it begins, of one that gives a stream where it ends, and of counts: its descriptor.
+    pub descriptor: i64,
+    /// Of counts: how many calls.
+    pub calls: i64,
+}
+
+impl InterfaceRecord {
+    pub fn spec(&self) -> &'static InterfaceSpec {
+        &INTERFACE_CALLS[self.call as usize]
+    }
 }
 
 /// A hint of a file that was opened. Empty: it was not asked for, or not taken.
@@ -450,13 +536,32 @@ pub struct InterfaceRow {
     pub bytes: i64,
     /// In the file, bytes.
     pub offset: i64,
+    /// Number of calls that the row stands for.
+    pub calls: i64,
+    /// It stands for calls that made no system call, whose times are not known.
+    pub is_sum: bool,
 }
 
 impl InterfaceRow {
     pub fn new(id: u32, parent: u32, utid: u32, call: u16, start: i64) -> InterfaceRow {
         let (file, handle) = (NONE, NONE);
         let (end, result, bytes, offset) = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN);
-        InterfaceRow { id, parent, utid, call, file, handle, start, end, result, bytes, offset }
+        let (calls, is_sum) = (1, false);
+        InterfaceRow {
+            id,
+            parent,
+            utid,
+            call,
+            file,
+            handle,
+            start,
+            end,
+            result,
+            bytes,
+            offset,
+            calls,
+            is_sum,
+        }
     }
 
     pub fn spec(&self) -> &'static InterfaceSpec {

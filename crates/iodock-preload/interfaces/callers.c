@@ -87,6 +87,11 @@ static int find_module(struct module *module, const void *address) {
 	return dl_iterate_phdr && dl_iterate_phdr(copy_module, module);
 }
 
+struct range iodock_range_of(const void *address) {
+	struct module module;
+	return find_module(&module, address) ? (struct range){module.from, module.to} : (struct range){0, 0};
+}
+
 /* The library stays loaded from now on, as its functions are remembered. */
 static void *find_in(const char *path, const char *name) {
 	void *opened = *path && dlopen && dlsym ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : 0;

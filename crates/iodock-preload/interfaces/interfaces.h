@@ -20,8 +20,8 @@ typedef long word;
 WEAK void *dlsym(void *library, const char *name);
 
 /* native/interfaces.c */
-enum part { BEGINS = 1, ENDS = 2, HINTS = 3 };
-enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS, VARIABLE = FACTS, FACTS_OF_VARIABLE };
+enum part { BEGINS = 1, ENDS = 2, HINTS = 3, COUNTS = 4 };
+enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS, VARIABLE = FACTS, FACTS_OF_VARIABLE, DESCRIPTOR = FACTS_OF_VARIABLE, CALLS_MADE, FACTS_OF_STREAM };
 WEAK int iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
 
 #define UNKNOWN (-9223372036854775807l - 1)
@@ -39,7 +39,7 @@ enum {
 };
 
 /* Libraries call those of a greater number. OWN_CALLS: none of them is told. */
-enum layer { PROGRAM, NETCDF_LAYER = 1, HDF5_LAYER = 2, PNETCDF_LAYER = 2, MPI_LAYER = 3, OWN_CALLS = 255 };
+enum layer { PROGRAM, NETCDF_LAYER = 1, HDF5_LAYER = 2, PNETCDF_LAYER = 2, MPI_LAYER = 3, STDIO_LAYER = 4, OWN_CALLS = 255 };
 
 /* The innermost call that was told, and where on the stack it stands. */
 struct within { enum layer layer; const void *frame; };
@@ -47,12 +47,16 @@ extern __thread struct within iodock_within __attribute__((tls_model("initial-ex
 
 /* What an implementation makes of a call itself is its own: within a call only those of layers below are told. A call that was left by
  * longjmp or an exception does not count: it stands no higher in the stack than this one. */
-static inline int begins(u32 number, enum layer layer, struct within *outer) {
-	const void *frame = __builtin_frame_address(0);
+static inline int is_below(enum layer layer, const void *frame, struct within *outer) {
 	*outer = iodock_within;
 	if (outer->layer && outer->frame <= frame)
 		outer->layer = PROGRAM, outer->frame = 0;
-	if (layer <= outer->layer || !iodock_interface)
+	return layer > outer->layer && iodock_interface;
+}
+
+static inline int begins(u32 number, enum layer layer, struct within *outer) {
+	const void *frame = __builtin_frame_address(0);
+	if (!is_below(layer, frame, outer))
 		return 0;
 	word within = outer->layer;
 	if (!iodock_interface(BEGINS, number, &within, within != PROGRAM, 0))
@@ -79,6 +83,9 @@ struct caller {
 struct caller *iodock_look_for_caller(const void *address, const char *family);
 void *iodock_bind(const char *family, const void *address, const char *name, void **place, const void *own);
 void *iodock_helper(struct caller *caller, u32 number, const char *name, const void *sibling);
+/* The module that the address lies in; `to` is 0 if there is none. */
+struct range { unsigned long from, to; };
+struct range iodock_range_of(const void *address);
 
 static inline struct caller *caller_at(const void *address, const char *family, struct caller **last) {
 	struct caller *caller = __atomic_load_n(last, __ATOMIC_RELAXED);

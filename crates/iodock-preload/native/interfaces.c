@@ -34,7 +34,7 @@ static void write_interface(struct state *state, u32 part, u32 call, const u64 *
 	leave(state, level, &here);
 }
 
-/* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it has opened. In a program that is
+/* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it has opened, 4 a number of calls that made no system call. In a program that is
  * not recorded, or whose calls are only counted, it gives 0: nothing need be asked for such a call. */
 __attribute__((visibility("default"))) int iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
 	if (unlikely(!session || *(volatile u32 *)&stopped || counts_calls || count > FACTS_MOST))
@@ -48,4 +48,18 @@ __attribute__((visibility("default"))) int iodock_interface(u32 part, u32 call, 
 	}
 	end_own_calls(began_in);
 	return 1;
+}
+
+/* For counters of the library of interfaces, which a child of fork must not have from its parent. 0: there is none. */
+__attribute__((visibility("default"))) void *iodock_memory_wiped_by_fork(u64 bytes) {
+	if (!session || *(volatile u32 *)&stopped || counts_calls)
+		return 0;
+	bytes = (bytes + 4095) & ~4095ul;
+	long memory = kernel(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (failed(memory))
+		return 0;
+	if (!failed(kernel3(SYS_madvise, memory, bytes, MADV_WIPEONFORK)))
+		return (void *)memory;
+	kernel2(SYS_munmap, memory, bytes);
+	return 0;
 }

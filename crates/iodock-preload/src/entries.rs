@@ -157,7 +157,7 @@ pub struct InterfaceEntry {
     pub part: InterfacePart,
     /// Its index in `INTERFACE_CALLS`.
     pub call: u16,
-    /// Result, handle, bytes, offset, whether a view is contiguous, and variable (`interfaces/interfaces.h`);
+    /// Result, handle, bytes, offset, whether a view is contiguous, variable, descriptor, and number of calls (`interfaces/interfaces.h`);
     /// UNKNOWN if not reported.
     pub facts: [i64; 8],
     /// Name of the file that it has opened, or what it says of a data set or variable.

@@ -36,6 +36,8 @@ mod unused;
 pub static LIBRARY: &[u8] = include_bytes!(env!("IODOCK_PRELOAD_LIBRARY"));
 /// The library of interfaces (interfaces/), which tells that one of their calls.
 pub static INTERFACES_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_LIBRARY"));
+/// The same with calls of stdio (interfaces/stdio/).
+pub static INTERFACES_STDIO_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_STDIO_LIBRARY"));
 
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 mod tests {
@@ -73,7 +75,9 @@ mod tests {
             EACH_CALL(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_HDF5(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
             EACH_OF_NETCDF(NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED, NAMED)
-            EACH_OF_PNETCDF(NAMED)";
+            EACH_OF_PNETCDF(NAMED)
+            #include \"stdio/calls.h\"
+            EACH_OF_STDIO(NAMED, NAMED)";
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/interfaces");
         let mut compiler = Command::new("cc");
         let mut compiler = compiler

@@ -271,6 +271,7 @@ impl ChunkReader {
             1 => InterfacePart::Begins,
             2 => InterfacePart::Ends,
             3 => InterfacePart::Hint,
+            4 => InterfacePart::Counts,
             _ => return None,
         };
         let call = u16::try_from(self.cursor.number()?).ok()?;

@@ -46,9 +46,30 @@ pub struct Wanted {
     /// Ranks whose calls are recorded nevertheless.
     pub whole: Option<Whole>,
     /// Also calls of interfaces, such as MPI-IO.
-    pub interfaces: bool,
+    pub interfaces: Layers,
     /// Also where calls come from.
     pub stacks: Stacks,
+}
+
+/// Which interfaces above system calls are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layers {
+    #[default]
+    None,
+    /// MPI-IO, HDF5, NetCDF and PnetCDF.
+    Libraries,
+    /// Stdio too.
+    All,
+}
+
+impl Layers {
+    fn library(self) -> Option<&'static [u8]> {
+        match self {
+            Layers::None => None,
+            Layers::Libraries => Some(crate::INTERFACES_LIBRARY),
+            Layers::All => Some(crate::INTERFACES_STDIO_LIBRARY),
+        }
+    }
 }
 
 /// Which frames of each call are recorded.
@@ -100,8 +121,8 @@ impl Session {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
         fs::write(folder.join(LIBRARY_NAME), crate::LIBRARY)?;
-        if interfaces {
-            fs::write(folder.join(INTERFACES_NAME), crate::INTERFACES_LIBRARY)?;
+        if let Some(library) = interfaces.library() {
+            fs::write(folder.join(INTERFACES_NAME), library)?;
         }
         let sites_at = header::BYTES as u64;
         let layout = Layout::of(libraries, sites_at);
@@ -141,7 +162,7 @@ impl Session {
         let path = folder.join(SESSION_NAME);
         let texts = libraries.iter().find_map(|library| Some(library.kept.as_ref()?.texts.folder()));
         let texts = texts.unwrap_or(Path::new(""));
-        let preloaded = preloaded(folder, interfaces);
+        let preloaded = preloaded(folder, interfaces != Layers::None);
         let texts = [
             (header::LIBRARY, library.as_os_str()),
             (header::SESSION, path.as_os_str()),

@@ -74,10 +74,10 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         _ => Stacks::Sites,
     });
     // (A tracer would show how that library is loaded; counters do not distinguish interfaces.)
-    program.interfaces = choice.backend.name() == "rewrite"
-        && !options.complete
-        && (light.is_none() || whole.is_some())
-        && backends::interfaces::are_wanted(options.interfaces, &program);
+    let has_calls = light.is_none() || whole.is_some();
+    if choice.backend.name() == "rewrite" && !options.complete && has_calls {
+        program.interfaces = backends::interfaces::wanted(options.interfaces, &program);
+    }
     let command: Vec<Vec<u8>> = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta_of = |choice: Choice| {
         let mut meta = meta(choice, command.clone());

@@ -47,12 +47,18 @@ pub enum Interfaces {
     #[default]
     Auto,
     Always,
+    /// As `Always`, and calls of stdio.
+    Stdio,
     Never,
 }
 
 impl Interfaces {
-    pub const NAMES: [(&'static str, Interfaces); 3] =
-        [("auto", Interfaces::Auto), ("always", Interfaces::Always), ("never", Interfaces::Never)];
+    pub const NAMES: [(&'static str, Interfaces); 4] = [
+        ("auto", Interfaces::Auto),
+        ("always", Interfaces::Always),
+        ("stdio", Interfaces::Stdio),
+        ("never", Interfaces::Never),
+    ];
 
     pub fn from_name(name: &str) -> Option<Interfaces> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, how)| how)

@@ -3,7 +3,7 @@
 use crate::error::{launch_error, RecordError, Refusal};
 use crate::process;
 use iodock_preload::light::{Light, Whole};
-use iodock_preload::session::Stacks;
+use iodock_preload::session::{Layers, Stacks};
 use std::cell::OnceCell;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub struct Program {
     /// But those of these ranks are recorded.
     pub whole: Option<Whole>,
     /// Calls of interfaces, such as MPI-IO, are recorded too.
-    pub interfaces: bool,
+    pub interfaces: Layers,
     /// Where its calls come from is recorded too.
     pub stacks: Stacks,
     /// Its initial libraries, once they were determined.
@@ -62,7 +62,7 @@ impl Program {
             complete: false,
             light: None,
             whole: None,
-            interfaces: false,
+            interfaces: Layers::default(),
             stacks: Stacks::Off,
             libraries: OnceCell::new(),
             mask: signal_mask(),

@@ -53,6 +53,7 @@ pub const INTERFACE_CALLS: &str = "message interface_calls {
     optional int64 result;
     optional int64 requested_bytes;
     optional int64 offset_bytes;
+    optional int64 calls;
 }";
 
 pub const HINTS: &str = "message hints {

@@ -257,7 +257,7 @@ pub fn create_interface_calls(folder: &Path) -> Result<TableWriter> {
 pub fn write_interface_call(table: &mut TableWriter, row: &InterfaceRow) -> Result<()> {
     let spec = row.spec();
     let id = |id: u32| if id == NONE { Cell::Null } else { Cell::id(id) };
-    let dur = if row.end == UNKNOWN { UNKNOWN } else { row.end - row.start };
+    let dur = if row.end == UNKNOWN || row.is_sum { UNKNOWN } else { row.end - row.start };
     table.row([
         Cell::id(row.id),
         id(row.parent),
@@ -274,6 +274,7 @@ pub fn write_interface_call(table: &mut TableWriter, row: &InterfaceRow) -> Resu
         Cell::quantity(row.result),
         Cell::quantity(row.bytes),
         Cell::quantity(row.offset),
+        Cell::Wide(row.calls),
     ])
 }
 

@@ -298,7 +298,7 @@ impl Tracker {
     }
 
     /// A descriptor that was open before the log begins.
-    fn discover(&mut self, live: u32, fd: i32, note: Text, batch: &Batch) -> u32 {
+    pub(crate) fn discover(&mut self, live: u32, fd: i32, note: Text, batch: &Batch) -> u32 {
         let file = self.undiscovered_file(fd, note, batch);
         let kind = self.names.table.entries[file as usize].kind;
         if kind == FileKind::Unknown {

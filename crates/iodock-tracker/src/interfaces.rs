@@ -1,5 +1,6 @@
 //! In which call of an interface a task is, and what that call did.
 
+use crate::streams::{is_of_stream, Sums};
 use crate::tasks::key;
 use crate::{text_of, Tracker};
 use iodock_event::interfaces::{
@@ -13,24 +14,32 @@ const BETWEEN: u8 = 31;
 
 /// A file, data set or variable that a process has open through an interface.
 #[derive(Clone, Copy)]
-struct Opened {
-    file: u32,
-    handle: u32,
+pub(crate) struct Opened {
+    pub file: u32,
+    pub handle: u32,
     /// Origin and unit of offsets in bytes; `None` if the view has gaps.
-    view: Option<(i64, i64)>,
+    pub view: Option<(i64, i64)>,
+}
+
+/// A call that has not ended, and whether it made a system call itself.
+struct Unfinished {
+    row: InterfaceRow,
+    is_used: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Interfaces {
     /// The unfinished calls of each task, the innermost last.
-    current: FxHashMap<u64, Vec<InterfaceRow>>,
+    current: FxHashMap<u64, Vec<Unfinished>>,
     /// Open objects by process, layer, and the program's own handle.
-    opened: FxHashMap<(u32, u8, i64), Opened>,
+    pub opened: FxHashMap<(u32, u8, i64), Opened>,
     /// Handles of variables in these, by what the program calls them.
     variables: FxHashMap<(u32, u8, i64), FxHashMap<i64, u32>>,
+    /// Calls of stdio that made no system call, on streams that are open.
+    pub sums: Sums,
     calls: u32,
     handles: u32,
-    ended: Vec<InterfaceRow>,
+    pub ended: Vec<InterfaceRow>,
     hints: Vec<HintRow>,
     datasets: Vec<DatasetRow>,
 }
@@ -38,7 +47,14 @@ pub(crate) struct Interfaces {
 impl Interfaces {
     /// The call that the task is in, [`NONE`] if it is in none.
     pub fn current(&self, key: u64) -> u32 {
-        self.current.get(&key).and_then(|calls| calls.last()).map_or(NONE, |call| call.id)
+        self.current.get(&key).and_then(|calls| calls.last()).map_or(NONE, |call| call.row.id)
+    }
+
+    /// The same, for system calls that the task has made in it.
+    pub fn uses_current(&mut self, key: u64) -> u32 {
+        let Some(call) = self.current.get_mut(&key).and_then(|calls| calls.last_mut()) else { return NONE };
+        call.is_used = true;
+        call.row.id
     }
 
     pub fn are_there(&self) -> bool {
@@ -47,31 +63,39 @@ impl Interfaces {
 
     /// The task goes: it has not returned from these, the innermost of which comes first.
     pub fn abandon(&mut self, key: u64) {
-        self.ended.extend(self.current.remove(&key).into_iter().flat_map(|calls| calls.into_iter().rev()));
+        let left = self.current.remove(&key).into_iter().flatten();
+        self.ended.extend(left.rev().map(|call| call.row));
     }
 
     /// A call begins in one of the layer `outer`. From others, of which it is no part, the task has not returned.
-    fn begins(&mut self, key: u64, outer: i64, utid: u32, record: &InterfaceRecord) {
+    fn begins(&mut self, key: u64, utid: u32, record: &InterfaceRecord, (file, handle): (u32, u32)) {
+        let outer = if record.result == UNKNOWN { 0 } else { record.result };
         let calls = self.current.entry(key).or_default();
-        while let Some(left) = calls.pop_if(|call| i64::from(call.spec().layer) > outer) {
-            self.ended.push(left);
+        while let Some(left) = calls.pop_if(|call| i64::from(call.row.spec().layer) > outer) {
+            self.ended.push(left.row);
         }
+        let parent = calls.last().map_or(NONE, |call| call.row.id);
+        let id = self.next_id();
+        let row = InterfaceRow { file, handle, ..InterfaceRow::new(id, parent, utid, record.call, record.time) };
+        self.current.entry(key).or_default().push(Unfinished { row, is_used: false });
+    }
+
+    /// (Where numbers run out calls are still attributed, to one that says nothing.)
+    pub fn next_id(&mut self) -> u32 {
         let id = self.calls;
-        // (Where numbers run out calls are still attributed, to one that says nothing.)
         self.calls = self.calls.saturating_add(1).min(NONE - 1);
-        let parent = calls.last().map_or(NONE, |call| call.id);
-        calls.push(InterfaceRow::new(id, parent, utid, record.call, record.time));
+        id
     }
 
     /// The call that has ended; from those inside of it the task has not returned.
-    fn ends(&mut self, key: u64, call: u16) -> Option<InterfaceRow> {
+    fn ends(&mut self, key: u64, call: u16) -> Option<Unfinished> {
         let calls = self.current.get_mut(&key)?;
-        let place = calls.iter().rposition(|row| row.call == call)?;
-        self.ended.extend(calls.drain(place + 1..).rev());
+        let place = calls.iter().rposition(|one| one.row.call == call)?;
+        self.ended.extend(calls.drain(place + 1..).rev().map(|left| left.row));
         calls.pop()
     }
 
-    fn next_handle(&mut self) -> u32 {
+    pub fn next_handle(&mut self) -> u32 {
         let handle = self.handles;
         self.handles = self.handles.saturating_add(1).min(NONE - 1);
         handle
@@ -86,20 +110,37 @@ impl Tracker {
             None => self.appear(space, record.tid, record.time),
         };
         let utid = self.tasks.live[live].utid;
-        if record.part == InterfacePart::Begins {
-            let outer = if record.result == UNKNOWN { 0 } else { record.result };
-            self.interfaces.begins(key, outer, utid, record);
-            return;
-        }
-        if record.part == InterfacePart::Hint {
-            let call = self.interfaces.current(key);
-            let hint = text_of(batch, record.name).and_then(|text| HintRow::of(call, text));
-            self.interfaces.hints.extend(hint.filter(|_| call != NONE));
-            return;
-        }
-        let Some(mut row) = self.interfaces.ends(key, record.call) else { return };
-        (row.end, row.result, row.bytes) = (record.time, record.result, record.bytes);
         let process = self.tasks.rows[utid as usize].upid;
+        match record.part {
+            InterfacePart::Begins => {
+                // (Only calls on streams say here what they are about.)
+                let opened = self.stream(live, process, record, record.spec().layer);
+                let about = opened.map_or((NONE, NONE), |opened| (opened.file, opened.handle));
+                self.interfaces.begins(key, utid, record, about);
+            }
+            InterfacePart::Hint => {
+                let call = self.interfaces.current(key);
+                let hint = text_of(batch, record.name).and_then(|text| HintRow::of(call, text));
+                self.interfaces.hints.extend(hint.filter(|_| call != NONE));
+            }
+            InterfacePart::Counts => self.stream_calls_counted(live, process, record, utid),
+            InterfacePart::Ends => self.interface_ends(live, process, batch, record, key),
+        }
+    }
+
+    fn interface_ends(
+        &mut self,
+        live: u32,
+        process: u32,
+        batch: &Batch,
+        record: &InterfaceRecord,
+        key: u64,
+    ) {
+        let Some(Unfinished { mut row, is_used }) = self.interfaces.ends(key, record.call) else { return };
+        (row.end, row.result, row.bytes) = (record.time, record.result, record.bytes);
+        if is_of_stream(&row) {
+            return self.stream_call_ends(live, process, record, row, is_used);
+        }
         match row.spec().effect {
             InterfaceEffect::Open | InterfaceEffect::Part => {
                 self.interface_opens(live, process, batch, record, &mut row)
@@ -156,9 +197,10 @@ impl Tracker {
     /// The calls at the end of the run, including those that have not returned.
     pub fn take_last_interface_calls(&mut self) -> Vec<InterfaceRow> {
         let mut left: Vec<InterfaceRow> =
-            self.interfaces.current.drain().flat_map(|(_, rows)| rows).collect();
+            self.interfaces.current.drain().flat_map(|(_, calls)| calls).map(|call| call.row).collect();
         left.sort_unstable_by_key(|row| row.id);
         self.interfaces.ended.append(&mut left);
+        self.interfaces.end_sums();
         self.take_interface_calls()
     }
 }
@@ -244,6 +286,7 @@ mod tests {
     fn part(part: InterfacePart, call: u16, time: i64) -> InterfaceRecord {
         let (bytes, offset, is_plain_view, variable) = (UNKNOWN, UNKNOWN, false, UNKNOWN);
         let (tid, result, handle, name) = (TID, 0, 99, Text::NONE);
+        let (descriptor, calls) = (UNKNOWN, UNKNOWN);
         InterfaceRecord {
             tid,
             time,
@@ -256,6 +299,8 @@ mod tests {
             is_plain_view,
             variable,
             name,
+            descriptor,
+            calls,
         }
     }
 

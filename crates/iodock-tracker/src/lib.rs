@@ -15,6 +15,7 @@ mod effects;
 mod files;
 mod identities;
 mod interfaces;
+mod streams;
 mod io_time;
 mod maps;
 mod messages;
@@ -272,8 +273,8 @@ impl Tracker {
     fn call_within(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut Vec<EventRow>) {
         let before = out.len();
         self.call(space, batch, raw, out);
-        if self.interfaces.are_there() {
-            let within = self.interfaces.current(key(space, raw.tid));
+        if self.interfaces.are_there() && out.len() > before {
+            let within = self.interfaces.uses_current(key(space, raw.tid));
             out[before..].iter_mut().for_each(|row| row.interface_call = within);
         }
     }

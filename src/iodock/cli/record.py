@@ -58,7 +58,7 @@ _EXAMPLES = (
     type=click.Choice(INTERFACES),
     default="auto",
     help="calls of MPI-IO, HDF5, PnetCDF and NetCDF, which make system calls: auto (default): in programs"
-    " that use these libraries; always; never",
+    " that use these libraries; always; stdio: as always, and calls of stdio (fwrite, fprintf, fgets); never",
 )
 @click.option(
     "--stacks",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BACKENDS = ("auto", "ptrace", "rewrite", "bpf")
 PAGE_FAULTS = ("auto", "always", "never")
-INTERFACES = ("auto", "always", "never")
+INTERFACES = ("auto", "always", "stdio", "never")
 STACKS = ("auto", "off", "sites", "all")
 LIGHT = (1 << 20, 64)
 """Limits of a light recording: bytes of counters per process, and number of accesses that are kept in

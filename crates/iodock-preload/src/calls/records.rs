@@ -127,7 +127,7 @@ impl Records {
     }
 
     fn interface(&mut self, entry: &InterfaceEntry) {
-        let [result, handle, bytes, offset, is_plain_view, variable, ..] = entry.facts;
+        let [result, handle, bytes, offset, is_plain_view, variable, descriptor, calls] = entry.facts;
         let name = entry.name.as_ref().map_or(Text::NONE, |name| self.batch.push_text(name));
         self.batch.records.push(Record::Interface(InterfaceRecord {
             tid: entry.tid,
@@ -141,6 +141,8 @@ impl Records {
             is_plain_view: is_plain_view == 1,
             variable,
             name,
+            descriptor,
+            calls,
         }));
     }
 

@@ -3,6 +3,7 @@
 use super::reach::loaded_libraries;
 use crate::options::Interfaces;
 use crate::program::Program;
+use iodock_preload::session::Layers;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
@@ -21,18 +22,22 @@ const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "M
 /// Bytes of a script that are read.
 const MOST_READ: u64 = 1 << 20;
 
-pub fn are_wanted(how: Interfaces, program: &Program) -> bool {
+pub fn wanted(how: Interfaces, program: &Program) -> Layers {
     match how {
-        Interfaces::Always => true,
-        Interfaces::Never => false,
-        Interfaces::Auto => {
-            OF_RANKS.iter().any(|name| program.variable(name).is_some())
-                || program.arguments.iter().any(|argument| mentions(argument.as_bytes()))
-                || is_script_with_mpi(program)
-                || is_python_with_interfaces(program)
-                || loaded_libraries(program).iter().any(|library| has_interface(library))
-        }
+        Interfaces::Stdio => Layers::All,
+        Interfaces::Always => Layers::Libraries,
+        Interfaces::Never => Layers::None,
+        Interfaces::Auto if makes_these_calls(program) => Layers::Libraries,
+        Interfaces::Auto => Layers::None,
     }
+}
+
+fn makes_these_calls(program: &Program) -> bool {
+    OF_RANKS.iter().any(|name| program.variable(name).is_some())
+        || program.arguments.iter().any(|argument| mentions(argument.as_bytes()))
+        || is_script_with_mpi(program)
+        || is_python_with_interfaces(program)
+        || loaded_libraries(program).iter().any(|library| has_interface(library))
 }
 
 fn has_interface(library: &Path) -> bool {

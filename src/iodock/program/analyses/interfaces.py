@@ -46,7 +46,7 @@ _COLUMNS = (
         "int",
         "ns",
         "measure",
-        "time inside the calls, added up over all processes",
+        "time inside the calls, added up over all processes; without calls of stdio that made no system call",
         importance="first",
     ),
     Column("system_calls", "int", "calls", "measure", "system calls on the file inside the interface calls"),
@@ -91,7 +91,8 @@ _OUTSIDE = N_(
 )
 _UNKNOWN = N_(
     "no call of MPI-IO, HDF5, PnetCDF or NetCDF was recorded: the program made none, or it was not "
-    "recorded by the back end rewrite, or it was recorded with --light, --complete or --interfaces never"
+    "recorded by the back end rewrite, or it was recorded with --light, --complete or --interfaces never; "
+    "calls of stdio are recorded with --interfaces stdio only"
 )
 
 
@@ -122,7 +123,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 def _chosen(selection: Selection) -> str:
     return f"""SELECT e.id, e.parent_id, e.interface, e.call, h.within, e.is_collective, e.direction,
-  e.file_id, e.dur, e.result, e.requested_bytes, coalesce(p.upid, e.utid) AS process
+  e.file_id, e.dur, e.result, e.requested_bytes, coalesce(e.calls, 1) AS calls, coalesce(p.upid, e.utid) AS process
 FROM {as_events("interface_calls", "other_file_id")} e LEFT JOIN processes p ON p.utid = e.utid
 LEFT JOIN {_CHAINS} h ON h.id = e.id {selection.joins} {selection.where}"""
 
@@ -157,7 +158,7 @@ def _rows(selection: Selection) -> str:
         "e.side NOT IN (2, 4)",
         f"e.file_id IN (SELECT file_id FROM {_CHOSEN})",
     )
-    return f"""WITH made AS (SELECT interface, call, within, file_id, count(*) AS count,
+    return f"""WITH made AS (SELECT interface, call, within, file_id, CAST(sum(calls) AS BIGINT) AS count,
     count(*) FILTER (result <> 0) AS failed, count(DISTINCT process) AS processes,
     CAST(sum(requested_bytes) AS BIGINT) AS requested_bytes, CAST(sum(dur) AS BIGINT) AS total_time_ns
   FROM {_CHOSEN} GROUP BY ALL),
@@ -252,7 +253,8 @@ def _moved_note(chain: str, one: dict[str, Any]) -> str:
 ANALYSIS = Analysis(
     name="interfaces",
     title="Calls of interfaces",
-    doc="""Calls of MPI-IO, HDF5, PnetCDF and NetCDF with the bytes that they were asked for, and the system
+    doc="""Calls of MPI-IO, HDF5, PnetCDF, NetCDF and (with `record --interfaces stdio`) stdio, with the bytes
+that they were asked for, and the system
 calls that they made: how many, how long, how many bytes, and how many of the processes moved them. Where
 a layer calls another one (NetCDF calls HDF5, and that MPI-IO) each has its rows, and what the lower
 one moved counts for all. With collective buffering (two phases) few ranks, the aggregators, move

@@ -160,12 +160,12 @@ ERRNOS = StoreTable(
 INTERFACE_CALLS = StoreTable(
     "interface_calls",
     "interface_calls.parquet",
-    "calls of MPI-IO, HDF5, PnetCDF and NetCDF, as they ended; where recorded by rewrite",
+    "calls of MPI-IO, HDF5, PnetCDF, NetCDF and stdio, as they ended; where recorded by rewrite",
     _columns("""
     id UINTEGER number of the call in this store
     parent_id UINTEGER call of a higher layer in which it was made: interface_calls.id, null for none
     utid UINTEGER which task: processes.utid
-    interface VARCHAR MPI-IO, HDF5, PnetCDF or NetCDF
+    interface VARCHAR MPI-IO, HDF5, PnetCDF, NetCDF or stdio
     call VARCHAR the call, as C names it
     is_collective BOOLEAN whether all ranks that opened the file call it together
     direction UTINYINT 0 none, 1 read, 2 write
@@ -173,10 +173,11 @@ INTERFACE_CALLS = StoreTable(
     handle_id UINTEGER which open, of a file or of something in it, such as a data set
     ts BIGINT start, ns
     end_ts BIGINT end, null if it never returned
-    dur BIGINT elapsed ns inside the call
+    dur BIGINT elapsed ns inside the call; null where the row stands for several calls
     result BIGINT returned value: 0 is success
     requested_bytes BIGINT bytes that the program requested
     offset_bytes BIGINT place in the file, null where the call or the view of the file does not tell
+    calls BIGINT number of calls: more than 1 only of stdio, where the row sums calls that made no system call
     """),
 )
 HINTS = StoreTable(
