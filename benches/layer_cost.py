@@ -1,13 +1,14 @@
-"""What recording calls of MPI-IO and HDF5 adds to each of them.
+"""What recording calls of MPI-IO, HDF5 and stdio adds to each of them.
 
-    .venv/bin/python benches/layer_cost.py [--runs 5] [--only openmpi,mpich,hdf5]
+    .venv/bin/python benches/layer_cost.py [--runs 5] [--only openmpi,mpich,hdf5,stdio]
 
 Each program makes 100 batches of 1,000 calls of a kind and prints how long its quickest batch took, in ns a
 call: MPI_File_seek, MPI_File_read_at of 8 bytes (with one pread), H5Dread and H5Dwrite of one number in a
-chunk that HDF5 has in its cache (without a system call). Programs run alone and in recordings that go on at
-the same time (`--interfaces never` and `always`), single runs in turn, in random order. Of each way the
-smallest and the median of its runs, and how much `always` adds to `never`, of the smallest. Kinds whose
-compiler or library is missing are left out.
+chunk that HDF5 has in its cache (without a system call); of stdio fputc, fwrite of 64 bytes, fprintf, fgetc and
+fgets of 16 bytes, with a system call where the buffer of 4 KiB is full or empty. Programs run alone and in
+recordings that go on at the same time (`--interfaces never` and `always`, of stdio `never` and `stdio`),
+single runs in turn, in random order. Of each way the smallest and the median of its runs, and how much
+recording the calls adds to `never`, of the smallest. Kinds whose compiler or library is missing are left out.
 """
 
 from __future__ import annotations
@@ -74,7 +75,26 @@ int main(int count, char **given) {
 	H5Fclose(file);
 }
 """
-KINDS = ("openmpi", "mpich", "hdf5")
+OF_STDIO = r"""
+static char block[64];
+int main(int count, char **given) {
+	FILE *output = fopen("/dev/null", "w"), *input;
+	BATCHES("fputc", fputc('a', output));
+	BATCHES("fwrite", fwrite(block, 1, sizeof(block), output));
+	BATCHES("fprintf", fprintf(output, "%d\n", i));
+	fclose(output);
+	output = fopen(given[1], "w");
+	for (int i = 0; i < 300000; i++)
+		fputs("fifteen letters\n", output);
+	fclose(output);
+	input = fopen(given[1], "r");
+	BATCHES("fgetc", fgetc(input));
+	BATCHES("fgets", fgets(block, sizeof(block), input));
+	fclose(input);
+}
+"""
+SOURCES = {"openmpi": OF_MPI, "mpich": OF_MPI, "hdf5": OF_HDF5, "stdio": OF_STDIO}
+KINDS = tuple(SOURCES)
 
 
 def recorder(store: Path, interfaces: str) -> list[str]:
@@ -86,8 +106,8 @@ def recorder(store: Path, interfaces: str) -> list[str]:
 def built(folder: Path, kind: str) -> list[str] | None:
     """The command that runs the program, `None` if it can't be compiled here."""
     source, program = folder / f"{kind}.c", folder / kind
-    source.write_text(TIMED + (OF_HDF5 if kind == "hdf5" else OF_MPI))
-    compiler, flags = f"mpicc.{kind}", list[str]()
+    source.write_text(TIMED + SOURCES[kind])
+    compiler, flags = "gcc" if kind == "stdio" else f"mpicc.{kind}", list[str]()
     if kind == "hdf5":
         asked = ["pkg-config", "--cflags", "--libs", "hdf5-serial"]
         if not shutil.which("pkg-config"):
@@ -112,7 +132,7 @@ def rows_of(kind: str, found: dict[str, list[dict[str, float]]]) -> list[list[st
         times = {way: [one[name] for one in runs] for way, runs in found.items()}
         least = {way: min(values) for way, values in times.items()}
         shown = [f"{least[way]:.0f} ({statistics.median(times[way]):.0f})" for way in times]
-        rows.append([kind, name, *shown, f"{least['always'] - least['never']:.0f}"])
+        rows.append([kind, name, *shown, f"{least['recorded'] - least['never']:.0f}"])
     return rows
 
 
@@ -127,19 +147,21 @@ def main() -> None:
         scratch = Path(folder)
         commands = {kind: built(scratch, kind) for kind in KINDS if kind in wanted.only.split(",")}
         ways: dict[str, dict[str, str]] = {"alone": {}}
-        for way in ("never", "always"):
+        for way in ("never", "always", "stdio"):
             ways[way] = stack.enter_context(recording(recorder(scratch / f"{way}.iodock", way)))
         rows = []
         for kind, command in commands.items():
             if command is None:
                 continue
-            found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+            taken = ways["stdio" if kind == "stdio" else "always"]
+            tried = {"alone": ways["alone"], "never": ways["never"], "recorded": taken}
+            found: dict[str, list[dict[str, float]]] = {way: [] for way in tried}
             for number in range(wanted.runs):
-                for way in random.Random(number).sample(list(ways), len(ways)):
-                    found[way].append(measured(command, ways[way]))
+                for way in random.Random(number).sample(list(tried), len(tried)):
+                    found[way].append(measured(command, tried[way]))
             rows += rows_of(kind, found)
         title = f"{wanted.runs} runs of each in turn: ns a call, smallest (median)"
-        table(title, ["kind", "call", *ways, "added"], rows)
+        table(title, ["kind", "call", "alone", "never", "recorded", "added"], rows)
 
 
 if __name__ == "__main__":

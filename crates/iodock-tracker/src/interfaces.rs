@@ -76,7 +76,8 @@ impl Interfaces {
         }
         let parent = calls.last().map_or(NONE, |call| call.row.id);
         let id = self.next_id();
-        let row = InterfaceRow { file, handle, ..InterfaceRow::new(id, parent, utid, record.call, record.time) };
+        let row =
+            InterfaceRow { file, handle, ..InterfaceRow::new(id, parent, utid, record.call, record.time) };
         self.current.entry(key).or_default().push(Unfinished { row, is_used: false });
     }
 
@@ -128,14 +129,7 @@ impl Tracker {
         }
     }
 
-    fn interface_ends(
-        &mut self,
-        live: u32,
-        process: u32,
-        batch: &Batch,
-        record: &InterfaceRecord,
-        key: u64,
-    ) {
+    fn interface_ends(&mut self, live: u32, process: u32, batch: &Batch, record: &InterfaceRecord, key: u64) {
         let Some(Unfinished { mut row, is_used }) = self.interfaces.ends(key, record.call) else { return };
         (row.end, row.result, row.bytes) = (record.time, record.result, record.bytes);
         if is_of_stream(&row) {

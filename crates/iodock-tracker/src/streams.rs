@@ -21,7 +21,7 @@ impl Tracker {
         record: &InterfaceRecord,
         layer: u8,
     ) -> Option<Opened> {
-        if record.handle == UNKNOWN {
+        if record.handle == UNKNOWN || record.spec().interface != STDIO {
             return None;
         }
         let file = i32::try_from(record.descriptor).map_or(NONE, |fd| self.file_of(live, fd));
@@ -38,7 +38,9 @@ impl Tracker {
     fn file_of(&mut self, live: u32, fd: i32) -> u32 {
         let slot = match self.descriptor(live, fd) {
             Descriptor::Open(slot) => slot,
-            Descriptor::Missing if is_standard(fd) => self.discover(live, fd, Text::NONE, &Default::default()),
+            Descriptor::Missing if is_standard(fd) => {
+                self.discover(live, fd, Text::NONE, &Default::default())
+            }
             _ => return NONE,
         };
         self.descriptions.get(slot).file
@@ -59,7 +61,8 @@ impl Tracker {
             let opened = self.stream(live, process, record, layer);
             (row.file, row.handle) = opened.map_or((NONE, NONE), |opened| (opened.file, opened.handle));
         }
-        let stands_alone = is_used || row.result != 0 || row.parent != NONE || effect != InterfaceEffect::Nothing;
+        let stands_alone =
+            is_used || row.result != 0 || row.parent != NONE || effect != InterfaceEffect::Nothing;
         if stands_alone {
             self.interfaces.ended.push(row);
         } else {
@@ -117,4 +120,99 @@ impl Interfaces {
 /// Whether calls of this layer are of streams.
 pub(crate) fn is_of_stream(call: &InterfaceRow) -> bool {
     call.spec().interface == STDIO
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Tracker, TrackerOptions};
+    use iodock_event::interfaces::{InterfacePart, InterfaceRecord, INTERFACE_CALLS};
+    use iodock_event::{Batch, CallId, EventColumns, Outcome, RawCall, Record, Text, NONE, UNKNOWN};
+
+    const TID: u32 = 7;
+    const STREAM: i64 = 0x5555;
+
+    fn record(part: InterfacePart, name: &str, time: i64) -> InterfaceRecord {
+        InterfaceRecord {
+            tid: TID,
+            time,
+            part,
+            call: INTERFACE_CALLS.iter().position(|call| call.name == name).expect("known") as u16,
+            result: UNKNOWN,
+            handle: UNKNOWN,
+            bytes: UNKNOWN,
+            offset: UNKNOWN,
+            is_plain_view: false,
+            variable: UNKNOWN,
+            name: Text::NONE,
+            descriptor: UNKNOWN,
+            calls: UNKNOWN,
+        }
+    }
+
+    fn begins(name: &str, time: i64) -> Record {
+        let about =
+            InterfaceRecord { handle: STREAM, descriptor: 1, ..record(InterfacePart::Begins, name, time) };
+        Record::Interface(about)
+    }
+
+    fn ends(name: &str, time: i64, bytes: i64) -> Record {
+        let handle = if name == "fclose" { STREAM } else { UNKNOWN };
+        let end = record(InterfacePart::Ends, name, time);
+        Record::Interface(InterfaceRecord { result: 0, bytes, handle, ..end })
+    }
+
+    fn counts(name: &str, time: i64, calls: i64) -> Record {
+        let counted = record(InterfacePart::Counts, name, time);
+        let (handle, descriptor) = (STREAM, 1);
+        Record::Interface(InterfaceRecord { result: 0, bytes: calls, handle, descriptor, calls, ..counted })
+    }
+
+    fn write(time: i64) -> Record {
+        let mut raw = RawCall::new(CallId::intern(b"write").expect("known"), TID);
+        (raw.start, raw.duration, raw.fd, raw.outcome, raw.result) = (time, 1, 1, Outcome::Succeeded, 8);
+        Record::Call(raw)
+    }
+
+    #[test]
+    fn calls_without_a_system_call_are_summed_up_until_the_stream_is_closed() {
+        let mut batch = Batch::default();
+        batch.records.extend([
+            counts("fputc", 5, 4096),
+            begins("fputc", 10),
+            write(11),
+            ends("fputc", 12, 1),
+        ]);
+        batch.records.extend([begins("fprintf", 20), ends("fprintf", 21, 9), counts("fputc", 25, 10)]);
+        batch.records.extend([begins("fclose", 30), write(31), ends("fclose", 32, UNKNOWN)]);
+        let mut tracker = Tracker::new(TrackerOptions { spaces: vec![Default::default()] });
+        let mut out = EventColumns::default();
+        tracker.track(0, &batch, &mut out);
+        let calls = tracker.take_interface_calls();
+        let seen: Vec<_> =
+            calls.iter().map(|row| (row.spec().name, row.calls, row.bytes, row.is_sum)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("fputc", 1, 1, false),
+                ("fclose", 1, UNKNOWN, false),
+                ("fputc", 4106, 4106, true),
+                ("fprintf", 1, 9, true)
+            ]
+        );
+        assert!(calls.iter().all(|row| row.file == calls[0].file && row.handle == calls[0].handle));
+        assert_eq!((calls[2].start, calls[2].end), (5, 25));
+        assert_eq!(out.interface_call, [calls[0].id, calls[1].id]);
+        assert!(tracker.take_last_interface_calls().is_empty());
+    }
+
+    #[test]
+    fn sums_of_streams_that_stay_open_are_there_at_the_end() {
+        let mut batch = Batch::default();
+        batch.records.extend([counts("fgetc", 5, 3), counts("fgetc", 6, 2)]);
+        let mut tracker = Tracker::new(TrackerOptions { spaces: vec![Default::default()] });
+        tracker.track(0, &batch, &mut EventColumns::default());
+        assert!(tracker.take_interface_calls().is_empty());
+        let [row] = tracker.take_last_interface_calls()[..] else { panic!("one row") };
+        assert_eq!((row.calls, row.parent, row.is_sum), (5, NONE, true));
+    }
 }
