@@ -4,9 +4,9 @@
 
 Each program makes 100 batches of 1,000 calls of a kind and prints how long its quickest batch took, in ns a
 call: MPI_File_seek, MPI_File_read_at of 8 bytes (with one pread), H5Dread and H5Dwrite of one number in a
-chunk that HDF5 has in its cache (without a system call); of stdio fputc, fwrite of 64 bytes, fprintf, fgetc and
-fgets of 16 bytes, with a system call where the buffer of 4 KiB is full or empty. Programs run alone and in
-recordings that go on at the same time (`--interfaces never` and `always`, of stdio `never` and `stdio`),
+chunk that HDF5 has in its cache (without a system call); of stdio fputc, fwrite of 64 bytes, fprintf, fgetc
+and fgets of 16 bytes, with a system call where the buffer of 4 KiB is full or empty. Programs run alone and
+in recordings that go on at the same time (`--interfaces never` and `always`, of stdio `never` and `stdio`),
 single runs in turn, in random order. Of each way the smallest and the median of its runs, and how much
 recording the calls adds to `never`, of the smallest. Kinds whose compiler or library is missing are left out.
 """

@@ -1,4 +1,4 @@
-"""Calls of stdio in recordings: counts and bytes are the program's own, and system calls belong to the right one."""
+"""Calls of stdio in recordings: counts and bytes are the program's own, as is what each call did."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def _recorded(folder: Path, *command: object, interfaces: str = "stdio", ends: i
 def _told(folder: Path, also: str = "true") -> dict[str, tuple[int, int]]:
     found = asked(
         folder,
-        f"""SELECT call, CAST(sum(calls) AS BIGINT) AS calls, CAST(coalesce(sum(requested_bytes), 0) AS BIGINT) AS bytes
+        f"""SELECT call, CAST(sum(calls) AS BIGINT) AS calls,
+          CAST(coalesce(sum(requested_bytes), 0) AS BIGINT) AS bytes
         FROM interface_calls WHERE interface = 'stdio' AND {also} GROUP BY call""",
     )
     return {row["call"]: (row["calls"], row["bytes"]) for row in found}
@@ -41,7 +42,8 @@ def _told(folder: Path, also: str = "true") -> dict[str, tuple[int, int]]:
 @pytest.fixture(scope="module", params=["plain", "fortified"])
 def of_stdio(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stdio")
-    options = ["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fbuiltin"] if request.param == "fortified" else []
+    is_fortified = request.param == "fortified"
+    options = ["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fbuiltin"] if is_fortified else []
     return _recorded(folder, _built(folder, *options), folder / "s")
 
 
@@ -53,8 +55,8 @@ def test_recorded_stdio_calls_are_those_of_the_program(tmp_path: Path) -> None:
 
 
 def _wrongly_attributed(folder: Path) -> list[dict[str, Any]]:
-    """System calls of the first thread that do not belong to the call that the program says it was in. Before each
-    call it made a system call that fails."""
+    """System calls of the first thread that do not belong to the call that the program says it was in. Before
+    each call it made a system call that fails."""
     lines = [line.split()[0] for line in (folder / "s.counted.0").read_text().splitlines()]
     made = asked(
         folder,
@@ -64,7 +66,8 @@ def _wrongly_attributed(folder: Path) -> list[dict[str, Any]]:
             OVER (ORDER BY e.ts, e.dur DESC) AS number
           FROM events e JOIN own USING (utid) JOIN calls c ON c.id = e.call_id
           LEFT JOIN files f ON f.file_id = e.file_id WHERE e.side NOT IN (2, 4))
-        SELECT number, s.name, s.file, k.call FROM seen s LEFT JOIN interface_calls k ON k.id = s.interface_call_id
+        SELECT number, s.name, s.file, k.call FROM seen s
+        LEFT JOIN interface_calls k ON k.id = s.interface_call_id
         WHERE number > 0 AND NOT (s.name = 'lseek' AND s.fd = -1) AND s.file NOT LIKE '%/s.counted.0'
           AND NOT (s.name = 'openat' AND s.file LIKE '%/s.given')
           AND s.name IN ('read', 'write', 'close', 'openat', 'lseek', 'newfstatat', 'fcntl') ORDER BY s.ts""",
@@ -89,22 +92,35 @@ def test_each_system_call_belongs_to_the_call_of_stdio_that_made_it(of_stdio: Pa
 def test_calls_that_only_touch_the_buffer_are_rows_together(of_stdio: Path) -> None:
     (rows,) = asked(
         of_stdio,
-        """SELECT count(*) AS rows, CAST(sum(calls) AS BIGINT) AS calls, count(*) FILTER (calls > 1 AND dur IS NULL) AS sums
+        """SELECT count(*) AS rows, CAST(sum(calls) AS BIGINT) AS calls,
+          count(*) FILTER (calls > 1 AND dur IS NULL) AS sums
         FROM interface_calls WHERE call = 'fputc'""",
     )
     assert rows["calls"] > 12_000 and rows["rows"] < 20 and rows["sums"] >= 2
 
 
 def test_show_interfaces_compares_what_was_asked_with_what_was_moved(of_stdio: Path) -> None:
-    shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--file", "**/s.unbuffered", "--format", "json"], of_stdio)
+    show = [*IODOCK, "show", "interfaces", "run.iodock", "--file", "**/s.unbuffered", "--format", "json"]
+    shown = run(show, of_stdio)
     assert "fwrite -> write: 1 of 1 processes" in shown.stdout and "asked for: fwrite 1,000 B" in shown.stdout
-    by = run([*IODOCK, "show", "summary", "run.iodock", "--by", "interface", "--format", "csv"], of_stdio).stdout
+    show = [*IODOCK, "show", "summary", "run.iodock", "--by", "interface", "--format", "csv"]
+    by = run(show, of_stdio).stdout
     assert '\n"stdio",' in by and '\n"POSIX",' in by
+
+
+def test_the_line_of_a_call_is_not_in_the_library_that_takes_it(of_stdio: Path) -> None:
+    modules = asked(
+        of_stdio,
+        """SELECT DISTINCT s.module FROM events e JOIN sites s ON s.site_id = e.site_id
+        JOIN interface_calls k ON k.id = e.interface_call_id WHERE NOT s.is_installed""",
+    )
+    assert [Path(row["module"]).name for row in modules] == ["layers_stdio"]
 
 
 def test_without_the_option_nothing_is_loaded(tmp_path: Path) -> None:
     _recorded(tmp_path, _built(tmp_path), tmp_path / "s", interfaces="always")
-    assert asked(tmp_path, "SELECT count(*) AS n FROM interface_calls WHERE interface = 'stdio'") == [{"n": 0}]
+    found = asked(tmp_path, "SELECT count(*) AS n FROM interface_calls WHERE interface = 'stdio'")
+    assert found == [{"n": 0}]
 
 
 def test_threads_count_exactly(tmp_path: Path) -> None:
@@ -120,7 +136,8 @@ def test_a_child_has_no_counts_of_its_parent(tmp_path: Path) -> None:
     assert (tmp_path / "s.out").stat().st_size == 2200
     files = asked(
         tmp_path,
-        """SELECT count(DISTINCT p.upid) AS processes, count(DISTINCT k.file_id) AS files FROM interface_calls k
+        """SELECT count(DISTINCT p.upid) AS processes, count(DISTINCT k.file_id) AS files
+        FROM interface_calls k
         JOIN processes p ON p.utid = k.utid WHERE k.call = 'fputc' AND k.file_id IS NOT NULL""",
     )
     assert files == [{"processes": 2, "files": 1}]

@@ -123,7 +123,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 def _chosen(selection: Selection) -> str:
     return f"""SELECT e.id, e.parent_id, e.interface, e.call, h.within, e.is_collective, e.direction,
-  e.file_id, e.dur, e.result, e.requested_bytes, coalesce(e.calls, 1) AS calls, coalesce(p.upid, e.utid) AS process
+  e.file_id, e.dur, e.result, e.requested_bytes, coalesce(e.calls, 1) AS calls,
+  coalesce(p.upid, e.utid) AS process
 FROM {as_events("interface_calls", "other_file_id")} e LEFT JOIN processes p ON p.utid = e.utid
 LEFT JOIN {_CHAINS} h ON h.id = e.id {selection.joins} {selection.where}"""
 

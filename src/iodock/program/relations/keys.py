@@ -53,7 +53,7 @@ KEYS = {
             "coalesce(k.interface, 'POSIX')",
             "str",
             "interfaces",
-            "innermost interface that made the call: MPI-IO, HDF5, PnetCDF, NetCDF, stdio; POSIX: none of them",
+            "innermost interface that made the call: MPI-IO, HDF5, PnetCDF, NetCDF, stdio; POSIX: none",
         ),
         Key(
             "interface_call",
