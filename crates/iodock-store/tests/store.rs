@@ -442,14 +442,14 @@ fn interface_calls_are_read_back() {
     let [interface, call] = ["MPI-IO", "MPI_File_write_at"].map(|text| Field::Str(text.into()));
     let named = |id, parent| vec![Field::UInt(id), parent, Field::UInt(3), interface.clone(), call.clone()];
     let plain = [Field::Bool(false), Field::UByte(2)];
-    let facts = [30, 20, 0, 8, 9].map(Field::Long);
+    let facts = [30, 20, 0, 8, 9, 1].map(Field::Long);
     let of_known =
         [named(1, Field::UInt(0)), plain.to_vec(), vec![Field::UInt(5), Field::UInt(2), Field::Long(10)]]
             .concat();
     assert_eq!(fields(&read[0]), [of_known, facts.to_vec()].concat());
     let of_unknown =
         [named(0, Field::Null), plain.to_vec(), vec![Field::Null, Field::Null, Field::Long(10)]].concat();
-    assert_eq!(fields(&read[1]), [of_unknown, vec![Field::Null; 5]].concat());
+    assert_eq!(fields(&read[1]), [of_unknown, vec![Field::Null; 5], vec![Field::Long(1)]].concat());
 }
 
 #[test]

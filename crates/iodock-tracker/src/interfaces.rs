@@ -39,7 +39,7 @@ pub(crate) struct Interfaces {
     pub sums: Sums,
     calls: u32,
     handles: u32,
-    pub ended: Vec<InterfaceRow>,
+    ended: Vec<InterfaceRow>,
     hints: Vec<HintRow>,
     datasets: Vec<DatasetRow>,
 }
@@ -54,6 +54,9 @@ impl Interfaces {
     pub fn uses_current(&mut self, key: u64) -> u32 {
         let Some(call) = self.current.get_mut(&key).and_then(|calls| calls.last_mut()) else { return NONE };
         call.is_used = true;
+        if call.row.id == NONE {
+            call.row.id = next(&mut self.calls);
+        }
         call.row.id
     }
 
@@ -63,44 +66,56 @@ impl Interfaces {
 
     /// The task goes: it has not returned from these, the innermost of which comes first.
     pub fn abandon(&mut self, key: u64) {
-        let left = self.current.remove(&key).into_iter().flatten();
-        self.ended.extend(left.rev().map(|call| call.row));
+        for call in self.current.remove(&key).into_iter().flatten().rev() {
+            self.keep(call.row);
+        }
     }
 
     /// A call begins in one of the layer `outer`. From others, of which it is no part, the task has not returned.
     fn begins(&mut self, key: u64, utid: u32, record: &InterfaceRecord, (file, handle): (u32, u32)) {
         let outer = if record.result == UNKNOWN { 0 } else { record.result };
         let calls = self.current.entry(key).or_default();
-        while let Some(left) = calls.pop_if(|call| i64::from(call.row.spec().layer) > outer) {
-            self.ended.push(left.row);
-        }
+        let is_left = |call: &Unfinished| i64::from(call.row.spec().layer) > outer;
+        let left = calls.split_off(calls.iter().rposition(|call| !is_left(call)).map_or(0, |last| last + 1));
         let parent = calls.last().map_or(NONE, |call| call.row.id);
-        let id = self.next_id();
         let row =
-            InterfaceRow { file, handle, ..InterfaceRow::new(id, parent, utid, record.call, record.time) };
-        self.current.entry(key).or_default().push(Unfinished { row, is_used: false });
+            InterfaceRow { file, handle, ..InterfaceRow::new(NONE, parent, utid, record.call, record.time) };
+        // (A call on a stream may become a part of a sum.)
+        let id = if is_of_stream(&row) { NONE } else { next(&mut self.calls) };
+        calls.push(Unfinished { row: InterfaceRow { id, ..row }, is_used: false });
+        for call in left.into_iter().rev() {
+            self.keep(call.row);
+        }
     }
 
-    /// (Where numbers run out calls are still attributed, to one that says nothing.)
-    pub fn next_id(&mut self) -> u32 {
-        let id = self.calls;
-        self.calls = self.calls.saturating_add(1).min(NONE - 1);
-        id
+    /// The row is one of the table. Rows are numbered without gaps.
+    pub fn keep(&mut self, row: InterfaceRow) {
+        let id = if row.id == NONE { next(&mut self.calls) } else { row.id };
+        self.ended.push(InterfaceRow { id, ..row });
     }
 
     /// The call that has ended; from those inside of it the task has not returned.
     fn ends(&mut self, key: u64, call: u16) -> Option<Unfinished> {
         let calls = self.current.get_mut(&key)?;
         let place = calls.iter().rposition(|one| one.row.call == call)?;
-        self.ended.extend(calls.drain(place + 1..).rev().map(|left| left.row));
-        calls.pop()
+        let left = calls.split_off(place + 1);
+        let ended = calls.pop();
+        for call in left.into_iter().rev() {
+            self.keep(call.row);
+        }
+        ended
     }
 
     pub fn next_handle(&mut self) -> u32 {
-        let handle = self.handles;
-        self.handles = self.handles.saturating_add(1).min(NONE - 1);
-        handle
+        next(&mut self.handles)
     }
+}
+
+/// (Where numbers run out calls are still attributed, to one that says nothing.)
+fn next(number: &mut u32) -> u32 {
+    let id = *number;
+    *number = number.saturating_add(1).min(NONE - 1);
+    id
 }
 
 impl Tracker {
@@ -190,10 +205,10 @@ impl Tracker {
 
     /// The calls at the end of the run, including those that have not returned.
     pub fn take_last_interface_calls(&mut self) -> Vec<InterfaceRow> {
-        let mut left: Vec<InterfaceRow> =
-            self.interfaces.current.drain().flat_map(|(_, calls)| calls).map(|call| call.row).collect();
-        left.sort_unstable_by_key(|row| row.id);
-        self.interfaces.ended.append(&mut left);
+        let left = self.interfaces.current.drain().flat_map(|(_, calls)| calls).map(|call| call.row);
+        let mut left: Vec<InterfaceRow> = left.collect();
+        left.sort_unstable_by_key(|row| (row.id, row.start, row.utid));
+        left.into_iter().for_each(|row| self.interfaces.keep(row));
         self.interfaces.end_sums();
         self.take_interface_calls()
     }

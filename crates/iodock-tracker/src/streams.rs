@@ -64,7 +64,7 @@ impl Tracker {
         let stands_alone =
             is_used || row.result != 0 || row.parent != NONE || effect != InterfaceEffect::Nothing;
         if stands_alone {
-            self.interfaces.ended.push(row);
+            self.interfaces.keep(row);
         } else {
             self.interfaces.add_to_sum(process, row);
         }
@@ -93,10 +93,7 @@ impl Interfaces {
     fn add_to_sum(&mut self, process: u32, row: InterfaceRow) {
         let rows = self.sums.entry((process, row.handle)).or_default();
         let Some(sum) = rows.iter_mut().find(|sum| sum.call == row.call) else {
-            let id = if row.id == NONE { self.next_id() } else { row.id };
-            let sum = InterfaceRow { id, is_sum: true, ..row };
-            self.sums.entry((process, row.handle)).or_default().push(sum);
-            return;
+            return rows.push(InterfaceRow { is_sum: true, ..row });
         };
         sum.calls = sum.calls.saturating_add(row.calls);
         let is_known = sum.bytes != UNKNOWN && row.bytes != UNKNOWN;
@@ -105,15 +102,15 @@ impl Interfaces {
     }
 
     fn stream_is_closed(&mut self, process: u32, layer: u8, stream: i64, handle: u32) {
-        self.ended.extend(self.sums.remove(&(process, handle)).unwrap_or_default());
+        self.sums.remove(&(process, handle)).into_iter().flatten().for_each(|sum| self.keep(sum));
         self.opened.remove(&(process, layer, stream));
     }
 
     /// The sums of streams that were never closed.
     pub(crate) fn end_sums(&mut self) {
         let mut left: Vec<InterfaceRow> = self.sums.drain().flat_map(|(_, rows)| rows).collect();
-        left.sort_unstable_by_key(|row| row.id);
-        self.ended.append(&mut left);
+        left.sort_unstable_by_key(|row| (row.start, row.utid, row.handle, row.call));
+        left.into_iter().for_each(|sum| self.keep(sum));
     }
 }
 
@@ -201,6 +198,7 @@ mod tests {
         );
         assert!(calls.iter().all(|row| row.file == calls[0].file && row.handle == calls[0].handle));
         assert_eq!((calls[2].start, calls[2].end), (5, 25));
+        assert_eq!(calls.iter().map(|row| row.id).collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert_eq!(out.interface_call, [calls[0].id, calls[1].id]);
         assert!(tracker.take_last_interface_calls().is_empty());
     }

@@ -96,6 +96,11 @@ def test_calls_that_only_touch_the_buffer_are_rows_together(of_stdio: Path) -> N
           count(*) FILTER (calls > 1 AND dur IS NULL) AS sums
         FROM interface_calls WHERE call = 'fputc'""",
     )
+    (ids,) = asked(
+        of_stdio,
+        "SELECT count(DISTINCT id) AS ids, max(id) + 1 AS next, count(*) AS rows FROM interface_calls",
+    )
+    assert ids["ids"] == ids["next"] == ids["rows"]
     assert rows["calls"] > 12_000 and rows["rows"] < 20 and rows["sums"] >= 2
 
 
@@ -147,7 +152,7 @@ def test_calls_that_are_left_by_a_jump_do_not_hide_later_ones(tmp_path: Path) ->
     _recorded(tmp_path, _built(tmp_path), tmp_path / "s", "jump")
     told = _told(tmp_path)
     assert told == counted(tmp_path)
-    left = asked(tmp_path, "SELECT call FROM interface_calls WHERE end_ts IS NULL ORDER BY id")
+    left = asked(tmp_path, "SELECT call FROM interface_calls WHERE end_ts IS NULL ORDER BY ts")
     assert [row["call"] for row in left] == ["fflush", "fgetc"]
     after = asked(
         tmp_path,
@@ -196,7 +201,7 @@ int main(void) {
     plain = run([program], tmp_path)
     done = record(tmp_path, "--force", "--interfaces", "stdio", "--", program)
     assert (done.returncode, done.stdout, done.stderr) == (plain.returncode, plain.stdout, plain.stderr)
-    failed = asked(tmp_path, "SELECT call FROM interface_calls WHERE result <> 0 ORDER BY id")
+    failed = asked(tmp_path, "SELECT call FROM interface_calls WHERE result <> 0 ORDER BY ts")
     assert [row["call"] for row in failed] == ["fopen", "fflush", "fputc"]
 
 

@@ -8,7 +8,7 @@ WEAK void *iodock_memory_wiped_by_fork(unsigned long bytes);
 
 enum { STREAMS = 1024, PROBES = 8, PLACE_SHIFT = 54 };
 struct store {
-	word streams[STREAMS], descriptors[STREAMS];
+	word streams[STREAMS], descriptors[STREAMS]; /* the latter and one; 0: none, or not known yet */
 	struct counted { word calls, bytes; } counted[STREAMS][COUNTED_CALLS];
 };
 static struct store *store;
@@ -30,7 +30,8 @@ static int takes(u32 place, word stream) {
 	word none = 0;
 	if (!is_at(place, 0) || !__atomic_compare_exchange_n(&store->streams[place], &none, stream, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
-	__atomic_store_n(&store->descriptors[place], descriptor_of(stream), __ATOMIC_RELAXED);
+	word descriptor = descriptor_of(stream);
+	__atomic_store_n(&store->descriptors[place], descriptor == UNKNOWN ? 0 : descriptor + 1, __ATOMIC_RELAXED);
 	return 1;
 }
 
@@ -58,6 +59,7 @@ int iodock_count(u32 number, word stream, word bytes) {
 
 static void tell(u32 place, word stream) {
 	word descriptor = __atomic_load_n(&store->descriptors[place], __ATOMIC_RELAXED);
+	descriptor = descriptor ? descriptor - 1 : UNKNOWN;
 	for (u32 kind = 0; kind < COUNTED_CALLS; kind++) {
 		struct counted *counted = &store->counted[place][kind];
 		if (likely(!__atomic_load_n(&counted->calls, __ATOMIC_RELAXED) && !__atomic_load_n(&counted->bytes, __ATOMIC_RELAXED)))
@@ -75,8 +77,10 @@ void iodock_tell_counts(word stream, int is_closed) {
 		if (likely(!is_at(place, stream)))
 			continue;
 		tell(place, stream);
-		if (is_closed)
-			__atomic_store_n(&store->streams[place], 0, __ATOMIC_RELAXED);
+		if (is_closed) {
+			__atomic_store_n(&store->descriptors[place], 0, __ATOMIC_RELAXED);
+			__atomic_store_n(&store->streams[place], 0, __ATOMIC_RELEASE);
+		}
 	}
 }
 
