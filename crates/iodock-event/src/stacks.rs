@@ -89,15 +89,9 @@ impl Site {
 /// Folders of what a system or an administrator installs.
 const INSTALLED: [&[u8]; 8] =
     [b"/usr/", b"/lib/", b"/lib32/", b"/lib64/", b"/libx32/", b"/bin/", b"/sbin/", b"/nix/store/"];
-/// Folders of what a package manager of a language installs, and the library that takes calls of interfaces.
-const PACKAGES: [&[u8]; 6] = [
-    b"/site-packages/",
-    b"/dist-packages/",
-    b"/lib/python3.",
-    b"/bin/python3.",
-    b"/libpython3.",
-    b"/libiodock_interfaces.so",
-];
+/// Folders of what a package manager of a language installs.
+const PACKAGES: [&[u8]; 5] =
+    [b"/site-packages/", b"/dist-packages/", b"/lib/python3.", b"/bin/python3.", b"/libpython3."];
 
 /// Source of Python without a file that the user has written; other such code is made by packages.
 const TYPED: [&[u8]; 5] = [b"<stdin>", b"<string>", b"<console>", b"<ipython-input", b"<python-input"];

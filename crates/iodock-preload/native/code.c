@@ -8,7 +8,7 @@ enum { MODULES_ASKED = 4096, SEGMENTS_MOST = 24, REACH_MOST = 1 << 30 };
 
 /* Folders of what is installed: iodock-event/src/stacks.rs has the same. */
 static const char *const INSTALLED[] = {"/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/nix/store/", "["};
-static const char *const PACKAGES[] = {"/site-packages/", "/dist-packages/", "/lib/python3.", "/bin/python3.", "/libpython3.", "/libiodock_interfaces.so"};
+static const char *const PACKAGES[] = {"/site-packages/", "/dist-packages/", "/lib/python3.", "/bin/python3.", "/libpython3."};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
 int is_installed(const char *name) {
