@@ -152,7 +152,7 @@ class _Found:
     is_counted: bool = False
     """Whether it comes from counters, which have only times inside calls."""
     direction: str | None = None
-    """Whether the most expensive of its calls is a `read` or a `write`; None: neither."""
+    """`read` or `write`, if it is about calls in one direction only."""
 
     @property
     def is_io(self) -> bool:
@@ -173,7 +173,8 @@ def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> li
         for candidate in candidates:
             spared = _without_hung(candidate, hung) if hung else candidate
             one = _finding(rule, spared, facts, usual)
-            found.append(replace(one, direction=directions.get(candidate.call or "")))
+            direction = directions.get(candidate.call or "") if rule.one_direction else None
+            found.append(replace(one, direction=direction))
     return found
 
 
