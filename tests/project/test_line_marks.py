@@ -6,7 +6,8 @@ import sys
 
 from places import ROOT
 
-sys.path[:0] = [str(ROOT / "benches"), str(ROOT / "tools")]
+sys.path.insert(0, str(ROOT / "benches"))
+sys.path.insert(0, str(ROOT / "tools"))
 
 from line_truth import DEVELOPMENT, faulty_runs, marks_of, named, source_of
 
