@@ -10,8 +10,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Programs that start the ranks of another one, and Python modules that load MPI.
-const WORDS: [&str; 11] =
-    ["mpirun", "mpiexec", "mpiexec_mpt", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun", "mpi4py"];
+const WORDS: [&str; 11] = [
+    "mpirun",
+    "mpiexec",
+    "mpiexec_mpt",
+    "orterun",
+    "prterun",
+    "prun",
+    "srun",
+    "aprun",
+    "jsrun",
+    "ibrun",
+    "mpi4py",
+];
 /// How libraries are named that make these calls, or whose calls are taken.
 const LIBRARIES: [&[u8]; 5] = [b"libmpi", b"libmpt", b"libhdf5", b"libnetcdf", b"libpnetcdf"];
 /// What brings them to Python.
@@ -99,7 +110,9 @@ mod tests {
 
     #[test]
     fn mpi_launchers_are_recognised_as_whole_words() {
-        for text in ["/usr/bin/mpirun", "x; mpiexec.hydra -n 4", "mpiexec_mpt -n 4", "srun", "from mpi4py import MPI"] {
+        for text in
+            ["/usr/bin/mpirun", "x; mpiexec.hydra -n 4", "mpiexec_mpt -n 4", "srun", "from mpi4py import MPI"]
+        {
             assert!(mentions(text.as_bytes()), "{text}");
         }
         for text in ["trunk", "xsrun", "mpirunner", "my_mpirun", "compile"] {
