@@ -32,6 +32,7 @@ pub use doctor::{doctor, Fact};
 pub use error::{RecordError, Refusal};
 pub use iodock_event::ranks::RankSet;
 pub use iodock_preload::light::{Light, Whole};
+use iodock_preload::session::Layers;
 pub use iodock_preload::session::Stacks;
 pub use naming::Way;
 pub use options::{AttachOptions, Interfaces, RecordOptions, RecordOutcome};
@@ -84,7 +85,7 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         if program.stacks != Stacks::Off && choice.backend.name() == "rewrite" {
             meta.extra.insert("stacks".into(), program.stacks.name().into());
         }
-        if program.interfaces {
+        if program.interfaces != Layers::None {
             meta.extra.insert("interfaces".into(), "recorded".into());
         }
         meta.extra.extend(light.map(|light| ("light".into(), light.memory.to_string())));
