@@ -81,6 +81,21 @@ impl NewStore {
         &self.temporary
     }
 
+    /// Removes what other processes left that were making the tables of this recording. None is at it: the caller holds the
+    /// lock of its journal.
+    pub fn remove_left(&self) {
+        if self.way != Way::Complete {
+            return;
+        }
+        for entry in fs::read_dir(&self.target).into_iter().flatten().flatten() {
+            let is_left = entry.file_name().to_str().is_some_and(own::is_partial);
+            if is_left && entry.path() != self.temporary {
+                // It only takes up space.
+                let _ = remove(&entry.path());
+            }
+        }
+    }
+
     /// Writes the manifest and renames the store to its final name, which it returns.
     pub fn finish(&mut self, manifest: &Manifest) -> Result<PathBuf> {
         match self.way {
