@@ -141,9 +141,11 @@ impl Running {
         Ok(if more { Step::More } else { Step::Over })
     }
 
-    /// Calls that were passed to the sink.
+    /// Calls that were tracked.
     pub fn calls(&self) -> u64 {
-        self.imported.calls
+        let mut counted = Imported { calls: self.imported.calls, ..Imported::default() };
+        counted.count(&self.out);
+        counted.calls
     }
 
     /// Reads what has come to the source since.
