@@ -27,6 +27,10 @@ const BEGIN_BYTES: u64 = 4 << 20;
 const LOOK: Duration = Duration::from_millis(500);
 /// Interval of looking whether a core is idle again.
 const BUSY: Duration = Duration::from_millis(300);
+/// Rows tracked at a time: less than a millisecond of processor time, so that the thread does not keep the one that takes over waiting.
+const ROWS: usize = 1 << 11;
+/// How long that one waits for a thread of the lowest priority on a busy machine. Then it makes all tables itself.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Says when tables are made, for tests and for who wants it otherwise.
 const VARIABLE: &str = "IODOCK_TABLES";
@@ -99,14 +103,21 @@ impl Meanwhile {
             started.swap_remove(at)
         };
         one.over.set();
+        let end = Instant::now() + PATIENCE;
+        while !one.thread.is_finished() {
+            if Instant::now() > end {
+                // It drops what it has when it sees that the recording is over.
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         one.thread.join().ok()?
     }
 
-    /// Drops what was made of recordings that this process does not finish.
+    /// Drops what was made of recordings that this process does not finish. (The threads do so.)
     pub fn give_up() {
         let all = std::mem::take(&mut *STARTED.lock().unwrap_or_else(PoisonError::into_inner));
         all.iter().for_each(|one| one.over.set());
-        all.into_iter().for_each(|one| drop(one.thread.join()));
     }
 }
 
@@ -208,7 +219,7 @@ fn follow(store: &Path, over: &Over) -> Option<Made> {
             return None;
         }
         let wait = if has_idle_core() {
-            match made.running.step(&mut made.sink).ok()? {
+            match made.running.step(ROWS, &mut made.sink).ok()? {
                 Step::More => Duration::ZERO,
                 Step::Waiting => LOOK,
                 Step::Over => return None,
@@ -276,10 +287,14 @@ impl Made {
             Ending { exit_code: closing.exit_code, signal: closing.exit_signal.clone(), time: closing.end };
         *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Rest { ending, batches });
         self.running.go_on()?;
-        parts.open[0].beside = self.usages;
+        parts.open[0].beside = self.usages.clone();
         self.sink.set_parts(parts);
         // That of now has the lowest priority.
-        self.sink.writer().renew_encoder()?;
+        if !self.sink.writer().renew_encoder(PATIENCE)? {
+            // Dropping it waits for that one.
+            std::thread::spawn(move || drop(self));
+            return Err(unusual());
+        }
         let meanwhile = self.running.calls();
         let summary = finish_tables(self.running, self.sink, manifest, (progress, cancel))?;
         Ok(ImportSummary { meanwhile, ..summary })

@@ -119,12 +119,17 @@ impl Running {
         })
     }
 
-    /// Passes the next rows to the sink. Which rows it gets at a time does not depend on when they came.
-    pub fn step(&mut self, sink: &mut dyn EventSink) -> Result<Step, ImportError> {
+    /// Tracks about `most` rows, and passes them to the sink when they are ROWS. Which rows it gets at a time does not depend on
+    /// the steps, and when records came.
+    pub fn step(&mut self, most: usize, sink: &mut dyn EventSink) -> Result<Step, ImportError> {
         let (feed, tracker) = (&mut self.feed, &mut self.tracker);
-        let more = feed.track(tracker, &mut self.out)?;
+        let rows = self.out.len().saturating_add(most).min(ROWS);
+        let more = feed.track(rows, tracker, &mut self.out)?;
         if !more && feed.is_waiting()? {
             return Ok(Step::Waiting);
+        }
+        if more && self.out.len() < ROWS {
+            return Ok(Step::More);
         }
         let mut out = std::mem::take(&mut self.out);
         sink.choose(&mut out, tracker.tasks());
@@ -162,7 +167,7 @@ impl Running {
     ) -> Result<Imported, ImportError> {
         loop {
             check(cancel)?;
-            let step = self.step(sink)?;
+            let step = self.step(ROWS, sink)?;
             progress(self.feed.progress(self.imported.calls));
             match step {
                 Step::More => {}
@@ -237,11 +242,17 @@ impl Feed {
         Ok(Feed::One(Box::new(stream)))
     }
 
-    fn track(&mut self, tracker: &mut Tracker, out: &mut EventColumns) -> Result<bool, ImportError> {
+    /// Until there are `rows` rows. False at the end.
+    fn track(
+        &mut self,
+        rows: usize,
+        tracker: &mut Tracker,
+        out: &mut EventColumns,
+    ) -> Result<bool, ImportError> {
         match self {
-            Feed::Many(merge) => merge.track(ROWS, tracker, out),
+            Feed::Many(merge) => merge.track(rows, tracker, out),
             Feed::One(stream) => {
-                while out.len() < ROWS {
+                while out.len() < rows {
                     if !stream.advance(tracker)? {
                         return Ok(false);
                     }

@@ -5,6 +5,7 @@ use crate::manifest::Manifest;
 use crate::own;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -71,7 +72,13 @@ impl NewStore {
     /// The tables of a recording, inside its folder.
     pub fn complete(target: &Path) -> Result<NewStore> {
         Manifest::read(target)?;
-        let temporary = target.join(format!(".partial-{}", std::process::id()));
+        // A process may make the tables twice at the same time, if it gave up the first.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = match MADE.fetch_add(1, Ordering::Relaxed) {
+            0 => String::new(),
+            number => format!("{number:04}"),
+        };
+        let temporary = target.join(format!(".partial-{}{number}", std::process::id()));
         make_folder(&temporary)?;
         Ok(NewStore { target: target.into(), temporary, way: Way::Complete, done: false })
     }

@@ -23,6 +23,7 @@ use iodock_event::{CallTotal, EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Chunks that may wait for the encoder: enough to continue filling them while a row group is written.
 const QUEUE: usize = 6;
@@ -259,11 +260,24 @@ impl StoreWriter {
         self.place.finish(&manifest)
     }
 
-    /// Goes on in a new thread, with the priority of the calling one.
-    pub fn renew_encoder(&mut self) -> Result<()> {
-        let writer = self.join()?;
+    /// Goes on in a new thread, with the priority of the calling one. False if the one before has not done what it has
+    /// to do within `patience`: then the store must be dropped.
+    pub fn renew_encoder(&mut self, patience: Duration) -> Result<bool> {
+        let Some(Encoder { queue, spare, thread }) = self.encoder.take() else {
+            return Err(self.broken());
+        };
+        drop((queue, spare));
+        let end = Instant::now() + patience;
+        while !thread.is_finished() {
+            if Instant::now() > end {
+                self.encoder = Some(Encoder { queue: sync_channel(0).0, spare: channel().1, thread });
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let writer = thread.join().unwrap_or_else(|_| Err(self.broken()))?;
         self.encoder = Some(Encoder::start(writer));
-        Ok(())
+        Ok(true)
     }
 
     /// Removes what others that are gone left in a recording's folder when they were making its tables.
