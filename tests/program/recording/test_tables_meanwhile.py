@@ -1,5 +1,4 @@
-"""Tables that are made while the program runs are, byte for byte, those made afterwards, which they are where something
-is unusual."""
+"""Tables that are made while the program runs are byte for byte those that are made afterwards."""
 
 from __future__ import annotations
 
