@@ -80,7 +80,7 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Imported, ImportError> {
-    Running::new(streams, tracker, coverage_bytes)?.to_end(sink, progress, cancel)
+    Running::new(streams, tracker, coverage_bytes)?.run_on(sink, progress, cancel)
 }
 
 /// A run between two steps.
@@ -159,7 +159,7 @@ impl Running {
     }
 
     /// Reads the streams to their end.
-    pub fn to_end(
+    pub fn run_on(
         mut self,
         sink: &mut dyn EventSink,
         progress: &mut dyn FnMut(Progress),

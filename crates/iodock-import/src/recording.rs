@@ -111,7 +111,7 @@ pub(crate) fn finish_tables(
 ) -> Result<ImportSummary, ImportError> {
     let is_in_progress = manifest.in_progress.is_some();
     let directory = sink.parts.open.first().map(|part| part.reader().meta().working_directory.clone());
-    let mut imported = running.to_end(&mut sink, progress, cancel)?;
+    let mut imported = running.run_on(&mut sink, progress, cancel)?;
     imported.losses.merge(&parts_lost(&sink.parts.unreadable));
     // (Calls that are traced from outside have no stacks.)
     if sink.parts.open.iter().any(|part| part.reader().meta().extra.contains_key("stacks")) {
