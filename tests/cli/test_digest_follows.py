@@ -38,7 +38,7 @@ def test_volume_is_shown_once_in_a_job_with_a_digest(tmp_path: Path) -> None:
     said = check_up(tmp_path, PORTAL, SLURM_JOB_ID="4711", LC_ALL="C.UTF-8")
     assert "I/O calls:" not in said and "MiB read" not in said
     assert "in calls on files" in said
-    assert said.count("in the digest at the end of the job's output") == 1
+    assert said.count("The digest at the end of the job's output") == 1
     assert "iodock report" in said
 
 

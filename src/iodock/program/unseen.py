@@ -118,7 +118,7 @@ def says(unseen: Unseen) -> Message:
         )
     return Message(
         N_(
-            "Not all calls were recorded, it is not known how many, so this recording can't show "
-            "whether the I/O is fine. How to record the rest is explained below."
+            "An unknown number of calls was not recorded, so this recording can't show whether the "
+            "I/O is fine. How to record the rest is explained below."
         )
     )

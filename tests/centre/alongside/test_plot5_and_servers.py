@@ -135,11 +135,11 @@ def test_for_an_imported_log_the_site_must_confirm_the_clocks(tmp_path: Path) ->
     assert at == "" and "does not say on which machine" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=2.0))
     assert "mds01, which serves lfs, had stalled" in at
-    assert "does not say which file systems it used" in whole
+    assert "does not name the file systems that it used" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=2.0, monitored_as="lfs"))
     assert "mds01, which serves lfs, had stalled" in at
-    assert "does not say which file systems it used" not in whole
-    assert "No agent on that machine shows which other programs" in at
+    assert "does not name the file systems that it used" not in whole
+    assert "No agent on that machine recorded which other programs" in at
 
 
 def test_an_unmonitored_file_system_is_reported(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_an_unreadable_store_gives_a_message_of_one_line(tmp_path: Path, what: s
     found = diagnosed(plot5(tmp_path / "run.iodock"), site(folder))
     text = language_in("en")
     lines = [say(one, text) for one in found.remarks]
-    assert len([line for line in lines if line.startswith("What the servers did is not known:")]) == 1
+    assert len([line for line in lines if line.startswith("The state of the servers is unknown:")]) == 1
     assert of_rule(found, "slow-call")[0].meanwhile == ()
 
 

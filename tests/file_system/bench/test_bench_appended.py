@@ -151,4 +151,4 @@ def test_a_negative_time_is_counted_as_damaged(
         said = " ".join(readers.read(path).protocol.notes)
     except MeasurementError as error:
         said = str(error)
-    assert "a duration below 0 or no number, so its rate is wrong too" in said
+    assert "a duration below 0, or not a number, so its rate is wrong too" in said

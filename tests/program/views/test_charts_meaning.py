@@ -57,9 +57,9 @@ def test_each_unit_of_machine_samples_has_its_own_panel() -> None:
     assert titles == ["throughput", "share of the time", "number"]
     shares = panels[1]["encoding"]["color"]["scale"]["domain"]
     assert shares == [
-        "Time in which some tasks waited (cpu)",
+        "Share of time in which some tasks waited (cpu)",
         "Disk busy (vda)",
-        "Time in which some tasks waited (io)",
+        "Share of time in which some tasks waited (io)",
     ]
     rows = rows_of(specification(SMALL["machine"]))
     values = [row["text"] for row in rows if row["series"] == shares[1]]
@@ -108,7 +108,7 @@ def test_equal_labels_are_distinguished_by_folder() -> None:
 @pytest.mark.parametrize("analysis", ["timeline", "sizes", "offsets", "machine", "processes"])
 def test_rows_left_out_are_not_drawn_as_zeros(analysis: str, option: str) -> None:
     asked = dataclasses.replace(SMALL[analysis], options={option: 3})
-    with pytest.raises(RequestError, match=f"draws all rows, without --{option}"):
+    with pytest.raises(RequestError, match=f"draws all rows, so --{option}"):
         specification(asked)
 
 
