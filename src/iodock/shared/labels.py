@@ -142,7 +142,7 @@ VALUES = {
 """Column -> value -> text."""
 
 SAMPLES = {
-    "pressure.some_us": N_("Share of time in which some tasks waited"),
+    "pressure.some_us": N_("Time in which some tasks waited"),
     "pressure.full_us": N_("Share of time in which all tasks waited"),
     "diskstats.read_bytes": N_("Disk reads"),
     "diskstats.written_bytes": N_("Disk writes"),

@@ -103,4 +103,4 @@ def test_clocks_that_sums_cannot_compare_are_mentioned(tmp_path: Path) -> None:
     aged(collector, 21)
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert at == ""
-    assert "has only sums of that time, too coarse to compare clocks" in whole
+    assert "keeps only sums of that time, too coarse to compare clocks" in whole

@@ -177,7 +177,7 @@ def test_truncated_text_is_reported(tmp_path: Path) -> None:
     text = (FIXTURES / "fio-3.33-group.txt").read_text()
     measured = read(tmp_path, text[: text.index("lat (usec)   : 4=")])
     assert len(measured.cells) == 2
-    assert any("was cut" in note for note in measured.protocol.notes)
+    assert any("is truncated" in note for note in measured.protocol.notes)
     part = read(tmp_path, text[: text.index("18.4k") + 3])
     assert [one.operation for one in part.cells] == ["read"]
     assert any("the line is truncated" in note for note in part.protocol.notes)

@@ -147,7 +147,7 @@ WHERE quantity IN ('read-size', 'write-size')""",
     first = next(row for row in found["rows"] if row["interface"] == "posix" and row["lower_bytes"] == 101)
     assert first["upper_bytes"] == 1024
     assert first["bytes"] is None
-    assert any("no sizes of stdio" in note for note in found["notes"])
+    assert any("the sizes of stdio are unknown" in note for note in found["notes"])
     common = shown(stores[UNEVEN], "sizes", "--exact")
     assert all(row["lower_bytes"] == row["upper_bytes"] for row in common["rows"])
     assert any("only the most frequent sizes" in note for note in common["notes"])

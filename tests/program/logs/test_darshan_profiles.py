@@ -397,7 +397,7 @@ def test_several_logs_give_a_store_each(tmp_path: Path, monkeypatch: pytest.Monk
     other.write_text("1 1700000000.000000 close(3) = 0 <0.000010>\n")
     status, _, said = asked("import", logs[0], other)
     assert status == 2
-    assert "run.log is no log of Darshan" in said
+    assert "run.log is not a log of Darshan" in said
     status, _, said = asked("import", logs[0], "--cwd", tmp_path, "-o", "two.iodock")
     assert status == 2
     assert "are for logs of calls" in said

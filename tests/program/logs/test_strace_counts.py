@@ -125,7 +125,7 @@ def test_analyses_that_need_calls_refuse_counts(
     )
     assert run([*verb, str(store), *options]) == 2
     said = capfd.readouterr().err
-    assert "contains counts by call only" in said and "iodock show summary" in said
+    assert "counts by call only" in said and "iodock show summary" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.iodock"]
 
 

@@ -57,9 +57,9 @@ def test_each_unit_of_machine_samples_has_its_own_panel() -> None:
     assert titles == ["throughput", "share of the time", "number"]
     shares = panels[1]["encoding"]["color"]["scale"]["domain"]
     assert shares == [
-        "Share of time in which some tasks waited (cpu)",
+        "Time in which some tasks waited (cpu)",
         "Disk busy (vda)",
-        "Share of time in which some tasks waited (io)",
+        "Time in which some tasks waited (io)",
     ]
     rows = rows_of(specification(SMALL["machine"]))
     values = [row["text"] for row in rows if row["series"] == shares[1]]

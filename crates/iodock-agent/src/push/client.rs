@@ -172,7 +172,10 @@ mod tests {
             "http://localhost.example",
             "http://10.0.0.1",
         ] {
-            assert!(is_allowed(url, false).is_err_and(|why| why.contains("could be read on the way")), "{url}");
+            assert!(
+                is_allowed(url, false).is_err_and(|why| why.contains("could be read on the way")),
+                "{url}"
+            );
             assert_eq!(is_allowed(url, true), Ok(false));
         }
         for url in [
