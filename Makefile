@@ -6,7 +6,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Ca
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
 .PHONY: setup demo test test-all test-rest test-mutations test-prometheus test-slurm test-grid-engine test-moosefs test-programs \
-	test-darshan check reference messages bench pairs bpf clean
+	test-darshan test-ior check reference messages bench pairs bpf clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -113,6 +113,15 @@ test-darshan:
 		IODOCK_PYDARSHAN="$(abspath $(DARSHAN_BIN))/python" $(if $(LOGS),IODOCK_DARSHAN_LOGS="$(abspath $(LOGS))") \
 			cargo test --quiet -p iodock-darshan --test samples pydarshan -- --nocapture; \
 	else echo "skipped: test-darshan, PyDarshan can't be installed here"; fi
+
+# IOR and mdtest, built with Open MPI and MPICH, are recorded: calls and bytes of each interface are those that they say
+# and those of independent counters. Takes four minutes; IOR is fetched from github.com/hpc/ior (IOR_REPOSITORY names
+# another place). Says so and passes where it can't be had.
+test-ior: setup
+	@if folders=$$(tools/ior.sh); then \
+		IODOCK_IOR="$$folders" $(PYTEST) --dist loadscope -rP tests/trials/ior_runs.py; \
+	elif [ $$? = 3 ]; then echo "skipped: test-ior, there is no IOR to be had here"; \
+	else exit 1; fi
 
 check: setup
 	cargo fmt --check

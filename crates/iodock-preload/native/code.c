@@ -62,6 +62,17 @@ static void copy_name(char *to, u64 from) {
 	to[0] = 0;
 }
 
+/* Is that library this one, or the one beside it? (They are listed as for the dynamic linker.) */
+static int is_ours(const char *name) {
+	u64 folder = 0;
+	for (u64 i = 0; library[i] && library[i] != ':' && library[i] != ' '; i++)
+		folder = library[i] == '/' ? i + 1 : folder;
+	for (u64 i = 0; i < folder; i++)
+		if (name[i] != (char)library[i])
+			return 0;
+	return folder > 1;
+}
+
 static int name_code(struct code *code, const struct link *link, int is_program) {
 	if (is_program)
 		put_bytes((u8 *)code->name, (const u8 *)stack_tables->program, MODULE_NAME);
@@ -77,7 +88,8 @@ static int name_code(struct code *code, const struct link *link, int is_program)
 	}
 	code->name[bytes] = 0;
 	code->name_bytes = (u32)bytes;
-	code->is_own = !is_installed(code->name);
+	code->is_ours = (u16)is_ours(code->name);
+	code->is_own = !code->is_ours && !is_installed(code->name);
 	code->is_python = (u16)is_python(link);
 	return bytes != 0;
 }
@@ -144,17 +156,6 @@ u32 code_of(u64 pc) {
 	put_bytes((u8 *)code, (const u8 *)&found, sizeof(found));
 	set(code->to, to);
 	return place + 1;
-}
-
-/* Is that library this one, or the one beside it? */
-static int is_ours(const char *name) {
-	u64 i = 0, folder = 0;
-	for (; name[i] && name[i] == library[i]; i++)
-		folder = name[i] == '/' ? i + 1 : folder;
-	for (u64 left = folder; library[left]; left++)
-		if (library[left] == '/')
-			return 0;
-	return folder > 1;
 }
 
 /* May one of its frames be wanted, with STACKS_SITES? (A name without a folder is the kernel's own.) */

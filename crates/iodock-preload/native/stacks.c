@@ -125,6 +125,20 @@ static NOINLINE void learn_stack(struct stacks *stacks, u64 stack) {
 	}
 }
 
+/* The frames of our libraries, which take the calls of interfaces, are not the program's. */
+static void leave_out_ours(struct stacks *stacks, u32 count) {
+	u32 kept = 0, pythons_at = stacks->pythons_at;
+	for (u32 i = 0; i < count; i++) {
+		if (stack_tables->codes[code_in(stacks->rule[i]) - 1].is_ours) {
+			stacks->pythons_at -= i < pythons_at;
+			continue;
+		}
+		stacks->pc[kept] = stacks->pc[i], stacks->rule[kept] = stacks->rule[i];
+		kept++;
+	}
+	stacks->frames = kept;
+}
+
 /* Walks from the call at pc outward. With `keep` rules are looked for, and frames are kept. */
 static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 base, u64 which, int keep, u64 *found) {
 	u64 hash = HASH_BEGIN, top = stacks->top;
@@ -185,7 +199,7 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 			return UNKNOWN_RULE;
 	}
 	if (keep)
-		stacks->frames = count;
+		leave_out_ours(stacks, count);
 	*found = count ? hash | 1 : 0;
 	return WHOLE;
 }

@@ -44,7 +44,7 @@ static inline u32 code_in(u64 rule) { return (u32)(rule >> RULE_CODE_SHIFT) & 10
 /* A part of a file that code lies in. An address less `adjust` is a place in the file. */
 struct code {
 	u64 from, to, adjust, table; /* the last: the index of its unwind information, 0: there is none */
-	u16 is_own, is_python;
+	u16 is_own, is_python, is_ours;
 	u32 name_bytes;
 	char name[MODULE_NAME + 1];
 };

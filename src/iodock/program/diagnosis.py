@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iodock.program import rules
 from iodock.program.analyses.overview import PART
-from iodock.program.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Severity, Silence
+from iodock.program.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Location, Severity, Silence
 from iodock.program.relations.filters import Filters
 from iodock.program.relations.io_time import IO_CALLS, io_time
 from iodock.program.relations.locations import locations_of
@@ -214,9 +214,14 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         advice=_advice(candidate.advice or rule.advice, candidate, facts),
         fine_when=Message(rule.fine_when),
         case=rule.case,
-        locations=locations_of(facts.store, candidate.call, candidate.files) if facts.has_calls else (),
+        locations=_locations(candidate, facts) if facts.has_calls else (),
     )
     return _Found(finding, frozenset(candidate.files), candidate, not facts.has_calls)
+
+
+def _locations(candidate: Candidate, facts: Facts) -> tuple[Location, ...]:
+    call = candidate.placed_by or candidate.call
+    return locations_of(facts.store, call, candidate.files, candidate.authors)
 
 
 def _advice(known: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:

@@ -51,6 +51,18 @@ def test_each_system_call_belongs_to_the_innermost_interface_call(of_hdf5: Path)
     assert outside_the_innermost(of_hdf5, "out.h5") == 0
 
 
+def test_the_call_sites_behind_a_layer_are_those_of_the_program(of_hdf5: Path) -> None:
+    """The library that takes the calls of layers is neither a call site nor part of a stack."""
+    modules = asked(
+        of_hdf5,
+        """SELECT DISTINCT parse_filename(s.module) AS module FROM events e
+        JOIN sites s ON s.site_id = e.site_id JOIN files f ON f.file_id = e.file_id
+        WHERE f.name LIKE '%/out.h5' AND e.bytes > 0""",
+    )
+    assert modules == [{"module": "layers_hdf5"}]
+    assert asked(of_hdf5, "SELECT module FROM sites WHERE module LIKE '%libiodock%'") == []
+
+
 def test_data_sets_are_recorded_with_their_chunks(of_hdf5: Path) -> None:
     (found,) = asked(
         of_hdf5,
@@ -94,6 +106,12 @@ def test_the_hdf5_library_in_an_h5py_wheel_is_recorded(tmp_path: Path) -> None:
     assert found["H5Dwrite"] == (1, 128 * 128 * 8) and found["H5Dread"] == (32, 32 * 128 * 8)
     (data,) = asked(tmp_path, "SELECT DISTINCT name, chunk, filters FROM datasets")
     assert data == {"name": "/heat", "chunk": "32x32", "filters": "deflate"}
+    lines = asked(
+        tmp_path,
+        """SELECT DISTINCT s.line FROM events e JOIN symbols s ON s.site_id = e.site_id
+        JOIN files f ON f.file_id = e.file_id WHERE f.name LIKE '%/out.h5' AND e.bytes > 0""",
+    )
+    assert {"line": 6} in lines and {one["line"] for one in lines} <= {2, 4, 5, 6}
 
 
 def test_two_hdf5_libraries_in_one_process_are_distinguished(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iodock.program.findings import MOST_LOCATIONS, Location
+from iodock.program.relations.io_time import WAITED_FOR
 from iodock.program.relations.sites import LINES, keep_lines
 from iodock.program.store import Store
 from iodock.shared.engine.sql import quoted
@@ -12,21 +13,30 @@ from iodock.shared.engine.sql import quoted
 _MOST_FILES = 2_000
 """Number of a finding's files that are examined, the costliest first."""
 _VERBS = {"read": 1, "write": 2}
+_WORKING_CALLS = "c.class IN ('data', 'metadata', 'seek', 'sync')"
 
 
-def locations_of(store: Store, call: str | None, files: Iterable[str]) -> tuple[Location, ...]:
-    """The lines of the calls with that name, family or direction (None: all calls) on these files or patterns
-    of files (none: all files), by number of calls. Empty if the store has no lines."""
+def locations_of(
+    store: Store, call: str | None, files: Iterable[str], authors: str | None = None
+) -> tuple[Location, ...]:
+    """The lines of the calls with that name, family or direction (None: all I/O that does not wait for other
+    processes) on these files or patterns of files (none: all files). Those with most calls come first, among
+    all kinds of calls those with most time; lines of installed programs and libraries come last. `authors` is
+    SQL for the `upid` of processes: their calls alone, on any file. Empty if the store has no lines."""
     if not store.rows_of("sites"):
         return ()
     keep_lines(store)
+    of_files = _of_processes(authors) if authors else _of_files(tuple(files))
+    # A read and a stat cannot be compared by their number; few slow calls say little of many alike.
+    order = "calls DESC, time_ns DESC" if call else "time_ns DESC NULLS LAST, calls DESC"
     rows = store.rows(f"""WITH of_line AS (SELECT l.line, l.function, l.module, l.file, l.source_line,
-    count(*) AS calls, sum(e.dur) AS time_ns
+    bool_and(l.is_installed) AS is_installed, count(*) AS calls, sum(e.dur) AS time_ns
   FROM events e JOIN calls c ON c.id = e.call_id LEFT JOIN files f ON f.file_id = e.file_id
     LEFT JOIN {LINES} l ON l.site_id = e.site_id
-  WHERE e.side IN (0, 1, 3) AND {_of_call(call)} AND {_of_files(tuple(files))} GROUP BY 1, 2, 3, 4, 5)
+  WHERE e.side IN (0, 1, 3) AND {_of_call(call)} AND {of_files} GROUP BY 1, 2, 3, 4, 5)
 SELECT *, calls / sum(calls) OVER () AS share FROM of_line
-ORDER BY calls DESC, time_ns DESC NULLS LAST, line NULLS LAST, module LIMIT {MOST_LOCATIONS + 1}""")
+ORDER BY is_installed, {order}, line NULLS LAST, module
+LIMIT {MOST_LOCATIONS + 1}""")
     known = [row for row in rows if row["line"] is not None][:MOST_LOCATIONS]
     return tuple(
         Location(
@@ -44,7 +54,7 @@ ORDER BY calls DESC, time_ns DESC NULLS LAST, line NULLS LAST, module LIMIT {MOS
 
 def _of_call(call: str | None) -> str:
     if call is None:
-        return "true"
+        return f"{_WORKING_CALLS} AND coalesce(f.kind, '') NOT IN ({WAITED_FOR})"
     if call in _VERBS:
         return f"(e.direction = {_VERBS[call]} OR c.name = {quoted(call)} OR c.family = {quoted(call)})"
     family = f"(SELECT family FROM calls WHERE name = {quoted(call)})"
@@ -56,3 +66,7 @@ def _of_files(files: tuple[str, ...]) -> str:
         return "true"
     listed = ", ".join(map(quoted, files[:_MOST_FILES]))
     return f"(f.name IN ({listed}) OR f.pattern IN ({listed}))"
+
+
+def _of_processes(authors: str) -> str:
+    return f"e.utid IN (SELECT utid FROM processes WHERE upid IN (SELECT upid FROM ({authors})))"

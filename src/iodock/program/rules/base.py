@@ -64,6 +64,8 @@ class Candidate:
     title: str | None = None
     advice: tuple[Advice, ...] | None = None
     """Both replace the rule's own."""
+    placed_by: str | None = None
+    """The calls whose lines should be changed, if they are not those of `call`."""
     authors: str | None = None
     """SQL for `upid` and `count` of the processes whose programs should be changed. None: the processes that
     made such calls on these files."""

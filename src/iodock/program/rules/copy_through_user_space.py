@@ -38,7 +38,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         query=_QUERY,
         files=faults.files,
         file_count=len(faults.rows),
-        call="read",
+        call="write",
         confidence=0.7,
         gain=(0.35, 1.0),
     )

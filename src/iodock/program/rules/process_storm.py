@@ -59,6 +59,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         goes_seconds=lived + around,
         gain=costs.CALLS_GO,
         authors=_STARTED_BY,
+        # The start of a process has no place. Python makes a pipe for each, popen too.
+        placed_by="pipe2",
     )
 
 

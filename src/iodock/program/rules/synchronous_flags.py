@@ -38,6 +38,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         evidence={"count": count, "bytes": moved, "time_ns": faults.time_ns},
         query=_QUERY,
         **faults.where,
+        placed_by="open",
         confidence=0.9,
         gain=(0.4, 1.0),
     )
