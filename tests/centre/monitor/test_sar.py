@@ -215,4 +215,4 @@ def test_a_reading_with_another_structure_is_left_out(tmp_path: Path) -> None:
         path.write_text(json.dumps(document))
         (found,) = read(path)
         assert len(found.notes) == 2, change
-        assert "reading 2" in found.notes[0] and "left out as not known: 2" in found.notes[1]
+        assert "reading 2" in found.notes[0] and "impossible values left out: 2" in found.notes[1]

@@ -320,7 +320,7 @@ def shifted(watch: Watch, by: int) -> Watch:
 
 
 @pytest.mark.parametrize(
-    ("factor", "text"), [(1.0, "as usual"), (3.0, "slower than usual"), (400.0, "singular point")]
+    ("factor", "text"), [(1.0, "were normal"), (3.0, "slower than usual"), (400.0, "outlier")]
 )
 def test_a_diagnosis_includes_probe_results_of_the_run(factor: float, text: str, tmp_path: Path) -> None:
     begin = run_start(tmp_path)

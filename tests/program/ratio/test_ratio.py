@@ -83,7 +83,7 @@ def test_a_batch_job_of_hpl_gives_the_published_ratio() -> None:
 def test_assistant_cores_are_mentioned_and_can_be_configured() -> None:
     read = files("pjm-hpl.txt")
     list(read.records())
-    assert any("2 are assistant cores" in note for note in read.notes)
+    assert any("2 assistant cores were subtracted" in note for note in read.notes)
     [record] = files("pjm-hpl.txt", assistant_cores=0).records()
     assert record.cores == 34.0
 
