@@ -162,7 +162,7 @@ def test_bad_lines_are_counted_with_file_and_line(tmp_path: Path) -> None:
     assert "1 (a truncated or damaged row; the first is 3 cells under 5 columns in" in told
     assert f"{tmp_path / 'data'}:11" in told
     assert "a line without its time: check [time] of the map" in told
-    assert "3 (no measured number" in told
+    assert "3 (no number that was measured" in told
 
 
 def test_a_falling_counter_counts_as_restarted(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_an_h5bench_rate_rounded_to_0_is_unknown(tmp_path: Path) -> None:
     text = OLD.format(ranks=4, observed="0.000").replace("2560.000", "nan")
     with pytest.raises(MeasurementError) as raised:
         read(tmp_path / "small.txt", text)
-    assert "no measured number" in str(raised.value)
+    assert "no number that was measured" in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["observed rate", "ranks", "metadata time"])

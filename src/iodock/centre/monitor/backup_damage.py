@@ -31,7 +31,7 @@ class Damage:
         kinds = (
             (self.mended, "of the backup", "copied again", "check the backup's disk"),
             (self.spared, "of the store", "kept as it was in the backup", "restore this backup"),
-            (self.damaged, "of the store", "copied unchanged", "queries for its time will fail"),
+            (self.damaged, "of the store", "copied unchanged", "queries of its time will fail"),
         )
         return tuple(
             f"damaged: {_files(names)} {where}, {done}, such as {names[0]}: {advice}"

@@ -12,7 +12,7 @@ MOST_BYTES_PER_S = 1e16
 MOST_OPERATIONS_PER_S = 1e12
 MOST_SECONDS = 1e9
 """32 years. Seconds since 1970 exceed this since 2001, so a longer duration is really a date."""
-NO_NUMBER = "no measured number"
+NO_NUMBER = "no number that was measured"
 DATE = "a date, no duration"
 CUT_ROW = "a truncated or damaged row"
 TOO_FAST = "more than any file system reaches"
