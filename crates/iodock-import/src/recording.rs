@@ -361,6 +361,9 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
 /// Adds the program and the machine, if the recorder did not write them when it started.
 fn describe(manifest: &mut Manifest, parts: &[Part]) {
     let Some(first) = parts.first() else { return };
+    if parts.iter().all(|part| part.reader().meta().extra.contains_key("interfaces")) {
+        manifest.captured.others.insert("interfaces".into(), "recorded".into());
+    }
     let reader = first.reader();
     let meta = reader.meta();
     let (captured, host) = (&mut manifest.captured, &mut manifest.host);

@@ -84,6 +84,9 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         if program.stacks != Stacks::Off && choice.backend.name() == "rewrite" {
             meta.extra.insert("stacks".into(), program.stacks.name().into());
         }
+        if program.interfaces {
+            meta.extra.insert("interfaces".into(), "recorded".into());
+        }
         meta.extra.extend(light.map(|light| ("light".into(), light.memory.to_string())));
         if let Some(whole) = whole {
             meta.extra.insert("whole_ranks".into(), whole.ranks.to_string());

@@ -151,6 +151,8 @@ class _Found:
     candidate: Candidate
     is_counted: bool = False
     """Whether it comes from counters, which have only times inside calls."""
+    direction: str | None = None
+    """`read` or `write`, if it is about calls in one direction only."""
 
     @property
     def is_io(self) -> bool:
@@ -164,13 +166,22 @@ def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> li
     telling = {rule.name for rule in asked if rule.tells_hung_calls}
     slow = [one for rule, hung in answers if rule.name in telling for one in hung]
     metadata = _metadata(slow, facts) if slow else []
+    directions = _directions(facts) if facts.has_calls else {}
     found = []
     for rule, candidates in answers:
         hung = [] if telling.isdisjoint(rule.yields_to) else metadata
         for candidate in candidates:
             spared = _without_hung(candidate, hung) if hung else candidate
-            found.append(_finding(rule, spared, facts, usual))
+            one = _finding(rule, spared, facts, usual)
+            direction = directions.get(candidate.call or "") if rule.one_direction else None
+            found.append(replace(one, direction=direction))
     return found
+
+
+def _directions(facts: Facts) -> dict[str, str]:
+    """`read` or `write` for each call that is one."""
+    rows = facts.rows("SELECT name, family FROM calls WHERE family IN ('read', 'write')")
+    return {row["name"]: row["family"] for row in rows}
 
 
 def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:
@@ -255,10 +266,11 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
     def left_by(number: int, asked: frozenset[int]) -> list[Finding]:
         """The findings to show in place of one: those that explain it, or those that explain these; else
         itself."""
-        one, files = found[number].finding, found[number].files
+        first = found[number]
+        one, files = first.finding, first.files
         rule, left = known[one.rule], []
         for at, other in enumerate(found):
-            is_near = at not in asked and _same_place(files, other.files)
+            is_near = at not in asked and _same_place(files, other.files) and not _are_opposite(first, other)
             if is_near and other.finding.rule in rule.yields_to and covers(other.finding, one, rule):
                 left += left_by(at, asked | {at})
         return left if any(covers(other, one, rule) for other in left) else [one]
@@ -293,6 +305,11 @@ def _with_gain(one: _Found, gain: Gain | None, facts: Facts) -> Finding:
 # Compares all files, not only those shown: of many files with equal cost, each rule may show others.
 def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
     return not files or not others or not files.isdisjoint(others)
+
+
+def _are_opposite(one: _Found, other: _Found) -> bool:
+    """Whether one finding is about reads and the other about writes: then neither explains the other."""
+    return None not in (one.direction, other.direction) and one.direction != other.direction
 
 
 # A chain of causes may end with a finding that is much cheaper than the first one.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from diagnosing import diagnosed, of_rule
 from interface_calls import WRITE, WRITE_ALL, with_calls_of_mpi_io
 from iodock.program.rules import collective_overhead
+from made_store import without_checksums
 from metadata_log import Trace
 from rank_log import MIB, ranks
 from recorded import MPIRUN, PROGRAMS, live, needs_mpi, record, run
@@ -65,6 +68,21 @@ def test_collective_calls_slower_than_their_io_are_found(
         values = found[0].message.values
         assert (values["mean_bytes"], values["exchange_ns"]) == (512, 1100 * MS)
         assert "small pieces" in found[0].title.text
+
+
+def test_reads_and_writes_of_a_file_are_one_finding(tmp_path: Path) -> None:
+    store = with_calls_of_mpi_io(written(tmp_path, 200, 512), WRITE_ALL, 11 * MS)
+    path = store / "interface_calls.parquet"
+    calls = pq.read_table(path)
+    # Each call was made by four ranks.
+    names = [WRITE_ALL if number // 4 % 2 else "MPI_File_read_at_all" for number in calls["id"].to_pylist()]
+    at = calls.schema.get_field_index("call")
+    pq.write_table(calls.set_column(at, "call", pa.array(names)), path)
+    without_checksums(store)
+    (found,) = of_rule(diagnosed(store), NAME)
+    values = found.message.values
+    assert values["call"] == f"MPI_File_read_at_all, {WRITE_ALL}" and values["files"] == 1
+    assert values["count"] == 200
 
 
 @live

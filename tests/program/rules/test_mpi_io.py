@@ -9,6 +9,7 @@ import pytest
 from diagnosing import diagnosed
 from metadata_log import Trace
 from rank_log import ranks
+from recorded import MPIRUN, live, needs_mpi, record, run
 
 OF_RANKS = {"file-per-process", "rank-imbalance", "shared-file-contention", "straggler"}
 
@@ -33,3 +34,38 @@ def test_rules_about_ranks_are_skipped_if_mpi_io_is_not_recorded(tmp_path: Path,
     assert told == (OF_RANKS | {"small-requests"} if by_mpi_io else set())
     assert bool(found & OF_RANKS) != by_mpi_io
     assert "small-requests" not in found or not by_mpi_io
+
+
+# As IOR does, it asks for the free space, and so for the type of the file system.
+POSIX_ONLY = """
+#include <fcntl.h>
+#include <mpi.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    static char piece[1024];
+    struct statvfs about;
+    int rank;
+    MPI_Init(&count, &arguments);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    statvfs(".", &about);
+    int fd = open("shared.out", O_RDWR | O_CREAT, 0644);
+    for (int at = 0; at < 500; at++)
+        if (pwrite(fd, piece, sizeof(piece), (at * 4 + rank) * sizeof(piece)) < 0)
+            return 1;
+    MPI_Finalize();
+}
+"""
+
+
+@live
+@needs_mpi
+def test_ranks_that_made_no_call_of_mpi_io_are_judged(tmp_path: Path) -> None:
+    (tmp_path / "posix.c").write_text(POSIX_ONLY)
+    assert run(["mpicc", "-o", "posix", "posix.c"], tmp_path).returncode == 0
+    for how in ("auto", "never"):
+        done = record(tmp_path, "--force", "--interfaces", how, "--", *MPIRUN, "./posix")
+        assert done.returncode == 0, done.stderr
+        silent = {one.rule: str(one.why.text) for one in diagnosed(tmp_path / "run.iodock").silent}
+        told = {name for name, why in silent.items() if "MPI-IO" in why}
+        assert bool(told & OF_RANKS) == (how == "never"), told

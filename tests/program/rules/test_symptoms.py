@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_a_hidden_finding_still_hides_its_own_symptoms(costs: tuple[float, ...],
     rules = ("small-requests", "write-in-compute-loop", "open-close-loop")
     found = [found_by(*one) for one in zip(rules, costs, strict=True)]
     assert [one.finding.rule for one in _without_symptoms(found)] == kept
+
+
+@pytest.mark.parametrize(
+    ("direction", "kept"),
+    [("write", ["bytewise-read"]), (None, ["bytewise-read"]), ("read", ["small-requests", "bytewise-read"])],
+)
+def test_a_finding_on_reads_does_not_hide_one_on_writes(direction: str | None, kept: list[str]) -> None:
+    writes = replace(found_by("small-requests", 1.0), direction="write")
+    other = replace(found_by("bytewise-read", 2.0), direction=direction)
+    assert [one.finding.rule for one in _without_symptoms([writes, other])] == kept
 
 
 def test_a_cause_on_many_files_hides_its_symptom_on_any_of_them(tmp_path: Path) -> None:

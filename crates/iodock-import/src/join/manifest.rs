@@ -64,6 +64,10 @@ fn captured(whole: &mut Manifest, parts: &[Part]) {
         }
         captured.page_cache = captured.page_cache.take().or_else(|| of_part.page_cache.clone());
         captured.wall_ns = captured.wall_ns.max(of_part.wall_ns);
+        // What is said of calls of interfaces holds for all parts.
+        if !of_part.others.contains_key("interfaces") {
+            captured.others.remove("interfaces");
+        }
     }
     captured.how = ways.join("+");
 }

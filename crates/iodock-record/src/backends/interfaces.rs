@@ -10,10 +10,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Programs that start the ranks of another one, and Python modules that load MPI.
-const WORDS: [&str; 10] =
-    ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun", "mpi4py"];
+const WORDS: [&str; 11] = [
+    "mpirun",
+    "mpiexec",
+    "mpiexec_mpt",
+    "orterun",
+    "prterun",
+    "prun",
+    "srun",
+    "aprun",
+    "jsrun",
+    "ibrun",
+    "mpi4py",
+];
 /// How libraries are named that make these calls, or whose calls are taken.
-const LIBRARIES: [&[u8]; 4] = [b"libmpi", b"libhdf5", b"libnetcdf", b"libpnetcdf"];
+const LIBRARIES: [&[u8]; 5] = [b"libmpi", b"libmpt", b"libhdf5", b"libnetcdf", b"libpnetcdf"];
 /// What brings them to Python.
 const PACKAGES: [&str; 5] = ["mpi4py", "h5py", "tables", "netCDF4", "pnetcdf"];
 /// What only launchers of MPI put into the environment of their programs. (Slurm's names stand in that of every job.)
@@ -99,7 +110,9 @@ mod tests {
 
     #[test]
     fn mpi_launchers_are_recognised_as_whole_words() {
-        for text in ["/usr/bin/mpirun", "x; mpiexec.hydra -n 4", "srun", "from mpi4py import MPI"] {
+        for text in
+            ["/usr/bin/mpirun", "x; mpiexec.hydra -n 4", "mpiexec_mpt -n 4", "srun", "from mpi4py import MPI"]
+        {
             assert!(mentions(text.as_bytes()), "{text}");
         }
         for text in ["trunk", "xsrun", "mpirunner", "my_mpirun", "compile"] {
@@ -111,6 +124,8 @@ mod tests {
     fn libraries_with_interfaces_are_recognised_by_name() {
         assert!(has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libmpich.so.12")));
         assert!(has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libhdf5_serial.so.103")));
+        assert!(has_interface(Path::new("/opt/hpe/hpc/mpt/mpt-2.25/lib/libmpt.so")));
+        assert!(has_interface(Path::new("/opt/hpe/hpc/mpt/mpt-2.25/lib/libmpt.so")));
         assert!(!has_interface(Path::new("/usr/lib/x86_64-linux-gnu/libm.so.6")));
     }
 }

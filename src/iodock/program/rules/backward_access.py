@@ -129,6 +129,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
+    one_direction=True,
     views=("transfers", "place_names", "places", "uses", "plain_places"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags", "chunks-against-access"),
     case="header-reread",

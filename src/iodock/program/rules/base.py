@@ -105,6 +105,9 @@ class Rule:
     yields_at: float = 0.5
     """Share of this rule's cost that the other rules' cost must cover for that. It is smaller if this rule's
     cost includes parts that they do not count."""
+    one_direction: bool = False
+    """Each finding is about reads only, or about writes only. It hides no finding of another such rule on the
+    other direction."""
     tells_hung_calls: bool = False
     """This rule names single calls that took very long. Rules that yield to it are judged without those of
     them that are metadata calls. What they still find then is not a symptom."""

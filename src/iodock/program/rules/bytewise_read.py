@@ -111,6 +111,7 @@ RULE = Rule(
     fine_when=N_("Only a few lines are read, as in configure scripts, or a terminal is read."),
     settings=Settings,
     find=find,
+    one_direction=True,
     views=("uses", "transfers", "places", "place_names", "programs", "plain_places"),
     case="shell-loop",
 )

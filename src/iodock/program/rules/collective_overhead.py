@@ -68,12 +68,12 @@ def _sql(settings: Settings) -> str:
     return f"""WITH judged AS (SELECT *, requested_bytes < {settings.below_bytes} AS is_small
   FROM collective_calls WHERE requested_bytes < {settings.below_bytes}
     OR is_contiguous AND movers < ranks AND requested_bytes >= {costs.PIECE_BYTES} * ranks)
-SELECT f.name, c.call, c.is_small, max(ranks) AS ranks, max(movers) AS movers, count(*) AS count,
-  CAST(sum(ranks) AS BIGINT) AS pieces, CAST(sum(requested_bytes) AS BIGINT) AS bytes,
-  CAST(sum(moving_ns) AS BIGINT) AS moving_ns, CAST(sum(exchange_ns) AS BIGINT) AS exchange_ns,
-  CAST(sum(exchange_ns + CASE WHEN is_small THEN 0 ELSE moving_ns * (1 - movers / ranks) END) AS BIGINT)
-    AS lost_ns
-FROM judged c JOIN files f ON f.file_id = c.file_id GROUP BY f.name, c.call, c.is_small
+SELECT f.name, c.is_small, string_agg(DISTINCT c.call, ', ' ORDER BY c.call) AS call, count(*) AS count,
+  max(ranks) AS ranks, max(movers) AS movers, CAST(sum(ranks) AS BIGINT) AS pieces,
+  CAST(sum(requested_bytes) AS BIGINT) AS bytes, CAST(sum(moving_ns) AS BIGINT) AS moving_ns,
+  CAST(sum(exchange_ns) AS BIGINT) AS exchange_ns, CAST(sum(exchange_ns + CASE WHEN is_small THEN 0
+    ELSE moving_ns * (1 - movers / ranks) END) AS BIGINT) AS lost_ns
+FROM judged c JOIN files f ON f.file_id = c.file_id GROUP BY f.name, c.is_small
 HAVING CASE WHEN is_small THEN count(*) >= {settings.least_small_calls} AND sum(exchange_ns) > sum(moving_ns)
   ELSE count(*) >= {settings.least_calls} END ORDER BY lost_ns DESC, f.name"""
 

@@ -317,12 +317,19 @@ FROM processes"""
         """Whether ranks opened files by MPI-IO."""
         return bool(self.rows(f"{mpi_io.FILES} LIMIT 1"))
 
+    @property
+    def _could_call_mpi_io(self) -> bool:
+        """Whether calls of MPI-IO by all ranks would have been recorded: each has a shared library of MPI."""
+        if (self.store.manifest.raw.get("captured") or {}).get("interfaces") != "recorded":
+            return False
+        return bool(self.one(mpi_io.HAVE_LIBRARY)["have"])
+
     @cached_property
     def collects(self) -> bool | None:
         """Whether ranks moved data by collective calls of MPI-IO; None where calls of
         MPI-IO were not recorded."""
         if not self.store.rows_of("interface_calls"):
-            return None
+            return False if self._could_call_mpi_io else None
         return bool(self.rows("SELECT 1 FROM interface_calls WHERE is_collective AND direction > 0 LIMIT 1"))
 
     @cached_property

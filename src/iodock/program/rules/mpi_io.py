@@ -1,4 +1,4 @@
-"""Files that ranks opened by MPI-IO. MPI-IO's own calls are not recorded. One rank may move what others
+"""Files that ranks opened by MPI-IO, where its own calls were not recorded. One rank may move what others
 requested, in other pieces, so the system calls do not show what each rank did."""
 
 from __future__ import annotations
@@ -16,3 +16,11 @@ WHERE c.family = 'open' AND u.errno_id IS NULL AND p.rank IS NOT NULL
   AND f.kind IN ('file', 'regular', 'unknown')
   AND NOT regexp_matches(f.name, '^/(proc|sys|dev)/|/ompi[^/]*/')"""
 """SQL: the files that ranks opened in this way: `file_id`. Needs the derived table `uses`."""
+
+HAVE_LIBRARY = """SELECT coalesce(bool_and(has_library), false) AS have FROM (
+  SELECT p.rank, coalesce(bool_or(regexp_matches(array_to_string(x.libraries, ' '), '\\blibmp[it]')), false)
+    AS has_library
+  FROM processes p LEFT JOIN commands c ON c.utid = p.utid LEFT JOIN executables x ON x.path = c.path
+  WHERE p.rank IS NOT NULL GROUP BY p.rank)"""
+"""SQL: whether each rank ran a program that begins with a shared library of MPI: `have`. If calls of MPI-IO
+were recorded, these programs made none that was not."""

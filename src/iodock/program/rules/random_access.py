@@ -216,6 +216,7 @@ RULE = Rule(
     find=find,
     counters=in_counters,
     needs=(Need.OFFSETS,),
+    one_direction=True,
     views=("transfers", "place_names", "plain_places", "counted_transfers"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags", "chunks-against-access"),
     case="reread-ranges",

@@ -222,6 +222,7 @@ RULE = Rule(
     find=find,
     counters=in_counters,
     needs=(Need.COVERAGE,),
+    one_direction=True,
     views=(
         *("transfers", "place_names", "places", "uses", "programs", "file_work", "data_places"),
         *("database_places", "plain_places", "counted_transfers"),

@@ -143,6 +143,7 @@ RULE = Rule(
     find=find,
     counters=in_counters,
     needs_for_some=(Need.RANKS_OWN,),
+    one_direction=True,
     views=(
         *("transfers", "place_names", "places", "plain_places", "remote_places", "uses"),
         *("counted_transfers", "counted_sizes", "counted_files"),

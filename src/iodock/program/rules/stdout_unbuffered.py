@@ -119,6 +119,7 @@ RULE = Rule(
     fine_when=N_("A user watches the output while it grows, or the lines must survive a crash."),
     settings=Settings,
     find=find,
+    one_direction=True,
     views=("programs", "uses", "plain_files"),
     yields_to=("synchronous-flags",),
     case="printf-lines",

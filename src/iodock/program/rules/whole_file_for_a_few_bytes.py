@@ -190,6 +190,7 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
+    one_direction=True,
     views=("places", "place_names", "file_work", "siblings", "output", "data_files", "data_places"),
     case="shell-loop",
 )

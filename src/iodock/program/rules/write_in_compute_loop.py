@@ -130,6 +130,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
+    one_direction=True,
     views=("file_work", "places", "transfers", "moments", "plain_files"),
     yields_to=(
         *("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),

@@ -330,7 +330,7 @@ def _manifest(raw: dict[str, Any], names: Anonymiser) -> dict[str, Any]:
     made = {key: raw[key] for key in kept if key in raw}
     captured, host = raw.get("captured") or {}, raw.get("host") or {}
     command = [names.component(Path(one).name) for one in (captured.get("command") or [])[:1]]
-    plain = ("how", "why", "exit_status", "exit_signal", "wall_ns", "page_faults", "page_cache")
+    plain = ("how", "why", "exit_status", "exit_signal", "wall_ns", "page_faults", "page_cache", "interfaces")
     made["captured"] = {key: captured.get(key) for key in plain} | {"command": command, "logs": []}
     made["host"] = {"kernel": host.get("kernel"), "cpus": host.get("cpus")}
     made["hosts"] = [
