@@ -419,9 +419,7 @@ def test_the_intact_copy_in_a_backup_is_kept(collector: Collector, tmp_path: Pat
 
 def test_a_damaged_file_without_an_intact_copy_gives_an_error(collector: Collector, tmp_path: Path) -> None:
     name = damaged(collector, tmp_path / "store")
-    said = (
-        f"damaged: 1 file of the store, copied unchanged, such as {name}: queries of its time will fail",
-    )
+    said = (f"damaged: 1 file of the store, copied unchanged, such as {name}: queries of its time will fail",)
     assert backup(tmp_path / "store", tmp_path / "backup").notes == said
     assert restore(tmp_path / "backup", tmp_path / "again").notes == said
     with pytest.raises(StoreError, match="is damaged"):

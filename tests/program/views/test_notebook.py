@@ -161,7 +161,7 @@ def test_findings_in_a_notebook_are_a_table(faulty: Run) -> None:
 
 
 def test_findings_can_be_printed_in_each_language(mixed: Run) -> None:
-    with pytest.raises(iodock.RequestError, match="no texts in fr"):
+    with pytest.raises(iodock.RequestError, match="fr has no texts"):
         mixed.findings("fr")
 
 
