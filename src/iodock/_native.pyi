@@ -24,6 +24,7 @@ class ImportSummary(TypedDict):
     processes: int
     profiles: int | None
     cut: bool
+    meanwhile: int
     losses: list[tuple[str, int, str]]
 
 class MergeSummary(TypedDict):
@@ -35,6 +36,7 @@ class MergeSummary(TypedDict):
     processes: int
     profiles: int | None
     cut: bool
+    meanwhile: int
     losses: list[tuple[str, int, str]]
     ranks: tuple[int, int | None]
     clocks: list[tuple[str, int | None, int | None, int]]

@@ -332,6 +332,14 @@ pub trait RecordSource: Send {
     fn go_on(&mut self) -> Result<(), SourceError> {
         Ok(())
     }
+    /// For a source that is followed as it grows: whether its next batch is not complete yet. A batch that is
+    /// given has the records that it would have if all had been there.
+    ///
+    /// # Errors
+    /// The source cannot be read any further.
+    fn is_waiting(&mut self) -> Result<bool, SourceError> {
+        Ok(false)
+    }
     /// For a source that is still being written: the time up to which it is complete, in ns since the epoch,
     /// if known.
     fn until(&self) -> Option<i64> {

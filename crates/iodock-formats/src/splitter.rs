@@ -46,31 +46,29 @@ pub struct Splitter {
     longest_line: usize,
     ended: bool,
     damaged: bool,
-    /// Do lines of stacks follow the lines of calls?
-    has_stacks: bool,
+    /// What lines of stacks begin with; `None`: none follow the lines of calls.
+    stacks: Option<&'static [u8]>,
 }
 
-/// strace's lines of a stack, which belong to the line before.
-const CONTINUES: &[u8] = b" > ";
+/// Beginnings of a stack's lines, which belong to the line before, behind a newline: strace's and perf trace's.
+const STACKS: [&[u8]; 2] = [b"\n > ", b"\n                    "];
 
 /// Where the last line begins that may begin a piece. With stacks that is a line that belongs to none before it; of one
 /// that is not read yet it is not known.
-fn last_break(bytes: &[u8], has_stacks: bool) -> Option<usize> {
+fn last_break(bytes: &[u8], stacks: Option<&[u8]>) -> Option<usize> {
     let mut begins = memchr::memrchr_iter(b'\n', bytes).map(|at| at + 1);
-    if !has_stacks {
-        return begins.next();
-    }
+    let Some(beginning) = stacks else { return begins.next() };
     begins.find(|&begin| {
         let line = &bytes[begin..];
-        !line.starts_with(CONTINUES) && !CONTINUES.starts_with(line)
+        !line.starts_with(beginning) && !beginning.starts_with(line)
     })
 }
 
 impl Splitter {
     pub fn new(input: Input, chunk_size: usize, longest_line: usize) -> Splitter {
-        let has_stacks = memchr::memmem::find(input.head(), b"\n > ").is_some();
+        let begins = |line: &&&[u8]| memchr::memmem::find(input.head(), line).is_some();
         Splitter {
-            has_stacks,
+            stacks: STACKS.iter().find(begins).map(|line| &line[1..]),
             file: Arc::clone(input.file()),
             compressed: input.is_compressed(),
             next_line: input.first_line(),
@@ -104,16 +102,16 @@ impl Splitter {
                 self.damaged = true;
                 self.ended = true;
             }
-            let from = if self.has_stacks { 0 } else { searched };
+            let from = if self.stacks.is_some() { 0 } else { searched };
             if self.ended || bytes.len() < wanted {
                 self.ended = true;
                 break bytes.len();
             }
-            match last_break(&bytes[from..], self.has_stacks) {
+            match last_break(&bytes[from..], self.stacks) {
                 Some(at) => break from + at,
                 None if bytes.len() > self.longest_line => {
                     // (Of stacks it may be many lines.)
-                    if let Some(at) = last_break(bytes, false).filter(|_| self.has_stacks) {
+                    if let Some(at) = last_break(bytes, None).filter(|_| self.stacks.is_some()) {
                         break at;
                     }
                     piece.too_long = Some(self.skip_long_line(bytes));

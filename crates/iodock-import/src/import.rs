@@ -43,6 +43,8 @@ pub struct ImportSummary {
     pub profiles: Option<u64>,
     /// Whether a recording was not closed, so that its last second may be missing.
     pub cut: bool,
+    /// Calls of a recording whose rows were made while its program ran.
+    pub meanwhile: u64,
     pub losses: Losses,
 }
 

@@ -82,8 +82,13 @@ impl Stream {
         }
     }
 
+    /// Whether the source is followed as it grows, and the batch after the next is not complete.
+    pub fn is_waiting(&mut self) -> Result<bool, ImportError> {
+        Ok(self.source.is_waiting()?)
+    }
+
     /// Reads data that arrived at the source since.
-    fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
+    pub fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
         self.source.go_on()?;
         if self.ahead.is_none() {
             self.ahead = self.source.next_batch()?;
@@ -92,8 +97,12 @@ impl Stream {
         Ok(())
     }
 
-    /// The next batch becomes the current one. False at the end.
+    /// The next batch becomes the current one. False at the end, or if the one after the next, whose forks must be known then, is
+    /// not complete.
     pub fn advance(&mut self, tracker: &mut Tracker) -> Result<bool, ImportError> {
+        if self.source.is_waiting()? {
+            return Ok(false);
+        }
         let Some(next) = self.ahead.take() else { return Ok(false) };
         self.counts.add(&next.counts);
         self.losses.merge(&next.losses);

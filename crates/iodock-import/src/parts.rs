@@ -78,6 +78,7 @@ impl Counted {
     }
 }
 
+#[derive(Default)]
 pub struct Parts {
     pub open: Vec<Part>,
     pub unreadable: Vec<SourceError>,
@@ -106,6 +107,27 @@ impl Parts {
         }
         if parts.open.is_empty() {
             return Err(parts.unreadable.pop().map_or_else(|| nothing(journal), ImportError::Source));
+        }
+        Ok(parts)
+    }
+
+    /// The same without their calls, which were read already, or are read elsewhere.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_without_calls(journal: &Path, standing: Standing) -> Result<Parts, ImportError> {
+        let mut parts = Parts::default();
+        for path in journals(journal)? {
+            if standing == Standing::Over {
+                refuse_running(&path)?;
+            }
+            match JournalReader::open(&path) {
+                Ok(reader) if standing == Standing::InProgress => {
+                    parts.open.push(Part::new(reader.growing(), &path, None, standing));
+                }
+                Ok(reader) => parts.open.push(Part::new(reader, &path, None, standing)),
+                Err(error) => parts.unreadable.push(error),
+            }
         }
         Ok(parts)
     }

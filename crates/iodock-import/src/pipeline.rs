@@ -4,7 +4,8 @@ use crate::merge::{Merge, Stream};
 use crate::ImportError;
 use iodock_event::interfaces::{DatasetRow, HintRow, InterfaceRow};
 use iodock_event::{
-    CallId, CallTotal, EventColumns, IoTime, Losses, Side, SourceCounts, TaskRow, TaskUsage, UNKNOWN,
+    CallId, CallTotal, EventColumns, IoTime, Losses, Side, SourceCounts, SourceError, TaskRow, TaskUsage,
+    UNKNOWN,
 };
 use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
 use std::collections::BTreeMap;
@@ -73,53 +74,132 @@ pub struct Imported {
 /// A source can't be read further, the sink can't write, or `cancel` was set.
 pub fn run(
     streams: Vec<Stream>,
-    mut tracker: Tracker,
+    tracker: Tracker,
     coverage_bytes: usize,
     sink: &mut dyn EventSink,
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<Imported, ImportError> {
-    let mut feed = Feed::new(streams, &mut tracker)?;
-    let mut coverage = Coverage::new(coverage_bytes);
-    let mut io_times = IoTimes::default();
-    let mut out = EventColumns::with_capacity(ROWS * 2);
-    let mut imported = Imported::default();
-    let mut more = true;
-    while more {
-        check(cancel)?;
-        more = feed.track(&mut tracker, &mut out)?;
-        sink.choose(&mut out, tracker.tasks());
-        coverage.annotate(&mut out, 0, tracker.tasks());
-        io_times.add(&out, tracker.files());
-        if io_times.is_large() {
-            io_times.shrink(&tracker.beginnings());
+    Running::new(streams, tracker, coverage_bytes)?.run_on(sink, progress, cancel)
+}
+
+/// A run between two steps.
+pub(crate) struct Running {
+    feed: Feed,
+    tracker: Tracker,
+    coverage: Coverage,
+    io_times: IoTimes,
+    /// Rows that are not passed to the sink yet.
+    out: EventColumns,
+    imported: Imported,
+}
+
+/// What comes after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    More,
+    /// More may come to the source.
+    Waiting,
+    Over,
+}
+
+impl Running {
+    pub fn new(
+        streams: Vec<Stream>,
+        mut tracker: Tracker,
+        coverage_bytes: usize,
+    ) -> Result<Self, ImportError> {
+        Ok(Running {
+            feed: Feed::new(streams, &mut tracker)?,
+            tracker,
+            coverage: Coverage::new(coverage_bytes),
+            io_times: IoTimes::default(),
+            out: EventColumns::with_capacity(ROWS * 2),
+            imported: Imported::default(),
+        })
+    }
+
+    /// Tracks about `most` rows, and passes them to the sink when they are ROWS. Which rows it gets at a time does not depend on
+    /// the steps, and when records came.
+    pub fn step(&mut self, most: usize, sink: &mut dyn EventSink) -> Result<Step, ImportError> {
+        let (feed, tracker) = (&mut self.feed, &mut self.tracker);
+        let rows = self.out.len().saturating_add(most).min(ROWS);
+        let more = feed.track(rows, tracker, &mut self.out)?;
+        if !more && feed.is_waiting()? {
+            return Ok(Step::Waiting);
         }
-        imported.count(&out);
-        out = sink.write(out)?;
-        out.clear();
+        if more && self.out.len() < ROWS {
+            return Ok(Step::More);
+        }
+        let mut out = std::mem::take(&mut self.out);
+        sink.choose(&mut out, tracker.tasks());
+        self.coverage.annotate(&mut out, 0, tracker.tasks());
+        self.io_times.add(&out, tracker.files());
+        if self.io_times.is_large() {
+            self.io_times.shrink(&tracker.beginnings());
+        }
+        self.imported.count(&out);
+        self.out = sink.write(out)?;
+        self.out.clear();
         let (calls, hints) = (tracker.take_interface_calls(), tracker.take_hints());
         sink.interface_calls(&calls, &hints, &tracker.take_datasets())?;
-        progress(feed.progress(imported.calls));
+        Ok(if more { Step::More } else { Step::Over })
     }
-    // Waiting for the last batch may have taken long.
-    check(cancel)?;
-    for stream in feed.streams() {
-        imported.counts.add(&stream.counts);
-        imported.losses.merge(&stream.losses);
-        imported.add_totals(&stream.totals);
+
+    /// Calls that were tracked.
+    pub fn calls(&self) -> u64 {
+        let mut counted = Imported { calls: self.imported.calls, ..Imported::default() };
+        counted.count(&self.out);
+        counted.calls
     }
-    imported.losses.merge(&coverage.losses());
-    for (space, usages) in sink.usages()? {
-        tracker.add_usages(space, &usages);
+
+    /// Reads what has come to the source since.
+    pub fn go_on(&mut self) -> Result<(), ImportError> {
+        self.feed.go_on(&mut self.tracker)
     }
-    let (calls, hints) = (tracker.take_last_interface_calls(), tracker.take_hints());
-    sink.interface_calls(&calls, &hints, &tracker.take_datasets())?;
-    sink.tracked(&mut tracker)?;
-    imported.tracked = tracker.finish();
-    let tables = &mut imported.tracked.tables;
-    (imported.io, tables.task_io) = io_times.finish(&tables.files.entries, tables.tasks.len());
-    imported.losses.merge(&imported.tracked.losses);
-    Ok(imported)
+
+    /// Reads the streams to their end.
+    pub fn run_on(
+        mut self,
+        sink: &mut dyn EventSink,
+        progress: &mut dyn FnMut(Progress),
+        cancel: &AtomicBool,
+    ) -> Result<Imported, ImportError> {
+        loop {
+            check(cancel)?;
+            let step = self.step(ROWS, sink)?;
+            progress(self.feed.progress(self.imported.calls));
+            match step {
+                Step::More => {}
+                Step::Over => break,
+                Step::Waiting => return Err(ImportError::Source(self.feed.cut_off())),
+            }
+        }
+        // Waiting for the last batch may have taken long.
+        check(cancel)?;
+        self.finish(sink)
+    }
+
+    fn finish(self, sink: &mut dyn EventSink) -> Result<Imported, ImportError> {
+        let Running { feed, mut tracker, coverage, io_times, mut imported, .. } = self;
+        for stream in feed.streams() {
+            imported.counts.add(&stream.counts);
+            imported.losses.merge(&stream.losses);
+            imported.add_totals(&stream.totals);
+        }
+        imported.losses.merge(&coverage.losses());
+        for (space, usages) in sink.usages()? {
+            tracker.add_usages(space, &usages);
+        }
+        let (calls, hints) = (tracker.take_last_interface_calls(), tracker.take_hints());
+        sink.interface_calls(&calls, &hints, &tracker.take_datasets())?;
+        sink.tracked(&mut tracker)?;
+        imported.tracked = tracker.finish();
+        let tables = &mut imported.tracked.tables;
+        (imported.io, tables.task_io) = io_times.finish(&tables.files.entries, tables.tasks.len());
+        imported.losses.merge(&imported.tracked.losses);
+        Ok(imported)
+    }
 }
 
 fn check(cancel: &AtomicBool) -> Result<(), ImportError> {
@@ -162,11 +242,17 @@ impl Feed {
         Ok(Feed::One(Box::new(stream)))
     }
 
-    fn track(&mut self, tracker: &mut Tracker, out: &mut EventColumns) -> Result<bool, ImportError> {
+    /// Until there are `rows` rows. False at the end.
+    fn track(
+        &mut self,
+        rows: usize,
+        tracker: &mut Tracker,
+        out: &mut EventColumns,
+    ) -> Result<bool, ImportError> {
         match self {
-            Feed::Many(merge) => merge.track(ROWS, tracker, out),
+            Feed::Many(merge) => merge.track(rows, tracker, out),
             Feed::One(stream) => {
-                while out.len() < ROWS {
+                while out.len() < rows {
                     if !stream.advance(tracker)? {
                         return Ok(false);
                     }
@@ -174,6 +260,31 @@ impl Feed {
                 }
                 Ok(true)
             }
+        }
+    }
+
+    /// Whether more may come to the source, of which there is one.
+    fn is_waiting(&mut self) -> Result<bool, ImportError> {
+        match self {
+            Feed::One(stream) => stream.is_waiting(),
+            Feed::Many(_) => Ok(false),
+        }
+    }
+
+    fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
+        match self {
+            Feed::One(stream) => stream.go_on(tracker),
+            Feed::Many(merge) => merge.go_on(tracker),
+        }
+    }
+
+    /// The source should be complete, and waits for more.
+    fn cut_off(&self) -> SourceError {
+        SourceError {
+            file: "the recording".into(),
+            line: None,
+            message: "it is not complete".into(),
+            hint: "open the store again".into(),
         }
     }
 

@@ -2,9 +2,10 @@
 //! crash left is opened.
 
 use crate::import::{fill_manifest, summary_of, ImportSummary};
+use crate::meanwhile::Meanwhile;
 use crate::mounts::place_files;
 use crate::parts::{is_running, journals, streams_of, tracker_of, Counted, Part, Parts, Standing};
-use crate::pipeline::{run, EventSink, Imported, Progress};
+use crate::pipeline::{EventSink, Imported, Progress, Running};
 use crate::ranks::name_ranks;
 use crate::stacks::{look_up, Modules};
 use crate::{executables, pages, profiles, ImportError};
@@ -30,13 +31,25 @@ pub fn finish_recording(
     cancel: &AtomicBool,
 ) -> Result<ImportSummary, ImportError> {
     let journal = store.join("journal");
-    let _lock = lock(&journal);
+    let lock = lock(&journal);
+    let is_locked = lock.is_some();
     let manifest = Manifest::read(store)?;
     if !journal.is_dir() {
         return Ok(done_before(store, &manifest));
     }
+    if let Some(made) = Meanwhile::take(store) {
+        match made.finish(manifest.clone(), (progress, cancel)) {
+            Ok(summary) => return Ok(summary),
+            Err(ImportError::Cancelled) => return Err(ImportError::Cancelled),
+            // It is begun again below, from what was recorded, and all that is wrong with that is said there.
+            Err(_) => {}
+        }
+    }
     let parts = Parts::open(&journal, Standing::Over)?;
     let writer = StoreWriter::create(store, StoreOptions { force: false, complete: true })?;
+    if is_locked {
+        writer.remove_left();
+    }
     make_tables(parts, manifest, writer, (progress, cancel))
 }
 
@@ -77,43 +90,42 @@ fn now_ns() -> i64 {
 
 fn make_tables(
     mut parts: Parts,
-    mut manifest: Manifest,
+    manifest: Manifest,
     writer: StoreWriter,
     (progress, cancel): (&mut dyn FnMut(Progress), &AtomicBool),
 ) -> Result<ImportSummary, ImportError> {
-    let is_in_progress = manifest.in_progress.is_some();
-    let directory = parts.open.first().map(|part| part.reader().meta().working_directory.clone());
-    let mut sink = RecordingSink {
-        writer,
-        parts: &mut parts.open,
-        mounts: Vec::new(),
-        identities: Identities::default(),
-        several_hosts: false,
-        counted: Counted::Nobody,
-        flags: Vec::new(),
-        traced_tasks: 0,
-    };
-    sink.counted = counted_in(sink.parts);
-    sink.several_hosts = sink.hosts().len() > 1;
-    let (mut tracker, streams) = (tracker_of(sink.parts), streams_of(sink.parts)?);
-    if sink.parts.iter().any(|part| part.faults.is_some()) {
+    let (mut tracker, streams) = (tracker_of(&parts.open), streams_of(&mut parts.open)?);
+    if parts.open.iter().any(|part| part.faults.is_some()) {
         tracker.remember_maps();
     }
-    let mut imported = run(streams, tracker, DEFAULT_COVERAGE_BYTES, &mut sink, progress, cancel)?;
-    imported.losses.merge(&parts_lost(&parts.unreadable));
+    let running = Running::new(streams, tracker, DEFAULT_COVERAGE_BYTES)?;
+    finish_tables(running, RecordingSink::new(writer, parts), manifest, (progress, cancel))
+}
+
+/// The remaining steps, and all that comes after them.
+pub(crate) fn finish_tables(
+    running: Running,
+    mut sink: RecordingSink,
+    mut manifest: Manifest,
+    (progress, cancel): (&mut dyn FnMut(Progress), &AtomicBool),
+) -> Result<ImportSummary, ImportError> {
+    let is_in_progress = manifest.in_progress.is_some();
+    let directory = sink.parts.open.first().map(|part| part.reader().meta().working_directory.clone());
+    let mut imported = running.run_on(&mut sink, progress, cancel)?;
+    imported.losses.merge(&parts_lost(&sink.parts.unreadable));
     // (Calls that are traced from outside have no stacks.)
-    if sink.parts.iter().any(|part| part.reader().meta().extra.contains_key("stacks")) {
+    if sink.parts.open.iter().any(|part| part.reader().meta().extra.contains_key("stacks")) {
         imported.losses.add(LossKind::UnknownPlaces, sink.traced_tasks);
     }
     let hosts = sink.hosts();
-    let RecordingSink { mut writer, parts: faulty, identities, mounts, counted, .. } = sink;
-    let is_light = faulty.iter().any(|part| part.light.is_some());
+    let RecordingSink { mut writer, mut parts, identities, mounts, counted, .. } = sink;
+    let is_light = parts.open.iter().any(|part| part.light.is_some());
     let profiles = match is_light {
-        true => Some(profiles::light::write(faulty, &counted, &mut imported, &mut writer)?),
+        true => Some(profiles::light::write(&mut parts.open, &counted, &mut imported, &mut writer)?),
         false => None,
     };
     place_files(&mut imported.tracked.tables.files, &mounts);
-    for (space, part) in faulty.iter_mut().enumerate() {
+    for (space, part) in parts.open.iter_mut().enumerate() {
         if let Some(faults) = part.faults.take() {
             faults.write(space as u16, &imported.tracked, &mut writer, &mut imported.losses)?;
         }
@@ -157,14 +169,16 @@ fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
         processes: rows("processes"),
         profiles: None,
         cut: manifest.state == State::Cut,
+        meanwhile: 0,
         losses: Losses::default(),
     }
 }
 
 /// Passes events to the store, and samples and mounts from the journals.
-struct RecordingSink<'a> {
+pub(crate) struct RecordingSink {
     writer: StoreWriter,
-    parts: &'a mut [Part],
+    /// None while the recording goes on.
+    parts: Parts,
     mounts: Vec<(String, Mount)>,
     /// Maps files to their page cache identities; known when everything is tracked.
     identities: Identities,
@@ -186,10 +200,35 @@ fn counted_in(parts: &[Part]) -> Counted {
     first
 }
 
-impl RecordingSink<'_> {
+impl RecordingSink {
+    pub fn new(writer: StoreWriter, parts: Parts) -> RecordingSink {
+        let mut sink = RecordingSink {
+            writer,
+            parts: Parts::default(),
+            mounts: Vec::new(),
+            identities: Identities::default(),
+            several_hosts: false,
+            counted: Counted::Nobody,
+            flags: Vec::new(),
+            traced_tasks: 0,
+        };
+        sink.set_parts(parts);
+        sink
+    }
+
+    pub fn set_parts(&mut self, parts: Parts) {
+        self.parts = parts;
+        self.counted = counted_in(&self.parts.open);
+        self.several_hosts = self.hosts().len() > 1;
+    }
+
+    pub fn writer(&mut self) -> &mut StoreWriter {
+        &mut self.writer
+    }
+
     fn hosts(&self) -> Vec<HostClock> {
         let mut hosts: Vec<HostClock> = Vec::new();
-        for part in self.parts.iter().filter(|part| !part.host.is_empty()) {
+        for part in self.parts.open.iter().filter(|part| !part.host.is_empty()) {
             if hosts.iter().all(|host| host.name != part.host) {
                 let clock = HostClock { name: part.host.clone(), ..HostClock::default() };
                 hosts.push(HostClock { clock_offset_ns: part.clock_offset, ..clock });
@@ -202,7 +241,7 @@ impl RecordingSink<'_> {
     }
 
     fn take_side(&mut self) -> Result<(), ImportError> {
-        for part in self.parts.iter_mut() {
+        for part in self.parts.open.iter_mut() {
             let (mut samples, mounts, usages) = {
                 let mut reader = part.reader();
                 (reader.take_samples(), reader.take_mounts(), reader.take_usages())
@@ -231,7 +270,7 @@ impl RecordingSink<'_> {
     }
 }
 
-impl EventSink for RecordingSink<'_> {
+impl EventSink for RecordingSink {
     fn choose(&mut self, columns: &mut EventColumns, tasks: &[TaskRow]) {
         match &self.counted {
             Counted::Nobody | Counted::All => {}
@@ -271,7 +310,7 @@ impl EventSink for RecordingSink<'_> {
     }
 
     fn tracked(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
-        for (space, part) in self.parts.iter_mut().enumerate() {
+        for (space, part) in self.parts.open.iter_mut().enumerate() {
             if let Some(faults) = &mut part.faults {
                 faults.find_files(space as u16, tracker)?;
             }
@@ -282,7 +321,7 @@ impl EventSink for RecordingSink<'_> {
 
     fn usages(&mut self) -> Result<Vec<(u16, Vec<TaskUsage>)>, ImportError> {
         self.take_side()?;
-        let parts = self.parts.iter_mut().enumerate();
+        let parts = self.parts.open.iter_mut().enumerate();
         Ok(parts.map(|(space, part)| (space as u16, std::mem::take(&mut part.usages))).collect())
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Imports `logs` (paths; `-` is standard input) into a new store at `store`; of a single one `lines` (first,
 /// last) only. `progress(bytes, total, calls)` is called about twenty times a second. Returns a dictionary:
-/// store, formats, lines, calls, files, processes, profiles, cut, losses [(name, count, cure)].
+/// store, formats, lines, calls, files, processes, profiles, cut, meanwhile, losses [(name, count, cure)].
 #[pyfunction]
 #[pyo3(signature = (logs, store, *, format=None, working_directories=Vec::new(), rank_from=None, lines=None, force=false, coverage_bytes=None, progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -118,6 +118,7 @@ fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Boun
     dictionary.set_item("processes", summary.processes)?;
     dictionary.set_item("profiles", summary.profiles)?;
     dictionary.set_item("cut", summary.cut)?;
+    dictionary.set_item("meanwhile", summary.meanwhile)?;
     dictionary.set_item("losses", losses)?;
     Ok(dictionary)
 }

@@ -2,6 +2,7 @@
 
 use crate::doorway::{through, Door};
 use crate::errors::record_error;
+use iodock_import::Meanwhile;
 use iodock_record::backends::{Backend, ProgramExit, BACKENDS};
 use iodock_record::faults::Mode;
 use iodock_record::{
@@ -65,7 +66,14 @@ fn record(
     };
     options.light = light.map(|(memory, first)| Light { memory, first });
     options.whole = ranks.map(|(ranks, counts_unranked)| whole(&ranks, counts_unranked)).transpose()?;
-    run(py, |door| iodock_record::record(&options, door.cancel.clone()))
+    options.begun = Some(Meanwhile::begin);
+    run(py, |door| {
+        let recorded = iodock_record::record(&options, door.cancel.clone());
+        if !recorded.as_ref().is_ok_and(|outcome| outcome.must_finish) {
+            Meanwhile::give_up();
+        }
+        recorded
+    })
 }
 
 fn whole(ranks: &str, counts_unranked: bool) -> PyResult<Whole> {

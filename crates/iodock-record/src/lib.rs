@@ -97,6 +97,9 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     let part = Part::claim(&options.store, options.force, &meta_of(choice))?;
     let run_by = |choice: Choice| {
         let target = Target::Launch(Box::new(program.clone()));
+        if choice.backend.name() == "rewrite" && light.is_none() {
+            options.begun.iter().for_each(|begun| begun(&part.store));
+        }
         let settings = (
             &options.sampling,
             if light.is_some() && whole.is_none() { faults::Mode::Never } else { options.page_faults },

@@ -11,7 +11,7 @@ use iodock_preload::light::{Light, Whole};
 use iodock_preload::session::Stacks;
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Running a command.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct RecordOptions {
     /// Where calls come from, by the back end `rewrite`. `None`: up to the innermost own line, if that back
     /// end records the calls.
     pub stacks: Option<Stacks>,
+    /// Called with the store's folder when calls begin to be recorded into it by the back end `rewrite`.
+    pub begun: Option<fn(&Path)>,
 }
 
 /// When calls of interfaces are recorded, by the back end `rewrite`.
@@ -73,6 +75,7 @@ impl RecordOptions {
             whole: None,
             interfaces: Interfaces::default(),
             stacks: None,
+            begun: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::manifest::Manifest;
 use crate::own;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -71,7 +72,13 @@ impl NewStore {
     /// The tables of a recording, inside its folder.
     pub fn complete(target: &Path) -> Result<NewStore> {
         Manifest::read(target)?;
-        let temporary = target.join(format!(".partial-{}", std::process::id()));
+        // A process may make the tables twice at the same time, if it gave up the first.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = match MADE.fetch_add(1, Ordering::Relaxed) {
+            0 => String::new(),
+            number => format!("{number:04}"),
+        };
+        let temporary = target.join(format!(".partial-{}{number}", std::process::id()));
         make_folder(&temporary)?;
         Ok(NewStore { target: target.into(), temporary, way: Way::Complete, done: false })
     }
@@ -79,6 +86,21 @@ impl NewStore {
     /// Folder for the tables.
     pub fn folder(&self) -> &Path {
         &self.temporary
+    }
+
+    /// Removes what other processes left that were making the tables of this recording. None is at it: the caller holds the
+    /// lock of its journal.
+    pub fn remove_left(&self) {
+        if self.way != Way::Complete {
+            return;
+        }
+        for entry in fs::read_dir(&self.target).into_iter().flatten().flatten() {
+            let is_left = entry.file_name().to_str().is_some_and(own::is_partial);
+            if is_left && entry.path() != self.temporary {
+                // It only takes up space.
+                let _ = remove(&entry.path());
+            }
+        }
     }
 
     /// Writes the manifest and renames the store to its final name, which it returns.

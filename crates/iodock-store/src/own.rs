@@ -80,7 +80,7 @@ fn parts(place: &Path) -> Vec<&str> {
     parts
 }
 
-fn is_partial(name: &str) -> bool {
+pub(crate) fn is_partial(name: &str) -> bool {
     name.strip_prefix(".partial-").is_some_and(is_number)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::copied::{CopiedTable, TableCopy};
 use crate::error::StoreError;
-use crate::events::{EventTotals, EventWriter, Limits};
+use crate::events::{EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::new_store::NewStore;
 use crate::profiles::ProfileTables;
@@ -23,6 +23,7 @@ use iodock_event::{CallTotal, EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Chunks that may wait for the encoder: enough to continue filling them while a row group is written.
 const QUEUE: usize = 6;
@@ -61,7 +62,7 @@ pub struct StoreWriter {
 struct Encoder {
     queue: SyncSender<EventColumns>,
     spare: Receiver<EventColumns>,
-    thread: JoinHandle<Result<EventTotals>>,
+    thread: JoinHandle<Result<EventWriter>>,
 }
 
 impl StoreWriter {
@@ -225,7 +226,7 @@ impl StoreWriter {
     /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` if
     /// `None`) are filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
-        let totals = self.join()?;
+        let totals = self.join()?.finish()?;
         let store = self.place.folder();
         let mut contents = write_tables(store, tables)?;
         contents.rows.insert("events".into(), totals.rows);
@@ -259,7 +260,32 @@ impl StoreWriter {
         self.place.finish(&manifest)
     }
 
-    fn join(&mut self) -> Result<EventTotals> {
+    /// Goes on in a new thread, with the priority of the calling one. False if the one before has not done what it has
+    /// to do within `patience`: then the store must be dropped.
+    pub fn renew_encoder(&mut self, patience: Duration) -> Result<bool> {
+        let Some(Encoder { queue, spare, thread }) = self.encoder.take() else {
+            return Err(self.broken());
+        };
+        drop((queue, spare));
+        let end = Instant::now() + patience;
+        while !thread.is_finished() {
+            if Instant::now() > end {
+                self.encoder = Some(Encoder { queue: sync_channel(0).0, spare: channel().1, thread });
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let writer = thread.join().unwrap_or_else(|_| Err(self.broken()))?;
+        self.encoder = Some(Encoder::start(writer));
+        Ok(true)
+    }
+
+    /// Removes what others that are gone left in a recording's folder when they were making its tables.
+    pub fn remove_left(&self) {
+        self.place.remove_left();
+    }
+
+    fn join(&mut self) -> Result<EventWriter> {
         let Some(Encoder { queue, spare, thread }) = self.encoder.take() else {
             return Err(self.broken());
         };
@@ -296,11 +322,11 @@ fn encode_all(
     mut writer: EventWriter,
     waiting: Receiver<EventColumns>,
     emptied: std::sync::mpsc::Sender<EventColumns>,
-) -> Result<EventTotals> {
+) -> Result<EventWriter> {
     for mut events in waiting {
         writer.write(&mut events)?;
         // When the store is being completed, emptied columns are no longer needed.
         let _ = emptied.send(events);
     }
-    writer.finish()
+    Ok(writer)
 }

@@ -5,6 +5,9 @@ const MILLISECOND: i64 = 1_000_000;
 /// perf prints at most 14 bytes of a program's name.
 const LONGEST_COMM: usize = 16;
 
+/// Begin of the lines of a stack, which belong to the call before. Those of calls have less.
+pub const INDENT: &[u8] = &[b' '; 20];
+
 /// The columns before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -153,10 +156,7 @@ pub fn is_known(line: &[u8]) -> bool {
         b"Problems ",
     ];
     let text = line.trim_ascii();
-    if text.is_empty()
-        || line.starts_with(&[b' '; 20])
-        || REMARKS.iter().any(|remark| text.starts_with(remark))
-    {
+    if text.is_empty() || line.starts_with(INDENT) || REMARKS.iter().any(|remark| text.starts_with(remark)) {
         return true;
     }
     let ends_in_percent = text.ends_with(b"%");

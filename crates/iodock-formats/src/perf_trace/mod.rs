@@ -12,6 +12,7 @@ mod line;
 mod names;
 mod order;
 mod reader;
+mod stack;
 #[cfg(test)]
 mod tests;
 

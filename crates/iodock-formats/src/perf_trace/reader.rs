@@ -3,6 +3,7 @@
 use super::arguments::fill;
 use super::line::{is_known, lost, read, Body, Call, Start};
 use super::order::Sorter;
+use super::stack::Stack;
 use crate::runs::{Order, RecordLines, Runs};
 use crate::strace::number;
 use crate::{Chunk, Lines, LogReader};
@@ -85,13 +86,21 @@ impl LogReader for PerfTraceReader {
     }
 
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
+        let mut stack = Stack::default();
         for line in lines.numbered() {
             let text = line.text.trim_ascii_end();
+            if stack.takes(text) {
+                chunk.notes.places.note(line.number, &chunk.batch.records);
+                continue;
+            }
+            let first = chunk.batch.records.len();
             if !take(text, line.number, lines, chunk) && !chunk.notes.places.of_terminal(text, line.number) {
                 chunk.lose_at(line.loss(), lines.file, line.number, text);
             }
             chunk.notes.places.note(line.number, &chunk.batch.records);
+            stack.follow(first, &mut chunk.batch);
         }
+        stack.end(&mut chunk.batch);
     }
 
     fn settle(&self, state: &mut State, chunk: &mut Chunk<Notes>) {

@@ -360,3 +360,54 @@ fn damaged_lines_are_counted() {
         assert!(lost == 1 || calls == 2 || line[..end].trim().is_empty() || end < 21, "{}", &line[..end]);
     }
 }
+
+/// As perf 6.1 wrote it (`perf trace --call-graph dwarf`), with a thread in between.
+const WITH_STACKS: &str = "\
+    40.989 ( 0.016 ms): solver/951 write(fd: 4, buf: 0x56403d6aa004, count: 3)                           = 3
+                                       __GI___libc_write (/usr/lib/x86_64-linux-gnu/libc.so.6)
+                                       write_step (/home/u/solver)
+                                       main (/home/u/solver)
+    41.000 (         ): solver/951 read(fd: 5, buf: 0x56403d6aa004, count: 9) ...
+    41.010 ( 0.002 ms): solver/952 lseek(fd: 4, whence: SET)                                             = 0
+                                       entry_SYSCALL_64_after_hwframe ([kernel.kallsyms])
+                                       __lseek64 (inlined)
+                                       [0x1179] (/home/u/stripped)
+    41.000 ( 0.040 ms): solver/951  ... [continued]: read())                                             = 9
+                                       write_step (/home/u/solver)
+    41.097 ( 0.014 ms): solver/951 close(fd: 4)                                                          = 0
+    41.135 (         ): solver/951 exit_group()                                                          = ?
+";
+
+#[test]
+fn a_stack_belongs_to_the_call_before_it() {
+    use iodock_event::stacks::{frames, Frame};
+    let named =
+        |module: &'static [u8], function: &'static [u8]| Frame { module, function, ..Frame::default() };
+    let step = named(b"/home/u/solver", b"write_step");
+    let write = vec![
+        named(b"/usr/lib/x86_64-linux-gnu/libc.so.6", b"__GI___libc_write"),
+        step,
+        named(b"/home/u/solver", b"main"),
+    ];
+    let lseek = vec![
+        named(b"[inlined]", b"__lseek64"),
+        Frame { offset: Some(0x1179), ..named(b"/home/u/stripped", b"") },
+    ];
+    let expected =
+        [("write", write), ("lseek", lseek), ("read", vec![step]), ("close", vec![]), ("exit_group", vec![])];
+    for chunk_size in [1, 40, 100, 300, 1 << 16] {
+        let batch = in_chunks(WITH_STACKS, chunk_size);
+        let calls = batch.records.iter().filter_map(|record| match record {
+            Record::Call(raw) if raw.phase != Phase::Enter => Some(raw),
+            _ => None,
+        });
+        let mut found: Vec<(String, Vec<Frame<'_>>)> = Vec::new();
+        for raw in calls {
+            found.push((raw.call.spec().name.to_string(), frames(batch.text(raw.stack)).collect()));
+        }
+        let found: Vec<(&str, Vec<Frame<'_>>)> =
+            found.iter().map(|(name, frames)| (name.as_str(), frames.clone())).collect();
+        assert_eq!(found, expected, "chunks of {chunk_size}");
+        assert_eq!(batch.losses.count(LossKind::UnreadableLines), 0);
+    }
+}

@@ -33,6 +33,9 @@ const CHUNK: u32 = 3;
 const END: u32 = 4;
 const FLIGHT: u32 = 5;
 const TABLE: u32 = 6;
+/// The earliest start of a call that was in flight, 8 bytes, when all was written up to here. A reading of the
+/// clock follows.
+const HELD: u32 = 7;
 /// A table's piece begins with its number, 8 bytes, and where in it the bytes lie and how many it has in all, 4 each.
 const TABLE_PIECE: usize = 16;
 /// Bytes of a table in a piece.
@@ -83,6 +86,13 @@ impl CallsWriter {
     /// The session's clock and the time of day (ns since the epoch), read together.
     pub fn clock(&mut self, (units, time): (u64, i64)) -> io::Result<()> {
         self.piece(CLOCK, &[&units.to_le_bytes(), &time.to_le_bytes()])
+    }
+
+    /// The same reading, when `held` was the earliest start of a call that had not ended as the chunks were
+    /// written, in the session's units.
+    pub fn clock_and_held(&mut self, clock: (u64, i64), held: u64) -> io::Result<()> {
+        self.piece(HELD, &[&held.to_le_bytes()])?;
+        self.clock(clock)
     }
 
     /// Bytes of the chunk with this number, at offset `from` in it, in two parts. They must not change in
@@ -222,6 +232,14 @@ pub struct CallsFile {
     /// Its recorder may append more. Then it is read up to the last reading of the clock: everything before
     /// it was written together, from all threads.
     is_growing: bool,
+    /// It is read as it grows, and must give the same as afterwards.
+    is_followed: bool,
+    /// The last of these pieces, until the reading of the clock that belongs to it.
+    held: Option<u64>,
+    /// All calls that began before have ended and are there, by the session's clock.
+    settled: u64,
+    /// Whether each reading of the clock was later than the one before.
+    is_in_order: bool,
 }
 
 impl CallsFile {
@@ -241,6 +259,18 @@ impl CallsFile {
     /// As `open`.
     pub fn open_growing(path: &Path) -> Result<CallsFile, SourceError> {
         let mut calls = CallsFile { is_growing: true, ..CallsFile::begin(path)? };
+        calls.read_on().map_err(|error| refusal(path, &error.to_string(), CHECK))?;
+        Ok(calls)
+    }
+
+    /// The same, to be read as it grows with the same result as afterwards: only up to where nothing that is
+    /// still to come can change what is known.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_followed(path: &Path) -> Result<CallsFile, SourceError> {
+        let calls = CallsFile::begin(path)?;
+        let mut calls = CallsFile { is_growing: true, is_followed: true, ..calls };
         calls.read_on().map_err(|error| refusal(path, &error.to_string(), CHECK))?;
         Ok(calls)
     }
@@ -271,6 +301,10 @@ impl CallsFile {
             tables: BTreeMap::new(),
             good_length: HEADER as u64,
             is_growing: false,
+            is_followed: false,
+            held: None,
+            settled: 0,
+            is_in_order: true,
             file,
         })
     }
@@ -312,7 +346,29 @@ impl CallsFile {
     /// Time, by the session's clock, up to which all ended calls are present; `None` if no more will follow.
     pub fn until(&self) -> Option<u64> {
         let last = || self.clocks.last().map_or(0, |&(units, _)| units);
-        (self.is_growing && self.lost.is_none()).then(last)
+        let until = || if self.is_followed { self.settled.saturating_sub(1) } else { last() };
+        (self.is_growing && self.lost.is_none()).then(until)
+    }
+
+    /// Whether it is read as it grows, or was until its end.
+    pub fn is_followed(&self) -> bool {
+        self.is_followed
+    }
+
+    /// Whether nothing in it contradicts what a reader of the growing file relies on.
+    pub fn is_in_order(&self) -> bool {
+        self.is_in_order && self.damaged == 0
+    }
+
+    /// A reading of the clock. What ended before the reading before has been there for a second: a thread that had not noted its
+    /// call then has done so.
+    fn take_clock(&mut self, units: u64, time: i64) {
+        let before = self.clocks.last().map(|&(before, _)| before);
+        self.is_in_order &= before.is_none_or(|before| before < units);
+        if let (Some(before), Some(held)) = (before, self.held.take()) {
+            self.settled = self.settled.max(before.min(held));
+        }
+        self.clocks.push((units, time));
     }
 
     /// A piece that begins at `at`.
@@ -320,7 +376,8 @@ impl CallsFile {
         let at = at + (PIECE + CHUNK_PIECE) as u64;
         match (kind, payload.len()) {
             (SESSION, _) => self.session = std::ffi::OsString::from_vec(payload.to_vec()).into(),
-            (CLOCK, 16) => self.clocks.push((number(&payload[..8]), number(&payload[8..]) as i64)),
+            (CLOCK, 16) => self.take_clock(number(&payload[..8]), number(&payload[8..]) as i64),
+            (HELD, 8) => self.held = Some(number(payload)),
             (END, 24 | 32 | 40 | 48) => {
                 // Older files say nothing of the last ones.
                 let [calls, streams, stopped, unread_paths, python, unplaced] =

@@ -48,6 +48,8 @@ pub struct Keeper<'a> {
     tables: Tables,
     memory: Option<Mapped>,
     bytes: Vec<u8>,
+    /// The earliest start of a call in flight, of the chunks of this turn.
+    held: u64,
 }
 
 /// A chunk that more may be written to.
@@ -58,6 +60,8 @@ struct Live {
     at: u32,
     /// Nothing came since the last time.
     quiet: bool,
+    /// When the call began that its thread was in the last time.
+    flight: Option<u64>,
 }
 
 impl Live {
@@ -86,7 +90,13 @@ impl<'a> Keeper<'a> {
             tables: Tables::default(),
             memory: session.map(),
             bytes: Vec::new(),
+            held: u64::MAX,
         }
+    }
+
+    /// When all was handed over the last time: the earliest start, in the session's units, of a call that had not ended.
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
     /// Looks for new chunks; calls `found` with the processes that they belong to.
@@ -164,7 +174,7 @@ impl<'a> Keeper<'a> {
         self.found_behind += u64::from(head.sequence > 0);
         let newest = self.newest.entry(head.stream).or_insert(head.sequence);
         *newest = head.sequence.max(*newest);
-        self.live.push(Live { index, head, at: 0, quiet: false });
+        self.live.push(Live { index, head, at: 0, quiet: false, flight: None });
         head.owner
     }
 
@@ -215,6 +225,8 @@ impl<'a> Keeper<'a> {
                 Err(error) => result = Err(error),
             }
         }
+        self.held =
+            self.live.iter().chain(&self.resting).filter_map(|one| one.flight).min().unwrap_or(u64::MAX);
         result?;
         self.tables.hand_over(self.session, &mut self.file)?;
         self.file.flush()?;
@@ -261,6 +273,7 @@ impl<'a> Keeper<'a> {
             }
         }
         let used = session::used(&head);
+        live.flight = Flight::of(&head, self.session.time_shift).map(|flight| flight.start);
         // Is that still all, now that it is known to be over?
         let over = session::is_over(&head) && session::used(&self.head(live.index)?) == used;
         live.quiet = used <= live.at;

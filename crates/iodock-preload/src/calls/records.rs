@@ -66,6 +66,8 @@ pub struct Records {
     stacks: Box<KnownStacks>,
     /// When the last call ended, ns.
     last: i64,
+    /// The process whose calls in flight were looked for last, and up to which time, in the session's units.
+    pub changed: Option<(u32, u64)>,
 }
 
 impl Records {
@@ -88,6 +90,7 @@ impl Records {
             counted: Counted::default(),
             stacks: Box::default(),
             last: UNKNOWN,
+            changed: None,
         }
     }
 
@@ -305,6 +308,7 @@ impl Records {
     /// A descriptor has the meaning that it had when a call began: calls of the same process that are in
     /// flight while this one changes that are recorded before it.
     fn enter_others(&mut self, call: &CallRecord, streams: &Streams) {
+        self.changed = Some((call.pid, call.end));
         let in_flight: Vec<CallRecord> = streams
             .heads(call.pid)
             .filter_map(|entry| match entry {

@@ -65,8 +65,12 @@ pub struct CallsSource {
     records: Records,
     root: u32,
     length: u64,
-    ending: Ending,
+    ending: Option<Ending>,
+    /// All entries were read, and the last batch was given.
     over: bool,
+    given: bool,
+    /// Of a file that is followed: an entry that can't be understood before more has come.
+    stalled: Option<(usize, Entry)>,
     /// Number of calls that are known to be missing in this file, for all processes; `None` if it is not
     /// known.
     missing: Option<u64>,
@@ -84,19 +88,41 @@ impl CallsSource {
         let light = Some(Box::new(Counts::of(&file, session.as_ref())));
         let (root, length) = (file.root, file.length());
         let mut records = Records::new(root, Times::new(file.clocks.clone()));
-        let lost = file.lost.unwrap_or_default();
-        records.batch.losses.add(LossKind::DroppedRecords, lost.calls + lost.streams + file.damaged);
-        records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
-        records.batch.losses.add(LossKind::UnreadableMemory, lost.unread_paths);
-        records.batch.losses.add(LossKind::PythonFrames, lost.python);
-        records.batch.losses.add(LossKind::UnknownPlaces, lost.unplaced);
-        let is_whole = file.damaged == 0 && lost.streams == 0 && session.is_none();
+        records.batch.losses.add(LossKind::DroppedRecords, file.damaged);
         records.counted.leave_out(light.iter().flat_map(|counts| &counts.tables).map(|table| table.pid));
-        let missing = file.lost.filter(|_| is_whole).map(|lost| lost.calls);
+        let is_whole = file.damaged == 0 && session.is_none();
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
-        let ending = Ending::default();
-        let spare = Vec::new();
-        Ok(CallsSource { name, streams, records, root, length, ending, over: false, missing, light, spare })
+        let mut source = CallsSource {
+            name,
+            streams,
+            records,
+            root,
+            length,
+            ending: None,
+            over: false,
+            given: false,
+            stalled: None,
+            missing: None,
+            light,
+            spare: Vec::new(),
+        };
+        if !source.streams.is_followed() {
+            source.tell_lost(is_whole);
+        }
+        Ok(source)
+    }
+
+    /// What the library has not recorded. `is_whole`: the file has all that it has.
+    fn tell_lost(&mut self, is_whole: bool) {
+        let told = self.streams.lost();
+        let lost = told.unwrap_or_default();
+        let losses = &mut self.records.batch.losses;
+        losses.add(LossKind::DroppedRecords, lost.calls + lost.streams);
+        losses.add(LossKind::StoppedProcesses, lost.stopped);
+        losses.add(LossKind::UnreadableMemory, lost.unread_paths);
+        losses.add(LossKind::PythonFrames, lost.python);
+        losses.add(LossKind::UnknownPlaces, lost.unplaced);
+        self.missing = told.filter(|lost| is_whole && lost.streams == 0).map(|lost| lost.calls);
     }
 
     /// The tables of counters, of a recording that counts calls.
@@ -114,9 +140,14 @@ impl CallsSource {
         self.streams.is_growing().then(|| self.streams.last_clock()).flatten()
     }
 
-    /// To be called before the end is reached.
+    /// To be called before the end is reached. A file that is followed is read to its end only then.
     pub fn set_ending(&mut self, ending: Ending) {
-        self.ending = ending;
+        self.ending = Some(ending);
+    }
+
+    /// Whether the file is complete, as far as it was looked at.
+    pub fn is_complete(&self) -> bool {
+        !self.streams.is_growing()
     }
 
     /// If records are missing, the kernel's count says nothing about calls made without libc.
@@ -137,38 +168,77 @@ fn refusal(name: &str, error: &io::Error) -> SourceError {
     }
 }
 
-impl RecordSource for CallsSource {
-    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
-        if self.over {
-            return Ok(None);
-        }
-        while self.records.batch.records.len() < BATCH_RECORDS {
-            let next = self.streams.next().map_err(|error| refusal(&self.name, &error))?;
+impl CallsSource {
+    /// Reads on until the batch is full, or nothing more is there.
+    fn fill(&mut self) -> Result<(), SourceError> {
+        let name = self.name.clone();
+        let refused = |error: io::Error| refusal(&name, &error);
+        while !self.over && self.records.batch.records.len() < BATCH_RECORDS {
+            let next = match self.stalled.take() {
+                None => self.streams.next().map_err(refused)?,
+                stalled => stalled,
+            };
             let Some((stream, entry)) = next else {
-                if self.streams.is_growing() {
+                if self.streams.is_growing() || self.streams.is_followed() && self.ending.is_none() {
                     break;
                 }
-                self.over = true;
-                self.records.finish(self.root, &self.ending);
-                self.records.batch.losses.add(LossKind::DroppedRecords, self.streams.damaged);
-                self.tell_unseen();
+                self.end();
                 break;
             };
             if let Entry::Task { tid, time, .. }
             | Entry::Process(ProcessRecord { tid, time, was_traced: false, .. }) = entry
             {
                 if !self.records.is_living(tid) && self.streams.fork_in_flight(tid, time).is_none() {
-                    let found = self.streams.look_for_parent(tid, time);
-                    found.map_err(|error| refusal(&self.name, &error))?;
+                    let is_sure = self.streams.look_for_parent(tid, time).map_err(refused)?;
+                    if !is_sure {
+                        self.stalled = Some((stream, entry));
+                        break;
+                    }
                 }
             }
             self.records.entry(stream, entry, &self.streams);
+            if let Some((pid, time)) = self.records.changed.take() {
+                self.streams.note_change(pid, time);
+            }
         }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.over = true;
+        if self.streams.is_followed() {
+            self.tell_lost(true);
+        }
+        let ending = self.ending.take().unwrap_or_default();
+        self.records.finish(self.root, &ending);
+        self.records.batch.losses.add(LossKind::DroppedRecords, self.streams.damaged);
+        self.tell_unseen();
+    }
+}
+
+impl RecordSource for CallsSource {
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
+        if self.given || self.is_waiting()? {
+            return Ok(None);
+        }
+        self.fill()?;
         if self.records.batch.records.is_empty() && !self.over {
             return Ok(None);
         }
+        self.given = self.over;
         let spare = self.spare.pop().unwrap_or_default();
         Ok(Some(self.records.take_batch(spare)))
+    }
+
+    fn is_waiting(&mut self) -> Result<bool, SourceError> {
+        if !self.streams.is_followed() {
+            return Ok(false);
+        }
+        self.fill()?;
+        if !self.streams.is_certain() {
+            return Err(refusal(&self.name, &io::Error::other("it was not read in the order of its calls")));
+        }
+        Ok(!self.over && self.records.batch.records.len() < BATCH_RECORDS)
     }
 
     fn recycle(&mut self, mut batch: Batch) {

@@ -1,14 +1,14 @@
 //! The threads' streams of records, merged into one by the times at which calls end.
 
 use super::births::{self, ForkCall};
-use super::file::CallsFile;
+use super::file::{CallsFile, Lost};
 use crate::format::chunk;
 use crate::reader::{self, ChunkReader, Entry, Flight};
 use crate::session::{place_of, Session};
 use crate::shapes::Shapes;
 use iodock_event::Fork;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::io;
 
 /// Look-ahead in a stream: the number of calls that handlers make during one fork.
@@ -67,8 +67,8 @@ pub struct Streams {
     by_process: HashMap<u32, Vec<usize>>,
     /// Forks that were read ahead and are not processed yet, by child and beginning.
     forks: BTreeMap<(u32, u64), Fork>,
-    /// Streams by their next entry's time.
-    order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Streams by their next entry's time; of several by their numbers, in whatever order they are found.
+    order: BinaryHeap<Reverse<(u64, u32, usize)>>,
     /// By their first chunk's number in the session, and by the number of each chunk.
     by_first_chunk: HashMap<u32, usize>,
     by_chunk: HashMap<u64, usize>,
@@ -78,12 +78,31 @@ pub struct Streams {
     pub done: u64,
     /// A buffer that was read to its end and is kept for reuse.
     spare: Vec<u8>,
+    followed: Option<Followed>,
+}
+
+/// What was passed on of a file that is followed, without the entries that came later.
+struct Followed {
+    /// The place in the order of the last entry.
+    passed: (u64, u32),
+    /// When a call of a process last changed the meaning of descriptors.
+    changed: HashMap<u32, u64>,
+    /// All children that forks have made.
+    children: HashSet<u32>,
+    /// What came later, or what can't be known before the end, would have made a difference.
+    is_uncertain: bool,
 }
 
 struct Stream {
+    /// The number of its first chunk.
+    number: u32,
+    /// The process that it is listed under.
+    pid: u32,
     current: Option<ChunkReader>,
     /// Its number.
     chunk: u64,
+    /// How many of its chunks were begun to be read.
+    begun: u32,
     /// Chunks that come after it, by sequence.
     waiting: BTreeMap<u32, u64>,
     head: Option<Entry>,
@@ -118,7 +137,14 @@ impl Streams {
             damaged: 0,
             done: 0,
             spare: Vec::new(),
+            followed: None,
         };
+        streams.followed = streams.chunks.file.is_followed().then(|| Followed {
+            passed: (0, 0),
+            changed: HashMap::new(),
+            children: HashSet::from([streams.chunks.file.root]),
+            is_uncertain: false,
+        });
         let numbers = streams.chunks.numbers()?;
         streams.add_chunks(&numbers)?;
         Ok(streams)
@@ -147,12 +173,61 @@ impl Streams {
         self.add_chunks(&new)?;
         for number in grown {
             if let Some(&stream) = self.by_chunk.get(&number) {
-                if self.streams[stream].head.is_none() {
-                    self.advance(stream)?;
-                }
+                self.refill(stream)?;
             }
         }
+        if self.followed.is_some() && !self.is_growing() {
+            // The calls that threads never came back from.
+            (0..self.streams.len()).try_for_each(|stream| self.refill(stream))?;
+        }
         Ok(&self.chunks.file.clocks)
+    }
+
+    /// Sorts in the next entry of a stream that had none.
+    fn refill(&mut self, index: usize) -> io::Result<()> {
+        if self.streams[index].head.is_none() {
+            self.advance(index)?;
+            self.judge(index);
+        }
+        Ok(())
+    }
+
+    /// Would the new next entry of a stream have been passed on earlier, or shown to be in flight, if it had been there?
+    fn judge(&mut self, index: usize) {
+        let (stream, Some(followed)) = (&self.streams[index], &mut self.followed) else { return };
+        let Some(head) = &stream.head else { return };
+        let changed = followed.changed.get(&stream.pid);
+        let was_in_flight = match head {
+            Entry::Call(call) => changed.is_some_and(|&changed| call.start < changed),
+            _ => false,
+        };
+        followed.is_uncertain |= was_in_flight || (time_of(head), stream.number) < followed.passed;
+    }
+
+    /// A call of the process that ended at `time` changes the meaning of descriptors, and the other calls that were in flight
+    /// were looked for.
+    pub fn note_change(&mut self, pid: u32, time: u64) {
+        if let Some(followed) = &mut self.followed {
+            let changed = followed.changed.entry(pid).or_default();
+            *changed = time.max(*changed);
+        }
+    }
+
+    /// Whether everything so far is as it will be when the file is complete.
+    pub fn is_certain(&self) -> bool {
+        let file = &self.chunks.file;
+        let is_uncertain = self.followed.as_ref().is_some_and(|followed| followed.is_uncertain);
+        !is_uncertain && self.damaged == 0 && file.is_in_order()
+    }
+
+    /// Whether it is read as it grows, or was until its end.
+    pub fn is_followed(&self) -> bool {
+        self.followed.is_some()
+    }
+
+    /// What the library has not recorded, when the file is complete.
+    pub fn lost(&self) -> Option<Lost> {
+        self.chunks.file.lost
     }
 
     /// Does the file still grow?
@@ -171,23 +246,40 @@ impl Streams {
     }
 
     fn add_chunk(&mut self, number: u64, head: reader::Head) {
-        let stream = *self.by_first_chunk.entry(head.stream).or_insert_with(|| {
-            let birth = Entry::Task { tid: head.tid, pid: head.pid, time: head.base };
-            self.order.push(Reverse((head.base, self.streams.len())));
-            self.by_process.entry(head.pid).or_default().push(self.streams.len());
-            self.streams.push(Stream {
-                current: None,
-                chunk: 0,
-                waiting: BTreeMap::new(),
-                head: Some(birth),
-                ahead: VecDeque::new(),
-            });
-            self.streams.len() - 1
-        });
-        self.streams[stream].waiting.insert(head.sequence, number);
+        let stream = match self.by_first_chunk.get(&head.stream) {
+            Some(&stream) => stream,
+            None => self.add_stream(head),
+        };
+        let begun = &mut self.streams[stream];
+        if let Some(followed) = &mut self.followed {
+            followed.is_uncertain |= head.sequence < begun.begun;
+        }
+        begun.waiting.insert(head.sequence, number);
         if self.is_growing() {
             self.by_chunk.insert(number, stream);
         }
+    }
+
+    fn add_stream(&mut self, head: reader::Head) -> usize {
+        let birth = Entry::Task { tid: head.tid, pid: head.pid, time: head.base };
+        let index = self.streams.len();
+        self.order.push(Reverse((head.base, head.stream, index)));
+        self.streams.push(Stream {
+            number: head.stream,
+            pid: head.pid,
+            current: None,
+            chunk: 0,
+            begun: 0,
+            waiting: BTreeMap::new(),
+            head: Some(birth),
+            ahead: VecDeque::new(),
+        });
+        let others = self.by_process.entry(head.pid).or_default();
+        let place = others.partition_point(|&other| self.streams[other].number < head.stream);
+        others.insert(place, index);
+        self.by_first_chunk.insert(head.stream, index);
+        self.judge(index);
+        index
     }
 
     /// Sorts the stream's next entry into the order, if there is one.
@@ -197,7 +289,7 @@ impl Streams {
             next => next,
         };
         if let Some(entry) = next {
-            self.order.push(Reverse((time_of(&entry), index)));
+            self.order.push(Reverse((time_of(&entry), self.streams[index].number, index)));
             self.streams[index].head = Some(entry);
         }
         Ok(())
@@ -212,10 +304,14 @@ impl Streams {
                     Ok(Some(entry)) => {
                         if let Some(ForkCall { fork, start }) = births::fork_of(&entry) {
                             self.forks.insert((fork.child_tid, start), fork);
+                            if let Some(followed) = &mut self.followed {
+                                // Which of two forks is found depends on what was read ahead.
+                                followed.is_uncertain |= !followed.children.insert(fork.child_tid);
+                            }
                         }
                         return Ok(Some(entry));
                     }
-                    Ok(None) if self.chunks.file.until().is_some() => {
+                    Ok(None) if self.followed.is_some() || self.chunks.file.until().is_some() => {
                         let mut bytes = Vec::new();
                         self.chunks.read(stream.chunk, &mut bytes)?;
                         if bytes.len() > reader.length() {
@@ -223,7 +319,7 @@ impl Streams {
                             reader.grow(bytes);
                             continue;
                         }
-                        if stream.waiting.is_empty() {
+                        if stream.waiting.is_empty() && self.chunks.file.until().is_some() {
                             return Ok(None);
                         }
                     }
@@ -233,13 +329,18 @@ impl Streams {
             }
             let over = stream.current.take();
             let next = stream.waiting.pop_first();
-            let Some((_, next)) = next else {
+            let Some((sequence, next)) = next else {
                 let flight = self.chunks.flight(stream.chunk);
                 return Ok(over.zip(flight).and_then(|(over, flight)| over.no_return(flight, self.shapes)));
             };
             if let Some(over) = over {
                 self.spare = over.into_bytes();
             }
+            if let Some(followed) = &mut self.followed {
+                // One before it may be still to come.
+                followed.is_uncertain |= sequence != stream.begun;
+            }
+            stream.begun = sequence + 1;
             stream.chunk = next;
             let mut bytes = std::mem::take(&mut self.spare);
             self.chunks.read(next, &mut bytes)?;
@@ -256,21 +357,26 @@ impl Streams {
     }
 
     /// Searches for the fork that created `child`, which appears at `time`: a fork that was interrupted by a
-    /// handler comes after the handler's calls.
+    /// handler comes after the handler's calls. Whether it is found, or will not be, whatever is still to come to a file
+    /// that is followed.
     ///
     /// # Errors
     /// The chunks can't be read further.
-    pub fn look_for_parent(&mut self, child: u32, time: u64) -> io::Result<()> {
+    pub fn look_for_parent(&mut self, child: u32, time: u64) -> io::Result<bool> {
+        let mut is_sure = true;
         for index in 0..self.streams.len() {
             while self.streams[index].current.is_some() && self.streams[index].ahead.len() < MOST_AHEAD {
-                let Some(entry) = self.read_entry(index)? else { break };
+                let Some(entry) = self.read_entry(index)? else {
+                    is_sure &= self.followed.is_none() || !self.is_growing();
+                    break;
+                };
                 self.streams[index].ahead.push_back(entry);
                 if self.fork_in_flight(child, time).is_some() {
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
-        Ok(())
+        Ok(is_sure)
     }
 
     /// The next entry, with the number of its stream.
@@ -279,11 +385,14 @@ impl Streams {
     /// The chunks can't be read on.
     pub fn next(&mut self) -> io::Result<Option<(usize, Entry)>> {
         let until = self.chunks.file.until().unwrap_or(u64::MAX);
-        let Some(&Reverse((time, index))) = self.order.peek() else { return Ok(None) };
+        let Some(&Reverse((time, number, index))) = self.order.peek() else { return Ok(None) };
         if time > until {
             return Ok(None);
         }
         self.order.pop();
+        if let Some(followed) = &mut self.followed {
+            followed.passed = (time, number);
+        }
         let entry = self.streams[index].head.take();
         if let Some(ForkCall { fork, start }) = entry.as_ref().and_then(births::fork_of) {
             self.forks.remove(&(fork.child_tid, start));

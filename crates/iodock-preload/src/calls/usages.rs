@@ -55,7 +55,9 @@ impl Usages {
     pub(super) fn settle(&self, until: i64) {
         let found = &mut *self.lock();
         let over = |process: &Process| process.end.is_some_and(|(time, _)| time < until);
-        let over: Vec<_> = found.processes.extract_if(|_, process| over(process)).collect();
+        let mut over: Vec<_> = found.processes.extract_if(|_, process| over(process)).collect();
+        // In the same order whenever they are read.
+        over.sort_unstable_by_key(|&(pid, _)| pid);
         over.into_iter().for_each(|(pid, process)| found.tell(pid, &process));
     }
 

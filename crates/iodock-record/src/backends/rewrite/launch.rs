@@ -304,11 +304,11 @@ impl Following<'_> {
     }
 
     fn take_turn(&mut self) {
-        let mut result = self.notice();
         let due = self.turn.elapsed() >= TURN;
-        // Read before, but written after the calls: a reader of the growing file then has everything up to
-        // that time.
+        // Read before the chunks are looked for, but written after the calls: a reader of the growing file then
+        // has everything up to that time.
         let clock = due.then(|| pair(self.session, self.clock));
+        let mut result = self.notice();
         if self.failure.is_none() && (due || self.keeper.is_pressing()) {
             result = result.and_then(|()| self.keeper.hand_over(|pid| self.living.is_alive(pid)));
         }
@@ -319,8 +319,9 @@ impl Following<'_> {
             self.write_samples();
         }
         if let Some(clock) = clock {
+            let held = self.keeper.held();
             let file = &mut self.keeper.file;
-            result = result.and_then(|()| file.clock(clock)).and_then(|()| file.flush());
+            result = result.and_then(|()| file.clock_and_held(clock, held)).and_then(|()| file.flush());
         }
         self.note(result);
     }

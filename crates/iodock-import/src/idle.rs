@@ -1,0 +1,196 @@
+//! Whether this machine has a core, memory and disk space that nobody needs.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Interval of looking at what the cores do.
+const LOOK: Duration = Duration::from_millis(200);
+/// A share of one core that must be left.
+const LEAST_IDLE: f64 = 0.8;
+/// Memory that must be available before tables are made.
+const LEAST_MEMORY: u64 = 1 << 30;
+/// Disk space that is left to others.
+const LEAST_ROOM: u64 = 1 << 30;
+
+/// The calling thread, and those that it makes, get a seventieth of what others get, from now on. (`SCHED_IDLE` would be less than a
+/// third of that. Then who takes over might wait for seconds, as nobody but root can take such a priority back.)
+pub fn take_lowest_priority() -> bool {
+    // SAFETY: a plain call for the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, 19) == 0 }
+}
+
+/// Signals are for the recorder's threads.
+pub fn hear_no_signals() {
+    // SAFETY: plain calls on a local signal set.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+}
+
+/// Whether there is enough memory, for this process too if its group has a limit.
+pub fn has_memory() -> bool {
+    let available = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    available.is_some_and(|kilobytes| kilobytes << 10 >= LEAST_MEMORY) && left_in_group() >= LEAST_MEMORY
+}
+
+/// What is left of the least limit of memory among the group's and those above it. (Version 2; files in the page cache can
+/// be dropped.)
+fn left_in_group() -> u64 {
+    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(group) = text.lines().find_map(|line| line.strip_prefix("0::/")) else { return u64::MAX };
+    let groups = Path::new("/sys/fs/cgroup").join(group);
+    let left = |group: &Path| {
+        let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+        let (limit, used) = (number("memory.max")?, number("memory.current")?);
+        let stat = fs::read_to_string(group.join("memory.stat")).ok()?;
+        let files = stat.lines().find_map(|line| line.strip_prefix("file ")?.parse::<u64>().ok())?;
+        Some(limit.saturating_sub(used.saturating_sub(files)))
+    };
+    groups
+        .ancestors()
+        .filter(|group| group.starts_with("/sys/fs/cgroup"))
+        .filter_map(left)
+        .min()
+        .unwrap_or(u64::MAX)
+}
+
+/// Whether the file system at `path` has room for tables of `bytes` of calls, and for what else is written there.
+pub fn has_room(path: &Path, bytes: u64) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a path that ends with zero, and memory for the answer.
+    let about = unsafe {
+        let mut about: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &mut about) != 0 {
+            return false;
+        }
+        about
+    };
+    let free = (about.f_bavail as u64).saturating_mul(about.f_frsize as u64);
+    free >= LEAST_ROOM.saturating_add(bytes.saturating_mul(2))
+}
+
+/// What the cores do that this process may use.
+pub struct Machine {
+    /// The core of each processor: two processors of one core share what it can do.
+    core_of: HashMap<usize, String>,
+    looked: Instant,
+    /// Idle ticks of each processor, and own processor time, when that was looked at last.
+    idle: HashMap<usize, u64>,
+    own: Duration,
+    is_idle: bool,
+}
+
+impl Machine {
+    /// `None` if there is only one core, or a limit of processor time: what is made then would be taken from the program.
+    pub fn look() -> Option<Machine> {
+        let allowed = allowed()?;
+        let is_limited = std::thread::available_parallelism().map_or(1, usize::from) < allowed.len();
+        let core_of: HashMap<usize, String> = allowed.into_iter().map(|one| (one, core_of(one))).collect();
+        let cores: std::collections::HashSet<&String> = core_of.values().collect();
+        if is_limited || cores.len() < 2 {
+            return None;
+        }
+        let (idle, own) = (idle_ticks()?, own_time());
+        Some(Machine { core_of, looked: Instant::now(), idle, own, is_idle: false })
+    }
+
+    /// Whether a core would be idle if nothing was made here. Looked at a few times a second.
+    pub fn has_idle_core(&mut self) -> bool {
+        let passed = self.looked.elapsed();
+        if passed < LOOK {
+            return self.is_idle;
+        }
+        let (Some(idle), own) = (idle_ticks(), own_time()) else { return false };
+        let mut cores: HashMap<&str, f64> = HashMap::new();
+        for (processor, core) in &self.core_of {
+            let ticks = |all: &HashMap<usize, u64>| all.get(processor).copied().unwrap_or(0);
+            let share = ticks(&idle).saturating_sub(ticks(&self.idle)) as f64 / ticks_in(passed);
+            let least = cores.entry(core).or_insert(1.0);
+            *least = least.min(share);
+        }
+        let unused: f64 = cores.values().sum();
+        let own_share = own.saturating_sub(self.own).as_secs_f64() / passed.as_secs_f64();
+        self.is_idle = unused + own_share.min(1.0) >= LEAST_IDLE;
+        (self.idle, self.own, self.looked) = (idle, own, Instant::now());
+        self.is_idle
+    }
+}
+
+fn ticks_in(time: Duration) -> f64 {
+    // SAFETY: a plain call.
+    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1);
+    time.as_secs_f64() * a_second as f64
+}
+
+/// The processors that this process may use.
+fn allowed() -> Option<Vec<usize>> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    list(text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim())
+}
+
+/// `0-3,8`
+fn list(text: &str) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        all.extend(first.parse().ok()?..=last.parse::<usize>().ok()?);
+    }
+    Some(all)
+}
+
+/// Processors of one core have the same list of siblings; without one each counts as a core.
+fn core_of(processor: usize) -> String {
+    let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
+    fs::read_to_string(path).map_or_else(|_| processor.to_string(), |text| text.trim().to_owned())
+}
+
+/// Ticks in which each processor was idle, or waited for a device.
+fn idle_ticks() -> Option<HashMap<usize, u64>> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let ticks = text.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("cpu")?.split(' ');
+        let processor = words.next()?.parse().ok()?;
+        let mut numbers = words.skip(3).map(|word| word.parse::<u64>().unwrap_or(0));
+        Some((processor, numbers.next()? + numbers.next()?))
+    });
+    Some(ticks.collect())
+}
+
+/// Processor time of this process: the threads that make tables, and the little that its others do.
+fn own_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(list("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
+        assert_eq!((list("5"), list("")), (Some(vec![5]), None));
+    }
+
+    #[test]
+    fn every_processor_that_may_be_used_has_idle_ticks() {
+        let (allowed, ticks) = (allowed().unwrap(), idle_ticks().unwrap());
+        assert!(!allowed.is_empty() && allowed.iter().all(|one| ticks.contains_key(one)), "{ticks:?}");
+    }
+
+    #[test]
+    fn a_file_system_without_enough_room_is_known() {
+        assert!(!has_room(Path::new("/"), u64::MAX / 4));
+        assert!(!has_room(Path::new("/nothing/here"), 0));
+    }
+}
