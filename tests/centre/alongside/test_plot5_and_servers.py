@@ -159,7 +159,7 @@ def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
     at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     # Readings of 10 s; the call overlaps two of them.
     assert "777 of alice read 0 B and wrote 95.4 MiB" in at
-    assert at.index("777 of alice") < at.index("It ran tar.") < at.index("778 of bob")
+    assert at.index("777 of alice") < at.index("The job ran tar.") < at.index("778 of bob")
     assert at.count("It ran") == 1
 
 
@@ -184,7 +184,7 @@ def test_agents_slower_than_configured_do_not_prove_healthy_servers(tmp_path: Pa
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "servers were healthy" not in at + whole
     at, whole = said(plot5(tmp_path / "again.iodock"), site(tmp_path / "m", sample_s=60.0))
-    assert "Over the 60 s around the call the servers of lfs were as usual" in at
+    assert "Over the 60 s around the call the servers of lfs were in their normal state" in at
     assert "lfs: the file servers were healthy while the program ran" in whole
 
 

@@ -83,7 +83,7 @@ def test_clients_of_weeks_ago_are_found(tmp_path: Path) -> None:
     aged(collector, 21)
     run = plot5(tmp_path / "run.iodock", Recorded(source="nas:/export", fs_type="nfs4"))
     at, whole = said(run, settings(tmp_path / "m"))
-    assert "Over the 600 s around the call the servers of nas:/export were as usual" in at
+    assert "Over the 600 s around the call the servers of nas:/export were in their normal state" in at
     assert "nas:/export: by samples of 600 s the servers were as usual" in whole
 
 

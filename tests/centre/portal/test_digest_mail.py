@@ -64,7 +64,7 @@ def test_the_owner_gets_the_digest_once(site: Server, tmp_path: Path) -> None:
     ] * 2
     mail = message_from_bytes(mails.mails[0][2], policy=default)
     assert mail["Subject"] == "[iodock] Job 100 (ocean) of root: 3.1 times slower than usual"
-    assert "Earlier runs: " in mail.get_content() and mail["Auto-Submitted"] == "auto-generated"
+    assert "Earlier runs of the job: " in mail.get_content() and mail["Auto-Submitted"] == "auto-generated"
 
 
 def test_the_digest_is_in_the_owners_language(site: Server, tmp_path: Path) -> None:
