@@ -25,10 +25,15 @@ MEANT = [
         "did you mean open",
         2,
     ),
-    (["explain", "smal-requests"], "nothing here is called smal-requests", "did you mean small-requests", 2),
+    (["explain", "smal-requests"], "no topic is called smal-requests", "did you mean small-requests", 2),
     (["query", "STORE", "SELECT cal FROM calls_seen"], 'column "cal" not found', "did you mean call", 1),
     (["query", "STORE", "SELECT * FROM cals_seen"], "cals_seen does not exist", "did you mean calls_seen", 1),
-    (["show", "summary", "STORE", "-o", "x.foo"], "x.foo: no format is called foo", "endings: table, csv", 2),
+    (
+        ["show", "summary", "STORE", "-o", "x.foo"],
+        "x.foo: no format has the ending foo",
+        "endings: table, csv",
+        2,
+    ),
     (["report", "STORE", "-o", "x.csv"], "x.csv: a report is one HTML page", "-o NAME.html", 2),
     (
         ["record", "--backend", "ptrac", "--", "true"],
@@ -47,16 +52,16 @@ MEANT = [
     (["show", "summary", "STORE", "--formt", "csv"], "no such option: --formt", "did you mean --format", 2),
     (["show", "files", "STORE", "--by", "pattern"], "no such option: --by", "iodock show summary has it", 2),
     (["show", "STORE"], "no such analysis: ", "it is a store: iodock show summary ", 2),
-    (["STORE"], "no such command: ", "it is a store: iodock diagnose ", 2),
+    (["STORE"], "no such command: ", "this is a store: iodock diagnose ", 2),
     (["diagnose", "run"], "run: no such store", "did you mean run.iodock", 1),
     (["diagnose", "rum.iodock"], "rum.iodock: no such store", "did you mean run.iodock", 1),
-    (["diagnose", "x"], "x: no such store", "iodock import LOG or iodock record CMD make one", 1),
+    (["diagnose", "x"], "x: no such store", "create one with iodock import LOG or iodock record CMD", 1),
     (["cases", "run", "open-clos"], "no such case: open-clos", "did you mean open-close", 2),
     (["health", "run", "--tests", "metadat", "."], "no such test: metadat", "did you mean metadata", 2),
     (["bench", "show", "run.log", "--from", "ioor"], "no such benchmark: ioor", "did you mean ior", 2),
     (["ratio", "run.log", "--from", "sact"], "no such format: sact", "did you mean sacct", 2),
     (["volume", "STORE"], "volume runs a program, and ", "it is a store: iodock show volume ", 2),
-    (["record", "STORE"], "can't be executed", "it is a store: iodock diagnose", 126),
+    (["record", "STORE"], "can't be executed", "this is a store: iodock diagnose", 126),
 ]
 
 

@@ -38,13 +38,13 @@ def test_volume_is_shown_once_in_a_job_with_a_digest(tmp_path: Path) -> None:
     said = check_up(tmp_path, PORTAL, SLURM_JOB_ID="4711", LC_ALL="C.UTF-8")
     assert "I/O calls:" not in said and "MiB read" not in said
     assert "in calls on files" in said
-    assert said.count("in the digest at the end of the job's output") == 1
+    assert said.count("The digest at the end of the job's output") == 1
     assert "iodock report" in said
 
 
 def test_the_pointer_to_the_digest_is_in_japanese(tmp_path: Path) -> None:
     said = check_up(tmp_path, PORTAL, SLURM_JOB_ID="4711", LC_ALL="ja_JP.UTF-8")
-    assert "ジョブ出力の末尾のダイジェストにあります" in said.replace(" ", "")
+    assert "ジョブ出力の末尾のダイジェストに" in said.replace(" ", "")
     assert "digest at the end" not in said
 
 

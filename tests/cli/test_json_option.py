@@ -110,5 +110,5 @@ def test_two_output_formats_exclude_each_other(mixed_path: Path, capsys: pytest.
     for arguments in (["show", "files"], ["query"], ["diff", str(mixed_path)]):
         extra = ["SELECT 1"] if arguments == ["query"] else []
         assert run_command([*arguments, str(mixed_path), *extra, "--json", "--format", "csv"]) == 2
-        assert "error: --json does not go with --format csv" in capsys.readouterr().err
+        assert "error: --json can't be combined with --format csv" in capsys.readouterr().err
     assert run_command(["diagnose", str(mixed_path), "--json", "--format", "json"]) == 0

@@ -169,7 +169,7 @@ def test_the_program_runs_if_the_live_view_has_no_terminal(tmp_path: Path) -> No
         start_new_session=True,
     )
     assert done.returncode == 0
-    assert "no terminal" in done.stderr
+    assert "is no terminal" in done.stderr
 
 
 @pytest.mark.whole

@@ -57,7 +57,7 @@ def test_an_output_that_cannot_be_written_is_named(
     stores = [str(mixed_path)] * (2 if verb == "diff" else 1)
     assert run([*verb.split(), *stores, "-o", str(target)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"error: {target}: ") and "hint: name a file elsewhere with -o" in said
+    assert said.startswith(f"error: {target}: ") and "hint: name a file in another folder with -o" in said
     assert ".part" not in said and not list(tmp_path.iterdir())
 
 

@@ -71,7 +71,7 @@ def test_results_that_are_not_pages_are_not_opened(
     given = [str(mixed_path) if one == "STORE" else one for one in arguments]
     assert run_command([*given, "--open"]) == 2
     assert capsys.readouterr().err == (
-        "error: --open goes with a page in a file\nhint: -o FILE.html --open\n"
+        "error: --open is only for a page that is written to a file\nhint: -o FILE.html --open\n"
     )
     assert not opened
 

@@ -111,7 +111,7 @@ def test_a_missing_monitor_store_does_not_fail_the_command(
     run = place / "run.iodock"
     if verb == "diagnose":
         told = " ".join(printed("diagnose", run).split())
-        assert told.count("What the servers did is not known: /nowhere/at/all: no monitor store") == 1
+        assert told.count("The state of the servers is unknown: /nowhere/at/all: not a monitor store") == 1
     elif verb == "report":
         printed("report", run, "-o", tmp_path / "run.html")
         assert page_data(tmp_path / "run.html")["servers"]["curves"] == []
@@ -122,7 +122,7 @@ def test_a_missing_monitor_store_does_not_fail_the_command(
 def test_an_unreachable_prometheus_gives_a_message_of_one_line(place: Path, tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text('[servers]\nstore = "prometheus://127.0.0.1:9"\n')
     told = printed("diagnose", place / "run.iodock", "--settings", tmp_path / "site.toml")
-    assert told.count("What the servers did is not known:") == 1
+    assert told.count("The state of the servers is unknown:") == 1
 
 
 def test_a_misspelt_setting_is_named(place: Path, tmp_path: Path) -> None:

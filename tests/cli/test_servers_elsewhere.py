@@ -103,7 +103,7 @@ def test_a_silent_monitor_store_gives_a_message_of_one_line(place: Path, tmp_pat
     status, _, said = asked("bundle", place / "run.iodock", "-o", tmp_path / "b.tar.gz", *options)
     assert status == 0, said
     found = " ".join(member(tmp_path / "b.tar.gz", "findings.txt").split())
-    assert found.count("What the servers did is not known:") == 1
+    assert found.count("The state of the servers is unknown:") == 1
 
 
 def test_a_silent_monitor_store_does_not_change_the_exit_status_of_record(
@@ -120,6 +120,6 @@ def test_a_silent_monitor_store_does_not_change_the_exit_status_of_record(
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "IODOCK_SETTINGS": str(tmp_path / "site.toml")},
     )  # fmt: skip
     assert ended.returncode == 3, ended.stderr
-    assert " ".join(ended.stderr.split()).count("What the servers did is not known:") == 1
+    assert " ".join(ended.stderr.split()).count("The state of the servers is unknown:") == 1
     assert "Traceback" not in ended.stderr
     assert "iodock report" in ended.stderr

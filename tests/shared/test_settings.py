@@ -67,7 +67,7 @@ def test_thresholds_of_a_rule_are_read(tmp_path: Path) -> None:
         ('[file_systems."/home"]\nmetadata_per_s = nan\n', "metadata_per_s = nan"),
         ('[file_systems."/home"]\nstripe_count = 0\n', "stripe_count = 0 is not a number above 0"),
         ('[file_systems."home"]\nstripe_count = 2\n', '[file_systems."home"] is not a mount point'),
-        ('[file_systems."/a"]\nstripe_count = 2\n[file_systems."/a/"]\n', "stands there twice"),
+        ('[file_systems."/a"]\nstripe_count = 2\n[file_systems."/a/"]\n', "is given twice"),
         ("severity = 3\n", "severity"),
         ("rules = 3\n", "rules = 3 is not a section"),
         ("rules = []\n", "rules = [] is not a section"),
@@ -76,7 +76,7 @@ def test_thresholds_of_a_rule_are_read(tmp_path: Path) -> None:
         ("[states]\nsamples = 0\n", "above 0"),
         ("[states]\ncpu_share = 1.5\n", "share from 0 to 1"),
         ('[states]\nscheduler = "cron"\n', "slurm"),
-        ("[monitor]\nqueue = 100\n", "[monitor] is not used any more"),
+        ("[monitor]\nqueue = 100\n", "[monitor] is no longer used"),
     ],
 )
 def test_unusable_settings_are_named(tmp_path: Path, text: str, says: str) -> None:

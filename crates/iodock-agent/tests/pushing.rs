@@ -279,8 +279,8 @@ fn insecure_push_settings_are_refused_at_the_start() {
     assert!(open.with("--token-file", &token).ends().contains("others may read it\nhint: chmod 600"));
     let long = Site::new("push-lines", url);
     let token = long.file("token", "abc\ndef", 0o600);
-    assert!(long.with("--token-file", &token).ends().contains("not one line"));
-    assert!(Site::new("push-clear", "http://192.0.2.1").ends().contains("everyone on the way"));
+    assert!(long.with("--token-file", &token).ends().contains("must be a file with one line"));
+    assert!(Site::new("push-clear", "http://192.0.2.1").ends().contains("could be read on the way"));
     assert!(Site::new("push-none", url).with("--token-file", "/nonexistent").ends().contains("No such file"));
     let half = Site::new("push-half", "https://127.0.0.1:9");
     let half = half.with("--ca", &fixture("authority.pem")).with("--cert", &fixture("client.pem"));

@@ -51,13 +51,13 @@ kinds! {
     /// Counted once per log.
     UnknownFormat "darshan-unknown-format" "no Darshan up to 3.5 writes this version of the format, so values may be wrong: use a newer iodock; if the log is damaged, copy it again",
     /// In bytes of the log.
-    DamagedRegion "darshan-damaged-region" "these bytes of the log do not fit their own checksum, and what they held is not known: copy the log anew, as binary; what else it holds was read",
+    DamagedRegion "darshan-damaged-region" "these bytes of the log do not match their checksum, so their content is unknown: copy the log again, as a binary file; the rest of the log was read",
     /// In missing bytes, or 1 if their number is not known.
     CutRegion "darshan-cut-region" "the log ends too early: copy it again, or run again with space for the log; the remaining records were read",
     /// In surplus bytes of the log.
-    UnclaimedBytes "darshan-unclaimed-bytes" "no part of the log claims these bytes, so what they held is not known: its header is damaged; copy it anew, as binary",
+    UnclaimedBytes "darshan-unclaimed-bytes" "no part of the log claims these bytes, so their content is unknown: the header is damaged; copy the log again, as a binary file",
     /// In bytes of the log.
-    OverlappingRegions "darshan-overlapping-regions" "two parts of the log claim the same bytes, so records may be wrong: its header is damaged; copy it anew, as binary",
+    OverlappingRegions "darshan-overlapping-regions" "two parts of the log claim the same bytes, so records may be wrong: the header is damaged; copy the log again, as a binary file",
     /// In bytes of the log.
     OversizedRegion "darshan-oversized-region" "the log grows beyond the memory that iodock uses, so the rest was not read: check that it is a log of Darshan",
     /// In records, or 1 if their number is not known.

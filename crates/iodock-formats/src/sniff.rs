@@ -115,7 +115,7 @@ fn recognised(head: &Head<'_>) -> Result<&'static dyn LogFormat, SourceError> {
         return Err(SourceError {
             file: head.file.into(),
             line: None,
-            message: format!("could be a log of {}", names(&tied)),
+            message: format!("may be a log of {}", names(&tied)),
             hint: "choose one with --format".into(),
         });
     }
@@ -158,7 +158,7 @@ fn unrecognised(head: &Head<'_>) -> SourceError {
     } else {
         (
             "is not a trace log: no line at its beginning looks like a system call",
-            "give a log of strace, truss or another tracer that iodock import --help lists at --format; if it is one, or has a table of strace -c far behind other output, say which with --format",
+            "give a log of strace, truss or another tracer listed by iodock import --help at --format; if it is such a log, or has a table of strace -c far after other output, give its format with --format",
         )
     };
     SourceError { file: head.file.into(), line: Some(1), message: message.into(), hint: hint.into() }

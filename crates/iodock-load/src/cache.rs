@@ -180,7 +180,7 @@ pub fn label_of_write(magic: i64, under: &Under, synced: bool, direct: bool) -> 
     }
     match under {
         Under::Memory(why) => (Some(Cache::Cached), why.clone()),
-        _ if synced => (None, "fsync within the time".into()),
+        _ if synced => (None, "fsync within the measured time".into()),
         Under::Perhaps(why) if direct => {
             (Some(Cache::MaybeCached), format!("O_DIRECT without fsync, but {why}"))
         }

@@ -51,12 +51,12 @@ impl fmt::Display for MonitorError {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         match self {
             MonitorError::Refused(damage) => write!(out, "not a push of samples: {damage}"),
-            MonitorError::Clock { host, day } => write!(out, "{host:?}: its clock is wrong, it says {day}"),
+            MonitorError::Clock { host, day } => write!(out, "{host:?}: its clock is wrong: it shows {day}"),
             MonitorError::ClockApart { host, ahead } => {
                 let side = if *ahead < 0 { "behind" } else { "ahead of" };
                 write!(out, "{host:?}: its clock is wrong, {} {side} the collector's", roughly(*ahead))
             }
-            MonitorError::Name { host } => write!(out, "{host:?}: not a name that this sender may use"),
+            MonitorError::Name { host } => write!(out, "{host:?}: this sender may not use this name"),
             MonitorError::InUse { path } => write!(out, "{}: in use by another collector", path.display()),
             MonitorError::NotAStore { path, why } => write!(out, "{}: {why}", path.display()),
             MonitorError::Io { path, source } => write!(out, "{}: {source}", path.display()),

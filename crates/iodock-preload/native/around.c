@@ -148,7 +148,7 @@ static void mark_table(const struct state *state, u32 over) {
 }
 
 static void record_exit(struct state *state, const struct shape *shape, const struct frame *frame, u64 now) {
-	/* (The call in flight may be that of a parent waiting in vfork.) */
+	/* (The call in flight may belong to a parent waiting in vfork.) */
 	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
 	end_with_thread(state, now);
@@ -162,7 +162,7 @@ static void record_exit(struct state *state, const struct shape *shape, const st
 }
 
 static void record_fork_or_exec(struct state *state, const struct shape *shape, struct frame *frame, u64 now) {
-	/* The child must find neither abandoned calls nor those that a handler abandons now. */
+	/* The child must see neither calls that are already abandoned nor calls that a handler abandons now. */
 	if (state->flight && was_abandoned(state, state->flight, flight_around(frame)))
 		write_no_return(state, now);
 	if (shape->kind == KIND_FORK) {

@@ -205,9 +205,9 @@ ALWAYS u8 *room(struct state *state, u32 level, u64 bytes, u64 now) {
 	return 0;
 }
 
-/* Whether this record may be the next one of its stream and chunk. False if a handler has switched to
- * another coroutine while it was being written, whose records continued from there: then the reader does
- * not have the values that this one was predicted from. */
+/* Whether this record may be the next one of its stream and chunk. False if, while it was being written, a
+ * handler switched to another coroutine, whose records continued from there: then the reader lacks the
+ * values from which this record was predicted. */
 static ALWAYS int is_next(struct stream *stream, const struct chunk *chunk, const u8 *begin, const u8 *end) {
 	if (likely(stream->at == begin && end <= stream->limit && chunk && begin == (const u8 *)chunk + chunk->used))
 		return 1;

@@ -1,4 +1,5 @@
-/* Which file of code an address lies in: the dynamic linker's list is read as another process's, for it may change at any moment. */
+/* Finds the file of code that contains an address. The dynamic linker's list is read like another
+ * process's memory, because it may change at any moment. */
 
 #include "stacks.h"
 
@@ -6,7 +7,7 @@ enum { MODULES_ASKED = 4096, SEGMENTS_MOST = 24, REACH_MOST = 1 << 30 };
 #define PT_GNU_EH_FRAME 0x6474e550
 #define SEGMENT_EXECUTABLE 1
 
-/* Folders of what is installed: iodock-event/src/stacks.rs has the same. */
+/* Folders of installed files; iodock-event/src/stacks.rs has the same list. */
 static const char *const INSTALLED[] = {"/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/nix/store/", "["};
 static const char *const PACKAGES[] = {"/site-packages/", "/dist-packages/", "/lib/python3.", "/bin/python3.", "/libpython3."};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
@@ -22,8 +23,9 @@ int is_installed(const char *name) {
 	return 0;
 }
 
-/* What a module's file says, which stays as it is until other code is loaded: page by page, for a system call takes longer than all that is done
- * with its answer. A second thread, or a handler, goes without. Returns how many bytes were read. */
+/* Copies from a module's file, whose content stays the same until other code is loaded. It reads page by
+ * page, because a system call takes longer than all work on its result. A second thread, or a handler,
+ * gets nothing. Returns the number of bytes read. */
 u64 copy_code(void *to, u64 from, u64 count) {
 	struct stack_tables *tables = stack_tables;
 	u64 page = from / CODE_PAGE, place = page % CODE_PAGES, loads = *(volatile u32 *)&tables->loads, done = 0;
@@ -144,7 +146,7 @@ u32 code_of(u64 pc) {
 	struct code found;
 	if (count >= CODES_MOST || !find_module(&found, pc))
 		return 0;
-	/* (A place that is taken and not filled, since a handler has left, stays empty.) */
+	/* (A slot that is taken but not filled, because a handler has left, stays empty.) */
 	u32 place = __atomic_fetch_add(&stack_tables->count, 1, __ATOMIC_RELAXED);
 	if (place >= CODES_MOST)
 		return 0;
@@ -179,7 +181,8 @@ void find_own_code(void) {
 	stack_tables->idle = 1;
 }
 
-/* Code of that file was mapped there; the name is empty if it is not known. What was known of other code in its place is known no longer. */
+/* Code of that file was mapped there; the name is empty if it is unknown. Whatever was known about other
+ * code at these addresses is discarded. */
 void code_is_mapped(u64 from, u64 bytes, const char *name) {
 	if (!stack_tables)
 		return;

@@ -106,9 +106,9 @@ void close_program(const struct program *program) {
 		kernel1(SYS_close, program->file);
 }
 
-/* The expected result for the program, whose file is closed; for a script, that of its interpreter. An
- * unreadable file is assumed to be recordable; if no descriptor is free, which a tracer does not need, it
- * is traced. `head` has space for HEAD_BYTES + NOTE_BYTES. */
+/* The expected result for the program, whose file is closed; for a script, the result for its interpreter.
+ * An unreadable file is assumed to be recordable. If no descriptor is free, the program is traced, because
+ * a tracer needs none. `head` has space for HEAD_BYTES + NOTE_BYTES. */
 enum sight sight_of(struct program program, u8 *head, u32 *is_foreign) {
 	for (u32 depth = 0; depth <= SCRIPTS && !failed(program.file); depth++) {
 		long bytes = kernel(SYS_pread64, program.file, (long)head, HEAD_BYTES - 1, 0, 0, 0);

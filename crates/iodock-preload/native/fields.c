@@ -93,7 +93,7 @@ static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const 
 }
 
 void nothing_yet(struct fields *f) {
-	/* The other fields are valid only if one of these says so. */
+	/* The other fields are valid only if one of these masks includes them. */
 	f->has = f->more = f->always = 0;
 	f->lands = 0;
 	f->caller = 0;

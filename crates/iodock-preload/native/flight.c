@@ -23,7 +23,7 @@ int come_back(struct state *state, u64 stack) {
 	return 1;
 }
 
-/* The record at this level is written; if it was that of the call at `flight` (0: a call that is not
+/* The record at this level is written. If it was the record of the call at `flight` (0: a call that is not
  * noted), no call is in flight any more. */
 ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 flight) {
 	int lands = flight && state->flight == flight;
@@ -73,7 +73,7 @@ static void write_abandoned(struct state *state, struct flight flight, u64 now) 
 		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
 
-/* Number of records being written, without that of the call in flight, which is noted. */
+/* Number of records being written, except the record of the noted call in flight. */
 static u32 records_begun(const struct state *state, u64 flight) {
 	/* (enter() may have been left before it took the level.) */
 	if (flight & WRITES)
@@ -143,14 +143,14 @@ static int frame_is_gone(const struct state *state, u64 flight, u64 stack) {
 	return (u64)there >> 12 == stack >> 12 ? *(const volatile u64 *)there != mark : has_changed(there, (u32)mark);
 }
 
-/* Whether the thread, which makes a call at `stack`, has abandoned the call in flight. (Not that of a
- * parent that waits for its child by vfork.) */
+/* Whether the thread, which makes a call at `stack`, has abandoned the call in flight. (A call of a parent
+ * that waits for its child by vfork does not count.) */
 int was_abandoned(const struct state *state, u64 flight, u64 stack) {
 	return flight != flight_lent(state) && (frame_is_gone(state, flight, stack) || is_above(flight, stack));
 }
 
-/* A level is taken, but no call is in flight: a coroutine whose own call was considered abandoned has left
- * the level taken. */
+/* A level is taken, but no call is in flight: a coroutine whose own call was considered abandoned left the
+ * level taken. */
 static int is_level_abandoned(struct state *state) {
 	u32 level = state->level;
 	if (flight_now(state))

@@ -11,7 +11,7 @@ struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
 struct span header_span, copy_span, library_span;
 /* The tables of counters, if calls are counted. */
 struct span light_span, table_span;
-/* What is known of code, with --stacks. */
+/* Memory of the tables of code, with --stacks. */
 struct span stacks_span;
 
 void note_span(struct span *spans, const u8 *at, u64 bytes) {

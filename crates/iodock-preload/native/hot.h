@@ -12,9 +12,9 @@
 #define RECORD_MOST 160
 
 /* Fields of a record. */
-#define HAS_FD 1     /* else that of the call before, or what it opened; with a path that of the call with a path before */
-#define HAS_SIZE 2   /* else that of the call before */
-#define HAS_RESULT 4 /* else the size asked for, the last descriptor that was opened, or 0 for calls without */
+#define HAS_FD 1     /* else the descriptor of the previous call (with a path), or the one that it opened */
+#define HAS_SIZE 2   /* else the size of the previous call */
+#define HAS_RESULT 4 /* else the requested size, the last descriptor that was opened, or 0 for calls without */
 /* First byte of a record: 1 to 191 are calls by their codes. Higher values are data calls that began after
  * the previous one had ended, with unchanged fields omitted: read, write, pread64, pwrite64. HAS_FD,
  * HAS_SIZE and HAS_RESULT are added for the fields that are present. */

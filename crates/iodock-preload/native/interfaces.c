@@ -34,8 +34,8 @@ static void write_interface(struct state *state, u32 part, u32 call, const u64 *
 	leave(state, level, &here);
 }
 
-/* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it has opened, 4 a number of calls that made no system call. In a program that is
- * not recorded, or whose calls are only counted, it gives 0: nothing need be asked for such a call. */
+/* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it opened, 4 a number of calls that made no system call. Returns 0 in
+ * a program that is not recorded, or whose calls are only counted: then the caller need not query anything about such a call. */
 __attribute__((visibility("default"))) int iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
 	if (unlikely(!session || *(volatile u32 *)&stopped || counts_calls || count > FACTS_MOST))
 		return 0;

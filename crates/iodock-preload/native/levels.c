@@ -26,9 +26,9 @@ void end_flight(struct state *state) {
 	state->flight = 0;
 }
 
-/* All levels are taken: by handlers that have left, or, in a flood of signals, by handlers that will
- * continue and must find their chunks unchanged. So some calls are lost first: levels that are in use
- * become free in the meantime. */
+/* All levels are taken, either by handlers that have left or, in a flood of signals, by handlers that will
+ * continue and must find their chunks unchanged. So some calls are lost first, while levels in use become
+ * free. */
 NOINLINE int is_crowded(struct state *state) {
 	if (state->crowded++ >= CROWDED_MOST)
 		return 0;

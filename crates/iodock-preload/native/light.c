@@ -1,5 +1,5 @@
-/* Tables of counters: how a process gets one, and its rows. Nothing is allocated and nothing waits: places
- * are taken by compare and exchange, and if none is left, files are counted together. */
+/* Tables of counters: how a process gets one, and its rows. Nothing is allocated and nothing waits: slots
+ * are taken by compare and exchange. If none is left, files are counted together. */
 
 #include "recorder.h"
 #include "light.h"

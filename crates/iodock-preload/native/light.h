@@ -23,11 +23,11 @@ struct row {
 	u16 kind, twin; /* the row of the same name that all add to, and one; 0: none */
 	u64 direction; /* direction of the last access, plus one */
 	u64 alignments; /* bits: which bins offsets were in */
-	u64 first, last, files; /* the last: of those counted together, how many were not met before, as far as the bits tell */
+	u64 first, last, files; /* files: for rows of files counted together, the approximate number of different files */
 	/* A line. */
 	u64 calls[DIRECTIONS], bytes[DIRECTIONS];
 	u64 end[DIRECTIONS], last_end; /* behind the last access of each direction, and of any */
-	u64 unplaced; /* number of accesses whose offset is not known */
+	u64 unplaced; /* number of accesses with an unknown offset */
 	/* Another. */
 	u64 sequential[DIRECTIONS], consecutive[DIRECTIONS], gaps[GAP_BINS];
 	u64 most_end[DIRECTIONS], switches, unaligned;
@@ -53,8 +53,8 @@ struct table {
 	u32 rows_used __attribute__((aligned(64))), names_used, accesses_used;
 	u32 rows_ready, names_ready; /* bytes of pages that are there */
 	u32 seen_ready;
-	u64 folded; /* files that have no row of their own, as far as the bits tell */
-	u64 asynchronous, unplaced; /* calls that are not counted: of io_uring and libaio; on what has no name */
+	u64 folded; /* approximate number of files without a row of their own */
+	u64 asynchronous, unplaced; /* calls that are not counted: of io_uring and libaio; on unnamed objects */
 };
 
 #define POSITION_UNKNOWN (~0ul)

@@ -116,9 +116,9 @@ static NOINLINE void keep_access(struct table *table, const struct state *state,
 	set(access->row, (u32)(row - rows_of(table)) + 1);
 }
 
-/* Which accesses are timed: all, until a run of quick ones on one file has lasted a while. Untimed ones
- * are assumed to be as long as the next timed one, but together not longer than the elapsed time; at a
- * run's end, as long as the last timed one. */
+/* Decides which accesses are timed: all, until a run of quick accesses to one file has lasted a while.
+ * Untimed accesses are assumed to take as long as the next timed one, but together not longer than the
+ * elapsed time; at the end of a run, as long as the last timed one. */
 static ALWAYS void skip_time(struct run *run, const struct row *row, u32 number) {
 	run->skipped++;
 	/* The first access to another file: from the next one on all are timed. */
@@ -322,7 +322,7 @@ static void count_question(struct state *state, const struct over *over, enum co
 	case COUNT_STAT: ADD(1, row->stats, 1); break;
 	case COUNT_SYNC:
 		ADD(1, row->syncs, 1);
-		/* As in Darshan: a sync waits for what was written. */
+		/* As in Darshan: the time of a sync counts as write time. */
 		ADD(1, row->time[1], duration);
 		break;
 	case COUNT_MAP: ADD(1, row->maps, 1); break;

@@ -73,7 +73,7 @@ static u64 trim(u8 *name, u64 bytes) {
 	return bytes;
 }
 
-/* Determines what is open there. */
+/* Determines the file that the descriptor refers to. */
 static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	u8 name[NAME_MOST + 8];
 	long bytes = fd < 0 ? -ENOENT : name_of_descriptor(name, NAME_MOST, fd);

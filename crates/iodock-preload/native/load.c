@@ -80,7 +80,7 @@ static u64 rank_in(char **environment) {
 	return ~0ul;
 }
 
-/* All processes count, or those whose rank was not chosen. */
+/* Either all processes count their calls, or those whose rank was not chosen for recording. */
 static u32 are_calls_counted(char **environment) {
 	if (!session->table_bytes || !session->whole_count)
 		return session->table_bytes != 0;
@@ -156,7 +156,7 @@ static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)
 	return bytes;
 }
 
-/* The same after their length. */
+/* Puts a list of texts, each preceded by its length. */
 static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = put_texts(at + 2, texts, most, wanted);
 	return put_fixed(at, bytes, 2) + bytes;
@@ -188,7 +188,8 @@ static void write_process(char **arguments, char **environment, u32 traced) {
 	write_counted(state, 0, now);
 }
 
-/* Valgrind does not see what the kernel has written for us, and would report it as errors of the program. */
+/* Valgrind does not see data that the kernel writes into the recorder's memory, and would report their use
+ * as errors of the program. */
 static int is_in_valgrind(char **environment) {
 	const char *libraries = variable(environment, "LD_PRELOAD");
 	for (; libraries && *libraries; libraries++)

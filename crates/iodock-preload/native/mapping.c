@@ -26,7 +26,7 @@ u8 *map_part(u8 *memory, u64 at, u64 bytes) {
 			return 0;
 		memory = (u8 *)new;
 	}
-	/* If it fails, it is unknown what is mapped there: the mapping is left alone. */
+	/* If this fails, the state of the mapping is unknown, so it is left alone. */
 	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
 }
 
@@ -36,8 +36,8 @@ static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes) {
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* The same for a kernel without that. The old mapping is replaced, not removed: an interrupted coroutine
- * may still write a record there. */
+/* The same for a kernel without remap_file_pages. The old mapping is replaced, not removed: an interrupted
+ * coroutine may still write a record there. */
 static u8 *open_part(u8 **memory, u64 at, u64 bytes) {
 	u8 *old = __atomic_exchange_n(memory, 0, __ATOMIC_RELAXED);
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);

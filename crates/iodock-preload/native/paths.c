@@ -38,7 +38,7 @@ static inline int is_there_still(u64 number, const u64 *arguments, s64 result) {
 		return !times || times[1] != UTIME_OMIT || times[3] != UTIME_OMIT;
 	}
 	case SYS_mount_setattr:
-		/* The same; whether there was anything is not checked. */
+		/* The same, without a check whether there was anything to end. */
 		return 0;
 	default:
 		return 1;
@@ -134,7 +134,7 @@ ALWAYS struct cached *ways_of(struct state *state, u64 hash) {
 /* Its number in this chunk, 0 if it is not known. */
 ALWAYS u64 known_path(const struct cached *ways, u64 hash) {
 	u64 index = 0;
-	/* All of them, without a branch that would be mispredicted. */
+	/* Compares all words, without a branch that would be mispredicted. */
 #pragma GCC unroll 4
 	for (u32 i = 0; i < PATH_WAYS; i++)
 		index = ways[i].hash == hash ? ways[i].index : index;

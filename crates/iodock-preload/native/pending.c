@@ -62,7 +62,7 @@ static void forget_pending(struct state *state, struct pending *pending, enum ke
 		state->depth--;
 }
 
-/* The call with that order is over, and so are those that began later. */
+/* The call with this order has ended, and so have all calls that began later. */
 void end_pending(struct state *state, u32 order) {
 	struct pending *last;
 	while ((last = innermost(state)) != 0 && !is_later(order, last->order))

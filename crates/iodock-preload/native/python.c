@@ -38,8 +38,9 @@ static ALWAYS int is_there(u64 at, u64 bytes, int keep) {
 	return first && !(at & 7) && page_is_there(first, keep) && (likely(first == last) || page_is_there(last, keep));
 }
 
-/* Copies what lives as long as this thread runs the code that it belongs to: up to two pages' bytes, all or none. Returns how many. Where another
- * thread has just unmapped memory, or noted another page in this one's place, the kernel reads. */
+/* Copies memory that stays valid while this thread runs the code that it belongs to: bytes of up to two
+ * pages, all or none. Returns the number of bytes. If another thread has just unmapped memory, or noted
+ * another page in this page's slot, the kernel does the reading. */
 u64 copy_live(void *to, u64 from, u64 count) {
 	u64 first = from >> 12, last = (from + count - 1) >> 12;
 	if (!first)
@@ -62,8 +63,9 @@ static NOINLINE void wait_for_readers(void) {
 			;
 }
 
-/* May frames be read of a thread with that state? While the interpreter ends, it gives back the memory of all threads but the one that ends it:
- * it waits, once, for those that read now. Thread 0: memory is about to be given back. */
+/* Whether frames of a thread with that state may be read. While the interpreter shuts down, it frees the
+ * memory of all threads except the one that shuts it down: it waits once for threads that are reading.
+ * Thread 0: memory is about to be freed. */
 static ALWAYS int python_is_there(u64 thread) {
 	struct python *python = &stack_tables->python;
 	u64 runtime = *(const volatile u64 *)&python->runtime;
@@ -98,7 +100,8 @@ void forget_pages(u64 from, u64 bytes) {
 		python_is_there(0);
 }
 
-/* A child has not all pages of its parent (MADV_DONTFORK), and no thread that would give back what it has taken. */
+/* A child does not have all pages of its parent (MADV_DONTFORK), and lacks the threads that would release
+ * what they have taken. */
 void forget_pages_of_parent(u32 process) {
 	if (!stack_tables || __atomic_exchange_n(&stack_tables->process, process, __ATOMIC_SEQ_CST) == process)
 		return;
@@ -142,7 +145,7 @@ static NOINLINE void learn_slot(struct python *python, u64 pointer) {
 		count_unread(python->layout.version);
 }
 
-/* Finds what is read of a code object; 0: its pages are not there. */
+/* Finds the parts of a code object that are read; 0: their pages are not present. */
 static NOINLINE int see_code(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
 	seen->code = 0;
 	u64 unmapped = *(const volatile u64 *)&stack_tables->unmapped;
@@ -166,11 +169,12 @@ static ALWAYS int is_seen(const struct layout *layout, u64 code, const struct se
 	       seen->name_bytes == *(const u64 *)(seen->file + SIZE_AT) && seen->line_bytes == *(const u64 *)(seen->lines + SIZE_AT);
 }
 
-/* What tells a code object from others that lay in its place before. */
+/* Distinguishes a code object from others that were at the same address before. */
 static ALWAYS u64 key_of(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
 	if (unlikely(!is_seen(layout, code, seen)) && !see_code(layout, code, keep, seen))
 		return 0;
-	/* What was made by compile() or exec() often differs in the end of its file's name alone, or in a few lines. */
+	/* Code objects made by compile() or exec() often differ only in the end of the file's name, or in a few
+	 * lines. */
 	u64 file = seen->file, lines = seen->lines, name_bytes = seen->name_bytes, line_bytes = seen->line_bytes;
 	name_bytes = name_bytes < NAME_KEYED ? name_bytes : NAME_KEYED;
 	line_bytes = line_bytes < LINES_KEYED ? line_bytes & ~7ul : LINES_KEYED;
@@ -211,7 +215,7 @@ static NOINLINE u64 learn_code(u64 code, u64 key) {
 	return known;
 }
 
-/* This thread's innermost frame; 0: there is none. */
+/* This thread's innermost frame; 0: it has none. */
 static ALWAYS enum walked first_frame(struct stacks *stacks, int keep, u64 *frame) {
 	struct python *python = &stack_tables->python;
 	const struct layout *layout = &python->layout;
@@ -279,7 +283,7 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 			seen->key = key;
 			seen->known = known;
 		}
-		/* Of those that are too many, the one to change is kept. */
+		/* If there are too many frames, the line to change is kept. */
 		if (count >= PYTHONS_MOST - 1 && which == STACKS_SITES && !(known & CODE_OWN))
 			continue;
 		if (count >= PYTHONS_MOST)

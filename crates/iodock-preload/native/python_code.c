@@ -1,4 +1,4 @@
-/* What code objects of Python say: their file, their name, and the line of an instruction. */
+/* Reads code objects of Python: their file, their name, and the line of an instruction. */
 
 #include "stacks.h"
 
@@ -32,7 +32,8 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 	to[0] = 0;
 	if (!copy_live(head, text, sizeof(head)))
 		return UNREADABLE;
-	/* Before its kind stand 2 bits, since 3.14 they are 16. Of these forms one is a text's. */
+	/* In front of the text's kind are 2 bits, since Python 3.14 16 bits. Only one of these forms belongs to a
+	 * text. */
 	u64 count = head[SIZE_AT / 8], state = (u32)head[TEXT_STATE / 8];
 	state = state & TEXT_COMPACT ? state : state >> 14;
 	u64 kind = state >> 2 & 7, from = text + (state & TEXT_ASCII ? layout->ascii : layout->wide);
@@ -65,7 +66,7 @@ static int is_typed(const u8 *name) {
 	return 0;
 }
 
-/* What is known of a code object, 0: its texts can't be read now. */
+/* Facts about a code object in a word; 0: its texts can't be read now. */
 u64 facts_of_code(u64 code) {
 	u8 text[PYTHON_FILE_MOST + 9];
 	const struct python *python = &stack_tables->python;

@@ -1,4 +1,5 @@
-/* Which version of CPython a module is, and where in its memory frames and code lie. */
+/* Finds the version of CPython that a module contains, and the layout of frames and code objects in its
+ * memory. */
 
 #include "stacks.h"
 

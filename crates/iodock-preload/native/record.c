@@ -77,7 +77,8 @@ static void record_plain(struct state *state, struct plain_frame *plain, u64 end
 	land(state, level, &here, lands ? (u64)plain : 0);
 }
 
-/* For the stub, which itself records only data calls. (Only with --stacks it says what the program has in %rbp.) */
+/* Called by the stub, which itself records only data calls. (`base` is the program's %rbp, only with
+ * --stacks.) */
 void iodock_record(struct plain_frame *plain, u64 end, u64 base) {
 	/* (A handler may have stopped recording and forbidden the clock: then there is no end time either.) */
 	if (unlikely(stopped))

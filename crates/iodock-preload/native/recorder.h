@@ -1,5 +1,5 @@
-/* The recorder's parts and their interfaces, from records up to calls, and what happens once, when the
- * library is loaded. */
+/* The recorder's parts and their interfaces, from records up to calls, and the steps when the library is
+ * loaded. */
 #ifndef IODOCK_RECORDER_H
 #define IODOCK_RECORDER_H
 
@@ -99,7 +99,7 @@ static inline u64 mix(u64 hash, u64 word) {
 	return hash ^ hash >> 32;
 }
 
-/* fields.c, asynchronous.c, rings.c: what a call says */
+/* fields.c, asynchronous.c, rings.c: the arguments of a call */
 enum { MOST_VECTORS = 1024, MOST_ANCILLARY = 1040, NAME_BYTES = 64, SLOW_OPEN = 4096 /* units of time */ };
 #define UNKNOWN (1ul << 63) /* as readers have it */
 /* A call that the stub makes, and the program's %rbp; the first is 0 where a trampoline makes it. */
@@ -108,7 +108,7 @@ struct caller {
 	u64 base;
 };
 struct fields {
-	u32 has, more, always; /* the last, of `more`: what every call of this shape has */
+	u32 has, more, always; /* always: the bits of `more` that every call of this shape has */
 	s64 fd, fd2, offset, offset2, argument;
 	u64 size, flags, stat_size;
 	const u8 *path, *path2, *text;
@@ -188,7 +188,7 @@ int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 en
 static inline u64 stack_of(const struct frame *frame) { return (u64)(frame + 1) & ~STAGES; }
 static inline u64 place_of(const struct pending *pending) { return pending->stack & ~STAGES; }
 
-/* executable.c, environment.c, without_ours.c, traced.c: what is executed */
+/* executable.c, environment.c, without_ours.c, traced.c: programs that are executed */
 enum { HEAD_BYTES = 2048 /* 35 segments */, NOTE_BYTES = 256 };
 enum sight {
 	SEEN,	/* it will load this library, as far as is known */

@@ -8,7 +8,7 @@
 
 static u32 spent_in_process;
 
-/* Removes and returns what a slot holds. */
+/* Removes and returns the slot's content. */
 static u8 *take_spent(struct state *state, u32 slot) {
 	u8 *memory = state->spent_memory[slot];
 	set(state->spent_memory[slot], 0);
@@ -63,8 +63,8 @@ static u8 *map_beside(u64 at) {
 	return memory;
 }
 
-/* Memory for the chunk at `at` of the file while the full one stays mapped: new, or that of the oldest
- * spent one. */
+/* Memory for the chunk at `at` of the file, while the full chunk stays mapped: new memory, or that of the
+ * oldest spent chunk. */
 static u8 *go_on_beside(struct state *state, u64 at) {
 	u8 *memory;
 	if (empty_slot(state) < SPENT) {

@@ -1,6 +1,6 @@
 /* Requests inside an io_uring, read when io_uring_enter returns. A program may unmap its rings, so they
- * are read through the kernel. A ring inherited from another process by fork, and rings whose kernel
- * thread polls for requests, are not followed. */
+ * are read through the kernel. Rings inherited by fork, and rings whose kernel thread polls for requests,
+ * are not followed. */
 
 #include "recorder.h"
 
@@ -228,7 +228,7 @@ NOINLINE void ring_is_entered(struct state *state, u32 level, const u64 *argumen
 		f->has |= HAS_FD, f->fd = -1;
 	if (ring && ring->submission_map && ring->completion_map && ring->requests) {
 		f->has |= HAS_FD, f->fd = ring->fd;
-		/* Two threads at the same time: the next call shows what this one has submitted. */
+		/* Two threads submit at the same time: the next call shows the requests that this one submitted. */
 		if (!__atomic_compare_exchange_n(&ring->busy, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;
 		unseen = gather_ring(state, level, ring, f, now, unseen);

@@ -48,12 +48,12 @@ enum role {
 	ROLE_MESSAGES, ROLE_RING, /* arguments of sendmmsg and recvmmsg, and of io_uring_enter */
 };
 
-/* For programs that are executed: what the recorder can trace. */
+/* The recorder's ability to trace programs that are executed: */
 enum trace {
 	TRACE_NOTHING = 0,
 	TRACE_UNSEEN = 1,     /* programs that this library does not reach */
 	TRACE_ALL = 2,	      /* every one, until the library is loaded */
-	TRACE_PRIVILEGED = 4, /* and those that gain privileges */
+	TRACE_PRIVILEGED = 4, /* also programs that gain privileges */
 };
 
 #define WATCH_ALL 1 /* as watch_from: maps of programs and libraries are watched, too */
@@ -100,7 +100,7 @@ struct header {
 	u64 head_bytes;   /* bytes of the file that every process maps */
 	u32 owner;	  /* the recorder's user: the owner of the texts' files */
 	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
-	u32 python_unread, python_version; /* processes whose frames of Python could not be read, and what the last one's Py_Version says */
+	u32 python_unread, python_version; /* number of processes whose Python frames could not be read, and Py_Version of the last one */
 	/* Chunks that were read and may be reused by the threads that filled them: their numbers plus one, each
 	 * at the index of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));
@@ -108,7 +108,7 @@ struct header {
 	u64 tables_used __attribute__((aligned(64)));
 	u64 tables_at, tables_most, table_bytes; /* the last: 0 if calls are recorded */
 	u64 first_accesses; /* number of accesses of a process that are kept */
-	u32 whole_count;    /* ranges of ranks whose calls are recorded; 0: no process records any */
+	u32 whole_count;    /* number of ranges of ranks whose calls are recorded; 0: no process records any */
 	u32 counts_unranked; /* do processes without a rank count their calls? */
 	u64 unplaced; /* threads that made calls on stacks that can't be read */
 	u8 counting[CALL_NUMBERS] __attribute__((aligned(512))); /* enum counting, in light.h */
@@ -155,7 +155,8 @@ struct site {
 struct chunk {
 	u32 magic;
 	u32 over; /* its process has called exit_group: nothing comes any more */
-	/* These two change in one step when a call's record is there: at any moment a call is in flight or recorded. */
+	/* These two change in one step when the record of a call is complete: at any moment a call is either in
+	 * flight or recorded. */
 	u32 used; /* bytes that are whole, this header included */
 	u32 flight; /* the call that the thread is in: its number and one. 0: in none */
 	u32 tid, pid;
@@ -163,13 +164,14 @@ struct chunk {
 	u32 stream; /* the stream's first chunk */
 	u32 sequence;
 	u32 level; /* 0; 1.. for calls of a signal handler that interrupted the recording of another */
-	u32 owner; /* process whose thread writes it (a child of vfork writes into its parent's) */
+	u32 owner; /* process of the writing thread (a child of vfork writes into its parent's chunk) */
 	u64 flight_start; /* in ticks */
 	s32 flight_fd; /* the first argument */
 	u32 generation; /* how often it was used before */
 };
 
-/* First byte of a record: a call's code, one of the heads in hot.h, 255 for those that are no calls. */
+/* First byte of a record: the code of a call, one of the heads in hot.h, or 255 for records that are not
+ * calls. */
 #define CODE_CONTROL 255
 /* In front of a call's record: where it, and those of its code that follow, come from. */
 #define CODE_STACK 254

@@ -231,12 +231,13 @@ static NOINLINE u64 record_path(struct state *state, const struct plain_frame *p
 	return commit_brief(&brief, at);
 }
 
-/* For the stub, which has done what enter() does. Times are in ticks. Returns `end`, or 0 if the call is recorded. */
+/* Called by the stub, which has already done the work of enter(). Times are in ticks. Returns `end`, or 0
+ * if the call is recorded. */
 u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end) {
 	u64 shape = *(const u64 *)&session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 	struct brief brief = {state, plain, shape, end, 0, 0, 0};
 	state->crowded = 0;
-	/* All but the code: */
+	/* All fields except the code: */
 	switch (shape & ~0xff00ul) {
 	case KIND_GENERAL | ROLES(ROLE_FD, 0, 0, 0) << ROLES_SHIFT: /* close, fdatasync, fchown */
 		return record_descriptor(state, plain, end, shape, NOTHING);

@@ -1,13 +1,15 @@
-/* Where a call comes from: its stack is walked after it, and a record begins with the stack's number where that is not the one of the last call
- * of its code. A word of the stack is read only between the stack pointer and the end of the thread's own stack, all of whose pages were found to be
- * there. On other stacks (of handlers and coroutines) the place is unknown. */
+/* Finds the places from which calls are made. The stack is walked after a call, and a record begins with
+ * the number of its stack if that differs from the last call with the same code. A word of the stack is
+ * read only between the stack pointer and the end of the thread's own stack, all of whose pages were found
+ * to be present. On other stacks (of handlers and coroutines) the place is unknown. */
 
 #include "stacks.h"
 
 #define RED_ZONE 128
 #define SPAN_MOST (64ul << 20) /* so far a stack is looked for */
 #define PAGES_ASKED (2048ul)
-/* So often a stack is looked for in vain, and then at every 64th call. */
+/* Number of failed attempts to find the end of a thread's stack; after these only every 64th call tries
+ * again. */
 #define TRIES_MOST 16
 #define TRIES_MASK 63
 #define PIECES 32
@@ -87,7 +89,8 @@ static int are_there(u64 from, u64 to) {
 	return 1;
 }
 
-/* Where a thread's own stack ends: below what libc keeps of it; the main thread's below the program's arguments. */
+/* Finds the end of a thread's own stack: below the data that libc stores in it, for the main thread below
+ * the program's arguments. */
 static u64 end_of_stack(u64 stack) {
 	u64 main_top = stack_tables->main_top, thread = thread_pointer();
 	if (stack < main_top && main_top - stack < SPAN_MOST)
@@ -225,7 +228,7 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	if (!plain || *(volatile u32 *)&stack_tables->idle)
 		return MORE_BYTES;
 	u64 stack = stack_at(plain);
-	/* (What is asked for every 64th time was asked for by the stub.) */
+	/* (For every 64th call the stub has already decided this.) */
 	if (!is_known(stacks, stack) && end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(stacks->tries & TRIES_MASK)))
 		learn_stack(stacks, stack);
 	if (is_known(stacks, stack)) {

@@ -1,4 +1,5 @@
-/* Where calls come from (record --stacks): what is known of code, and of a thread's stack. docs/decisions/0047 says why so. */
+/* Places from which calls are made (record --stacks): the tables of code, and of a thread's stack.
+ * docs/decisions/0047 has the reasons. */
 #ifndef IODOCK_STACKS_H
 #define IODOCK_STACKS_H
 
@@ -7,7 +8,8 @@
 enum { FRAMES_MOST = 32, RULE_SETS = 1024, RULE_WAYS = 4, CODES_MOST = 512, STACK_SETS = 32, STACK_WAYS = PATH_WAYS };
 enum { STACKS_OFF = 0, STACKS_SITES = 1, STACKS_ALL = 2 };
 
-/* Frames of Python that a stack keeps, and through how many the one to change is looked for. */
+/* Number of Python frames that a stack keeps, and number of frames that are searched for the line to
+ * change. */
 enum { PYTHONS_MOST = 24, PYTHONS_SEEN_MOST = 256, PYTHON_PAGES = 512, PYTHON_SETS = 256, PYTHON_WAYS = 4 };
 enum { SEEN_CODES = 8, PYTHON_FILE_MOST = 511, PYTHON_NAME_MOST = 255 };
 
@@ -50,14 +52,14 @@ struct code {
 /* A rule and its key in one: a pair that two threads have written fits no key. */
 struct known_rule { u64 check, rule; };
 
-/* Where CPython keeps what a stack is made of: offsets in its structures. */
+/* Layout of CPython's structures from which a stack is built: offsets of their fields. */
 struct layout {
 	u32 version, version_most; /* as in Py_Version */
 	u32 interpreters, finalizing; /* in _PyRuntime */
 	u32 next_interpreter, threads; /* in an interpreter */
 	u32 next_thread, thread_id, running; /* in a thread's state */
-	u32 frame; /* `running` points to what has there the frame; DIRECT: it is the frame */
-	u32 code, previous, instruction, owner, shim; /* in a frame; the last: the owner of those that are no function's */
+	u32 frame; /* `running` points to a structure that contains the frame; DIRECT: it is the frame */
+	u32 code, previous, instruction, owner, shim; /* offsets in a frame; shim: owner of frames of no function */
 	u32 first_line, file, name, lines, bytecode; /* in a code object */
 	u32 ascii, wide; /* in a text: where its characters begin */
 };
@@ -74,14 +76,14 @@ struct python {
 	struct layout layout;
 };
 
-/* Of the process. Written without locks: what is not whole yet is not found. */
+/* Tables of the process. They are written without locks: an incomplete entry is never found. */
 struct stack_tables {
 	u64 main_top, main_thread, segments_at, segments; /* the main thread's stack ends there; its thread pointer; the program's headers */
 	const struct link *modules;
 	u64 which; /* frames are wanted */
 	u32 idle; /* no module has a frame that is wanted */
 	u32 pages_taken; /* a thread uses code_pages */
-	u32 process; /* whose pages these are */
+	u32 process; /* process to which these pages belong */
 	u32 count; /* of codes */
 	u32 loads; /* how often code was loaded */
 	u32 replaced; /* how often in the place of other code */
@@ -90,7 +92,7 @@ struct stack_tables {
 	struct python python;
 	u64 unmapped;		   /* how often memory was */
 	u64 pages[PYTHON_PAGES];   /* that can be read, by their addresses */
-	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* code objects; what is kept is CODE_KNOWN and so on */
+	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* code objects; the values are CODE_KNOWN and so on */
 	struct known_rule rules[RULE_SETS][RULE_WAYS] __attribute__((aligned(64)));
 	struct code codes[CODES_MOST];
 	struct { u64 page, loads; } code_keys[CODE_PAGES];
@@ -99,19 +101,20 @@ struct stack_tables {
 
 /* Of a thread, behind its state. */
 struct stacks {
-	u64 low, top; /* its stack is there from `low` on, which pages are asked for */
+	u64 low, top; /* the stack's pages are present from `low` to `top`; they are queried from the kernel */
 	u64 last[HABITS]; /* the stack of the last call of a code, as a hash; 0: unknown */
 	u32 tries; /* in vain */
 	u32 count; /* of stacks in this chunk */
-	/* The call whose record is being written: */
+	/* For the call whose record is being written: */
 	u64 hash;
 	u32 frames, is_unplaced; /* the latter: it was counted */
 	u64 pc[FRAMES_MOST], rule[FRAMES_MOST];
-	u32 pythons, pythons_at; /* they stand before that frame */
+	u32 pythons, pythons_at; /* number of Python frames, and the frame in front of which they are inserted */
 	u32 text_room; /* of the record, for the texts of all of them */
 	struct python_frame { u64 code, instruction; } python[PYTHONS_MOST];
-	u64 python_thread; /* this thread's state of the interpreter, once it was looked at */
-	/* Code of the last call's innermost frames, whose pages were there: they still are if no memory was unmapped since. */
+	u64 python_thread; /* this thread's state in the interpreter, once it was read */
+	/* Code of the last call's innermost frames, whose pages were present: they still are if no memory was
+	 * unmapped since. */
 	struct seen_code { u64 code, file, lines, name_bytes, line_bytes, unmapped, key, known; } seen[SEEN_CODES];
 	struct cached known[STACK_SETS][STACK_WAYS];
 };
@@ -148,14 +151,14 @@ static ALWAYS u64 rule_of(u64 pc) {
 
 /* python.c */
 enum walked { WHOLE, UNKNOWN_RULE };
-#define PYTHON_OWN 1u /* one of them was no package's */
+#define PYTHON_OWN 1u /* one of the frames did not belong to a package */
 enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u32 *found);
 u64 python_bytes(struct stacks *stacks);
 u64 copy_live(void *to, u64 from, u64 count);
 enum { SIZE_AT = 16, BYTES_AT = 32 }; /* of a text or of bytes */
 
 /* python_code.c */
-/* What is known of a code object, in a word: */
+/* Facts about a code object, in a word: */
 #define CODE_KNOWN 1ul
 #define CODE_OWN 2ul
 #define CODE_FILE_SHIFT 2

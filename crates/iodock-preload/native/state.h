@@ -16,7 +16,7 @@ enum { PATH_LIMIT = 4096, PLAIN_LIMIT = RECORD_MOST };
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define ALWAYS inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
-#define RARE __attribute__((section(".bss.rare"))) /* placed after what every process touches */
+#define RARE __attribute__((section(".bss.rare"))) /* placed after the data that every process accesses */
 #define barrier() __asm__ volatile("" ::: "memory")
 /* An interrupting handler sees such stores in their order. */
 #define set(place, value) do { (place) = (value); barrier(); } while (0)
@@ -155,7 +155,7 @@ struct state {
 	struct pending pending[PENDING];
 };
 
-/* At the beginning of a block of states: a bit for each that is taken; in the first block also what
+/* Header of a block of states: a bit for each state that is taken; the first block also has the data that
  * ahead.c and stop.c share among threads. */
 struct block {
 	u64 taken[BLOCK_STATES / 64];

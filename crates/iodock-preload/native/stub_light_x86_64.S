@@ -1,5 +1,6 @@
-/* The stub where calls are counted (--light) and not recorded: nothing is noted before a call, and the clock is read only for calls that are
- * timed. See light_calls.c, and stub_x86_64.S for what both do. */
+/* The stub for calls that are counted (--light) instead of recorded: nothing is noted before a call, and
+ * the clock is read only for calls that are timed. See light_calls.c; stub_x86_64.S explains the parts
+ * that both have in common. */
 
 #include "hot.h"
 

@@ -16,7 +16,7 @@
 #define PLAIN iodock_plain
 #endif
 
-/* As put() in numbers.c, at %r8; not what has more than 56 bits. Changes the value and %rcx. */
+/* Like put() in numbers.c, at %r8, but only for values of at most 56 bits. Changes the value and %rcx. */
 	.macro PUT value
 	movq	\value, %rcx
 	orq	$1, %rcx
@@ -54,7 +54,8 @@ PLAIN:
 	orq	%rdx, %rax
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
-	/* What this thread is in: see flight.c. The number comes last, for it says that the rest is there. */
+	/* The call in flight of this thread: see flight.c. The number is written last, because it states that the
+	 * rest is valid. */
 	movq	iodock_own@gottpoff(%rip), %r11
 	movq	%fs:(%r11), %r11
 	testq	%r11, %r11
@@ -216,7 +217,7 @@ PLAIN:
 	movq	%r8, STATE_AT(%r11)
 	cmpq	%rcx, STATE_CHUNK(%r11)
 	jne	.Lnot_next
-	/* With it the call is no longer in flight: zeros stand above. */
+	/* From here on the call is no longer in flight: the bytes above are zero. */
 	subl	%ecx, %r8d
 	movq	%r8, CHUNK_USED(%rcx)
 	cmpq	%rsp, STATE_FLIGHT(%r11)
@@ -241,7 +242,7 @@ PLAIN:
 	jmpq	*%rcx
 	.cfi_restore_state
 	.cfi_def_cfa_offset 216
-	/* Mostly it was taken to be left, and is there without a result. */
+	/* In most cases the call was considered abandoned, and its record exists without a result. */
 .Lnot_next:
 	movq	%r11, %rdi
 	movq	%rsp, %rsi

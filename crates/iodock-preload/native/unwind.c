@@ -1,5 +1,6 @@
-/* How a function's frame is left: read from .eh_frame (DWARF 5, 6.4; Linux Standard Base, 10.6), once for each address that calls return to. The
- * program's memory is read as another process's, so that nothing is touched that may be gone. What is out of the ordinary ends a stack. */
+/* Finds the rule by which a function's frame is left, from .eh_frame (DWARF 5, 6.4; Linux Standard Base,
+ * 10.6), once for each return address. The program's memory is read like another process's, so that memory
+ * that may have been unmapped is not accessed. A rule of an unusual form ends the stack. */
 
 #include "stacks.h"
 
@@ -49,7 +50,7 @@ static u64 take_fixed(struct bytes *bytes, u32 count) {
 
 static s64 take_signed32(struct bytes *bytes) { return (s32)take_fixed(bytes, 4); }
 
-/* LEB128, of which bits above 64 are not wanted. */
+/* Reads a LEB128 number; bits above 64 are ignored. */
 static u64 take_number(struct bytes *bytes) {
 	u64 value = 0;
 	u8 byte;
@@ -85,9 +86,9 @@ static void skip(struct bytes *bytes, u64 count) {
 		bytes->at += count;
 }
 
-/* Of a function, or what is common to several. */
+/* The entry of one function (FDE), or the part that several functions share (CIE). */
 struct entry {
-	u64 at, end; /* of what is to be done */
+	u64 at, end; /* bounds of the instructions */
 	u64 code_step, from;
 	s64 data_step;
 };
@@ -150,7 +151,7 @@ static int read_entry(struct entry *entry, struct entry *common, u64 at, u64 pc)
 	return !bytes.failed && entry->at <= entry->end;
 }
 
-/* Where the entry stands of the function that pc may lie in; 0: there is none. */
+/* Finds the entry of the function that may contain pc; 0: there is none. */
 static u64 find_entry(u64 index, u64 pc) {
 	struct { u8 version, pointer, count, table; s32 frames; u32 entries; } head;
 	struct { s32 from, entry; } pairs[ENTRIES_AT_ONCE];
@@ -203,7 +204,8 @@ static void restore_register(struct rows *rows, u64 which) {
 		rows->row.back = rows->first.back, rows->row.return_at = rows->first.return_at;
 }
 
-/* Instructions without operands in their first byte, but those that advance. 0: one that is not known. */
+/* Instructions that have no operand in their first byte, except those that advance the address. 0: an
+ * unknown instruction. */
 static int follow_extended(struct rows *rows, struct bytes *bytes, const struct entry *entry, u8 code) {
 	struct row *row = &rows->row;
 	u64 which;
@@ -264,7 +266,7 @@ static int follow(struct rows *rows, const struct entry *entry, u64 pc) {
 	return !bytes.failed;
 }
 
-/* The row as a rule, without the file; 0: nobody can tell how it goes on. */
+/* Encodes the row as a rule, without the file; 0: the caller's frame can't be determined. */
 static u64 rule_from(const struct row *row) {
 	if (row->back != SAVED || row->return_at != -8 || row->size <= 0 || row->size & 7 || (u64)row->size / 8 > RULE_SIZE_MOST ||
 	    (row->origin != REGISTER_STACK && row->origin != REGISTER_BASE))
@@ -278,7 +280,7 @@ static u64 rule_from(const struct row *row) {
 	return rule | RULE_SAVED | below / 8 << RULE_SAVED_SHIFT;
 }
 
-/* That of the call that returns to pc: it stands before. */
+/* Finds the rule for the call that returns to pc: the call instruction is in front of it. */
 static u64 read_rule(u64 index, u64 pc) {
 	struct entry entry, common;
 	struct rows rows;

@@ -10,7 +10,7 @@ void update_lent(struct state *state) {
 	state->taken = taken;
 }
 
-/* The innermost call of a parent whose state is in use by its child; 0: there is none. */
+/* The innermost call of a parent whose state is in use by its vfork child; 0: there is none. */
 static const struct pending *lender(const struct state *state) {
 	const struct pending *one = innermost(state);
 	while (one && !(lends(one) && one->tid != state->tid))

@@ -22,7 +22,7 @@ void map_copy(void) {
 	long memory = copy ? -1 : kernel(SYS_mmap, 0, sizeof(struct copy), PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (failed(memory))
 		return;
-	/* A child by fork does not need what other threads are executing. */
+	/* A child created by fork does not need the copies for programs that other threads are executing. */
 	kernel3(SYS_madvise, memory, sizeof(struct copy), MADV_WIPEONFORK);
 	/* Another thread may stop, too. */
 	if (becomes((u64 *)&copy, 0, (u64)memory))

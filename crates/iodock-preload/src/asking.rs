@@ -15,7 +15,7 @@ const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// A kind of request, as offsets in the header.
 #[derive(Clone, Copy)]
 pub struct Wish {
-    /// What may be requested; 0: nothing.
+    /// Size that may be requested; 0: nothing.
     offer: usize,
     /// The requester.
     asking: usize,
@@ -87,7 +87,7 @@ impl Asking {
 
     fn wake(&self) {
         let asking = self.word(self.wish.asking);
-        // SAFETY: only wakes who waits there.
+        // SAFETY: only wakes threads that wait on this word.
         unsafe { libc::syscall(libc::SYS_futex, asking.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
 }

@@ -24,7 +24,7 @@ use std::time::SystemTime;
 /// Incremented with every change of the search, of the tables' format, and of how a text is built.
 const VERSION: u32 = 7;
 
-/// A library whose calls must be seen.
+/// A library whose system calls must be recorded.
 pub struct Library {
     pub file: Mapping,
     pub table: Table,

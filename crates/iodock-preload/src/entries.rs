@@ -17,7 +17,7 @@ pub enum Part {
     NoReturn,
 }
 
-/// One call. Times are in units of the session's clock; what is not known is [`UNKNOWN`] or [`NO_FD`].
+/// One call. Times are in units of the session's clock; unknown values are [`UNKNOWN`] or [`NO_FD`].
 #[derive(Clone, Debug)]
 pub struct CallRecord {
     pub call: CallId,
@@ -83,7 +83,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// That of a chunk's header.
+    /// The call in flight in a chunk's header.
     pub fn of(head: &[u8], time_shift: u32) -> Option<Flight> {
         let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
         let start = u64::from_le_bytes(head.get(chunk::FLIGHT_START..)?.get(..8)?.try_into().ok()?);
@@ -92,7 +92,7 @@ impl Flight {
     }
 }
 
-/// What the library noted when a program began.
+/// Facts that the library recorded when a program started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessRecord {
     pub tid: u32,
@@ -115,7 +115,7 @@ pub struct UsageRecord {
     pub pid: u32,
     pub time: u64,
     pub thread: CpuTime,
-    /// At the end of its process: usage of all threads, and of those that ended before.
+    /// Recorded at the end of a process: usage of all its threads, including those that ended before.
     pub process: Option<ProcessUsage>,
 }
 
@@ -160,7 +160,7 @@ pub struct InterfaceEntry {
     /// Result, handle, bytes, offset, whether a view is contiguous, variable, descriptor, and number of calls (`interfaces/interfaces.h`);
     /// UNKNOWN if not reported.
     pub facts: [i64; 8],
-    /// Name of the file that it has opened, or what it says of a data set or variable.
+    /// Name of the file that the call opened, or the properties of a data set or variable.
     pub name: Option<Vec<u8>>,
 }
 

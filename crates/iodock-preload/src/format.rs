@@ -88,7 +88,7 @@ pub mod chunk {
     pub const BYTES: usize = 64;
 }
 
-/// What the library does with a call.
+/// How the library handles a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -160,7 +160,7 @@ impl Shape {
     }
 }
 
-/// For programs that are executed: what can be traced.
+/// The recorder's ability to trace programs that are executed.
 pub mod trace {
     /// Programs that the library does not reach.
     pub const UNSEEN: u64 = 1;
@@ -200,7 +200,7 @@ pub const CONTROL_INTERFACE: u8 = 6;
 /// First bytes of the records of read, write, pread64 and pwrite64; flags for the fields that are present are
 /// added.
 pub const HEADS: [u8; 4] = [192, 200, 208, 228];
-/// One more than the last of them.
+/// One more than the last head.
 pub const HEADS_END: u8 = 248;
 pub const WITH_OFFSET: u8 = 8;
 pub const WITH_BLOCKS: u8 = 16;

@@ -51,8 +51,8 @@ fn message(cursor: &mut Cursor, items: &mut Vec<AsyncItem>) -> Option<()> {
     passed(cursor, count, items)
 }
 
-/// Requests that were completed before this call, and those that it submits, each after their number; up to
-/// `end` other completions.
+/// Requests that were completed before this call, and requests that it submits, each preceded by their
+/// number; then other completions up to `end`.
 fn ring(cursor: &mut Cursor, end: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
     for _ in 0..cursor.number()? {
         items.push(completion(cursor)?);
@@ -71,7 +71,7 @@ fn ring_request(cursor: &mut Cursor) -> Option<AsyncItem> {
     let (fd, size, offset) = (cursor.signed()? as i32, cursor.number()?, cursor.signed()?);
     let bytes = size.checked_sub(1).map_or(UNKNOWN, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let fd = if flags & SQE_FIXED_FILE != 0 { NO_FD } else { fd };
-    // What is done says nothing where it went well.
+    // The kernel reports nothing about such an operation if it succeeds.
     let operation = if flags & SQE_SKIP_SUCCESS != 0 { None } else { Some(operation) };
     let call = ring_call(operation);
     Some(AsyncItem { call, ..AsyncItem::request(key, fd, false, bytes, offset) })

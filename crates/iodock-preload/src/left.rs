@@ -81,7 +81,7 @@ mod tests {
         Place(place)
     }
 
-    /// A session whose calls are in `calls`.
+    /// Creates a session whose calls are in `calls`.
     fn session(place: &Place, calls: &Path) -> (PathBuf, Session) {
         let folder = place.0.join(format!("{NAME}1-a"));
         let session = Session::create(&folder, &[]).expect("a session");

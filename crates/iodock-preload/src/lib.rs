@@ -34,7 +34,8 @@ mod unused;
 
 /// The preloaded library, as a file's bytes; empty on machines it is not written for.
 pub static LIBRARY: &[u8] = include_bytes!(env!("IODOCK_PRELOAD_LIBRARY"));
-/// The library of interfaces (interfaces/), which tells that one of their calls.
+/// The library of interfaces (interfaces/), which reports calls of MPI-IO, HDF5 and others to the recorder's
+/// library.
 pub static INTERFACES_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_LIBRARY"));
 /// The same with calls of stdio (interfaces/stdio/).
 pub static INTERFACES_STDIO_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_STDIO_LIBRARY"));

@@ -91,7 +91,7 @@ impl Default for Light {
     }
 }
 
-/// What a call is counted as: enum counting in native/light.h.
+/// The kind of counter for a call: enum counting in native/light.h.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Counting {
@@ -166,7 +166,7 @@ pub mod words {
     /// Of reads, and of writes behind it.
     pub const CALLS: usize = 8;
     pub const BYTES: usize = 10;
-    /// Accesses whose offset is not known.
+    /// Accesses with an unknown offset.
     pub const UNPLACED: usize = 15;
     pub const SEQUENTIAL: usize = 16;
     pub const CONSECUTIVE: usize = 18;
@@ -203,11 +203,11 @@ pub const ALIGNMENTS: [i64; 5] = [1, 512, 4096, 65536, 1 << 20];
 /// Times of less than 2^10 ticks are one bin; each has four times the width of the one before.
 pub const FIRST_TIME: u32 = 10;
 
-/// What a row counts.
+/// The object whose calls a row counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowKind {
     File,
-    /// Files whose names differ in their numbers only.
+    /// Files whose names differ only in their numbers.
     Pattern,
     /// Files of one folder.
     Folder,

@@ -15,13 +15,13 @@ const OVERLAY: i64 = 0x794c_7630;
 const TMPFS: i64 = 0x0102_1994;
 const LOCAL: [i64; 7] = [EXT4, XFS, BTRFS, F2FS, ZFS, OVERLAY, TMPFS];
 
-/// False for network and parallel file systems, and for types that are not known.
+/// False for network and parallel file systems, and for unknown types.
 ///
 /// # Errors
-/// The path is not there, or can't be looked at.
+/// The path does not exist, or can't be examined.
 pub fn is_local(path: &Path) -> io::Result<bool> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: a path that ends with a zero, and room for what is told of it.
+    // SAFETY: the path ends with a zero byte, and there is space for the result.
     let (done, system) = unsafe {
         let mut system: libc::statfs = std::mem::zeroed();
         (libc::statfs(path.as_ptr(), &mut system) == 0, system)

@@ -31,11 +31,11 @@ impl Mapping {
         Ok(Mapping { start, bytes, identity, state })
     }
 
-    /// Reads what is not in the page cache now, in few pieces if the kernel and the file system have large
-    /// ones: processes that map the file later then get large pages (20 places of libc's text in pages of 4
-    /// KiB: 92 microseconds, in large pieces 15 to 30). The advice only affects speed.
+    /// Reads the parts that are not in the page cache, in large reads if the kernel and the file system
+    /// support them: processes that map the file later then get large pages (20 places of libc's text in
+    /// pages of 4 KiB: 92 microseconds, in large pages 15 to 30). The advice only affects speed.
     pub fn read_in_large_pieces(&self) {
-        // SAFETY: a mapping of ours, whose contents no advice of these changes.
+        // SAFETY: the mapping is the recorder's own, and this advice does not change its contents.
         let advise = |advice| unsafe { libc::madvise(self.start, self.bytes, advice) } == 0;
         advise(libc::MADV_HUGEPAGE);
         // Linux before 5.14 has but the second.

@@ -90,7 +90,7 @@ pub fn numbers(code: &[u8]) -> impl Iterator<Item = Number> + '_ {
     memchr::memmem::find_iter(code, &SYSCALL).filter_map(|at| number_at(code, at))
 }
 
-/// That of the call at `at`; `None` if no instruction begins there.
+/// The number of the call at `at`; `None` if no instruction begins there.
 fn number_at(code: &[u8], at: usize) -> Option<Number> {
     let instructions = instructions_before(code, at, BEFORE)?;
     let number = match setter(&instructions, Register::RAX) {
@@ -161,7 +161,7 @@ fn kept_in(code: &[u8], at: usize, register: Register) -> Number {
     let instructions = if is_argument { None } else { instructions_before(code, at, FAR) };
     let instructions = instructions.unwrap_or_default();
     let is_setter = |instruction: &&Instruction| {
-        // (A call leaves alone what a compiler keeps over it.)
+        // (A system call preserves the registers that a compiler keeps over it.)
         instruction.flow_control() == FlowControl::Next
             && changes(instruction, register)
             && instruction.mnemonic() != Mnemonic::Pop
@@ -170,7 +170,7 @@ fn kept_in(code: &[u8], at: usize, register: Register) -> Number {
     set.map_or(Number::Copied, Number::Constant)
 }
 
-/// Whether these are instructions that programs contain. What precedes a jump may be a table.
+/// Whether programs contain such instructions. The bytes in front of a jump may be a table.
 fn is_sound(instructions: &[Instruction]) -> bool {
     let goes_on = |instruction: &&Instruction| {
         matches!(

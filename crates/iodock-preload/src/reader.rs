@@ -19,7 +19,7 @@ pub struct Head {
     pub stream: u32,
     pub sequence: u32,
     pub level: u32,
-    /// The process whose thread writes it; a child of vfork writes into its parent's.
+    /// The process of the thread that writes it; a child of vfork writes into its parent's chunk.
     pub owner: u32,
     /// How many times the chunk was used before.
     pub generation: u32,
@@ -68,7 +68,7 @@ pub struct ChunkReader {
     /// New paths, concatenated, and the position of each.
     texts: Vec<u8>,
     paths: Vec<(usize, usize)>,
-    /// Each once; and the place, and one, of that of the last call of a code (0: unknown).
+    /// Each stack once; and for each code the index, plus one, of the stack of its last call (0: unknown).
     stacks: Vec<Arc<[u8]>>,
     last_stacks: [usize; HABITS],
 }

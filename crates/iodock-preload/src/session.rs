@@ -38,7 +38,7 @@ pub struct Session {
     pub number: u64,
 }
 
-/// What is recorded, and how.
+/// The calls that are recorded, and how they are recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Counters instead of records.
@@ -112,7 +112,7 @@ impl Session {
         Session::create_for(folder, libraries, Wanted::default())
     }
 
-    /// The same, for what is wanted.
+    /// The same, with the wanted recording.
     pub fn create_for(
         folder: &Path,
         libraries: &[Library],
@@ -330,8 +330,9 @@ impl Session {
             .then_some(Mapped { start: start.cast(), chunks_at: self.chunks_at as usize })
     }
 
-    /// Gives the memory of `count` chunks from `index` on back, once they are read and their streams have gone on to
-    /// others. (Of chunks that lie side by side at once: what is mapped of the file is looked for each time.)
+    /// Frees the memory of `count` chunks from `index` on, once they are read and their streams continue in
+    /// others. (Adjacent chunks are freed together, because the kernel searches the file's mappings each
+    /// time.)
     pub fn discard(&self, index: u64, count: u64) {
         let at = (self.chunks_at + index * CHUNK_BYTES) as libc::off_t;
         let bytes = (count * CHUNK_BYTES) as libc::off_t;
@@ -341,7 +342,7 @@ impl Session {
     }
 }
 
-/// As LD_PRELOAD lists libraries: that of interfaces comes behind the one that it tells of them.
+/// The value of LD_PRELOAD: the library of interfaces follows the recorder's library, to which it reports.
 fn preloaded(folder: &Path, interfaces: bool) -> OsString {
     let mut list = folder.join(LIBRARY_NAME).into_os_string();
     if interfaces {
@@ -446,8 +447,8 @@ impl Mapped {
         bytes
     }
 
-    /// Bytes of chunk `index`, of which [`used`] has said that they are whole: nobody changes them any more,
-    /// and their pages are there.
+    /// Bytes of chunk `index` that are complete according to [`used`]: no process changes them any more, and
+    /// their pages are present.
     pub fn bytes(&self, index: u64, from: u32, used: u32) -> &[u8] {
         assert!(from <= used && u64::from(used) <= CHUNK_BYTES);
         let start = self.chunk(index);
@@ -463,9 +464,10 @@ impl Drop for Mapped {
     }
 }
 
-/// The libraries of this very process that make its system calls: libc and the dynamic linker.
+/// The libraries of this process that make its system calls: libc and the dynamic linker.
 ///
-/// Not by what is mapped as code: of a recorder that is recorded itself that is another file's.
+/// Their paths are not taken from the mapped code: if the recorder itself is recorded, that code is from
+/// another file.
 pub fn paths() -> Vec<PathBuf> {
     // Its length is not known beforehand: in the small pieces that it is looked for in, the kernel makes it ten times.
     let mut maps = String::with_capacity(64 << 10);
@@ -490,7 +492,7 @@ pub fn libraries() -> Vec<Library> {
     libc.iter().chain(&beside).filter_map(|path| cache.library(path)).collect()
 }
 
-/// Files whose calls are recorded from inside, by their real paths.
+/// Files whose calls are recorded inside the process, by their real paths.
 pub fn patched() -> Vec<PathBuf> {
     let libc = paths();
     let beside = asynchronous_beside(&libc);

@@ -88,8 +88,9 @@ fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
         ) {
             text.targets.insert(instruction.near_branch_target());
         }
-        // An address taken may be one to jump to. (Tables of jumps are not read: they lead to where a statement begins, and
-        // what is moved lies in the middle of one. None of the 112 of Debian 12's libc leads there.)
+        // An address that is taken may be the target of a jump. (Jump tables are not read: they lead to the
+        // start of a statement, and moved instructions are in the middle of one. None of the 112 in Debian
+        // 12's libc leads there.)
         if instruction.is_ip_rel_memory_operand() {
             text.targets.insert(instruction.ip_rel_memory_address());
         }

@@ -96,7 +96,7 @@ impl Texts {
 /// Whether the folder is suitable for mapped code: on this machine, and executable.
 fn holds_code(folder: &Path) -> io::Result<bool> {
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
-    // SAFETY: a path that ends with a zero, and room for what is told of it.
+    // SAFETY: the path ends with a zero byte, and there is space for the result.
     let (done, mount) = unsafe {
         let mut mount: libc::statvfs = std::mem::zeroed();
         (libc::statvfs(path.as_ptr(), &mut mount) == 0, mount)
@@ -115,8 +115,8 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// These bytes are what programs map and execute: they are verified before each recording. `None` unless they
-/// are unchanged.
+/// Programs map and execute these bytes, so they are verified before each recording. `None` unless they are
+/// unchanged.
 fn whole(path: &Path, bytes: usize) -> Option<u64> {
     let file = Mapping::of(&own::open(path).ok()?).ok().filter(|file| file.len() == bytes + TRAILER)?;
     file.read_in_large_pieces();

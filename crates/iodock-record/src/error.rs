@@ -80,7 +80,7 @@ pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
         )),
         _ => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),
-            "is it a program, and executable for you (chmod +x)?",
+            "check that it is a program that you may execute (chmod +x)",
         )),
     }
 }

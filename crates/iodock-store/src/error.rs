@@ -74,10 +74,10 @@ impl StoreError {
         match self {
             StoreError::Exists { .. } => "give another name with -o, or replace it: --force".into(),
             StoreError::NotAStore { .. } => "give another name with -o".into(),
-            StoreError::Missing { .. } => "iodock import LOG or iodock record CMD make one".into(),
+            StoreError::Missing { .. } => "create one with iodock import LOG or iodock record CMD".into(),
             StoreError::Newer { writer, .. } => format!("open it with {writer} or newer"),
             StoreError::Damaged { .. } => "import or record again into a new store".into(),
-            StoreError::Full { quota: false, .. } => "make room, or give a place with more: -o PATH".into(),
+            StoreError::Full { quota: false, .. } => "free space, or give a folder with more: -o PATH".into(),
             StoreError::Full { quota: true, .. } => {
                 "your quota is used up; give another place: -o PATH".into()
             }
@@ -129,7 +129,7 @@ impl std::fmt::Display for StoreError {
             StoreError::Full { written, .. } => {
                 write!(
                     f,
-                    "no room left: the store needs more than the {} MB that fitted",
+                    "no space left: the store needs more than the {} MB that were written",
                     written.div_ceil(1_000_000)
                 )
             }

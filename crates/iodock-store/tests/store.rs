@@ -620,7 +620,7 @@ fn truncated_and_missing_files_give_an_error() {
     for (cut, missing) in [
         ("part-00000.parquet: is damaged", "part-00000.parquet: is missing"),
         // Without checksums.
-        ("part-00000.parquet: is cut or damaged", "0 rows, the manifest says 1000"),
+        ("part-00000.parquet: is cut or damaged", "0 rows, but 1000 according to the manifest"),
     ] {
         for length in [0, 4, 100, bytes.len() - 1] {
             fs::write(&part, &bytes[..length]).unwrap();
@@ -700,6 +700,6 @@ fn a_full_disk_gives_an_error_and_leaves_no_files() {
     std::process::Command::new("umount").arg(&folder.0).status().unwrap();
     let error = result.unwrap_err();
     assert!(matches!(error, StoreError::Full { quota: false, .. }), "{error}");
-    assert!(error.to_string().contains("no room left"), "{error}");
+    assert!(error.to_string().contains("no space left"), "{error}");
     assert_eq!(names, Vec::<String>::new());
 }

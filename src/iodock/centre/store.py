@@ -128,7 +128,7 @@ class MonitorStore:
                 self._read = (stamp, catalogue_of(files.content(path, CATALOGUE, StoreError), path))
         except FileNotFoundError:
             raise StoreError(
-                f"{self.folder}: no monitor store", "create one with iodock monitor serve --store DIR"
+                f"{self.folder}: not a monitor store", "create one with iodock monitor serve --store DIR"
             ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error
@@ -209,8 +209,8 @@ class MonitorStore:
     def _damage(self, name: str) -> StoreError:
         return StoreError(
             f"{self.folder / name}: {checksums.DIFFERS}",
-            "copy it again from a backup; or stop the collector, remove the file and start it: "
-            "it goes on without its rows",
+            "copy it again from a backup; or stop the collector, remove the file and start the "
+            "collector: it continues without the file's rows",
         )
 
     def write(
@@ -292,7 +292,7 @@ def catalogue_of(document: bytes, path: Path) -> Catalogue:
 def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
     """Raises StoreError, KeyError, TypeError."""
     if found["format"] != FORMAT:
-        raise StoreError(f"{path}: not of a monitor store but of {found['format']!r}")
+        raise StoreError(f"{path}: not the manifest of a monitor store but of {found['format']!r}")
     if found["version"] != VERSION:
         raise StoreError(f"{path}: version {found['version']}; this iodock reads {VERSION}")
     files = {

@@ -26,7 +26,7 @@ FORMATS = ("table", "json", "csv")
 
 @click.group(epilog=examples(_EXAMPLES))
 def command() -> None:
-    """Results of IOR, mdtest, IO500, fio, elbencho, IOzone, md-workbench and h5bench as one kind of
+    """Results of IOR, mdtest, IO500, fio, elbencho, IOzone, md-workbench and h5bench in one format of
     measurements, and sweeps of IOR and mdtest over many settings."""
 
 
@@ -140,15 +140,15 @@ def _sweep_options(function: Callable[..., int]) -> Callable[..., int]:
 @command.command(epilog=examples(("iodock bench ior sweep.toml", "iodock bench ior sweep.toml --dry-run")))
 @_sweep_options
 def ior(sweep: str, output: str | None, dry_run: bool, lang: str | None, quiet: bool) -> int:
-    """Run IOR over a matrix of settings: nodes x processes, transfer size, file per process or one file, API,
-    stripes, collective buffering. Runs are repeated and shuffled; what was run is kept beside the result in
-    FILE.runs, so that the same command resumes."""
+    """Run IOR over a matrix of settings: nodes x processes, transfer size, file per process or one file,
+    API, stripes, collective buffering. Runs are repeated and shuffled. Completed runs are kept next to the
+    result in FILE.runs, so that the same command resumes the sweep."""
     return _sweep("ior", sweep, output, dry_run, lang, quiet)
 
 
 @command.command(epilog=examples(("iodock bench mdtest sweep.toml -o mdtest.json",)))
 @_sweep_options
 def mdtest(sweep: str, output: str | None, dry_run: bool, lang: str | None, quiet: bool) -> int:
-    """Run mdtest over a matrix of settings: nodes x processes, directories of their own or shared, bytes per
-    file. Runs are repeated and shuffled; the same command resumes."""
+    """Run mdtest over a matrix of settings: nodes x processes, separate or shared directories, bytes per
+    file. Runs are repeated and shuffled; the same command resumes the sweep."""
     return _sweep("mdtest", sweep, output, dry_run, lang, quiet)

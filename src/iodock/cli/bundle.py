@@ -46,10 +46,10 @@ def command(
     quiet: bool,
     **digests: Any,
 ) -> None:
-    """Step 4 of the method: pack what an administrator needs to know of a run into one archive: findings,
-    report, environment, mounts, times, the longest calls, and tables as CSV. With the id in a job's digest
-    (iodock monitor digest): the digest, and the monitor's data about the job; --portal, --store and --run are
-    for that. Prints the archive's name."""
+    """Step 4 of the method: pack the data that an administrator needs about a run into one archive:
+    findings, report, environment, mounts, times, the longest calls, and tables as CSV. With the id in a
+    job's digest (iodock monitor digest): the digest, and the monitor's data about the job; --portal,
+    --store and --run are for that. Prints the archive's name."""
     from iodock.shared.language import language_in
     from iodock.shared.settings import load
 
@@ -67,7 +67,7 @@ def command(
 
     if any(value for name, value in digests.items() if name != "within"):
         raise RequestError(
-            f"{store_or_id}: is no id that a digest told",
+            f"{store_or_id}: is not an id from a digest",
             "--portal, --store and --run need the id of a digest",
         )
     name = Path(store_or_id).resolve().name.removesuffix(".iodock")

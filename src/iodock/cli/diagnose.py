@@ -39,8 +39,8 @@ def command(
     settings: str | None,
     quiet: bool,
 ) -> int:
-    """Say what is wrong with a run's I/O, what to change and what that saves: few findings, those that save
-    most first, or that nothing is worth changing."""
+    """Report what is wrong with a run's I/O, what to change and what that saves: few findings, those that
+    save most first, or that nothing is worth changing."""
     from iodock.cli.servers import servers_of
     from iodock.program.diagnosis import diagnose
     from iodock.program.findings import Severity

@@ -42,8 +42,10 @@ class _TwoSides(click.Command):
 @click.option(
     "--per",
     metavar="UNIT",
-    help="divide all numbers by the work done: NAME=N,M (N units before, M after; one number per run is fine "
-    "too), files, or bytes; run says that the work was equal",
+    help=(
+        "divide all numbers by the amount of work: NAME=N,M (N units before, M after; or one number "
+        "per run), files, or bytes; run states that the work was equal"
+    ),
 )
 @click.option(
     "--top", type=click.IntRange(1), default=10, help="files to show, faster and slower; default: 10"
@@ -79,12 +81,12 @@ def command(
     settings: str | None,
     quiet: bool,
 ) -> None:
-    """Report what changed between two runs: time, calls, bytes, access sizes, file by file and call by call,
-    and which findings are gone and which are new. Each file, or pattern of the names of many files, is judged
-    separately, because one that got faster may hide one that got slower. Changes smaller than noise count as
-    neither. With several runs of each, put -- between those before and those after: medians are compared, and
-    differences that runs have anyway are called noise. For two stores of counters (Darshan's logs) it reports
-    what changed for each interface and file."""
+    """Report what changed between two runs: time, calls, bytes, access sizes, by file and by call, and
+    which findings are gone and which are new. Each file, or pattern of the names of many files, is judged
+    separately, because one that got faster may hide one that got slower. Changes smaller than the noise
+    count as neither. For several runs of each side, put -- between those before and those after: medians
+    are compared, and differences that occur between runs anyway are called noise. For two stores of
+    counters (Darshan's logs) it reports the changes of each interface and file."""
     from iodock.program.comparison import compare
     from iodock.program.comparison.counters import are_counters
     from iodock.shared.language import language_in

@@ -44,7 +44,7 @@ def write_digest_bundle(
         found[RECORDING] = _packed(recording, text)
     read_me = _read_me(digest_id, tables, bool(recording), text)
     with (
-        whole_file(target, "name a file elsewhere with -o") as out,
+        whole_file(target, "name a file in another folder with -o") as out,
         tarfile.open(fileobj=out, mode="w:gz") as archive,
     ):
         for name, content in _members(read_me, found):

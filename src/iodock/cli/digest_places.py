@@ -136,6 +136,6 @@ class StorePlace:
         ledger = LedgerBeside(self.response or store.with_name(f"{store.name}.response"))
         if not ledger.is_there:
             if self.response:
-                raise RequestError(f"--response {self.response}: no episodes that we may read are there")
+                raise RequestError(f"--response {self.response}: contains no episodes that you may read")
             return None
         return episode_rows.between(ledger, begin, end)

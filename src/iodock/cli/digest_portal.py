@@ -70,7 +70,7 @@ def not_there(job: str) -> str:
     if not (number.isdigit() and task.isdigit()):
         return _LOOKED
     own = f"squeue --array -h -o %A -j {job}, or sacct -n -X -o JobIDRaw -j {job}"
-    return f"file servers know the task of an array by a number of its own: {own}"
+    return f"file servers number the task of an array differently: {own}"
 
 
 def portal_of(url: str, token: str | None, authority: str | None, within_s: float) -> Portal:

@@ -45,8 +45,8 @@ WORDS = (
 )
 @quiet
 def command(form: str, quiet: bool) -> int:
-    """Say what this machine allows (ptrace, perf, BPF, kernel, file systems) and what follows from it. Exit
-    status 1 if programs can't be recorded here."""
+    """Report what this machine allows (ptrace, perf, BPF, kernel, file systems) and what follows from it.
+    Exit status 1 if programs can't be recorded here."""
     from iodock.program.doctor import examine
 
     findings = examine()

@@ -112,4 +112,4 @@ def _width() -> int:
 def _unknown(name: str, names: list[str]) -> RequestError:
     close = difflib.get_close_matches(name, names, 3)
     hint = f"did you mean {' or '.join(dict.fromkeys(close))}" if close else "iodock explain lists all names"
-    return RequestError(f"nothing here is called {name}", hint)
+    return RequestError(f"no topic is called {name}", hint)

@@ -72,7 +72,9 @@ def command(
     if chosen == "perfetto" and weigh is not None:
         raise RequestError("a trace contains each call, but no weights", "leave --weigh out")
     if chosen in _BINARY and output is None and sys.stdout.isatty():
-        raise RequestError(f"{chosen} is no text for a terminal", "use -o FILE, or a pipe")
+        raise RequestError(
+            f"{chosen} is not text, so it can't be printed on a terminal", "use -o FILE, or a pipe"
+        )
     asked = Filters.from_mapping(filter_arguments(values))
     with Store.open(store) as opened:
         with destination(output) as out:

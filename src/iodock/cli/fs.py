@@ -63,9 +63,9 @@ def card(
     lang: str | None,
     quiet: bool,
 ) -> None:
-    """The card of the file system that contains DIR: its type, every mount option explained, servers, space,
-    stripes, quota, caches, and the link limits and typical values that the site's settings give. A server
-    that does not answer within 5 s is reported."""
+    """The card of the file system that contains DIR: its type, an explanation of every mount option,
+    servers, space, stripes, quota, caches, and the link limits and typical values in the site's settings.
+    A server that does not answer within 5 s is reported."""
     from iodock.shared.language import language_in
     from iodock.shared.settings import load
 
@@ -75,7 +75,7 @@ def card(
     check_folder(output)
     made = _card(folder, load(settings))
     if made.space is None and not quiet:
-        say(f"note: {folder} does not answer; this is what the mount table says")
+        say(f"note: {folder} does not answer; these are the values of the mount table")
     with destination(output) as out:
         out.write(_shown(chosen, made, text, output == "-").encode("utf-8", "backslashreplace"))
     if opens:
@@ -102,7 +102,7 @@ def _card(folder: str, settings: Settings) -> Card:
     path = path if place is None else place.path
     mount = mount_of(path, mounts(), None if place is None else place.device)
     if mount is None:
-        raise IodockError(f"{folder}: what is mounted there is not known", "see /proc/self/mountinfo")
+        raise IodockError(f"{folder}: the file system mounted there is unknown", "see /proc/self/mountinfo")
     space = None
     if place is not None:
         said = place.space
@@ -153,10 +153,10 @@ def _shown(form: str, card: Card, text: Language, on_terminal: bool) -> str:
 def typical(
     results: tuple[str, ...], mount: str | None, output: str | None, lang: str | None, quiet: bool
 ) -> None:
-    """Typical values and knees of a file system, from a health check or from other benchmarks' results, as
-    `iodock diagnose` reads them in the site's settings: rates of one stream and of small calls, and the
-    number of processes beyond which metadata calls become slower. In a file that exists only what iodock
-    wrote for that mount is replaced; an administrator's own values stay."""
+    """Typical values and turning points of a file system, from a health check or from other benchmarks'
+    results, as `iodock diagnose` reads them in the site's settings: rates of one stream and of small
+    calls, and the number of processes beyond which metadata calls become slower. In an existing file only
+    the values that iodock wrote for that mount are replaced; an administrator's own values are kept."""
     from iodock.file_system.health import readers
     from iodock.file_system.health.measurements import joined
     from iodock.file_system.health.site_file import section, write
@@ -167,7 +167,7 @@ def typical(
     measured = joined(readers.read(Path(one), None) for one in results)
     values, missing = values_of(measured)
     if not values:
-        message = f"{', '.join(results)}: no value that is typical of one process"
+        message = f"{', '.join(results)}: contains no value that is typical of one process"
         raise IodockError(message, "iodock health run DIR measures all of them")
     point = _mount_point(mount, measured.protocol.target)
     if output is None or output == "-":
@@ -189,7 +189,7 @@ def _mount_point(wanted: str | None, target: str | None) -> str:
         return "/" + os.path.normpath(wanted).strip("/")
     found = mount_of(os.path.normpath(target), mounts()) if target and target.startswith("/") else None
     if found is None or found.point == "/":
-        message = "where the measured folder is mounted is not known"
+        message = "the mount point of the measured folder is unknown"
         raise RequestError(
             message, "give it with --mount, as `df` shows it on the machines that run programs"
         )

@@ -29,8 +29,8 @@ _EXAMPLES = (
 
 @click.group(epilog=examples(_EXAMPLES))
 def command() -> None:
-    """The check-up of a file system: what it can do, by size and by number of processes, and the remarks that
-    a specialist would make."""
+    """The check-up of a file system: its performance by I/O size and number of processes, with the remarks
+    that a specialist would make."""
 
 
 command.add_command(run)
@@ -49,8 +49,8 @@ command.add_command(clean)
 def show(
     results: tuple[str, ...], form: str | None, output: str | None, lang: str | None, quiet: bool
 ) -> None:
-    """Print a result as a table with remarks. RESULT is what `iodock health run` wrote, or output of another
-    benchmark; several are one: a sweep."""
+    """Print a result as a table with remarks. RESULT is a file of `iodock health run`, or output of
+    another benchmark; several files are treated as one sweep."""
     write(remarked(results), form, output, spoken(lang), remarks=True)
 
 
@@ -90,8 +90,8 @@ def compare(
     lang: str | None,
     quiet: bool,
 ) -> int:
-    """Say whether a file system became slower since BASE: two results of the same check-up, taken in the same
-    way. Only what was repeated can be compared; what is left out is said."""
+    """Report whether a file system became slower since BASE: two results of the same check-up, measured in
+    the same way. Only repeated measurements can be compared; those that are left out are listed."""
     from iodock.cli.output import destination, is_coloured
     from iodock.file_system.health import readers
     from iodock.file_system.health.compare import compare as compared

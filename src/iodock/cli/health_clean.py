@@ -31,9 +31,9 @@ def command(directory: str, force: bool, quiet: bool) -> None:
     for path, why in cleaned["kept"]:
         say(f"note: kept {path}: {why}")
     if not any(cleaned.values()) and not quiet:
-        say("note: nothing was left behind")
+        say("note: no files were left behind")
     if cleaned["foreign"]:
         raise IodockError(
-            f"not of a check-up, so it stays: {', '.join(cleaned['foreign'][:5])}",
-            "look at it, and remove it yourself",
+            f"not part of a check-up, so it is kept: {', '.join(cleaned['foreign'][:5])}",
+            "check the file, and remove it yourself",
         )

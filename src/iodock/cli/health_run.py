@@ -47,14 +47,14 @@ def _sizes(context: click.Context, parameter: click.Parameter, value: str | None
 def _size(text: str) -> int:
     parts = re.fullmatch(r"(\d{1,15})([kmg]?)(i?b)?", text.lower())
     if not parts or int(parts[1]) == 0:
-        raise RequestError(f"--sizes {text}: is no size", "write bytes, or 4k, 1m, 1g")
+        raise RequestError(f"--sizes {text}: not a size", "write bytes, or 4k, 1m, 1g")
     return int(parts[1]) << _SUFFIXES[parts[2]]
 
 
 def _counts(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
     parts = [part.strip() for part in (value or "").split(",") if part.strip()]
     if any(not re.fullmatch(r"[0-9]{1,6}", part) or not 0 < int(part) <= 100_000 for part in parts):
-        raise RequestError(f"--processes {value}: are no numbers from 1 on", "write 1,4,16")
+        raise RequestError(f"--processes {value}: must be numbers of 1 or more", "write 1,4,16")
     return tuple(int(part) for part in parts)
 
 
@@ -118,10 +118,11 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
 @language
 @quiet
 def command(directory: str, **values: Any) -> None:
-    """Measure what the file system of DIR can do, as an ordinary user: large transfers, a constant volume in
-    ever smaller pieces, and metadata, over I/O size and number of processes. All is done in a folder of its
-    own in DIR, which is removed at the end, also after Ctrl-C or a full disk; what was measured by then is
-    kept. Under mpirun or srun all ranks work together and rank 0 writes the result."""
+    """Measure the performance of the file system of DIR, as an ordinary user: large transfers, a constant
+    volume in ever smaller requests, and metadata, over I/O size and number of processes. All files are in
+    a separate folder in DIR, which is removed at the end, also after Ctrl-C or if the disk is full;
+    results measured until then are kept. Under mpirun or srun all ranks work together and rank 0 writes
+    the result."""
     from iodock.file_system.health import ranks
     from iodock.file_system.health.run import check_directory, follow
 
@@ -146,7 +147,7 @@ def _met(job: Job | None, way: str) -> tuple[Job | None, Meeting | None]:
     meeting = mpi.meeting(job.size)
     if meeting is None and way == "mpi":
         raise RequestError(
-            "mpi4py is not there, or not of the MPI that started these ranks",
+            "mpi4py is missing, or does not belong to the MPI that started these ranks",
             "install it for that MPI, or let the ranks meet through files: --meet files",
         )
     return replace(job, met_outside=meeting is not None), meeting
@@ -286,7 +287,7 @@ def _say_kept(partial: Partial, plan: Plan) -> None:
         partial.close(remove=True)
         return
     kept = f"{lines} of {len(plan.steps)} runs are kept in {partial.path}"
-    say(f"note: {kept}; the same command with --resume goes on")
+    say(f"note: {kept}; the same command with --resume continues the run")
 
 
 def say_note(values: dict[str, Any]) -> Any:

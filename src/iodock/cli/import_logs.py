@@ -104,10 +104,10 @@ def command(
     coverage_memory: int | None,
     quiet: bool,
 ) -> None:
-    """Turn logs of strace, Darshan or another tracer (--format lists them) into a store. Several logs are one
-    run (strace -ff, one per rank); - is standard input; .gz, .xz and .zst are read as they are. A table of
-    strace -c becomes a store of counts, and each log of Darshan, or text of darshan-parser, a store of
-    counters by file. Prints the store's name."""
+    """Convert logs of strace, Darshan or another tracer (--format lists them) to a store. Several logs
+    form one run (strace -ff, one per rank); - is standard input; .gz, .xz and .zst are read directly. A
+    table of strace -c becomes a store of counts, and each log of Darshan, or text of darshan-parser, a
+    store of counters by file. Prints the store's name."""
     from iodock.program.capture import is_darshan
 
     options = {
@@ -148,12 +148,12 @@ def _check_jobs(logs: tuple[str, ...], output: str | None) -> None:
 
     if other := next((log for log in logs if not is_darshan(log)), None):
         raise RequestError(
-            f"{other} is no log of Darshan, and others are",
+            f"{other} is not a log of Darshan, but others are",
             "import the logs separately: each log of Darshan is a job",
         )
     if output:
         raise RequestError(
-            f"-o names one store, and these are {len(logs)} logs of Darshan, each of a job of its own",
+            f"-o names one store, but there are {len(logs)} logs of Darshan, and each is a separate job",
             "leave it out: each store is called after its log",
         )
 
@@ -176,7 +176,7 @@ def _import(logs: tuple[str, ...], store: Path, options: dict[str, Any], quiet: 
         say(f"next: iodock show summary {shlex.quote(str(store))}")
         return
     named = shlex.quote(str(store))
-    say(f"next: iodock diagnose {named} judges the counters, iodock show summary {named} shows them")
+    say(f"next: iodock diagnose {named} diagnoses the counters, iodock show summary {named} shows them")
 
 
 def _counts(found: Imported) -> str:

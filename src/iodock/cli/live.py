@@ -33,11 +33,15 @@ _TERMINAL = "/dev/tty"
 
 @click.command(epilog=examples(("iodock live run.iodock", "iodock live run.iodock --once > now.txt")))
 @click.argument("store")
-@click.option("--once", is_flag=True, help="print it once and end; so it does where stdout is no terminal")
+@click.option(
+    "--once",
+    is_flag=True,
+    help=("print the table once and end; this is the default if stdout is not a terminal"),
+)
 @language
 def command(store: str, once: bool, lang: str | None) -> None:
     """Watch a recording in progress from another terminal: rates, and the files and calls that took most
-    time. The recording is only read. Ctrl-C ends it, and not the recording."""
+    time. The recording is only read. Ctrl-C ends the view, but not the recording."""
     from iodock.program.following import Follower, is_in_progress
 
     folder, text = Path(store), language_in(spoken(lang))
@@ -100,13 +104,13 @@ def terminal_for(store: str) -> int | None:
     try:
         fd = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
-        say("note: --live shows nothing, as there is no terminal")
+        say("note: --live shows nothing, because there is no terminal")
         return None
     if any(_is_terminal_of_this_session(number) for number in (1, 2)):
         os.close(fd)
         raise RequestError(
             "--live would overwrite the output of the program on this terminal",
-            "send that elsewhere: ... > out.txt 2> err.txt; or watch from another terminal: "
+            "redirect the program's output: ... > out.txt 2> err.txt; or watch from another terminal: "
             f"iodock live {store}",
         )
     return fd

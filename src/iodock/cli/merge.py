@@ -35,8 +35,9 @@ _EXAMPLES = (
 @language
 @quiet
 def command(parts: tuple[str, ...], output: str, force: bool, lang: str | None, quiet: bool) -> None:
-    """Make one store of the parts of one run: stores of single nodes or ranks. Says which ranks are missing,
-    which parts were cut, and how far the clocks of the hosts differ. Prints the store's name."""
+    """Create one store from the parts of one run: stores of single nodes or ranks. Reports which ranks are
+    missing, which parts were truncated, and how far the clocks of the hosts differ. Prints the store's
+    name."""
     from iodock.cli.progress import ProgressBar
     from iodock.program.capture import merge
     from iodock.program.store import Store

@@ -80,11 +80,11 @@ def command() -> None:
 @click.option("--scenario", default="healthy", show_default=True, metavar="NAME", help="what happens")
 @click.option(
     "--seconds", type=click.FloatRange(0), metavar="N",
-    help="simulated time, after which it ends; default: a day with --speed 0, else never",
+    help="simulated time after which the simulation ends; default: a day with --speed 0, else never",
 )  # fmt: skip
 @click.option(
     "--speed", type=click.FloatRange(0), default=1.0, show_default=True, metavar="X",
-    help="simulated seconds a second; 0: as fast as possible",
+    help="simulated seconds per second; 0: as fast as possible",
 )  # fmt: skip
 @click.option(
     "--every", type=click.FloatRange(0.01), metavar="N",
@@ -119,9 +119,9 @@ def simulate(
     release: str | None,
     quiet: bool,
 ) -> None:
-    """Simulate a centre with a Lustre file system below DIR: DIR/SERVER holds the files that an agent finds
-    on that server, and an lctl. All of it is synthetic, and DIR/SYNTHETIC says so. At the end, or at Ctrl-C,
-    DIR/truth.json has what every job really did."""
+    """Simulate a centre with a Lustre file system below DIR: DIR/SERVER holds the files that an agent
+    finds on that server, and an lctl. All of it is synthetic, as DIR/SYNTHETIC states. At the end, or at
+    Ctrl-C, DIR/truth.json has the actual I/O of every job."""
     from iodock.simulation.play import play
 
     if listed:
@@ -179,4 +179,4 @@ def _say_the_end(tree: Tree, quiet: bool) -> None:
         return
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    say(f"{status(tree.centre)}; the truth: {tree.root / 'truth.json'}")
+    say(f"{status(tree.centre)}; actual I/O of the jobs: {tree.root / 'truth.json'}")

@@ -25,14 +25,14 @@ _FOLDER = click.Path(path_type=Path)
 @click.option("--force", is_flag=True, help="replace a backup of another store")
 @quiet
 def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
-    """Copy a collector's store to the folder BACKUP as it is at one moment. If BACKUP is an earlier backup of
-    the same store, existing files are compared with their SHA-256, new ones are copied, and those that the
-    store no longer has are removed; until this is done, the earlier backup stays complete."""
+    """Copy a collector's store to the folder BACKUP as a consistent snapshot. If BACKUP is an earlier
+    backup of the same store, existing files are compared with their SHA-256, new files are copied, and
+    files that the store no longer has are removed. The earlier backup stays complete until this is done."""
     from iodock.centre.monitor import backups
 
     with ProgressBar("backup", quiet=quiet, noun="bytes") as tell:
         done = backups.backup(store, to, force, lambda part, whole: tell(part, whole, part))
-    _say(f"{to}: {done.copied:,} files copied; the backup has", done, quiet)
+    _say(f"{to}: {done.copied:,} files copied; the backup contains", done, quiet)
 
 
 @click.command(epilog=examples(("iodock monitor restore /backup/monitor --store /var/lib/iodock/monitor",)))
@@ -41,8 +41,8 @@ def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
 @click.option("--force", is_flag=True, help="replace an existing monitor store that contains no other files")
 @quiet
 def restore(backup_folder: Path, store: Path, force: bool, quiet: bool) -> None:
-    """Make a store from a backup. Every file is compared with its SHA-256, and the rows of every table are
-    counted, before the store is created."""
+    """Create a store from a backup. Every file is compared with its SHA-256, and the rows of every table
+    are counted, before the store is created."""
     from iodock.centre.monitor import backups
 
     with ProgressBar("restore", quiet=quiet, noun="bytes") as tell:

@@ -42,8 +42,8 @@ def import_counters(
 ) -> None:
     """Add counters of a storage array or its controllers to the data of agents.
 
-    A FILE is CSV, or text of snmpwalk with a line of the time before each walk. What is there already is not
-    counted twice."""
+    FILE is CSV, or text of snmpwalk with a line that gives the time before each walk. Values that were
+    imported before are not counted twice."""
     from iodock.centre.monitor.arrays.frames import imported
     from iodock.centre.monitor.arrays.mapping import read_map
 

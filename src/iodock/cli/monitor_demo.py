@@ -63,8 +63,8 @@ _USUAL_JOBS = 60
 )
 @click.option("--open", "opens", is_flag=True, help="open the portal in a browser")
 def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, opens: bool) -> None:
-    """Look at the portal of a centre that is made up: its file system and jobs are synthetic, its agents and
-    its collector real. All is on this machine, in a folder that is removed at the end (Ctrl-C)."""
+    """Try the portal with a simulated centre: the file system and jobs are synthetic, the agents and the
+    collector are real. Everything is on this machine, in a folder that is removed at the end (Ctrl-C)."""
     installed()
     from iodock.centre.monitor.access import Access
     from iodock.centre.monitor.collector import Collector
@@ -236,7 +236,7 @@ def agent_binary() -> Path:
     found += [Path(in_path)] if in_path else []
     if not found:
         raise RequestError(
-            "iodock-agent is not there", "build it with: cargo build --release -p iodock-agent"
+            "iodock-agent was not found", "build it with: cargo build --release -p iodock-agent"
         )
     return found[0]
 

@@ -51,13 +51,13 @@ def digest(
     lang: str | None,
     **place_options: Any,
 ) -> None:
-    """What a job did to the file systems, whether that was slower than usual, and why. JOBID is the
-    scheduler's id, or the id in an earlier digest. A portal answers for your own jobs; users who can read a
-    store see all."""
+    """The I/O of a job on the file systems, whether it was slower than usual, and why. JOBID is the
+    scheduler's id, or the id in an earlier digest. A portal answers for your own jobs; users who can read
+    a store see all jobs."""
     place = place_of(place_options)
     if mail_when:
         if recording or form or output:
-            raise RequestError("--mail goes with none of --run, --format and -o")
+            raise RequestError("--mail can't be combined with --run, --format or -o")
         mail(place, job, mail_when)
         return
     chosen = form or {"table": "text"}.get(form_of(output or ""), form_of(output or ""))
@@ -83,7 +83,9 @@ def _of_portal(place: PortalPlace, job: str, form: str, code: str, recorded: Rec
     if recorded is None:
         return content
     if form == "html":
-        raise RequestError("--run with --portal is for text and JSON", "--format text, or --store DIR")
+        raise RequestError(
+            "--run with --portal is available for text and JSON only", "--format text, or --store DIR"
+        )
     from iodock.centre.views.digest_recorded import with_recorded
     from iodock.shared.language import language_in
 

@@ -45,7 +45,7 @@ def _pulling(
 ) -> Pulling | None:
     if not urls and listed is None:
         if token or authority or certificate or key:
-            raise RequestError("nobody is asked", "--pull URL, or --pull-list FILE")
+            raise RequestError("no agent is named", "--pull URL, or --pull-list FILE")
         return None
     from iodock.centre.monitor.targets import Shown, each_once, read_targets, target_of
     from iodock.centre.portal.puller import Pulling
@@ -53,7 +53,7 @@ def _pulling(
     targets = [target_of(url, "--pull") for url in urls]
     targets += read_targets(listed) if listed else []
     if not targets:
-        raise RequestError(f"--pull-list {listed}: no address in it", "an address in each line")
+        raise RequestError(f"--pull-list {listed}: contains no address", "give one address per line")
     return Pulling(tuple(each_once(targets)), Shown(token, authority, certificate, key), every_s)
 
 
@@ -66,7 +66,8 @@ def _options() -> list[Callable[[Function], Function]]:
         ),
         click.option(
             "--pull-list", type=_FILE, metavar="FILE",
-            help="ask those too: in each line an address, and behind it the machine's name where it differs",
+            help=("pull from these agents too: one address per line, followed by the machine's name if "
+                  "it differs"),
         ),
         click.option(
             "--pull-every", type=click.FloatRange(0.1, 3600), default=10, show_default=True,
@@ -78,5 +79,5 @@ def _options() -> list[Callable[[Function], Function]]:
             help="trust agents' certificates of this authority (PEM); default: the system's",
         ),
         click.option("--pull-cert", type=_FILE, metavar="FILE", help="certificate to show to agents (PEM)"),
-        click.option("--pull-key", type=_FILE, metavar="FILE", help="and its key (PEM)"),
+        click.option("--pull-key", type=_FILE, metavar="FILE", help="key of the certificate (PEM)"),
     ]  # fmt: skip

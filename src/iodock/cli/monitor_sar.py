@@ -41,7 +41,7 @@ _OPTIONS = (
     ),
     click.option("--ca", type=_FILE, metavar="FILE", help="trust the collector by this certificate (PEM)"),
     click.option("--cert", type=_FILE, metavar="FILE", help="show this certificate to the collector (PEM)"),
-    click.option("--key", type=_FILE, metavar="FILE", help="and its key (PEM)"),
+    click.option("--key", type=_FILE, metavar="FILE", help="key of the certificate (PEM)"),
 )  # fmt: skip
 
 
@@ -77,8 +77,8 @@ def import_sar(
 ) -> None:
     """Add sysstat's recordings of servers without an agent to the data of agents.
 
-    A FILE is the JSON of sadf, or a file of sadc (saDD) that the sadf of this machine can read. What is there
-    already is not counted twice."""
+    FILE is the JSON output of sadf, or a binary file of sadc (saDD) that the sadf of this machine can
+    read. Values that were imported before are not counted twice."""
     from iodock.centre.monitor.sar import read
 
     with goes(url, folder, token_file, ca, cert, key) as push:
@@ -138,7 +138,7 @@ def to_collector(
     if not url.startswith(("http://", "https://")):
         raise RequestError(f"--url {url}: not an address", "e.g. http://127.0.0.1:9847")
     if url.startswith("http://") and not _is_loopback(url):
-        raise RequestError(f"--url {url}: what is sent, a token too, could be read on the way", "https://")
+        raise RequestError(f"--url {url}: the token and the data could be read on their way", "https://")
     headers = {"Content-Type": "application/x-iodock-samples"}
     if token_file:
         headers["Authorization"] = f"Bearer {_token(token_file)}"
@@ -149,7 +149,7 @@ def to_collector(
         try:
             urllib.request.urlopen(request, timeout=_PATIENCE_S, context=context).close()
         except urllib.error.HTTPError as error:
-            raise IodockError(f"{url}: it does not take them: {_said(error)}") from error
+            raise IodockError(f"{url}: the collector does not accept them: {_said(error)}") from error
         except (urllib.error.URLError, OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise IodockError(f"{url}: no collector answers: {reason}") from error

@@ -47,7 +47,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     )
 )
 @store_options(
-    "where samples are kept, made where it is not there; or prometheus://HOST:PORT, which scrapes the agents"
+    "folder of samples, created if it does not exist; or prometheus://HOST:PORT, which scrapes the agents"
 )
 @click.option(
     "--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS",
@@ -79,7 +79,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help=("a user of the proxy who may see all jobs"),
 )
 @click.option("--tls-cert", type=_FILE, metavar="FILE", help="serve https with this certificate (PEM)")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="and its key (PEM)")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="key of the certificate (PEM)")
 @click.option(
     "--client-ca",
     type=_FILE,
@@ -131,8 +131,8 @@ def serve(
     pulled: Pulling | None,
     quiet: bool,
 ) -> None:
-    """Collect what agents push, or go for it, and serve the portal; of a Prometheus, which collects itself,
-    the portal only. Ends at Ctrl-C or SIGTERM."""
+    """Collect the data that agents push, or pull it, and serve the portal; for a Prometheus, which
+    collects by itself, serve only the portal. Ends at Ctrl-C or SIGTERM."""
     installed()
     from iodock.centre.monitor.rolling import Keep
     from iodock.centre.portal.app import listening, places
@@ -212,7 +212,9 @@ def _collect(
     collector.store.shows_job_names = serving.site.names_jobs
     batches, torn = collector.replayed
     if batches or torn:
-        serving.tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
+        serving.tell(
+            f"note: restored from the journal: batches {batches:,}, bytes of a truncated batch {torn:,}"
+        )
     with contextlib.ExitStack() as stack:
         wake = stack.enter_context(told_to_end())
         # The watcher of samples needs them in files: with short samples files are written more often.

@@ -56,7 +56,7 @@ class StoreOptions:
             )
         if self.token or self.user or self.password or self.authority:
             raise RequestError(
-                f"--store {self.store} is a folder: nobody is to be let in",
+                f"--store {self.store} is a folder, so no authentication is needed",
                 "--store-token, --store-user, --store-password and --store-ca are for a Prometheus",
             )
         folder = Path(self.store)

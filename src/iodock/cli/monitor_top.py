@@ -83,7 +83,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
 )
 @click.option(
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="X",
-    help="of a replay: seconds a second",
+    help="speed of a replay: simulated seconds per second",
 )  # fmt: skip
 @click.option(
     "--every",
@@ -96,7 +96,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
 @click.option(
     "--top", "most", type=click.IntRange(1), default=100, show_default=True, metavar="N", help="rows"
 )
-@click.option("--once", is_flag=True, help="print one table and end; so it does where there is no terminal")
+@click.option("--once", is_flag=True, help="print one table and end; this is the default without a terminal")
 @json_too
 @click.option("--format", "form", type=click.Choice(("table", "csv", "json")), help="with --once")
 @click.option("--jobid-name", metavar="FORM", help="the servers' jobid_name, as %j:%u:%H; default: guessed")

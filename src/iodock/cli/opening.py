@@ -24,7 +24,7 @@ def opening(function: Function) -> Function:
 def check_opens(opens: bool, form: str, output: str | None) -> None:
     """Raises RequestError if no page will be written to a file."""
     if opens and (form != "html" or output in (None, "-")):
-        raise RequestError("--open goes with a page in a file", "-o FILE.html --open")
+        raise RequestError("--open is only for a page that is written to a file", "-o FILE.html --open")
 
 
 def open_page(path: str, language: str = "en") -> None:

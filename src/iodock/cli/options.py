@@ -81,7 +81,7 @@ def json_form(as_json: bool, form: str | None) -> str | None:
     if not as_json:
         return form
     if form not in (None, "table", "json"):
-        raise RequestError(f"--json does not go with --format {form}", "leave one out")
+        raise RequestError(f"--json can't be combined with --format {form}", "leave one out")
     return "json"
 
 

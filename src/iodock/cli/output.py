@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TABLE_FORMATS = ("table", *DATA_FORMATS)
 _TEXTS = ("txt", "text", "out", "log")
 BINARY_FORMATS = ("parquet", "png", "pdf")
-_ELSEWHERE = "name a file elsewhere with -o"
+_ELSEWHERE = "name a file in another folder with -o"
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
@@ -32,10 +32,14 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
         ending = Path(output).suffix.lstrip(".").lower() if output else ""
         if ending and ending not in (*TABLE_FORMATS, *CHART_FORMATS, *_TEXTS):
             known = ", ".join((*TABLE_FORMATS, *CHART_FORMATS, *_TEXTS))
-            raise RequestError(f"{output}: no format is called {ending}", f"endings: {known}; or --format")
+            raise RequestError(
+                f"{output}: no format has the ending {ending}", f"endings: {known}; or --format"
+            )
         chosen = ending if ending in (*TABLE_FORMATS, *CHART_FORMATS) else "table"
     if chosen in BINARY_FORMATS and output is None and sys.stdout.isatty():
-        raise RequestError(f"{chosen} is no text for a terminal", f"-o FILE.{chosen}, or a pipe")
+        raise RequestError(
+            f"{chosen} is not text, so it can't be printed on a terminal", f"use -o FILE.{chosen}, or a pipe"
+        )
     return chosen
 
 

@@ -38,8 +38,8 @@ _LEAST_EVERY = 1.0
 
 @click.group(epilog=examples(_EXAMPLES))
 def command() -> None:
-    """Fixed-point observation: a few small operations on a file system, or a command, again and again. Finds
-    when it was slow or did not answer, its daily pattern, and when it changed."""
+    """Fixed-point observation: a few small operations on a file system, or a command, repeated at
+    intervals. Finds the times at which it was slow or did not answer, its daily pattern, and its changes."""
 
 
 @command.command(
@@ -74,7 +74,7 @@ def command() -> None:
 )
 @click.option(
     "--size", type=click.IntRange(0, 512), default=64, show_default=True, metavar="KIB",
-    help="KiB to write and read back in a round",
+    help="KiB to write and read back in each round",
 )  # fmt: skip
 @click.option(
     "-o",
@@ -95,17 +95,17 @@ def run(
     store: str,
     quiet: bool,
 ) -> int:
-    """Make, write, sync, read back, stat, list, rename and remove one small file in a folder of its own below
-    DIR, and ask for the free space, until Ctrl-C or SIGTERM. Each operation runs in a child that is never
-    waited for beyond the limit: a hung server is recorded, and nothing else hangs. Put the store on another
-    file system."""
+    """Create, write, sync, read back, stat, list, rename and remove one small file in a separate folder
+    below DIR, and query the free space, until Ctrl-C or SIGTERM. Each operation runs in a child process
+    that is never waited for beyond the limit: a hanging server is recorded, but nothing else hangs. Put
+    the store on another file system."""
     from iodock.file_system.probe.watch import Wish, watch
 
     if (folder is None) == (shell is None):
         raise RequestError("probe run needs a folder or a --command", "iodock probe run DIR -o STORE")
     if every < _LEAST_EVERY:
         raise RequestError(
-            f"--every {number_text(every, 6)} is too often", f"{number_text(_LEAST_EVERY, 6)} s or more"
+            f"--every {number_text(every, 6)} is too frequent", f"{number_text(_LEAST_EVERY, 6)} s or more"
         )
     target = shell if shell is not None else os.path.normpath(Path.cwd() / (folder or ""))
     wish = Wish(target, shell is not None, every, limit, size << 10, rounds)
@@ -129,10 +129,10 @@ def _prepared(wish: Wish, store: str, quiet: bool) -> ProbeStore:
     place = look(wish.target, min(wish.limit_s, 5.0))
     opened = ProbeStore.prepared(store)
     if place is None:
-        _note(f"{wish.target} does not answer; going on, and recording that", quiet)
+        _note(f"{wish.target} does not answer; this is recorded, and the probe continues", quiet)
         return opened
     if place.device == opened.folder.stat().st_dev:
-        _note(f"{store} lies on the file system that is watched: it hangs where that hangs", quiet)
+        _note(f"{store} is on the file system that is watched: if that hangs, so does the store", quiet)
     if left := clean(opened, wish.target, wish.limit_s):
         _note(f"folders of earlier rounds that can't be removed: {left}", quiet)
     return opened
@@ -145,7 +145,7 @@ def _note(what: str, quiet: bool) -> None:
 
 def _quiet(what: Round | Late | StoreError) -> None:
     if isinstance(what, StoreError):
-        say(f"error: {what}; going on, and trying again")
+        say(f"error: {what}; the probe continues and tries again")
 
 
 def _tell(what: Round | Late | StoreError) -> None:
@@ -167,7 +167,7 @@ def _tell(what: Round | Late | StoreError) -> None:
 @click.argument("text")
 @quiet
 def mark(store: str, text: str, quiet: bool) -> None:
-    """Record that something was changed now: `show` then compares before and after."""
+    """Record that something was changed now: `show` then compares the time before with the time after."""
     from iodock.file_system.probe.store import ProbeStore
     from iodock.file_system.probe.watch import mark as write
 
@@ -206,9 +206,9 @@ def show(
     lang: str | None,
     quiet: bool,
 ) -> None:
-    """The results of the probes: how long each operation takes, when it was far slower, failed or had no
-    answer, its daily pattern, changes and drift, before and after each mark. As a table, JSON, a status page,
-    or one line for each watch that fits into /etc/motd."""
+    """The results of the probes: the duration of each operation, the times at which it was far slower,
+    failed or had no answer, its daily pattern, changes and drift, before and after each mark. As a table,
+    JSON, a status page, or one line for each watched folder that fits into /etc/motd."""
     from iodock.cli.progress import ProgressBar
     from iodock.file_system.probe.history import history
     from iodock.file_system.probe.judge import judge

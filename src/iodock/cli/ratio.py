@@ -107,17 +107,21 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option("--theme", type=click.Choice(("light", "dark", "print")), help="colours of the chart")
 @quiet
 def command(files: tuple[str, ...], form: str | None, **values: Any) -> None:
-    """How much of the elapsed time a program computed: step 1 of finding out whether I/O is the problem.
-    Reads times of GNU time, bash, csh and zsh, process accounting (pacct, dump-acct), sacct, PJM job
-    statistics, and iodock stores; - is standard input. System time is shown apart."""
+    """Share of the elapsed time in which a program computed: step 1 of finding out whether I/O is the
+    problem. Reads times of GNU time, bash, csh and zsh, process accounting (pacct, dump-acct), sacct, PJM
+    job statistics, and iodock stores; - is standard input. System time has its own column."""
     form = chosen_format(form, values["output"])
     check_opens(values["opens"], form, values["output"])
     if form in CHART_FORMATS and not values["history"]:
-        raise RequestError(f"a list of ratios has no chart, so not {form}", "charts: --history")
+        raise RequestError(
+            f"a list of ratios has no chart, so not {form}", "charts are available with --history"
+        )
     if values["by"] and values["history"]:
-        raise RequestError("--by does not go with --history, which counts each job", "leave one out")
+        raise RequestError("--by can't be combined with --history, which counts each job", "leave one out")
     if values["expect"] and values["history"]:
-        raise RequestError("--expect does not go with --history, which has no volumes", "leave one out")
+        raise RequestError(
+            "--expect can't be combined with --history, which has no I/O volumes", "leave one out"
+        )
     expected = None if values["expect"] is None else size_bytes(values["expect"], "--expect")
     read = _opened(files, values)
     limits = _limits(values)
@@ -204,7 +208,7 @@ def _history(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
             raise _none_chosen(values)
         raise RatioError(
             f"no job of {number_text(values['min_real'], 6)} s or more has a ratio",
-            "--min-real 0 takes short ones; iodock ratio FILE without --history says what is missing",
+            "--min-real 0 includes short jobs; iodock ratio FILE without --history lists the missing values",
         )
     said = {"io_below": limits.io_below, "weight": values["weight"], "min_real": values["min_real"]}
     return history_answer(history, read.losses.listed(), read.notes, said, ", ".join(read.file_names()))

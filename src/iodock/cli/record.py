@@ -70,7 +70,10 @@ _EXAMPLES = (
 @click.option(
     "--complete",
     is_flag=True,
-    help="by rewrite: trace also what programs do before its library is loaded (some 5 ms of CPU a program)",
+    help=(
+        "with rewrite: also trace the calls of programs before the recorder's library is loaded (about "
+        "5 ms of CPU per program)"
+    ),
 )
 @click.option(
     "--light",
@@ -81,7 +84,9 @@ _EXAMPLES = (
 @click.option(
     "--light-memory",
     metavar="SIZE",
-    help="with --light: memory of a process's counters (default 1 MiB); what has no room is counted together",
+    help=(
+        "with --light: memory for a process's counters (default 1 MiB); files beyond it are counted together"
+    ),
 )
 @click.option(
     "--light-first",
@@ -98,8 +103,10 @@ _EXAMPLES = (
 @click.option(
     "--begin",
     is_flag=True,
-    help="with --light: start nothing, and print the variables that make programs count into the store -o; "
-    "whoever opens it after their end makes its tables",
+    help=(
+        "with --light: start no program, and print the variables that make programs count into the "
+        "store -o; the first command that opens the store after the programs' end completes its tables"
+    ),
 )
 @click.option(
     "-p",
@@ -116,8 +123,10 @@ _EXAMPLES = (
 @click.option(
     "--live",
     is_flag=True,
-    help="while it runs show rates, and the files and calls that take most time, on the terminal; the "
-    "program's own output must go elsewhere",
+    help=(
+        "while the program runs, show rates, and the files and calls that take most time, on the "
+        "terminal; the program's own output must go elsewhere"
+    ),
 )
 @click.option("--force", is_flag=True, help="replace a store of that name instead of keeping it")
 @language
@@ -143,9 +152,9 @@ def command(
     lang: str | None,
     quiet: bool,
 ) -> int:
-    """Record the I/O of a program, or of processes that run already, then print the check-up. The program
-    runs as it would without: its output, exit status and signals are its own; what iodock has to say goes to
-    stderr."""
+    """Record the I/O of a program, or of processes that are already running, then print the check-up. The
+    program runs as it would without iodock: its output, exit status and signals are its own. Messages of
+    iodock go to stderr."""
     if begin and ranks is not None:
         raise RequestError("--ranks is for a program that iodock starts", "leave it out")
     if begin:

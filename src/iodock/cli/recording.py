@@ -220,7 +220,7 @@ def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -
     try:
         _finish(store, lang, quiet)
     except KeyboardInterrupt:
-        say(f"note: interrupted; {store} becomes whole when it is next opened")
+        say(f"note: interrupted; {store} is completed when it is next opened")
     except Exception as error:
         # Includes bugs of ours, and of a package in an unexpected version: the program has run already.
         from iodock.cli.run import say_error

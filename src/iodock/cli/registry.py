@@ -26,7 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "bundle": ("iodock.cli.bundle", "Pack the data that an administrator needs about a run"),
     "fs": ("iodock.cli.fs", "Describe a file system: mount options explained, stripes, quota, limits"),
     "probe": ("iodock.cli.probe", "Watch a file system with a few small operations, all day long"),
-    "monitor": ("iodock.cli.monitor", "Which job does what to the file systems"),
+    "monitor": ("iodock.cli.monitor", "Jobs and their load on the file systems"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "cases": ("iodock.cli.cases", "The casebook: patterns and their remedies in small programs"),
     "explain": ("iodock.cli.explain", "Explain a column, a call, a loss or a rule"),

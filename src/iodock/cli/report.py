@@ -24,8 +24,10 @@ _EXAMPLES = (
 @click.option(
     "--source",
     is_flag=True,
-    help="with the lines of source around those that findings name; not of files that have changed since the "
-    "run began",
+    help=(
+        "with the source lines around those that findings name; except for files that have changed "
+        "since the run began"
+    ),
 )
 @opening
 @language

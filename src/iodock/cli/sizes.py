@@ -23,5 +23,5 @@ def size_bytes(given: str, option: str) -> int:
     base = 1000 if found[3] == "B" and found[2] else 1024
     size = int(float(found[1]) * base ** " KMGTPE".index(found[2] or " "))
     if not 0 < size <= _MOST:
-        raise RequestError(f"{option}: {given} is no size that a file can have", f"sizes: {FORMS}")
+        raise RequestError(f"{option}: {given} is not a possible file size", f"sizes: {FORMS}")
     return size

@@ -13,7 +13,7 @@ from iodock.cli.streams import say
 from iodock.shared.errors import IodockError
 from iodock.shared.language import N_, language_in
 
-_KEPT = N_("{store} is this run; the one before is kept as {kept}")
+_KEPT = N_("{store} is this run; the previous one is kept as {kept}")
 _MADE = N_("created the folder {folder}")
 _ELSEWHERE = N_("{asked}: {why}; the run is recorded as {store}")
 

@@ -58,7 +58,8 @@ def command(store: str, folders: tuple[Path, ...], lang: str | None, quiet: bool
     with Store.open(store) as opened:
         if not opened.rows_of("sites"):
             raise RequestError(
-                f"{opened.name}: does not know where its calls were made", "record with --stacks sites"
+                f"{opened.name}: does not contain the places from which its calls were made",
+                "record with --stacks sites",
             )
         tables = opened.tables
     found = symbolize(tables, folders)

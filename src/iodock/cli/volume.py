@@ -63,13 +63,13 @@ def command(
     settings: str | None,
     quiet: bool,
 ) -> int:
-    """Step 2 of the method: how many bytes a program moves against what its files hold, without tracing it.
-    The program runs as it would without; its output and exit status are its own."""
+    """Step 2 of the method: bytes that a program transfers compared with the sizes of its files, without
+    tracing it. The program runs as it would without iodock; its output and exit status are its own."""
     if (pid is None) == (not command):
         raise RequestError("give a command, or -p PID", "iodock volume -- CMD ARG...")
     if command and (Path(command[0]) / "manifest.json").is_file():
         raise RequestError(
-            f"volume runs a program, and {command[0]} is none",
+            f"volume runs a program, and {command[0]} is not a program",
             f"it is a store: iodock show volume {command[0]}",
         )
     from iodock.program.volume.reading import read_volume
@@ -130,7 +130,7 @@ def _watch(pid: int, every: float, text: Language, quiet: bool) -> int:
     from iodock.program.volume.measure import watch
 
     if not 0 < every < float("inf"):
-        raise RequestError(f"--every must be above 0, not {every}")
+        raise RequestError(f"--every must be above 0, but is {every}")
     for volume in watch(pid, every):
         click.echo(interval_text(volume, text))
     if not quiet:

@@ -128,7 +128,7 @@ def _write(
         if error.errno is None or error.filename not in (None, str(part)):
             raise
         message = f"{target}: can't be written: {error.strerror}"
-        raise IodockError(message, "name a file elsewhere with -o") from error
+        raise IodockError(message, "name a file in another folder with -o") from error
     finally:
         with suppress(OSError):
             part.unlink()

@@ -144,7 +144,7 @@ def _file_systems(root: Path) -> Finding:
         ", ".join(f"{kind} on {' '.join(kinds[kind][:3])}" for kind in shared)
         or "no shared file system mounted"
     )
-    follows = "put stores elsewhere than on the file system that you measure" if shared else ""
+    follows = "write stores to another file system than the one that you measure" if shared else ""
     return Finding("file systems", "good", found, follows)
 
 
@@ -156,7 +156,10 @@ def _space(root: Path) -> Finding:
     little = any(shutil.disk_usage(path).free < 2**30 for path in places.values())
     if little:
         return Finding(
-            "space", "limited", found, "a store takes about 15 bytes for each call: choose a place with -o"
+            "space",
+            "limited",
+            found,
+            "a store needs about 15 bytes for each call: choose another folder with -o",
         )
     writable = all(os.access(path, os.W_OK) for path in places.values())
     return Finding(

@@ -93,7 +93,7 @@ def _is_store(program: str) -> str | None:
 
     if not (Path(program) / "manifest.json").is_file():
         return None
-    return f"it is a store: iodock diagnose {program}; record runs a program, and -o names its store"
+    return f"this is a store: iodock diagnose {program}; record runs a program, and -o names its store"
 
 
 def attach(

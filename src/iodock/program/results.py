@@ -140,7 +140,7 @@ class Chart:
         target = Path(path)
         form = target.suffix.lower().removeprefix(".")
         if form not in CHART_FORMATS:
-            raise RequestError(f"{target}: no picture", f"endings: .{', .'.join(CHART_FORMATS)}")
+            raise RequestError(f"{target}: not an image format", f"endings: .{', .'.join(CHART_FORMATS)}")
         picture = self._drawn(form)
         with whole_file(target) as out:
             out.write(picture)

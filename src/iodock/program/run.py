@@ -135,7 +135,7 @@ class Run:
 def _language(code: str | None) -> Language:
     wanted = chosen(code)
     if wanted not in LANGUAGES:
-        raise RequestError(f"no texts in {wanted}", f"languages: {', '.join(LANGUAGES)}")
+        raise RequestError(f"{wanted} has no texts", f"languages: {', '.join(LANGUAGES)}")
     return language_in(wanted)
 
 

@@ -111,14 +111,14 @@ def says(unseen: Unseen) -> Message:
     if other_way:
         return Message(
             N_(
-                "Not all calls were recorded, it is not known how many, so this recording can't show "
-                "whether the I/O is fine: record again with --backend bpf, as root, or with --backend "
+                "An unknown number of calls was not recorded, so this recording can't show whether "
+                "the I/O is fine: record again with --backend bpf, as root, or with --backend "
                 "ptrace."
             )
         )
     return Message(
         N_(
-            "Not all calls were recorded, it is not known how many, so this recording can't show "
-            "whether the I/O is fine. How to record the rest is explained below."
+            "An unknown number of calls was not recorded, so this recording can't show whether the "
+            "I/O is fine. How to record the rest is explained below."
         )
     )

@@ -4,23 +4,25 @@ in the monitor."""
 from __future__ import annotations
 
 COMPARED = {
-    "wall time": "how long the run took, from its start to its end",
+    "wall time": "elapsed time of the run, from its start to its end",
     "wall time in I/O": "the part of it in which at least one thread was in a call on a file",
     "waiting on pipes and sockets": "the part in which threads only waited for other processes or machines",
     "outside I/O": "the rest of the wall time: computing, or waiting for something else",
     "time inside calls": "summed over all threads, so it may exceed the wall time",
-    "I/O calls, without waiting": "all I/O calls except those that wait on pipes and sockets",
+    "I/O calls, excluding waiting": "all I/O calls except those that wait on pipes and sockets",
     "of which failed": "the calls among these that returned an error",
     "bytes read": "bytes that reads transferred",
     "bytes written": "bytes that writes transferred",
-    "files used": "files on a file system that were there and had a call that succeeded",
+    "files used": "existing files on a file system with a successful call",
     "before": "the runs named first: their median if there are several",
     "after": "the runs named second: their median if there are several",
     "change": "after minus before, followed by percent of before, or the factor (x3.5)",
     "certainty": "significance of the difference, given the usual difference between runs",
     "clear": "such a difference occurs by chance in less than 5 % of cases",
-    "noise": "too small a difference to be called one: for a file less than 10 % of its time, less than 1 % "
-    "of the run (a second in long runs), or no more than the runs differ by anyway",
+    "noise": (
+        "too small a difference to be reported: for a file less than 10 % of its time, less than 1 "
+        "% of the run (one second in long runs), or no more than runs differ anyway"
+    ),
     "too few runs to tell": (
         "the runs of both sides do not overlap, but with fewer than 4 of each chance causes that too often"
     ),
@@ -33,7 +35,7 @@ PARTS = {
     "metadata": "calls about files rather than their contents: open, close, stat, ...",
     "seeking": "calls that change a file position: lseek",
     "sync and flush": "calls that wait until data is on its device: fsync, ...",
-    "mapping": "calls that map files: mmap, ...; reads and writes through a map are no calls",
+    "mapping": "calls that map files: mmap, ...; reads and writes through a map are not calls",
     "other calls": "calls on files of none of these classes: fcntl, ioctl, ...",
 }
 MEASURED = {

@@ -100,7 +100,7 @@ def language_in(code: str) -> Language:
     """The texts of a language: English ones where its catalogue was not compiled (see `Language.code`).
     ValueError if iodock does not speak it."""
     if code not in LANGUAGES:
-        raise ValueError(f"no texts in {code!r}: there is {' and '.join(LANGUAGES)}")
+        raise ValueError(f"{code!r} has no texts: available are {' and '.join(LANGUAGES)}")
     if code == "en":
         return Language("en", gettext.NullTranslations())
     try:

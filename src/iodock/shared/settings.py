@@ -257,7 +257,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
     known |= {"response", "notices", "privacy", "servers"}
     if "monitor" in raw:
         hint = "write [states]; docs/how-to/settings.md has what it takes"
-        raise RequestError(f"{source}: section [monitor] is not used any more", hint)
+        raise RequestError(f"{source}: section [monitor] is no longer used", hint)
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -304,7 +304,7 @@ def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSyst
         mount = "/" + os.path.normpath(given).strip("/")
         if mount in found:
             raise RequestError(
-                f"{source}: {where} stands there twice",
+                f"{source}: {where} is given twice",
                 f'merge them into one section [file_systems."{mount}"]',
             )
         found[mount] = _filled(FileSystem, values, where, source)

@@ -159,7 +159,7 @@ def test_bad_lines_are_counted_with_file_and_line(tmp_path: Path) -> None:
     lines = csv_lines()
     lines[10:10] = ["2026/03/02 21:04:00,0,12", "yesterday,0,1,2,3", "2026/03/02 21:04:01,0,-3,nan,\x00"]
     told = imported(tmp_path, "csv", lines)
-    assert "1 (a row that was cut or damaged; the first is 3 cells under 5 columns in" in told
+    assert "1 (a truncated or damaged row; the first is 3 cells under 5 columns in" in told
     assert f"{tmp_path / 'data'}:11" in told
     assert "a line without its time: check [time] of the map" in told
     assert "3 (no number that was measured" in told
@@ -178,7 +178,7 @@ def test_a_falling_counter_counts_as_restarted(tmp_path: Path) -> None:
     [
         (("quantity = \"busy\"", "quantity = \"bussy\""), "no such quantity: bussy"),
         (("unit = \"MB\"", "unit = \"furlongs\""), "no such unit of read_bytes: furlongs"),
-        (("zone = \"Asia/Tokyo\"", "zone = \"Asia/Nowhere\""), "no such zone"),
+        (("zone = \"Asia/Tokyo\"", "zone = \"Asia/Nowhere\""), "has an unknown zone"),
         (("host = \"array07\"", "hots = \"array07\""), "hots is not known"),
         (("column = \"Busy(%)\"", "column = \"Busy\""), "data:3: no column 'Busy'"),
         (("column = \"Time\"", "column = \"time\""), "no line has a column 'time'"),

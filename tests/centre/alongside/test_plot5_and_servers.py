@@ -135,11 +135,11 @@ def test_for_an_imported_log_the_site_must_confirm_the_clocks(tmp_path: Path) ->
     assert at == "" and "does not say on which machine" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=2.0))
     assert "mds01, which serves lfs, had stalled" in at
-    assert "does not say which file systems it used" in whole
+    assert "does not name the file systems that it used" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=2.0, monitored_as="lfs"))
     assert "mds01, which serves lfs, had stalled" in at
-    assert "does not say which file systems it used" not in whole
-    assert "No agent on that machine shows which other programs" in at
+    assert "does not name the file systems that it used" not in whole
+    assert "No agent on that machine recorded which other programs" in at
 
 
 def test_an_unmonitored_file_system_is_reported(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
     at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     # Readings of 10 s; the call overlaps two of them.
     assert "777 of alice read 0 B and wrote 95.4 MiB" in at
-    assert at.index("777 of alice") < at.index("It ran tar.") < at.index("778 of bob")
-    assert at.count("It ran") == 1
+    assert at.index("777 of alice") < at.index("The job ran tar.") < at.index("778 of bob")
+    assert at.count("The job ran") == 1
 
 
 @pytest.mark.parametrize("slow_s", [60.0, None])
@@ -184,7 +184,7 @@ def test_agents_slower_than_configured_do_not_prove_healthy_servers(tmp_path: Pa
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "servers were healthy" not in at + whole
     at, whole = said(plot5(tmp_path / "again.iodock"), site(tmp_path / "m", sample_s=60.0))
-    assert "Over the 60 s around the call the servers of lfs were as usual" in at
+    assert "Over the 60 s around the call the servers of lfs were in their normal state" in at
     assert "lfs: the file servers were healthy while the program ran" in whole
 
 
@@ -199,7 +199,7 @@ def test_an_unreadable_store_gives_a_message_of_one_line(tmp_path: Path, what: s
     found = diagnosed(plot5(tmp_path / "run.iodock"), site(folder))
     text = language_in("en")
     lines = [say(one, text) for one in found.remarks]
-    assert len([line for line in lines if line.startswith("What the servers did is not known:")]) == 1
+    assert len([line for line in lines if line.startswith("The state of the servers is unknown:")]) == 1
     assert of_rule(found, "slow-call")[0].meanwhile == ()
 
 

@@ -203,7 +203,7 @@ def test_agents_retry_if_the_collector_can_not_write(tmp_path: Path) -> None:
             status, answer = post(url, frame(sequence, [Part(at, many)]))
             if status != 200:
                 break
-        assert (status, answer) == (503, {"error": "it can't be kept now"})
+        assert (status, answer) == (503, {"error": "the data can't be stored at the moment"})
     collector = Collector(tmp_path / "store")
     # Every batch answered with 200 is stored, and the next one is the expected one.
     assert collector.push(frame(sequence, [Part(at, many)]))[0] == sequence

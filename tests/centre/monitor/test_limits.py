@@ -156,7 +156,7 @@ def test_an_oversized_push_is_counted(tmp_path: Path) -> None:
         assert process.wait(30) == 0
     losses = MonitorStore(tmp_path / "store").table("FROM losses", begin=0, end=1 << 62, resolution="fine")
     found = [(row["host"], row["detail"], row["count"]) for row in losses.to_pylist()]
-    assert ("oss07", "a push that is too long", 1) in found
+    assert ("oss07", "an oversized push", 1) in found
 
 
 def test_a_token_of_one_machine_cannot_send_for_another(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_token_of_one_machine_cannot_send_for_another(tmp_path: Path) -> None:
     with serving(tmp_path / "store", "--tokens", tokens) as (url, _):
         status, answer = post(url, frame(1, [Part(NOW)], host="mds01"), Authorization=f"Bearer {secret}")
         # Not 400, which would make the agent discard the batch.
-        assert (status, answer) == (403, {"error": '"mds01": not a name that this sender may use'})
+        assert (status, answer) == (403, {"error": '"mds01": this sender may not use this name'})
         assert post(url, frame(1, [Part(NOW)], host="oss07"), Authorization=f"Bearer {secret}")[0] == 200
     with pytest.raises(RequestError, match="only a token of role agent"):
         add_token(tokens, "x", Role.OPERATOR, host="oss07")
@@ -195,7 +195,7 @@ def test_native_errors_distinguish_sender_and_collector(tmp_path: Path) -> None:
     assert taken.refused and (taken.kept, taken.full, taken.host) == (1, True, "oss01")
     assert taken.spool == (b"S" * 16).hex() and taken.work == (intake.take(whole).work[0], 1, 2)
     taken = intake.take(other, "oss01")
-    assert taken.is_name_refused and taken.refused == '"oss02": not a name that this sender may use'
+    assert taken.is_name_refused and taken.refused == '"oss02": this sender may not use this name'
     assert (taken.kept, taken.host) == (0, "")
 
 

@@ -256,7 +256,7 @@ def test_a_restore_with_force_replaces_only_an_unused_store(collector: Collector
     other = Collector(tmp_path / "other")
     other.push(pushed(0))
     other.flush()
-    with pytest.raises(RequestError, match="there already"):
+    with pytest.raises(RequestError, match="exists"):
         restore(tmp_path / "backup", tmp_path / "other")
     with pytest.raises(RequestError, match="in use"):
         restore(tmp_path / "backup", tmp_path / "other", force=True)
@@ -411,7 +411,7 @@ def test_the_intact_copy_in_a_backup_is_kept(collector: Collector, tmp_path: Pat
     second = backup(tmp_path / "store", tmp_path / "backup")
     assert second.copied == 0
     assert second.notes == (
-        f"damaged: 1 file of the store, kept as the backup had it, such as {name}: restore this backup",
+        f"damaged: 1 file of the store, kept as it was in the backup, such as {name}: restore this backup",
     )
     assert restore(tmp_path / "backup", tmp_path / "again").notes == ()
     assert counts(MonitorStore(tmp_path / "again")) == rows
@@ -419,7 +419,7 @@ def test_the_intact_copy_in_a_backup_is_kept(collector: Collector, tmp_path: Pat
 
 def test_a_damaged_file_without_an_intact_copy_gives_an_error(collector: Collector, tmp_path: Path) -> None:
     name = damaged(collector, tmp_path / "store")
-    said = (f"damaged: 1 file of the store, copied as it is, such as {name}: queries of its time will fail",)
+    said = (f"damaged: 1 file of the store, copied unchanged, such as {name}: queries of its time will fail",)
     assert backup(tmp_path / "store", tmp_path / "backup").notes == said
     assert restore(tmp_path / "backup", tmp_path / "again").notes == said
     with pytest.raises(StoreError, match="is damaged"):
@@ -441,10 +441,10 @@ def test_a_file_damaged_in_store_and_backup_is_left_unchanged(collector: Collect
 
 
 def test_a_folder_that_is_not_a_store_cannot_be_backed_up(collector: Collector, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no monitor store"):
+    with pytest.raises(StoreError, match="not a monitor store"):
         backup(tmp_path / "nothing", tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
-    with pytest.raises(RequestError, match="in the store itself"):
+    with pytest.raises(RequestError, match="inside the store itself"):
         backup(tmp_path / "store", tmp_path / "store" / "backup")
 
 
@@ -462,7 +462,7 @@ def test_backup_and_restore_work_from_the_command_line(collector: Collector, tmp
     assert back.returncode == 0 and "note: again: checked; " in back.stderr
     assert counts(MonitorStore(tmp_path / "again")) == counts(collector.store)
     refused = iodock("restore", "kept", "--store", "again")
-    assert refused.returncode == 2 and refused.stderr.startswith("error: again: there already\nhint: ")
+    assert refused.returncode == 2 and refused.stderr.startswith("error: again: exists\nhint: ")
     cut(tmp_path / "kept")
     damaged = iodock("restore", "kept", "--store", "third")
     assert damaged.returncode == 1 and "damaged" in damaged.stderr and "Traceback" not in damaged.stderr

@@ -147,4 +147,4 @@ def seen(terminal: int, wanted: str) -> str:
 def test_a_missing_store_gives_an_error(tmp_path: Path) -> None:
     done = iodock(*TOP, tmp_path / "none", "--once")
     assert done.returncode == 1
-    assert "no monitor store" in done.stderr
+    assert "not a monitor store" in done.stderr

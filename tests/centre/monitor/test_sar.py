@@ -128,7 +128,7 @@ def test_sectors_of_an_older_sadf_are_converted(tmp_path: Path) -> None:
         (b"", "sadf"),
         (b"{", "neither JSON nor"),
         (b"[1]", "sadf"),
-        (b'{"sysstat": 3}', "not as sadf writes it"),
+        (b'{"sysstat": 3}', "not in the format of sadf"),
         (b'{"sysstat": {"hosts": []}}', "no readings"),
         (b'{"sysstat": {"hosts": [{"nodename": "a", "statistics": [{"timestamp": 7}]}]}}', "no readings"),
         (b"\x96\xd5\x75\x21\0\0\0", "sadf"),
@@ -150,7 +150,7 @@ def test_times_without_a_zone_are_refused(tmp_path: Path) -> None:
 def test_a_missing_destination_or_collector_gives_an_error(tmp_path: Path) -> None:
     assert "either --url" in ran(RECORDED, status=2)
     assert "no collector answers" in ran("--url", "http://127.0.0.1:9", RECORDED, status=1)
-    assert "read on the way" in ran("--url", "http://monitor.example:9847", RECORDED, status=2)
+    assert "read on their way" in ran("--url", "http://monitor.example:9847", RECORDED, status=2)
     assert "not an address" in ran("--url", "ftp://x", RECORDED, status=2)
 
 
@@ -178,7 +178,7 @@ def test_an_impossible_value_is_unknown_and_the_others_are_kept(tmp_path: Path, 
     path = tmp_path / "sa.json"
     path.write_text(json.dumps(document).replace('"HERE"', value))
     said = ran("--store", tmp_path / "store", path)
-    assert "values left out as not known: 1 (" in said and "vda tps" in said
+    assert "impossible values left out: 1 (" in said and "vda tps" in said
     ran("--store", tmp_path / "right", RECORDED)
     found, right = sums(tmp_path / "store"), sums(tmp_path / "right")
     transfers = ("sar_disk", "vda", "transfers")
@@ -215,4 +215,4 @@ def test_a_reading_with_another_structure_is_left_out(tmp_path: Path) -> None:
         path.write_text(json.dumps(document))
         (found,) = read(path)
         assert len(found.notes) == 2, change
-        assert "reading 2" in found.notes[0] and "left out as not known: 2" in found.notes[1]
+        assert "reading 2" in found.notes[0] and "impossible values left out: 2" in found.notes[1]

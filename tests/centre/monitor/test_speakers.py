@@ -65,7 +65,7 @@ def test_an_address_gets_the_first_free_name_that_it_reports() -> None:
     names = named(BARE, OTHER)
     assert not names.why_not(BARE, "oss01", ITS) and not names.why_not(BARE, "oss01", STRANGE)
     assert "it was 'oss01' before" in names.why_not(BARE, "oss02", ITS)
-    assert "another has it" in names.why_not(OTHER, "oss01", STRANGE)
+    assert "used by another one" in names.why_not(OTHER, "oss01", STRANGE)
     assert not names.why_not(OTHER, "oss02", STRANGE)
 
 
@@ -83,7 +83,7 @@ def test_an_agent_in_the_list_takes_precedence_over_an_earlier_one(tmp_path: Pat
     true, liar = FakeAgent("oss01", frames), FakeAgent("oss01", made("oss01", 9)[0])
     targets = (target_of(liar.url, ""), target_of(true.url, "", "oss01"))
     with answering(liar), pulled(tmp_path, *targets) as (collector, said):
-        wait_for("the refusal", lambda: any("name behind its address" in line for line in said))
+        wait_for("the refusal", lambda: any("name after its address" in line for line in said))
         with answering(true):
             wait_for("its own", lambda: not true.frames)
             assert stored(collector) == {"oss01": total} and len(liar.frames) == 9
@@ -97,6 +97,6 @@ def test_an_address_does_not_identify_a_pushing_agent(tmp_path: Path) -> None:
     del pusher
     liar = FakeAgent("oss01", made("oss01", 9)[0])
     with answering(liar), pulled(tmp_path, target_of(liar.url, "")) as (collector, said):
-        wait_for("the refusal", lambda: any("another has it, or had" in line for line in said))
+        wait_for("the refusal", lambda: any("used by another one" in line for line in said))
         assert stored(collector) == {} and len(liar.frames) == 9
         assert SPOOL.hex() not in collector.store.catalogue.spools["oss01"]

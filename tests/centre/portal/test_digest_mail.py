@@ -64,7 +64,7 @@ def test_the_owner_gets_the_digest_once(site: Server, tmp_path: Path) -> None:
     ] * 2
     mail = message_from_bytes(mails.mails[0][2], policy=default)
     assert mail["Subject"] == "[iodock] Job 100 (ocean) of root: 3.1 times slower than usual"
-    assert "Earlier runs: " in mail.get_content() and mail["Auto-Submitted"] == "auto-generated"
+    assert "Earlier runs of the job: " in mail.get_content() and mail["Auto-Submitted"] == "auto-generated"
 
 
 def test_the_digest_is_in_the_owners_language(site: Server, tmp_path: Path) -> None:
@@ -88,14 +88,14 @@ def test_mail_that_can_not_be_sent_is_reported(site: Server, tmp_path: Path) -> 
     # If the owner has no login name, no mail is sent to anyone.
     with mail_sink(RCPT="550 no") as mails:
         path = settings(tmp_path, mails.address)
-        assert "is no login name" in sent(site, path, "301", "--mail", "always", status=2).stderr
+        assert "is not a login name" in sent(site, path, "301", "--mail", "always", status=2).stderr
         assert "the server answers 550" in sent(site, path, SLOW, "--mail", "always", status=1).stderr
         assert mails.mails == []
     away = settings(tmp_path, "127.0.0.1:9")
     assert "not sent" in sent(site, away, SLOW, "--mail", "always", status=1).stderr
-    assert "goes with none of" in sent(site, path, SLOW, "--mail", "always", "--json", status=2).stderr
+    assert "can't be combined with" in sent(site, path, SLOW, "--mail", "always", "--json", status=2).stderr
     path.write_text("")
-    assert "no settings say" in sent(site, path, SLOW, "--mail", "always", status=2).stderr
+    assert "the settings have no address" in sent(site, path, SLOW, "--mail", "always", status=2).stderr
 
 
 @pytest.mark.parametrize("owner", ["a@evil.example", "a b", "a\nRCPT TO:<x@y>", "-x", "{user}", "1000", ""])

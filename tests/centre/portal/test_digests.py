@@ -89,7 +89,7 @@ def test_the_digest_of_a_slow_job_gives_the_reason(site: Server) -> None:
     )
     assert any(line.startswith("  File servers: read at least 954 MiB in 1 request") for line in lines)
     assert any("6 earlier runs with about the same I/O volume took 10 min (median" in line for line in lines)
-    assert "Run it again before you change the program" in "".join(lines)
+    assert "Run the job again before you change the program" in "".join(lines)
     assert lines[-1].startswith("  For the help desk: iodock bundle 100@20")
 
 
@@ -362,7 +362,7 @@ def test_digests_that_can_not_be_packed_give_an_error(site: Server, tmp_path: Pa
     assert "you have no such job" in bundle(tmp_path, other, *place, status=1).stderr
     assert "is for recordings" in bundle(tmp_path, other, "--anonymous", status=2).stderr
     assert "no monitor was given" in bundle(tmp_path, other, status=2).stderr
-    assert "is no id that a digest told" in bundle(tmp_path, "run.iodock", *place, status=2).stderr
+    assert "is not an id from a digest" in bundle(tmp_path, "run.iodock", *place, status=2).stderr
     assert [path.name for path in tmp_path.iterdir()] == ["token"]
 
 
@@ -387,7 +387,7 @@ def test_a_digest_with_a_recording_has_its_io_share_and_findings(site: Server, t
     assert found["advice"] == first["advice"][0]["text"]
     text = run(SLOW, "--store", folder, "--run", store).stdout
     assert f"Largest finding: {first['title']}" in text and f"Advice: {found['advice']}" in text
-    assert "Run it again" not in text
+    assert "Run the job again" not in text
     # The portal does not know the recording, so its result is added to the portal's answer.
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
@@ -396,7 +396,7 @@ def test_a_digest_with_a_recording_has_its_io_share_and_findings(site: Server, t
     assert json.loads(run(SLOW, *place, "--json").stdout)["recorded"] == found["recorded"]
     text = run(SLOW, *place).stdout
     assert text.startswith(digest(site, SLOW, "user")) and f"Largest finding: {first['title']}" in text
-    assert "is for text and JSON" in run(SLOW, *place, "--format", "html", status=2).stderr
+    assert "is available for text and JSON only" in run(SLOW, *place, "--format", "html", status=2).stderr
 
 
 @pytest.mark.usefixtures("few_rules")

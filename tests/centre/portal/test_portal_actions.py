@@ -57,7 +57,9 @@ def asked(tmp_path: Path) -> Iterator[Asked]:
 def test_an_operator_sees_a_proposed_action_and_confirms_it(asked: Asked) -> None:
     status, text, _ = asked.server.get("/actions", "operator")
     assert status == 200 and f"Suspend job {JOB}?" in text
-    assert "90 % of the requests to it came from this job, confidence 95 %. It opens 12,000 files" in text
+    assert (
+        "90 % of the requests to it came from this job, confidence 95 %. The job opens 12,000 files" in text
+    )
     assert f"scontrol suspend {JOB}" in text and "nrs_tbf_rule=" in text
     status, _, headers = asked.post("/actions/1/confirm", "operator", asked.form("operator"))
     assert (status, headers["location"]) == (303, "/actions")

@@ -193,7 +193,7 @@ def test_the_page_of_agents_handles_all_well_and_no_agents(tmp_path: Path) -> No
     with portal(tmp_path / "well") as server:
         fill(server.collector)
         page = server.get("/agents")[1]
-        assert "All 3 agents are heard." in page and "Nothing was lost in this time" in page
+        assert "All 3 agents are reporting." in page and "Nothing was lost in this time" in page
 
 
 def test_with_a_long_interval_agents_are_called_silent_later(tmp_path: Path) -> None:

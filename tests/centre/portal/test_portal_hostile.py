@@ -78,7 +78,7 @@ def test_unknown_parameters_of_a_page_are_refused(site: Server, address: str, wo
     joint = "&" if "?" in address else "?"
     status, text, _ = site.get(f"{address}{joint}{word}={WORDS[word]}")
     assert status == (200 if word in SHOWN[address] else 400), word
-    assert (f"{word}: this page does not use it" in text) == (status == 400)
+    assert (f"{word}: this page has no such parameter" in text) == (status == 400)
     assert site.get(f"{address}{joint}lang=ja")[0] == 200
     # A table is chosen for downloads only.
     assert site.get(f"{address}{joint}table=jobs")[0] == 400

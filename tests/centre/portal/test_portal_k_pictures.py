@@ -81,7 +81,7 @@ def test_the_charts_show_the_stall_of_the_k_computer(tmp_path: Path, monkeypatch
         told = json.loads(server.get(f"/jobs/{job}?format=json&table=operations", "operator")[1])["rows"]
         assert told
         drawn = server.get("/machines?host=mds01&range=1h", "operator")[1]
-        for title in ("Metadata operations a second", "over a day", "over an hour", "Requests that wait"):
+        for title in ("Metadata operations per second", "over one day", "over one hour", "Waiting requests"):
             assert title in drawn
         # 12,000 on an axis up to 100,000.
         assert "<span>100 k</span><span>1.00 k</span>" not in drawn and "≤ 1" in drawn
@@ -130,7 +130,7 @@ def test_a_gap_in_a_curve_is_not_drawn_as_zero(tmp_path: Path, monkeypatch: pyte
         assert gap[-1] - gap[0] == (len(gap) - 1) * step
         assert all(row[name] is None for row in rows if row["begin_ts"] in gap for name in ("opens", "cpu"))
         page = server.get("/machines?host=mds01&range=1h", "operator")[1]
-        chart = page[page.index("Metadata operations a second") :]
+        chart = page[page.index("Metadata operations per second") :]
         line = chart[chart.index('<path class="line metadata" d="', chart.index("<svg class")) :]
         assert line[: line.index('"/>')].count("M") == 2
 

@@ -82,7 +82,7 @@ def test_the_page_advises_the_operator_and_the_owner(site: tuple[Server, Fixed])
     server, watching = site
     watching.said = (stall(time.time_ns()),)
     text = server.get("/now", "operator")[1]
-    assert "Suspend the job, so that no more of its requests come" in text
+    assert "Suspend the job, so that it sends no further requests" in text
     assert "waits for object servers" in text and "Open each file once" in text
     assert "nrs_tbf_rule" in text and "start j800 jobid={800 800:*}" in text
     # Users see neither what others' jobs did nor how an operator limits them.

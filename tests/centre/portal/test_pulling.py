@@ -109,7 +109,7 @@ def test_without_free_memory_the_agent_is_asked_again_soon(
     waits = [asyncio.run(one._wait_after_turn(asked)) for _ in range(20)]
     assert all(0.5 <= wait <= 1.5 for wait in waits) and len(set(waits)) > 1
     assert asked.failures == 0 and not asked.is_doubtful
-    assert said == [f"note: {asked.target}: no memory for its samples now"]
+    assert said == [f"note: {asked.target}: there is no memory for the samples at the moment"]
 
 
 def test_agents_are_not_queried_before_their_budget(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_batch_with_the_name_of_another_agent_is_refused(tmp_path: Path, said:
     frames, total = made("oss01", 4)
     true, liar = FakeAgent("oss01", frames), FakeAgent(said, made("oss01", 9)[0])
     targets = (target_of(true.url, "", "oss01"), target_of(liar.url, "", "liar"))
-    why = '"oss01": not a name that this sender may use'
+    why = '"oss01": this sender may not use this name'
     with answering(true, liar), pulled(tmp_path, *targets) as (collector, told):
         wait_for("its own", lambda: not true.frames)
         wait_for("the refusal", lambda: any(why in line.replace("'", '"') for line in told))
@@ -191,7 +191,7 @@ def test_an_address_without_a_configured_name_gets_a_unique_one(tmp_path: Path) 
         wait_for("one of them", lambda: not one.frames or not two.frames)
         wait_for("the other", lambda: losses(collector))
         assert bool(one.frames) != bool(two.frames)
-        assert any("not a name that this sender may use" in line for line in said)
+        assert any("this sender may not use this name" in line for line in said)
 
 
 def test_an_invalid_batch_is_set_aside_and_later_ones_are_read(tmp_path: Path) -> None:
@@ -253,7 +253,10 @@ def test_repeated_batches_are_reported(tmp_path: Path) -> None:
     one = FakeAgent("oss01", made("oss01", 3)[0])
     one.answer = lambda said: (one.asked.append(said), (one.frames[0][1], "yes"))[1]  # type: ignore[method-assign]
     with answering(one), pulled(tmp_path, target_of(one.url, "")) as (_, said):
-        wait_for("the complaint", lambda: any("the agent sends again what is kept" in line for line in said))
+        wait_for(
+            "the complaint",
+            lambda: any("the agent sends batches again that are already stored" in line for line in said),
+        )
         asked = len(one.asked)
     assert asked < 50
 
@@ -296,9 +299,9 @@ def test_a_host_name_matches_with_and_without_its_domain() -> None:
         ("https://oss07:99999", "out of range"),
         ("https://oss07:0", "not an agent's address"),
         ("https://user:secret@oss07", "a user or password"),
-        ("http://oss07", "everyone on the way"),
-        ("http://10.0.0.1:9846", "everyone on the way"),
-        ("http://127.0.0.1.evil.example", "everyone on the way"),
+        ("http://oss07", "could be read on the way"),
+        ("http://10.0.0.1:9846", "could be read on the way"),
+        ("http://127.0.0.1.evil.example", "could be read on the way"),
         ("https://oss 07", "not an agent's address"),
     ],
 )
@@ -320,20 +323,20 @@ def test_the_list_of_agents_is_read_line_by_line(tmp_path: Path) -> None:
             read_targets(path)
     for lines in ("https://a\nhttps://a:9846\n", "https://a x\nhttps://b x\n"):
         path.write_text(lines)
-        with pytest.raises(RequestError, match="is there twice"):
+        with pytest.raises(RequestError, match="is given twice"):
             each_once(read_targets(path))
 
 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--pull", "http://192.0.2.1"], "everyone on the way"),
-        (["--pull-ca", "a.pem"], "nobody is asked"),
+        (["--pull", "http://192.0.2.1"], "could be read on the way"),
+        (["--pull-ca", "a.pem"], "no agent is named"),
         (["--pull", "https://a", "--pull-cert", "a.pem"], "belong together"),
         (["--pull", "https://a", "--pull-ca", "missing.pem"], "No such file"),
         (["--pull", "https://a", "--pull-token", "missing"], "No such file"),
         (["--pull-list", "missing"], "No such file"),
-        (["--pull", "https://a", "--pull", "https://a"], "is there twice"),
+        (["--pull", "https://a", "--pull", "https://a"], "is given twice"),
         (["--store", "prometheus://127.0.0.1:9", "--pull", "https://a"], "a Prometheus scrapes"),
     ],
 )

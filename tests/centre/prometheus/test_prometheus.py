@@ -167,7 +167,7 @@ def matrix(result: str, more: str = "") -> bytes:
     return (text % (more, result)).encode()
 
 
-NO_ANSWER = "does not answer as Prometheus does"
+NO_ANSWER = "does not answer like a Prometheus"
 ODD = {
     "text": (200, b"<html>hello</html>", NO_ANSWER),
     "nothing": (200, b"", NO_ANSWER),

@@ -332,7 +332,7 @@ def test_an_operator_confirms_a_proposed_action(tmp_path: Path) -> None:
     site.intervals(8)
     assert site.statuses == ["asked"] and site.scheduler.calls == []
     site.responder.confirm(1, "bob", site.now)
-    with pytest.raises(RequestError, match="answered already"):
+    with pytest.raises(RequestError, match="already answered"):
         site.responder.confirm(1, "eve", site.now)
     site.interval()
     assert site.statuses == ["done"] and site.job.state == "suspended"

@@ -49,7 +49,7 @@ def test_owners_get_advice_for_the_observed_problem(
 
 def test_advice_contains_the_observed_amounts() -> None:
     suspect = did(object_creates=84_672.0, creates=None)
-    said = "Creating its files makes 84,672 objects a second: files created x stripe count."
+    said = "Creating the job's files creates 84,672 objects per second: number of files times stripe count."
     # An unknown value is not shown as 0.
     assert cures.seen(suspect, EN) == [said]
     helps = cures.for_owner("stall", "metadata", suspect, Intervention(), EN)

@@ -138,7 +138,7 @@ def test_a_clock_that_is_set_back_does_not_block_verdicts(site: Site) -> None:
 
 
 def test_two_collectors_cannot_share_a_response_folder(site: Site) -> None:
-    with pytest.raises(StoreError, match="another collector uses it"):
+    with pytest.raises(StoreError, match="in use by another collector"):
         Site(site.folder)
 
 

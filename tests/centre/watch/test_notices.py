@@ -142,7 +142,10 @@ def test_recipients_get_only_relevant_notices(site: Site) -> None:
     assert site.sent[1].message.subject == "lfs: メタデータサーバが高負荷状態"
     assert "mds01 は、2027-" in users.text
     assert owner.subject == f"Your job {JOB} (training) and lfs"
-    assert "It opens 12,000 files a second." in owner.text and "on the node itself ($TMPDIR)" in owner.text
+    assert (
+        "The job opens 12,000 files per second." in owner.text
+        and "on the node itself ($TMPDIR)" in owner.text
+    )
     assert "9" not in owner.text.replace("9,000", "").replace("2027-01-15 08:00:20", "").split("90 %")[0][-5:]
     assert "nrs_tbf" not in owner.text and "scontrol" not in owner.text
 

@@ -151,7 +151,7 @@ def test_arguments_reach_the_scheduler_unchanged(programs: Path, tmp_path: Path)
     [
         ("import time; time.sleep(600)", "did not answer in time"),
         ("import sys; sys.exit('slurm_suspend error: Access denied\\x1b[31m')", r"Access denied\\x1b"),
-        ("while True: print('x' * 100000)", "wrote data without an end"),
+        ("while True: print('x' * 100000)", "wrote endless data"),
     ],
 )
 def test_a_misbehaving_scheduler_gives_an_error(programs: Path, text: str, says: str) -> None:

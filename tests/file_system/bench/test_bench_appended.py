@@ -104,7 +104,7 @@ def test_unfinished_iozone_runs_are_counted(tmp_path: Path) -> None:
     text = iozone("-a")
     cut = text.replace("iozone test complete.", "")
     notes = read(tmp_path, text, cut).protocol.notes
-    assert any("did not end or are cut: 1 of 2" in note for note in notes)
+    assert any("did not end or are truncated: 1 of 2" in note for note in notes)
 
 
 def test_each_md_workbench_run_has_its_own_number_of_processes(tmp_path: Path) -> None:
@@ -151,4 +151,4 @@ def test_a_negative_time_is_counted_as_damaged(
         said = " ".join(readers.read(path).protocol.notes)
     except MeasurementError as error:
         said = str(error)
-    assert "a duration below 0 or no number, so its rate is wrong too" in said
+    assert "a duration below 0, or not a number, so its rate is wrong too" in said

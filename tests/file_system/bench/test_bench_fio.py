@@ -57,7 +57,7 @@ def test_a_truncated_last_document_is_reported(tmp_path: Path) -> None:
     first, second = document(job("a", MIB, 1000)), document(job("a", 8 * MIB, 2000))
     measured = read(tmp_path, f"{first}\n{second[: len(second) // 2]}")
     assert the_only(measured).value == MIB
-    assert any("ends within a document" in note for note in measured.protocol.notes)
+    assert any("ends in the middle of a JSON document" in note for note in measured.protocol.notes)
     line = first.count("\n") + 2
     assert any(f"fio.out:{line}: a JSON document of fio is damaged" in one for one in measured.protocol.notes)
     with pytest.raises(MeasurementError, match="not complete JSON") as raised:
@@ -70,7 +70,7 @@ def test_a_damaged_document_in_the_middle_is_reported(tmp_path: Path) -> None:
     measured = read(tmp_path, f"{first}\n{first[:40]}\n{second}\n")
     assert the_only(measured).value == 4 * MIB
     assert any("is damaged or cut" in note for note in measured.protocol.notes)
-    assert not any("ends within" in note for note in measured.protocol.notes)
+    assert not any("ends in the middle" in note for note in measured.protocol.notes)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +177,10 @@ def test_truncated_text_is_reported(tmp_path: Path) -> None:
     text = (FIXTURES / "fio-3.33-group.txt").read_text()
     measured = read(tmp_path, text[: text.index("lat (usec)   : 4=")])
     assert len(measured.cells) == 2
-    assert any("was cut" in note for note in measured.protocol.notes)
+    assert any("is truncated" in note for note in measured.protocol.notes)
     part = read(tmp_path, text[: text.index("18.4k") + 3])
     assert [one.operation for one in part.cells] == ["read"]
-    assert any("the line is cut" in note for note in part.protocol.notes)
+    assert any("the line is truncated" in note for note in part.protocol.notes)
 
 
 @pytest.mark.parametrize("version", [4, 5])

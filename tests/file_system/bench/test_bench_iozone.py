@@ -127,7 +127,7 @@ def test_rows_before_an_error_are_kept() -> None:
     assert len(measured.cells) == 8
     notes = " ".join(measured.protocol.notes)
     assert "No space left on device" in notes and "ends without `iozone test complete.`" in notes
-    assert "iozone reported an error in it" in notes
+    assert "iozone reported an error in this row" in notes
 
 
 def test_a_row_with_an_error_gives_no_rate(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_row_with_an_error_gives_no_rate(tmp_path: Path) -> None:
 
 def test_a_truncated_row_gives_no_rate(tmp_path: Path) -> None:
     text = table(False, [11111, 12222, *[None] * 11])
-    with pytest.raises(MeasurementError, match="it is cut"):
+    with pytest.raises(MeasurementError, match="the row is truncated"):
         read(tmp_path, text[: text.index("12222") + 5])
 
 
@@ -166,7 +166,7 @@ def test_unknown_units_and_tests_are_counted(tmp_path: Path) -> None:
     measured = read(tmp_path, text)
     assert [one.value for one in measured.cells] == [10 * 1024]
     notes = " ".join(measured.protocol.notes)
-    assert "not known: 2 (a test or a unit that is not known; the first is iozone odd testers" in notes
+    assert "impossible values left out: 2 (an unknown test or unit; the first is iozone odd testers" in notes
     assert "-nan" in notes
 
 
@@ -191,4 +191,4 @@ def test_reports_with_damaged_record_sizes_are_counted(tmp_path: Path) -> None:
     damaged = readers.read(tmp_path / "damaged.txt")
     assert len(damaged.cells) == len(whole.cells) - 1
     assert {one.size_bytes for one in damaged.cells} == {4096}
-    assert any("cut or damaged" in note for note in damaged.protocol.notes)
+    assert any("truncated or damaged" in note for note in damaged.protocol.notes)

@@ -114,7 +114,7 @@ def test_results_that_cannot_be_compared_are_listed() -> None:
         "measured by different versions: 1 and 2",
         "large transfer, write, cells: 3: measured only in the first result",
         "large transfer, read, cells: 15: read from the cache in only one of the results",
-        "too few repeats to say",
+        "too few repeats for a verdict",
     ):
         assert sentence in said
 
@@ -232,7 +232,7 @@ def test_too_few_repeats_give_no_verdict_unchanged() -> None:
     base, now = one_operation({MIB: 1.0}, 0.05, 1, 1), one_operation({MIB: 0.11}, 0.05, 1, 2)
     found = compare(base, now)
     said = health_compare.render(found, language_in("en"))
-    assert not found.regressed and "-88 %" in said and "too few repeats to say" in said
+    assert not found.regressed and "-88 %" in said and "too few repeats for a verdict" in said
     assert said.startswith("No regression is certain, but 1 of 1 operations")
     document = json.loads(health_compare.to_json(found, language_in("en")))
     jsonschema.validate(document, json.loads(SCHEMA.read_text()))

@@ -122,4 +122,4 @@ def test_ranks_work_together_through_mpi(tmp_path: Path) -> None:
 def test_mpi_without_mpi4py_is_refused(tmp_path: Path) -> None:
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", *COMMAND, "run", str(tmp_path)]
     done = subprocess.run([*command, "--meet", "mpi"], capture_output=True, text=True, timeout=120, env=ALONE)
-    assert done.returncode != 0 and "mpi4py is not there" in done.stderr and "--meet files" in done.stderr
+    assert done.returncode != 0 and "mpi4py is missing" in done.stderr and "--meet files" in done.stderr

@@ -205,10 +205,10 @@ def test_an_interrupted_check_up_can_be_resumed(place: Path) -> None:
 
 def test_resume_without_an_earlier_result_is_refused(place: Path) -> None:
     done = health("run", place, "--resume", cwd=place.parent)
-    assert done.returncode == 2 and "no run to go on with" in done.stderr
+    assert done.returncode == 2 and "no run to resume" in done.stderr
     (place.parent / "x.json.partial").write_text("{}\n")
     done = health("run", place, "--resume", "-o", place.parent / "x.json")
-    assert done.returncode == 2 and "is not what an interrupted check-up keeps" in done.stderr
+    assert done.returncode == 2 and "is not the saved state of an interrupted check-up" in done.stderr
 
 
 def test_a_tree_in_use_is_not_cleaned(place: Path) -> None:
@@ -235,8 +235,8 @@ def test_a_tree_in_use_is_not_cleaned(place: Path) -> None:
     ("arguments", "words"),
     [
         (("nowhere",), "no such folder"),
-        ((".", "--sizes", "4x"), "is no size"),
-        ((".", "--processes", "0"), "are no numbers"),
+        ((".", "--sizes", "4x"), "not a size"),
+        ((".", "--processes", "0"), "must be numbers"),
         ((".", "--tests", "reading"), "no such test: reading"),
         ((".", "--repeats", "2"), "--repeats"),
         ((".", "-o", "no/such/x.json"), "no such folder"),

@@ -342,7 +342,7 @@ def test_a_result_without_remarks_is_not_called_good() -> None:
     unknown = none_text(
         made([Made("read", lambda p, s: MIB, (1, 4), cache=Cache.UNKNOWN)], 0.03, 4), language_in("en")
     )
-    assert "cache is not known: 2" in unknown and "request size: only one size" in unknown
+    assert "unknown cache state: 2" in unknown and "request size: only one size" in unknown
     assert "検証していない" in none_text(flat, language_in("ja"))
 
 

@@ -176,7 +176,7 @@ def test_direct_on_a_buffered_loop_device_may_be_cached(tmp_path: Path) -> None:
             ("read", Cache.UNCACHED, "O_DIRECT"),
             ("write", None, "O_DIRECT"),
             ("write", Cache.PAGE_CACHE, "no fsync"),
-            ("write", None, "fsync within the time"),
+            ("write", None, "fsync within the measured time"),
         )
     ]
     with loop_ext4(tmp_path / "disk") as folder:

@@ -424,10 +424,10 @@ def test_the_time_and_status_of_a_command_are_recorded(tmp_path: Path) -> None:
         (["run", "-o", "s"], "needs a folder or a --command"),
         (["run", "nowhere", "-o", "s"], "nowhere: no such folder"),
         (["run", "file", "-o", "s"], "file: is not a folder"),
-        (["run", ".", "-o", "s", "--every", "0.5"], "too often"),
+        (["run", ".", "-o", "s", "--every", "0.5"], "too frequent"),
         (["run", ".", "-o", "s", "--limit", "soon"], "soon is not a time"),
-        (["mark", "nowhere", "x"], "nowhere: is not there"),
-        (["mark", ".", "x"], ".: is no probe store"),
+        (["mark", "nowhere", "x"], "nowhere: does not exist"),
+        (["mark", ".", "x"], ".: is not a probe store"),
     ],
 )
 def test_impossible_probe_options_give_an_error(arguments: list[str], said: str, tmp_path: Path) -> None:

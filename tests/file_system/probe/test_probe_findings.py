@@ -242,7 +242,9 @@ def shown(*arguments: object) -> str:
 
 def test_a_probe_store_is_shown_in_every_format(store: Path, tmp_path: Path) -> None:
     table = shown(store, "--lang", "en")
-    assert "/work as seen from node1: ok" in table and "no answer to create; it lasted at least 30 s" in table
+    assert (
+        "/work as seen from node1: ok" in table and "no answer to create; this lasted at least 30 s" in table
+    )
     assert "left out: 1" in table and "its record is damaged: 1" in table
     assert "'<b>changed</b>'" in table
     known = json.loads(shown(store, "--format", "json"))
@@ -262,7 +264,7 @@ def test_a_probe_store_is_shown_in_every_format(store: Path, tmp_path: Path) -> 
 def test_a_time_range_can_be_shown(store: Path) -> None:
     (watch,) = json.loads(shown(store, "--format", "json", "--since", "1d"))["watches"]
     assert 140 <= watch["rounds"] <= 144 and not watch["episodes"]
-    assert shown(store, "--until", "2001-01-01", "--lang", "en").startswith("No rounds in that time.")
+    assert shown(store, "--until", "2001-01-01", "--lang", "en").startswith("No probe rounds in that time.")
 
 
 def test_all_texts_appear_in_japanese(store: Path) -> None:
@@ -318,7 +320,7 @@ def shifted(watch: Watch, by: int) -> Watch:
 
 
 @pytest.mark.parametrize(
-    ("factor", "text"), [(1.0, "as usual"), (3.0, "slower than usual"), (400.0, "singular point")]
+    ("factor", "text"), [(1.0, "were normal"), (3.0, "slower than usual"), (400.0, "outlier")]
 )
 def test_a_diagnosis_includes_probe_results_of_the_run(factor: float, text: str, tmp_path: Path) -> None:
     begin = run_start(tmp_path)
@@ -346,7 +348,7 @@ def test_a_diagnosis_works_without_probe_results(tmp_path: Path) -> None:
     store = mounted(log.imported(tmp_path, 1), "/data", "nfs4")
     gone = Settings(file_systems={"/data": FileSystem(probe_store=str(tmp_path / "gone"))})
     (message,) = diagnosed(store, gone).remarks
-    assert "can't be read" in message.text and "gone: is not there" in str(message.values["error"])
+    assert "can't be read" in message.text and "gone: does not exist" in str(message.values["error"])
     elsewhere = Settings(file_systems={"/home": FileSystem(probe_store=str(tmp_path / "gone"))})
     assert diagnosed(store, elsewhere).remarks == ()
     ProbeStore.prepared(tmp_path / "empty")

@@ -23,7 +23,7 @@ from synthetic import event_row, file_row, process_row, write_store
 def test_gains_and_losses_are_shown_per_file(kyoto: tuple[str, str]) -> None:
     found = compare([kyoto[0]], [kyoto[1]])
     assert say(found.headline, ENGLISH).startswith("Slower: 3,120 s -> 3,480 s, 12 % more")
-    assert "Most of the difference lies outside of I/O" in " ".join(
+    assert "Most of the difference is outside of I/O" in " ".join(
         say(one, ENGLISH) for one in found.sentences
     )
     assert [row.name for row in found.faster.rows] == ["/data/catalogue.csv"]

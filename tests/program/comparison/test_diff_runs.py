@@ -209,6 +209,6 @@ def test_a_run_of_zero_duration_has_no_relative_change(tmp_path: Path) -> None:
     empty = Log()
     empty.open("/out/a")
     shown = diff_text(compare([empty.store(tmp_path / "a")], [run(tmp_path / "b", x=1.0)]), ENGLISH, False)
-    assert "Whether the run got faster is not known" in shown and "How long the run took" in shown
+    assert "Whether the run got faster is not known" in shown and "The elapsed time of the run" in shown
     (wall,) = (line.split() for line in shown.splitlines() if re.match(r"wall time +[^i ]", line))
     assert wall == ["wall", "time", "?", "10", "s"]

@@ -53,7 +53,9 @@ def test_the_report_explains_what_each_number_counts(tmp_path: Path, name: str) 
     every_kind = run([*IODOCK, "show", "summary", store, "--kind", "all", "--format", "json"], tmp_path)
     assert json.loads(every_kind.stdout)["totals"]["total"]["count"] == every
     compared = run([*IODOCK, "diff", store, store], tmp_path)
-    (line,) = [line for line in compared.stdout.splitlines() if line.startswith("I/O calls, without waiting")]
+    (line,) = [
+        line for line in compared.stdout.splitlines() if line.startswith("I/O calls, excluding waiting")
+    ]
     if name != "two ends":
         assert line.split()[4] == f"{io - waiting:,}"
     if name == "a pipe":

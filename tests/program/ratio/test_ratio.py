@@ -83,7 +83,7 @@ def test_a_batch_job_of_hpl_gives_the_published_ratio() -> None:
 def test_assistant_cores_are_mentioned_and_can_be_configured() -> None:
     read = files("pjm-hpl.txt")
     list(read.records())
-    assert any("2 are assistant cores" in note for note in read.notes)
+    assert any("2 assistant cores were subtracted" in note for note in read.notes)
     [record] = files("pjm-hpl.txt", assistant_cores=0).records()
     assert record.cores == 34.0
 
@@ -339,7 +339,7 @@ def test_repeated_headers_and_dates_without_times_are_read(tmp_path: Path) -> No
     ("text", "message"),
     [
         ("123|app|00:01:00|00:00:10\n124|app|00:01:00|00:00:10\n", "no header"),
-        ("JobID           JobName  Elapsed\n------- -------- -------\n12 app 00:10:00\n", "fixed widths"),
+        ("JobID           JobName  Elapsed\n------- -------- -------\n12 app 00:10:00\n", "fixed-width"),
         ("JobID|JobName|UserCPU\n1|a|00:10\n", "no column ElapsedRaw or Elapsed or Start"),
         ("JobID|JobName|Elapsed\n1|a|00:10\n", "no column UserCPU or TotalCPU"),
     ],
@@ -462,7 +462,7 @@ def test_empty_and_random_files_are_refused(tmp_path: Path) -> None:
             list(files(path).records())
     with pytest.raises(IodockError, match="No such file"):
         list(files(tmp_path / "nowhere").records())
-    with pytest.raises(IodockError, match="no iodock store"):
+    with pytest.raises(IodockError, match="not a store of iodock"):
         list(files(tmp_path).records())
 
 
@@ -610,7 +610,7 @@ def test_a_job_with_0_cores_has_no_ratio(tmp_path: Path) -> None:
     assert (utilisation(first), utilisation(first, 2.0), utilisation(second)) == (None, 0.25, 0.125)
     judged = judge(first, Ratio())
     assert (judged.verdict, judged.cores) == ("unknown", None)
-    assert judged.why.startswith("the source says 0 cores")
+    assert judged.why.startswith("the source has 0 cores")
     [record] = files(
         written(tmp_path, FIGURE_2_20.replace("(USE)                     : 3", "(USE) : 0"))
     ).records()

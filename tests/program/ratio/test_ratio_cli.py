@@ -198,13 +198,13 @@ def test_messages_name_the_file_and_the_remedy(tmp_path: Path) -> None:
     junk = tmp_path / "junk"
     junk.write_text("nothing here\n")
     said = failed(1, junk)
-    assert f"{junk}: has no times that are recognised" in said and "--from" in said
+    assert f"{junk}: contains no recognised times" in said and "--from" in said
     assert "no such format: csv" in failed(2, junk, "--from", "csv")
     for cores in ("0", "nan", "inf"):
         assert "--cores must be a number above 0" in failed(2, junk, "--cores", cores)
     assert "--history" in failed(2, FIXTURES / "bash.log", "-o", tmp_path / "x.png")
-    assert "does not go with" in failed(2, junk, "--history", "--by", "user")
-    assert "does not go with" in failed(2, junk, "--from", "acct", "--time-format", "%e %U")
+    assert "can't be combined with" in failed(2, junk, "--history", "--by", "user")
+    assert "can't be combined with" in failed(2, junk, "--from", "acct", "--time-format", "%e %U")
     assert not (tmp_path / "x.png").exists()
     failed(2)
 
@@ -260,10 +260,12 @@ def test_expected_and_actual_volume_are_compared() -> None:
     plain = good(path)
     assert "1 TiB" in plain and "of expected" not in plain
     done = ratio(path, "--expect", "1TiB")
-    assert "1 x" in done.stdout and "of expected: I/O divided by the 1 TiB of --expect" in done.stdout
+    assert (
+        "1 x" in done.stdout and "of the expected volume: I/O divided by the 1 TiB of --expect" in done.stdout
+    )
     [row] = rows(path, "--expect", "0.25TiB")
     assert (row["io_bytes"], row["io_factor"]) == (1099513035484, pytest.approx(1099513035484 / (1 << 38)))
-    assert "rows that moved 2 times the expected volume or more: 1" in ratio(path, "--expect", "256G").stderr
+    assert "rows with 2 times the expected volume or more: 1" in ratio(path, "--expect", "256G").stderr
     assert rows(path)[0]["io_factor"] is None
     assert "rows without an I/O volume: 1" in ratio(FIXTURES / "report-time.log", "--expect", "1G").stderr
 
@@ -293,7 +295,7 @@ def test_a_job_with_0_cores_shows_no_ratio(tmp_path: Path) -> None:
     path = tmp_path / "jobs.sacct"
     path.write_text("JobID|ElapsedRaw|UserCPU|SystemCPU|NCPUS\n1|100|00:50|00:01|0\n")
     done = ratio(path)
-    assert "the source says 0 cores" in done.stdout and "no-cores" in done.stderr
+    assert "the source has 0 cores" in done.stdout and "no-cores" in done.stderr
     assert "?" not in done.stdout
     [row] = rows(path)
     assert (row["cores"], row["cores_known"], row["utilisation"], row["reading"]) == (

@@ -152,7 +152,7 @@ def test_half_pages_read_at_random_are_amplified(program: Path, data: Path, tmp_
     assert found.device_bytes == pytest.approx(row["brought_bytes"], rel=0.02)
     with Store.open(store) as opened:
         page, japanese = report_html(opened), report_html(opened, "ja")
-    section = page.split("Brought into the page cache")[1].split("</table>")[0]
+    section = page.split("Loaded into the page cache")[1].split("</table>")[0]
     assert str(data) in section and f"{row['amplification']:.2f}" in section
     assert "読み込みの増幅" in japanese
 

@@ -72,7 +72,7 @@ def record(folder: Path, command: Sequence[object], *options: str) -> tuple[Path
     ]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)
     if state(store) == "refused":
-        pytest.skip("this system does not let page faults be sampled")
+        pytest.skip("this system does not allow sampling page faults")
     return store, done.stdout
 
 

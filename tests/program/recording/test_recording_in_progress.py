@@ -131,7 +131,7 @@ def test_every_command_mentions_that_the_recording_is_running(tmp_path: Path, ba
         over = run([*IODOCK, "diff", "run.iodock", "run.iodock"], tmp_path)
     for done in (shown, asked):
         assert "note: still being recorded: " in done.stderr, done.stderr
-        assert " s so far, calls up to " in done.stderr
+        assert " s so far, including calls up to " in done.stderr
     assert "child.dat" in shown.stdout
     assert told.stdout.startswith("Still being recorded: "), told.stdout + told.stderr
     assert "is efficient" not in told.stdout and "is fine" not in told.stdout

@@ -84,10 +84,10 @@ def test_show_interfaces_lists_all_layers(of_hdf5: Path) -> None:
     shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--format", "json"], of_hdf5).stdout
     if told(of_hdf5, "MPI-IO"):
         assert "H5Dwrite -> MPI_File_write_at_all -> pwrite" in shown
-        assert "asked for: H5Dwrite 8 MiB, MPI_File_write_at_all 8 MiB; moved: 8 MiB" in shown
-        assert "asked for: H5Dread 4 MiB, MPI_File_read_at 8 MiB; moved: 8 MiB" in shown
+        assert "requested: H5Dwrite 8 MiB, MPI_File_write_at_all 8 MiB; transferred: 8 MiB" in shown
+        assert "requested: H5Dread 4 MiB, MPI_File_read_at 8 MiB; transferred: 8 MiB" in shown
     else:
-        assert "H5Dwrite -> pwrite64: 1 of 1 processes" in shown and "asked for: H5Dwrite 2 MiB" in shown
+        assert "H5Dwrite -> pwrite64: 1 of 1 processes" in shown and "requested: H5Dwrite 2 MiB" in shown
 
 
 def test_the_hdf5_library_in_an_h5py_wheel_is_recorded(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def test_the_previous_store_is_kept_under_the_highest_number(tmp_path: Path) -> 
         assert (done.returncode, done.stdout) == (0, f"{number}\n"), done.stderr
         said.append([line for line in done.stderr.splitlines() if "is kept as" in line])
     kept = [
-        [f"note: run.iodock is this run; the one before is kept as run-{number}.iodock"] for number in (1, 2)
+        [f"note: run.iodock is this run; the previous one is kept as run-{number}.iodock"]
+        for number in (1, 2)
     ]
     assert said == [[], *kept]
     stores = ("run-1.iodock", "run-2.iodock", "run.iodock")

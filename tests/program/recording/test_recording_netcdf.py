@@ -89,9 +89,9 @@ def test_show_interfaces_lists_all_layers(of_netcdf: Path) -> None:
     shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--format", "json"], of_netcdf).stdout
     if is_netcdf4(of_netcdf):
         assert "nc_put_var_text -> H5Dwrite -> pwrite64: 1 of 1 processes, 256 KiB each" in shown
-        assert "asked for: nc_put_var_text 256 KiB, H5Dwrite 256 KiB; moved: 256 KiB" in shown
+        assert "requested: nc_put_var_text 256 KiB, H5Dwrite 256 KiB; transferred: 256 KiB" in shown
     else:
-        assert "nc_put_var_double -> read: asked for: nc_put_var_double 2 MiB; moved: 4 MiB" in shown
+        assert "nc_put_var_double -> read: requested: nc_put_var_double 2 MiB; transferred: 4 MiB" in shown
     grouped = [*IODOCK, "show", "summary", "run.iodock", "--by", "interface", "--format", "csv"]
     interface = "HDF5" if is_netcdf4(of_netcdf) else "NetCDF"
     assert interface in run(grouped, of_netcdf).stdout

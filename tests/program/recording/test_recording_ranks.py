@@ -69,7 +69,7 @@ def test_the_ranks_of_a_launch_keep_the_previous_store_once(tmp_path: Path, rank
         done = run([*MPIRUN, *IODOCK, "record", "-o", "run.iodock", ranks, *["x"] * number], tmp_path)
         assert done.returncode == 0, done.stderr
         # One rank prints it for all.
-        assert done.stderr.count("the one before is kept as") == (number > 0), done.stderr
+        assert done.stderr.count("the previous one is kept as") == (number > 0), done.stderr
         for said in ("recorded by rewrite", "the store lies on the file system", "not seen:"):
             assert done.stderr.count(said) <= 1, done.stderr
     stores = ["run-1.iodock", "run-2.iodock", "run.iodock"]

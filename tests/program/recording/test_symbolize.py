@@ -125,7 +125,7 @@ def test_stores_without_stacks_are_refused(folder: Path, tmp_path: Path) -> None
     printed("import", tmp_path / "log", "-o", tmp_path / "log.iodock")
     status, _, said = asked("symbolize", tmp_path / "log.iodock")
     assert status != 0
-    assert "does not know where its calls were made" in said
+    assert "does not contain the places from which its calls were made" in said
     assert asked("symbolize", folder / "run.iodock", "--debug-dir", folder / "none")[0] != 0
 
 

@@ -190,7 +190,7 @@ def test_a_program_of_unknown_language_gets_advice_for_c_and_a_note(tmp_path: Pa
     program = built(tmp_path, "c", "-static", "-s")
     found = advice_of(tmp_path, "ptrace", program)
     assert languages(found) == {"C"}
-    unclear = [one.message for one in found if one.message.text.startswith("Which language {program} is")]
+    unclear = [one.message for one in found if one.message.text.startswith("The language of {program}")]
     assert unclear
     assert unclear[0].values == {"program": "steps"}
 

@@ -125,11 +125,11 @@ def with_losses(store: Path, losses: dict[str, int], calls: int | None = None) -
 
 
 HIDING = [
-    ("own-system-calls", 1, None, "it is not known how many"),
-    ("unreached-programs", 1, None, "it is not known how many"),
-    ("stopped-processes", 1, None, "it is not known how many"),
-    ("journal-cut", 1, None, "it is not known how many"),
-    ("before-load", 100, 500, "it is not known how many"),
+    ("own-system-calls", 1, None, "An unknown number of"),
+    ("unreached-programs", 1, None, "An unknown number of"),
+    ("stopped-processes", 1, None, "An unknown number of"),
+    ("journal-cut", 1, None, "An unknown number of"),
+    ("before-load", 100, 500, "An unknown number of"),
     ("too-many-requests", 3000, 1000, "3,000 of about 4,000 calls were not recorded"),
     ("unseen-calls", 3000, 1000, "3,000 of about 4,000 calls were not recorded"),
     ("dropped-records", 100, 900, "100 of about 1,000 calls were not recorded"),
@@ -152,7 +152,7 @@ def test_runs_with_too_many_unseen_calls_are_not_judged(
     found = findings(store, monkeypatch)
     told = say(found.verdict.text, language_in("en"))
     assert says in told and "can't show whether the I/O is fine" in told
-    assert "record what was missed" in found.next_step.text
+    assert "record the missing calls" in found.next_step.text
     assert found.verdict.judges is False
     assert found.verdict.unseen_calls == (count if calls and name != "before-load" else None)
     with Store.open(store) as opened:

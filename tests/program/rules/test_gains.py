@@ -55,7 +55,7 @@ def test_the_text_states_a_saving_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert gain_text(only(found), ENGLISH) == "This saves about 1.5 to 3 s of 10 s."
     shown = diagnosis_text(found, ENGLISH, False)
     assert "Cost" not in shown and "expected gain" not in shown
-    assert shown.splitlines()[1] == "It saves about 1.5 to 3 s of 10 s."
+    assert shown.splitlines()[1] == "This saves about 1.5 to 3 s of 10 s."
 
 
 def test_all_findings_together_save_no_more_than_the_run(
@@ -173,7 +173,7 @@ def test_a_failed_program_is_not_called_efficient(
     first, second, *_ = headline(found.verdict, language_in(code))
     assert str(captured.get("exit_signal") or 3) in first and "{" not in first + second
     if code == "en":
-        assert "what ran until then" in first and "is efficient" not in second and "fine" not in second
+        assert "covers the run until then" in first and "is efficient" not in second and "fine" not in second
 
 
 def test_every_view_has_the_same_headline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ def test_every_command_refuses_damaged_events(
     assert run(words) == 1
     said = capsys.readouterr().err
     assert f"error: {store}/events/part-00000.parquet: is damaged: " in said
-    assert "hint: copy it again from a store that is whole, or import or record again" in said
+    assert "hint: copy it again from a complete store, or import or record again" in said
     assert not out.exists()
 
 
@@ -161,7 +161,7 @@ def test_missing_and_added_files_are_named(recorded: Path, tmp_path: Path) -> No
     store = Path(shutil.copytree(recorded, tmp_path / "run.iodock"))
     part = store / "samples/part-00000.parquet"
     shutil.copy(part, part.with_name("part-00001.parquet"))
-    with pytest.raises(IodockError, match=r"part-00001.parquet: is not of this store"):
+    with pytest.raises(IodockError, match=r"part-00001.parquet: is not part of this store"):
         answers(store)
     part.with_name("part-00001.parquet").rename(part)
     answers(store)

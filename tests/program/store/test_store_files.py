@@ -76,7 +76,9 @@ def error_of(store: Path) -> StoreError:
 def test_a_duplicated_part_does_not_add_events(store: Path) -> None:
     shutil.copy(store / "events/part-00000.parquet", store / "events/part-00001.parquet")
     said = str(error_of(store))
-    assert said == f"{store}/events/*.parquet: holds 1,800 rows, the manifest says 900 (events)"
+    assert (
+        said == f"{store}/events/*.parquet: contains 1,800 rows, but 900 according to the manifest (events)"
+    )
 
 
 @pytest.mark.parametrize("table", ["events/part-00000", "files", "processes", "calls"])
@@ -85,7 +87,9 @@ def test_missing_rows_are_noticed(store: Path, table: str) -> None:
     rows = pq.read_table(path)
     pq.write_table(rows.slice(0, rows.num_rows // 2), path)
     said = str(error_of(store))
-    assert f"{store}/{table.split('part')[0]}" in said and f"manifest says {rows.num_rows:,}" in said
+    assert (
+        f"{store}/{table.split('part')[0]}" in said and f"{rows.num_rows:,} according to the manifest" in said
+    )
 
 
 @pytest.mark.parametrize("table", ["events/part-00000", "files"])

@@ -108,7 +108,7 @@ def test_equal_labels_are_distinguished_by_folder() -> None:
 @pytest.mark.parametrize("analysis", ["timeline", "sizes", "offsets", "machine", "processes"])
 def test_rows_left_out_are_not_drawn_as_zeros(analysis: str, option: str) -> None:
     asked = dataclasses.replace(SMALL[analysis], options={option: 3})
-    with pytest.raises(RequestError, match=f"draws all rows, without --{option}"):
+    with pytest.raises(RequestError, match=f"draws all rows, so --{option}"):
         specification(asked)
 
 

@@ -161,7 +161,7 @@ def test_findings_in_a_notebook_are_a_table(faulty: Run) -> None:
 
 
 def test_findings_can_be_printed_in_each_language(mixed: Run) -> None:
-    with pytest.raises(iodock.RequestError, match="no texts in fr"):
+    with pytest.raises(iodock.RequestError, match="fr has no texts"):
         mixed.findings("fr")
 
 
@@ -237,7 +237,7 @@ def test_invalid_chart_options_are_refused(
 
 
 def test_a_chart_file_needs_a_known_ending(mixed: Run, tmp_path: Path) -> None:
-    with pytest.raises(iodock.RequestError, match="no picture"):
+    with pytest.raises(iodock.RequestError, match="no chart"):
         mixed.show("timeline").chart().save(tmp_path / "a.bmp")
     with pytest.raises(iodock.IodockError, match="no such folder"):
         mixed.show("timeline").chart().save(tmp_path / "none" / "a.svg")
@@ -294,13 +294,13 @@ def test_without_memory_for_the_renderer_a_table_is_shown(mixed_path: Path) -> N
     shown = "import iodock, sys; print(iodock.open(sys.argv[1]).show()._repr_html_())"
     done = under_limit(["-c", shown, str(mixed_path)])
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("<p>no picture can be drawn: ") and "<table>" in done.stdout
+    assert done.stdout.startswith("<p>no chart can be drawn: ") and "<table>" in done.stdout
 
 
 def test_without_memory_for_the_renderer_a_chart_gives_an_error(mixed_path: Path, tmp_path: Path) -> None:
     show = ["-m", "iodock", "show", "summary", str(mixed_path), "-q", "-o"]
     done = under_limit([*show, str(tmp_path / "a.svg")])
-    assert done.returncode == 1 and done.stderr.startswith("error: no picture can be drawn: ")
+    assert done.returncode == 1 and done.stderr.startswith("error: no chart can be drawn: ")
     assert not list(tmp_path.iterdir())
     # Drawn by the browser.
     assert under_limit([*show, str(tmp_path / "a.html")]).returncode == 0

@@ -170,7 +170,7 @@ def test_the_verdict_mentions_that_tracing_slows_calls(tmp_path: Path, how: str,
     manifest["captured"]["how"] = how
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with Store.open(folder) as store:
-        assert ("Tracing itself adds some µs to every call" in report_html(store)) == said
+        assert ("Tracing itself adds a few µs to every call" in report_html(store)) == said
 
 
 MAPPED_LOG = """\

@@ -87,5 +87,5 @@ def test_page_source_files_stay_below_400_lines() -> None:
 
 
 def test_unknown_languages_are_refused() -> None:
-    with pytest.raises(ValueError, match="no texts in 'xx'"):
+    with pytest.raises(ValueError, match="'xx' has no texts"):
         render(SAMPLES["empty"](), "xx")

@@ -69,7 +69,7 @@ def test_a_changed_source_file_is_named(tmp_path: Path, source: Path) -> None:
     page = printed("report", store, "--source", "-o", "-")
     assert f"{source} has changed since the run began" in page
     assert "put(20" not in page
-    assert "変更されています" in printed("report", store, "--source", "--lang", "ja", "-o", "-")
+    assert "変更されているため" in printed("report", store, "--source", "--lang", "ja", "-o", "-")
 
 
 def test_unreadable_source_files_are_named(tmp_path: Path, source: Path) -> None:

@@ -143,7 +143,7 @@ fn check(url: &str, is_insecure: bool) -> Result<bool, Wrong> {
         Some("https") => Ok(true),
         Some("http") if is_insecure || is_loopback(host) => Ok(false),
         Some("http") => Err(Wrong::new(
-            format!("--push {}: everyone on the way could read the token and the jobs", told(url)),
+            format!("--push {}: the token and the jobs could be read on the way", told(url)),
             "https://, or --insecure if nobody listens there",
         )),
         _ => Err(wrong("neither https:// nor http://")),
@@ -172,7 +172,10 @@ mod tests {
             "http://localhost.example",
             "http://10.0.0.1",
         ] {
-            assert!(is_allowed(url, false).is_err_and(|why| why.contains("everyone on the way")), "{url}");
+            assert!(
+                is_allowed(url, false).is_err_and(|why| why.contains("could be read on the way")),
+                "{url}"
+            );
             assert_eq!(is_allowed(url, true), Ok(false));
         }
         for url in [

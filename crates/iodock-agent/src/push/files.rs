@@ -56,7 +56,7 @@ pub fn token_of(option: &str, path: &Path) -> Result<String, Wrong> {
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     let wrong = || {
         Wrong::new(
-            format!("{option} {}: not one line with a token", path.display()),
+            format!("{option} {}: must be a file with one line that contains a token", path.display()),
             "the token and nothing else",
         )
     };

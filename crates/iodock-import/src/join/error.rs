@@ -28,7 +28,7 @@ pub fn counts_only(part: &str) -> ImportError {
 pub fn damaged(error: &iodock_store::StoreError) -> ImportError {
     ImportError::Store {
         message: error.to_string(),
-        hint: "copy the part again, or leave it out: what is missing is then named".into(),
+        hint: "copy the part again, or leave it out: the missing part is then named".into(),
     }
 }
 

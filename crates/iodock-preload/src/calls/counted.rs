@@ -160,7 +160,7 @@ impl Counted {
         self.processes.entry(pid).or_default().by_execs += READS_OF_EXEC;
     }
 
-    /// Sum over all that have ended, including those that were killed.
+    /// Sum over all ended processes, including killed ones.
     pub fn unseen(&mut self) -> u64 {
         let left: Vec<u32> = self.processes.keys().copied().collect();
         left.into_iter().for_each(|pid| self.ends(pid));

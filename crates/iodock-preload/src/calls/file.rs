@@ -61,7 +61,7 @@ fn shapes_sum() -> u32 {
 }
 
 impl CallsWriter {
-    /// Makes the file at `path`, of a session whose first process is `root`.
+    /// Creates the file at `path`, for a session whose first process is `root`.
     pub fn create(path: &Path, session: &Session, root: u32) -> io::Result<CallsWriter> {
         let file = OpenOptions::new().append(true).create_new(true).open(path)?;
         let mut out = MAGIC.to_vec();
@@ -118,7 +118,7 @@ impl CallsWriter {
         Ok(())
     }
 
-    /// No more will follow; `lost`: what the library has not recorded.
+    /// Ends the file: no more chunks follow. `lost`: the calls that the library did not record.
     pub fn end(&mut self, lost: Lost) -> io::Result<()> {
         let numbers = [lost.calls, lost.streams, lost.stopped, lost.unread_paths, lost.python, lost.unplaced]
             .map(u64::to_le_bytes);
@@ -186,7 +186,7 @@ fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
     file.write_all(&second[written.saturating_sub(first.len())..])
 }
 
-/// What the library has not recorded.
+/// Calls that the library did not record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     pub calls: u64,
@@ -195,7 +195,7 @@ pub struct Lost {
     pub stopped: u64,
     /// For calls that failed behind a seccomp filter, in files of versions that recorded there; else 0.
     pub unread_paths: u64,
-    /// Processes whose frames of Python could not be read.
+    /// Number of processes whose Python frames could not be read.
     pub python: u64,
     /// Threads that made calls on stacks that can't be read.
     pub unplaced: u64,
@@ -209,7 +209,7 @@ struct Piece {
     at: u64,
 }
 
-/// The file's index: which parts of which chunks it contains.
+/// The file's index: the parts of each chunk that it contains.
 pub struct CallsFile {
     pub path: PathBuf,
     file: File,
@@ -309,7 +309,7 @@ impl CallsFile {
         })
     }
 
-    /// Reads what follows the known pieces. Returns the numbers of the chunks with new data.
+    /// Reads data that follow the known parts. Returns the numbers of the chunks with new data.
     ///
     /// # Errors
     /// The file can't be read.

@@ -1,5 +1,5 @@
-//! While a program runs: what its threads have written, from the session to the file, unread. Only the
-//! chunks' headers are looked at.
+//! While a program runs: copies the data that its threads have written from the session to the file, without
+//! decoding them. Only the chunks' headers are read.
 
 use super::file::{CallsWriter, Lost};
 use super::offers::Offers;
@@ -14,20 +14,20 @@ use std::io;
 /// may have 64.
 const PRESSING: u64 = 128;
 
-/// The same for chunks that were begun behind full ones: so many lie side by side in a thread's cache, and it fills
-/// them again if it gets them back.
+/// The same limit for chunks that were begun after full ones: these are still in their thread's cache, and
+/// the thread fills them again if it gets them back.
 const PRESSING_FULL: u64 = 4;
 
-/// Chunks that were set aside and are looked at in one round: there may be many, few of them are begun, and
-/// the system finds nothing slower than a page that is not there.
+/// Number of set-aside chunks that are checked in one round. There may be many and few of them are in use,
+/// and accessing a page that is not present is slow.
 const SET_ASIDE: usize = 64;
 
 pub struct Keeper<'a> {
     session: &'a Session,
     pub file: CallsWriter,
     live: Vec<Live>,
-    /// Chunks whose process seems to be gone: looked at once more at the end. (It may have a process id of
-    /// another name space, and then it is not gone.)
+    /// Chunks whose process seems to have ended: they are checked once more at the end. (A process of another
+    /// PID namespace may still be running.)
     resting: Vec<Live>,
     /// The last chunk of each stream, by sequence.
     newest: HashMap<u32, u32>,
@@ -41,7 +41,8 @@ pub struct Keeper<'a> {
     /// Found begun since the last time that all was handed over, and of these behind full ones.
     found_begun: u64,
     found_behind: u64,
-    /// Those that were offered back, each with what it was last, until they are begun again or offered no more.
+    /// Chunks that were offered for reuse, each with its last header, until they are used again or no longer
+    /// offered.
     offered: Vec<(u64, reader::Head)>,
     offers: Option<Offers>,
     tables: Tables,
@@ -64,7 +65,8 @@ struct Live {
 }
 
 impl Live {
-    /// After a recorder that was killed: one that it had offered may be taken again after it was looked at here.
+    /// Needed after a recorder was killed: a chunk that it had offered may be taken again after it was
+    /// checked here.
     fn is_no_longer(&self, head: &[u8; chunk::BYTES]) -> bool {
         reader::head(head).is_some_and(|head| head.generation != self.head.generation)
     }
@@ -97,10 +99,10 @@ impl<'a> Keeper<'a> {
         self.held
     }
 
-    /// Looks for new chunks; `found` is told the processes that they belong to.
+    /// Looks for new chunks; calls `found` with the processes that they belong to.
     ///
     /// # Errors
-    /// The session can't be read. What could not be looked at is looked at the next time.
+    /// The session can't be read. Chunks that could not be checked are checked in the next round.
     pub fn collect(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         let count = self.session.counter(header::NEXT_CHUNK)?.min(self.session.most_chunks());
         let new = self.chunks..count;
@@ -115,7 +117,7 @@ impl<'a> Keeper<'a> {
         looked_at_old.and(looked_at_new).and(self.look_at_offered(found))
     }
 
-    /// Which of these are not begun?
+    /// Returns the chunks that are not yet in use.
     fn look_at_all(
         &mut self,
         indices: impl IntoIterator<Item = u64>,
@@ -153,19 +155,20 @@ impl<'a> Keeper<'a> {
         result
     }
 
-    /// The header of a chunk that was used `generation` times before. Its thread takes the mark of a chunk that is begun away, writes
-    /// how often it was used, and all else, and the mark again. Who has seen the second sees the rest, or no mark.
+    /// The header of a chunk that was used `generation` times before. Its thread first clears the mark of a
+    /// chunk in use, writes the number of uses and all other fields, and then sets the mark again. A reader
+    /// that sees the new mark also sees the other fields; otherwise it sees no mark.
     fn begun_again(&self, index: u64, generation: u32) -> io::Result<Option<reader::Head>> {
         let is_other = reader::head(&self.head(index)?).is_some_and(|head| head.generation != generation);
         Ok(if is_other { reader::head(&self.head(index)?) } else { None })
     }
 
-    /// Where it is begun, whose it is.
+    /// Checks a chunk; returns its process if it is in use.
     fn look_at(&mut self, index: u64) -> io::Result<Option<u32>> {
         Ok(reader::head(&self.session.head(index)?).map(|head| self.add(index, head)))
     }
 
-    /// It is begun. Whose is it?
+    /// Adds a chunk that is in use; returns its process.
     fn add(&mut self, index: u64, head: reader::Head) -> u32 {
         self.found_begun += 1;
         self.found_behind += u64::from(head.sequence > 0);
@@ -188,20 +191,21 @@ impl<'a> Keeper<'a> {
         self.tables.skip(self.session, is_held)
     }
 
-    /// Skips what the file holds already of a chunk with this number.
+    /// Skips data of this chunk number that the file already contains.
     pub fn skip(&mut self, held: impl Fn(u64) -> u32) {
         for live in &mut self.live {
             live.at = held(live.head.number(live.index));
         }
     }
 
-    /// Hands over what is new. Chunks that nothing more comes to are offered back, or their memory is given back.
+    /// Hands over new data. Chunks that will get no more data are offered for reuse, or their memory is
+    /// freed.
     ///
     /// # Errors
-    /// The session can't be read or the file can't be written. What was not handed over stays.
+    /// The session can't be read or the file can't be written. Data that were not handed over are kept.
     pub fn hand_over(&mut self, mut is_alive: impl FnMut(u32) -> bool) -> io::Result<()> {
         (self.found_begun, self.found_behind) = (0, 0);
-        // Those that are over with their streams, and those that their threads have left full.
+        // Chunks whose streams have ended, and chunks that their threads have left full.
         let (mut done, mut full) = (Vec::new(), Vec::new());
         let mut live = std::mem::take(&mut self.live);
         let mut result = Ok(());
@@ -242,8 +246,8 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// Offers a full chunk back, once all of it is in the file. Which one nobody wants, of this and the one that was offered
-    /// in its place?
+    /// Offers a full chunk for reuse, once all of its data are in the file. Returns the chunk that is no
+    /// longer needed: this one, or the one that was offered in its place.
     fn offer(&mut self, index: u64, head: reader::Head) -> Option<u64> {
         let Some(offers) = self.offers.as_ref().filter(|_| head.level == 0) else { return Some(index) };
         let unwanted = offers.offer(index);

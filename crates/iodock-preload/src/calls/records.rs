@@ -46,23 +46,23 @@ pub struct Records {
     pub batch: Batch,
     pub births: Births,
     times: Times,
-    /// Processes in an exec whose outcome is not known yet, and its beginning.
+    /// Processes in an exec whose outcome is not known yet, and its start.
     execs: HashMap<u32, CallRecord>,
     /// By stream: tasks that may not have been created by ours, and when they appeared, ns.
     unsure: HashMap<usize, (Birth, i64)>,
     /// Processes that are traced, and the exec that they were about to make.
     handed_over: HashMap<u32, Option<CallRecord>>,
-    /// Processes that have called exit, and whose end is not recorded yet.
+    /// Processes that have called exit, and whose end is not yet recorded.
     exits: HashMap<u32, Exit>,
     /// Times of these calls, ns: they are processed in this order. If an id was reused in between, the
     /// process is no longer in `exits`.
     leaving: VecDeque<(u32, i64)>,
-    /// Calls in flight whose beginning is written.
+    /// Calls in flight whose start has been written.
     entered: HashSet<(u32, u64)>,
     programs: u64,
     pub usages: Usages,
     pub counted: Counted,
-    /// Stacks whose bytes the batch has, by where they lie, with these.
+    /// Stacks whose bytes the batch already contains, by their address.
     stacks: Box<KnownStacks>,
     /// When the last call ended, ns.
     last: i64,

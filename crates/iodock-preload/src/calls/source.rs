@@ -1,4 +1,5 @@
-//! A file of raw calls as a source of records; and what a killed recorder left in its session.
+//! A file of raw calls as a source of records, and the recovery of data that a killed recorder left in its
+//! session.
 
 use super::file::{CallsFile, CallsWriter};
 use super::keep::Keeper;
@@ -78,7 +79,7 @@ pub struct CallsSource {
 }
 
 impl CallsSource {
-    /// `session`: what [`recover`] gave.
+    /// `session`: the result of [`recover`].
     ///
     /// # Errors
     /// The file can't be read.
@@ -262,8 +263,9 @@ impl RecordSource for CallsSource {
     }
 }
 
-/// Opens the file at `path`. If its recorder was killed, what is still in the session is put into the file,
-/// and the session removed; where the file can't be written, the session is given back to be read.
+/// Opens the file at `path`. If its recorder was killed, the data that are still in the session are written
+/// to the file and the session is removed; if the file can't be written, the session is returned, so that it
+/// can be read.
 ///
 /// # Errors
 /// The file can't be read.
@@ -344,7 +346,7 @@ pub fn count_lost(path: &Path, session: &Session) -> u64 {
     let mut lost = counter(header::LOST_CALLS) + counter(header::LOST_STREAMS);
     let file = CallsFile::open(path).ok();
     let shapes = Shapes::of_this_machine();
-    // What can't be read can't be counted.
+    // Unreadable data can't be counted.
     for number in session.numbers().unwrap_or_default() {
         let held = file.as_ref().map_or(0, |file| file.held(number)) as usize;
         let mut bytes = Vec::new();

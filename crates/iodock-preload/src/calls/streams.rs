@@ -14,7 +14,7 @@ use std::io;
 /// Look-ahead in a stream: the number of calls that handlers make during one fork.
 const MOST_AHEAD: usize = 64;
 
-/// Sources of chunks: the file, and a session whose rest could not be written to it.
+/// Sources of chunks: the file, and a session whose remaining data could not be written to it.
 pub struct Chunks {
     pub file: CallsFile,
     pub session: Option<Session>,

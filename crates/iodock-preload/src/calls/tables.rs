@@ -4,10 +4,10 @@ use super::file::CallsWriter;
 use crate::session::Session;
 use std::io;
 
-/// Which tables are still written to.
+/// Tables to which programs still write.
 #[derive(Default)]
 pub struct Tables {
-    /// How many there were when that was looked at last.
+    /// Number of tables at the last check.
     known: u64,
     live: Vec<Live>,
 }
@@ -20,7 +20,7 @@ struct Live {
 }
 
 impl Tables {
-    /// Skips what the file holds already.
+    /// Skips tables that the file already contains.
     pub fn skip(&mut self, session: &Session, is_held: impl Fn(u64) -> bool) -> io::Result<()> {
         self.look(session)?;
         self.live.retain(|one| !is_held(one.number));
@@ -34,7 +34,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes those whose programs have ended, and frees their memory.
+    /// Writes the tables of ended programs, and frees their memory.
     pub fn hand_over(&mut self, session: &Session, file: &mut CallsWriter) -> io::Result<()> {
         self.look(session)?;
         let mut done = Vec::new();

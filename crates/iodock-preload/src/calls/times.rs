@@ -26,7 +26,8 @@ impl Times {
         self.lines[0].0
     }
 
-    /// ns since the epoch. What lies before the first reading or behind the last is on the line beside.
+    /// ns since the epoch. Times before the first reading or after the last one are extrapolated from the
+    /// nearest interval.
     pub fn ns(&mut self, units: u64) -> i64 {
         let ends = |at: usize| self.lines.get(at + 1).map_or(u64::MAX, |line| line.0);
         let begins = if self.last == 0 { 0 } else { self.lines[self.last].0 };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const BLOCK_BYTES: f64 = 512.0;
 
-/// Filled while the calls are read; a caller takes what is there.
+/// Filled while the calls are read; a caller takes the values collected so far.
 #[derive(Clone, Default)]
 pub struct Usages(Arc<Mutex<Found>>);
 
@@ -22,7 +22,7 @@ struct Found {
 struct Process {
     /// Of all its threads that have reported theirs, except the first.
     others: CpuTime,
-    /// What it had used in all when it ended, and when.
+    /// Total usage of the process when it ended, and the time of its end.
     end: Option<(i64, ProcessUsage)>,
 }
 
@@ -36,7 +36,7 @@ impl Usages {
         (std::mem::take(&mut found.usages), std::mem::take(&mut found.samples))
     }
 
-    /// `time`: that of the record, ns since the epoch.
+    /// `time`: the time of the record, in ns since the epoch.
     pub(super) fn add(&self, usage: &UsageRecord, time: i64) {
         let mut found = self.lock();
         let process = found.processes.entry(usage.pid).or_default();

@@ -181,7 +181,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         raise RequestError(f"{path}: other users may change it", f"chmod 600 {path}")
     tokens = found.get("token")
     if not isinstance(tokens, list) or not tokens:
-        raise RequestError(f"{path}: no [[token]] in it", "create one with iodock monitor token")
+        raise RequestError(f"{path}: contains no [[token]]", "create one with iodock monitor token")
     return tuple(_token(path, number, entry) for number, entry in enumerate(tokens, 1))
 
 
@@ -237,5 +237,5 @@ def _toml(text: str) -> str:
         quoted.encode()
         tomllib.loads(f"text = {quoted}")
     except (UnicodeEncodeError, tomllib.TOMLDecodeError) as error:
-        raise RequestError(f"{text!r} is no text for a file of tokens", "give another name") from error
+        raise RequestError(f"{text!r} is not a value for a file of tokens", "give another name") from error
     return quoted

@@ -30,8 +30,8 @@ class Damage:
         """A sentence for each kind."""
         kinds = (
             (self.mended, "of the backup", "copied again", "check the backup's disk"),
-            (self.spared, "of the store", "kept as the backup had it", "restore this backup"),
-            (self.damaged, "of the store", "copied as it is", "queries of its time will fail"),
+            (self.spared, "of the store", "kept as it was in the backup", "restore this backup"),
+            (self.damaged, "of the store", "copied unchanged", "queries of its time will fail"),
         )
         return tuple(
             f"damaged: {_files(names)} {where}, {done}, such as {names[0]}: {advice}"

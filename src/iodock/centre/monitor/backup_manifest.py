@@ -68,20 +68,20 @@ def read(folder: Path) -> Manifest:
         kept = tuple(Kept(**one) for one in found["files"])
         manifest = Manifest(str(found["store"]), str(found["catalogue"]).encode(), kept, bool(is_whole))
     except FileNotFoundError:
-        raise StoreError(f"{folder}: no backup", "create one with iodock monitor backup") from None
+        raise StoreError(f"{folder}: not a backup", "create one with iodock monitor backup") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: not what a backup has: {error}", _DAMAGED) from error
+        raise StoreError(f"{path}: not a valid backup: {error}", _DAMAGED) from error
     for one in kept:
         check_name(one.path, path)
         if not re.fullmatch(rf"(data|live-[0-9]+)/{re.escape(one.path)}", one.stored):
-            raise StoreError(f"{path}: {one.stored!r} is no file of a backup", _DAMAGED)
+            raise StoreError(f"{path}: {one.stored!r} is not a file of a backup", _DAMAGED)
     return manifest
 
 
 def _check_version(found: dict[str, Any], path: Path, has_checksum: bool) -> None:
     """Raises StoreError, KeyError, TypeError."""
     if found["format"] != FORMAT:
-        raise StoreError(f"{path}: not of a backup but of {found['format']!r}")
+        raise StoreError(f"{path}: not the manifest of a backup but of {found['format']!r}")
     if found["version"] not in (_WITHOUT_CHECKSUM, VERSION):
         raise StoreError(f"{path}: version {found['version']}; this iodock reads up to {VERSION}")
     if has_checksum != (found["version"] != _WITHOUT_CHECKSUM):

@@ -127,7 +127,7 @@ def _catalogue(folder: Path) -> bytes:
         found = files.content(path, CATALOGUE, StoreError)
         catalogue_of(found, path)
     except FileNotFoundError:
-        raise StoreError(f"{folder}: no monitor store", "--store DIR is the collector's folder") from None
+        raise StoreError(f"{folder}: not a monitor store", "--store DIR is the collector's folder") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error
     return found
@@ -248,9 +248,9 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
     """The existing backup in TO. Raises RequestError: it is something else."""
     _catalogue(folder)
     if to.resolve() == folder.resolve() or folder.resolve() in to.resolve().parents:
-        raise RequestError(f"{to}: lies in the store itself", "give a folder elsewhere, on another disk")
+        raise RequestError(f"{to}: is inside the store itself", "give a folder on another disk")
     if to.is_symlink() or (to.exists() and not to.is_dir()):
-        raise RequestError(f"{to}: there, and no folder", "give a new folder")
+        raise RequestError(f"{to}: exists, and is not a folder", "give a new folder")
     try:
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
         # The lock and a first manifest that was not completed.
@@ -263,7 +263,9 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
         if all(name == "data" or re.fullmatch(r"live-[0-9]+", name) for name in there):
             # A first backup that was interrupted: its files are compared with the store's.
             return {}
-        raise RequestError(f"{to}: not empty, and no backup of a monitor store", "give a new or empty folder")
+        raise RequestError(
+            f"{to}: not empty, and not a backup of a monitor store", "give a new or empty folder"
+        )
     found = backup_manifest.read(to)
     if found.store != _identity(folder) and not force:
         raise RequestError(
@@ -308,7 +310,7 @@ def _restored(stored: Path, target: Path, one: Kept) -> None:
     with stored.open("rb") as file:
         digest, size = _copy(file.fileno(), target, os.fstat(file.fileno()).st_size)
     if (digest, size) != (one.sha256, one.size):
-        raise StoreError(f"{stored}: damaged, its SHA-256 is not that of the backup", hint)
+        raise StoreError(f"{stored}: damaged, its SHA-256 differs from that in the backup's list", hint)
 
 
 def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
@@ -320,7 +322,7 @@ def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: its catalogue is damaged: {error}") from error
     if missing:
-        raise StoreError(f"{path}: {missing[0]} is in its catalogue and not in the backup")
+        raise StoreError(f"{path}: {missing[0]} is in the backup's catalogue but not in the backup")
     total = 0
     for found in every.values():
         for file in found:
@@ -329,7 +331,7 @@ def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
             except (OSError, pa.ArrowException) as error:
                 raise StoreError(f"{backup}: {file.name}: {error}") from error
             if rows != file.rows:
-                raise StoreError(f"{backup}: {file.name} has {rows} rows, its catalogue says {file.rows}")
+                raise StoreError(f"{backup}: {file.name} has {rows} rows, but {file.rows} in its catalogue")
             total += rows
     return total
 
@@ -338,16 +340,17 @@ def _check_place(to: Path, force: bool) -> None:
     if not (to.is_symlink() or to.exists()):
         return
     if to.is_symlink() or not to.is_dir():
-        raise RequestError(f"{to}: there, and no folder", "give a new folder")
+        raise RequestError(f"{to}: exists, and is not a folder", "give a new folder")
     if not any(to.iterdir()):
         return
     strange = foreign(to)
     if strange:
         raise RequestError(
-            f"{to}: not only a monitor store: {strange[0].relative_to(to)} is not of one", "give a new folder"
+            f"{to}: not only a monitor store: {strange[0].relative_to(to)} is not part of one",
+            "give a new folder",
         )
     if not force:
-        raise RequestError(f"{to}: there already", "give a new folder, or --force to replace that store")
+        raise RequestError(f"{to}: exists", "give a new folder, or --force to replace that store")
 
 
 def _exchange(begun: Path, to: Path) -> None:

@@ -25,7 +25,7 @@ Tell = Callable[[str], None]
 """Gets one line for the person who runs the collector."""
 
 
-_REASONS = ("a push that is too long", "too many pushes at once", "more samples than one machine can have")
+_REASONS = ("an oversized push", "too many pushes at once", "more samples than one machine can have")
 _MOST_SENDERS = 100_000
 
 

@@ -39,7 +39,7 @@ def is_summary(name: str) -> bool:
 def check_name(name: object, path: Path) -> None:
     """Checks a file name from PATH: nothing outside the folder is ever read or written. Raises StoreError."""
     if not isinstance(name, str) or not any(form.fullmatch(name) for form in (_ROWS, _KEPT)):
-        raise StoreError(f"{path}: {name!r} is no file of a monitor store")
+        raise StoreError(f"{path}: {name!r} is not a file of a monitor store")
 
 
 def foreign(folder: Path) -> list[Path]:

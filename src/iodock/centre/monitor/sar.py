@@ -146,11 +146,11 @@ def read(path: Path) -> list[Frames]:
         found = [frames for host in hosts if (frames := _host(path, host))]
     except (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError) as error:
         raise RequestError(
-            f"{path}: not as sadf writes it: {type(error).__name__} {error}",
+            f"{path}: not in the format of sadf: {type(error).__name__} {error}",
             "write one with: sadf -j FILE -- -A",
         ) from error
     if not found:
-        raise RequestError(f"{path}: no readings in it", "sadf -j FILE -- -A shows the contents")
+        raise RequestError(f"{path}: contains no readings", "sadf -j FILE -- -A shows the contents")
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from iodock.centre.monitor.targets import Target
 
-_CURE = "give its machine's name behind its address in --pull-list"
+_CURE = "add the machine's name after its address in --pull-list"
 
 
 class Names:
@@ -29,7 +29,7 @@ class Names:
         may. Raises StoreError."""
         why = self._objection(target, machine, spool)
         if why is not None:
-            return f"{machine!r}: not a name that this sender may use{why}"
+            return f"{machine!r}: this sender may not use this name{why}"
         self._holders[machine] = target
         self._first.setdefault(target, machine)
         return ""
@@ -45,5 +45,5 @@ class Names:
             return f": it was {self._first[target]!r} before; {_CURE}"
         known = self._spools(machine)
         if holder or machine.lower() in self._given or (known and spool not in known):
-            return f": another has it, or had; {_CURE}"
+            return f": used by another one, now or earlier; {_CURE}"
         return None

@@ -83,9 +83,7 @@ def target_of(text: str, where: str, name: str = "") -> Target:
         raise RequestError(f"{where}: {text}: not an agent's address", _FORM)
     target = Target(host, port or _PORT, parts.scheme == "https", name)
     if not target.is_secure and not target.is_here:
-        raise RequestError(
-            f"{where}: {text}: everyone on the way could read the token and the jobs", "https://"
-        )
+        raise RequestError(f"{where}: {text}: the token and the jobs could be read on the way", "https://")
     return target
 
 
@@ -95,7 +93,7 @@ def read_targets(path: Path) -> list[Target]:
     try:
         lines = files.text(path, ADDRESSES).splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path}: {error}", "a text file with an address in each line") from error
+        raise RequestError(f"{path}: {error}", "a text file with one address per line") from error
     targets = []
     for number, line in enumerate(lines, 1):
         words = line.split()
@@ -115,7 +113,7 @@ def each_once(targets: list[Target]) -> list[Target]:
             said = what(target)
             if said and said in seen:
                 raise RequestError(
-                    f"--pull: {said} is there twice", "list each agent and each machine only once"
+                    f"--pull: {said} is given twice", "list each agent and each machine only once"
                 )
             seen.add(said)
     return targets
@@ -139,7 +137,9 @@ class Shown:
             return None
         text = _secret(self.token, "--pull-token").decode("ascii", "replace").strip()
         if not text or not text.isascii() or not text.isprintable() or " " in text:
-            raise RequestError(f"--pull-token {self.token}: not one line with a token")
+            raise RequestError(
+                f"--pull-token {self.token}: must be a file with one line that contains a token"
+            )
         return text
 
     def trust(self) -> ssl.SSLContext:

@@ -60,7 +60,7 @@ class Door:
             return _refusal(400, str(error))
         sender = sender_of(visitor.name, self._access.origin(headers, address))
         if length > LONGEST_BYTES:
-            self._keeper.refuse(Refusal(sender, "a push that is too long"), visitor.host)
+            self._keeper.refuse(Refusal(sender, "an oversized push"), visitor.host)
             return _refusal(413, f"at most {LONGEST_BYTES} bytes a push")
         with self._keeper.room.some(sender) as room:
             try:
@@ -85,7 +85,9 @@ class Door:
             taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited, sent)
         except StoreError:
             # The path that is full must not be disclosed; the collector's log names it.
-            return _refusal(503, "it can't be kept now", {"Retry-After": f"{RETRY_AFTER_S}"})
+            return _refusal(
+                503, "the data can't be stored at the moment", {"Retry-After": f"{RETRY_AFTER_S}"}
+            )
         if isinstance(taken, Refusal):
             return _too_fast(taken)
         if taken.refused:

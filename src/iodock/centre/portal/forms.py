@@ -47,7 +47,7 @@ class Asked:
         """Free text. Raises RequestError: too long."""
         value = self.values.get(name, "").strip()
         if len(value) > LONGEST_TEXT:
-            raise RequestError(f"{name}: longer than {LONGEST_TEXT} letters")
+            raise RequestError(f"{name}: longer than {LONGEST_TEXT} characters")
         return value
 
     def number(self, name: str, otherwise: int, most: int) -> int:
@@ -119,7 +119,9 @@ def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
     seen: set[str] = set()
     for name in names:
         if name not in known:
-            raise RequestError(f"{shortened(name)}: this page does not use it", "one of " + ", ".join(known))
+            raise RequestError(
+                f"{shortened(name)}: this page has no such parameter", "one of " + ", ".join(known)
+            )
         if name in seen:
             raise RequestError(f"{name}: is given twice", "give one value")
         seen.add(name)

@@ -122,7 +122,7 @@ class Puller:
             return self._fail(agent, trouble)
         except NoRoom:
             # Not the agent's error.
-            self._note(agent, "no memory for its samples now")
+            self._note(agent, "there is no memory for the samples at the moment")
             return _NO_ROOM_S * random.uniform(0.5, 1.5)
         except Exception as error:
             # A bug in iodock must not affect the other agents.
@@ -222,7 +222,7 @@ class Puller:
         if taken.refused:
             raise _Trouble(taken.refused)
         if kept <= before:
-            raise _Trouble("the agent sends again what is kept")
+            raise _Trouble("the agent sends batches again that are already stored")
 
 
 def _told(error: Exception) -> str:

@@ -118,7 +118,7 @@ class Fetch:
 
     def _too_many(self) -> AnswerError:
         return AnswerError(
-            f"{self._client.address} has too many series for this question",
+            f"{self._client.address} has too many series for this query",
             "query a shorter period or one job, or list fewer jobs: iodock-agent run --jobs N",
         )
 
@@ -135,7 +135,7 @@ class Fetch:
         if is_partial or warning:
             raise AnswerError(
                 f"{self._client.address} answers in part only: {(warning or 'isPartial')[:200]}",
-                "sums would be too small; try again when all of its storage is there",
+                "sums would be too small; try again when all of the storage is available",
             )
         self._connection.execute(answers.SPLIT)
         samples, odd = self._connection.execute(answers.SIZE).fetchall()[0]
@@ -148,7 +148,7 @@ class Fetch:
     def _nonsense(self, answer: bytes) -> AnswerError:
         start = "".join(one if one.isprintable() else " " for one in answer[:60].decode(errors="replace"))
         return AnswerError(
-            f"{self._client.address} does not answer as Prometheus does: {start!r}", "check the port"
+            f"{self._client.address} does not answer like a Prometheus: {start!r}", "check the port"
         )
 
     def _number(self) -> None:

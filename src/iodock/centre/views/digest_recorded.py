@@ -27,7 +27,7 @@ def _in_json(content: str, recorded: Recorded, advice: str, text: Language) -> s
     try:
         document = from_json(content)
     except ValueError as error:
-        raise AnswerError(f"the portal's answer is no digest: {error}") from error
+        raise AnswerError(f"the portal's answer is not a digest: {error}") from error
     if not isinstance(document, dict):
         raise AnswerError("the portal's answer is not a digest")
     document["recorded"] = recorded_json(recorded, text)

@@ -63,7 +63,7 @@ def lines(digest: Digest, text: Language) -> list[Line]:
     if digest.recorded:
         found += of_recording(digest.recorded, text)
     if digest.run and digest.judgement:
-        found.append((text.gettext("Earlier runs"), evidence(digest.run, digest.judgement, text)))
+        found.append((text.gettext("Earlier runs of the job"), evidence(digest.run, digest.judgement, text)))
     if any(one.by_clients for one in digest.troubles or ()):
         found.append((text.gettext("Servers"), text.gettext("Based on client measurements only.")))
     if advised := advice(digest, text):
@@ -92,8 +92,9 @@ def advice(digest: Digest, text: Language) -> str:
     is_slow = digest.judgement is not None and digest.judgement.verdict is Verdict.SLOWER
     if is_slow and digest.troubles:
         return text.gettext(
-            "Run it again before you change the program, because the file system had problems. If it "
-            "stays slow, send the help desk the archive that the last line makes."
+            "Run the job again before you change the program, because the file system had "
+            "problems. If it stays slow, send the help desk the archive that the command in the "
+            "last line creates."
         )
     if said := _of_shape(digest, text):
         return said

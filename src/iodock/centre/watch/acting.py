@@ -29,7 +29,7 @@ WHY = {
     "job-id": N_("the id that the server reports is not a job id"),
     "protected-job": N_("the job is protected"),
     "protected-user": N_("the job's owner is protected"),
-    "acted-before": N_("this job already had an action or a question in this episode"),
+    "acted-before": N_("this job already had an action or a proposed action in this episode"),
     "owner-unknown": N_("the scheduler does not name an owner"),
     "job-over": N_("the job is over"),
     "job-state": N_("the job is in another state"),

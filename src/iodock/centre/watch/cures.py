@@ -26,9 +26,11 @@ _FEW_CREATES = 0.3
 MOST_OWNER_CURES = 2
 
 _SEEN = {
-    "opens": N_("It opens {rate} files a second."),
-    "creates": N_("It creates {rate} files a second."),
-    "objects": N_("Creating its files makes {rate} objects a second: files created x stripe count."),
+    "opens": N_("The job opens {rate} files per second."),
+    "creates": N_("The job creates {rate} files per second."),
+    "objects": N_(
+        "Creating the job's files creates {rate} objects per second: number of files times stripe count."
+    ),
     "bytes": N_("The job transfers {rate}."),
 }
 _OWNER = {
@@ -59,7 +61,7 @@ _NAMED: dict[State, str] = {
         "The server works at its limit, and only fewer requests help. Suspend the job or limit it, and talk "
         "to its owner."
     ),
-    "stall": N_("Suspend the job, so that no more of its requests come, and talk to its owner."),
+    "stall": N_("Suspend the job, so that it sends no further requests, and talk to its owner."),
 }
 """Advice about the suspected job."""
 _NOT_NAMED = N_(
@@ -209,7 +211,7 @@ def _without_job_id(
         return []
     why = text.gettext(
         "No Lustre rule by JobID: jobid_name gives this job {n} JobIDs, one for each node, and the "
-        "lowest rate is 1 a second for each of them. That would hardly slow the job down. Suspend it "
+        "lowest rate is 1 per second for each of them. That would hardly slow the job down. Suspend it "
         "instead",
         n=f"{suspect.job_ids or 0:,}",
     )

@@ -157,7 +157,9 @@ class Decider:
     def _asked(self, number: int) -> Action:
         action = rows.action(self._ledger, number)
         if action is None or action.status != "asked":
-            raise RequestError("this question is answered already, or lapsed", "see the list of actions")
+            raise RequestError(
+                "this proposed action is already answered, or expired", "see the list of actions"
+            )
         return action
 
     def _turn(
@@ -176,4 +178,6 @@ class Decider:
                 connection, action.number, action.status, status=status, why=why, next_ns=now, **changed
             )
         if not is_done and changed:
-            raise RequestError("this question is answered already, or lapsed", "see the list of actions")
+            raise RequestError(
+                "this proposed action is already answered, or expired", "see the list of actions"
+            )

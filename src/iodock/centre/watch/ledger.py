@@ -63,7 +63,9 @@ class Ledger:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            raise StoreError(f"{folder}: another collector uses it", "give each a folder") from None
+            raise StoreError(
+                f"{folder}: in use by another collector", "give each one a separate folder"
+            ) from None
         try:
             self._connection = self._connected()
         except BaseException:
@@ -83,7 +85,9 @@ class Ledger:
                 made.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT")
                 version = _VERSION
             if version != _VERSION:
-                raise StoreError(f"{self._path}: of version {version}, known is {_VERSION}", "update iodock")
+                raise StoreError(
+                    f"{self._path}: of version {version}; the known version is {_VERSION}", "update iodock"
+                )
             if not is_new and made.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
                 raise self._damaged()
             return made
@@ -149,7 +153,8 @@ class LedgerBeside:
                 version = made.execute("PRAGMA user_version").fetchone()[0]
                 if version != _VERSION:
                     raise StoreError(
-                        f"{self._path}: of version {version}, known is {_VERSION}", "update iodock"
+                        f"{self._path}: of version {version}; the known version is {_VERSION}",
+                        "update iodock",
                     )
                 return made.execute(sql, values).fetchall()
         except sqlite3.Error as error:

@@ -67,7 +67,7 @@ def run(plan: Mapping[str, Any], meeting: Meeting | None = None) -> Generator[Ev
 
 
 def _clean_hint(plan: Mapping[str, Any]) -> str:
-    return f"remove what it left: iodock health clean {plan['directory']}"
+    return f"remove the remaining files: iodock health clean {plan['directory']}"
 
 
 def _left_behind(left: list[str], plan: Mapping[str, Any]) -> EngineError:

@@ -144,7 +144,7 @@ def mixture(path: Path, text: str) -> Mapping[str, Any]:
         elif word in ("thread", "flowop", "run", "psrun"):
             getattr(found, word)(line, rest)
         elif word not in _IGNORED:
-            raise script.wrong(line, f"{word}: is no command that is known", "leave the line out")
+            raise script.wrong(line, f"{word}: is an unknown command", "leave the line out")
     return found.taken(path)
 
 
@@ -193,7 +193,7 @@ class _Mixture:
     def taken(self, path: Path) -> Mapping[str, Any]:
         """The complete mixture. Raises RequestError if there is nothing to do."""
         if not self._weights:
-            known = f"flow operations that are known: {', '.join(_KINDS)}"
+            known = f"known flow operations: {', '.join(_KINDS)}"
             raise RequestError(f"{path}: no operation was found", known)
         many = max(self._processes, 1)
         each = max(self._files // many, 1)
@@ -208,7 +208,7 @@ def _count(script: _Script, line: int, name: str, threads: int, weights: dict[st
         raise script.wrong(
             line,
             f"{name}: can't be part of a mixture of whole files",
-            f"it can be made of: {', '.join(_KINDS)}",
+            f"possible parts: {', '.join(_KINDS)}",
         )
 
 

@@ -56,7 +56,7 @@ class Partial:
         has its name."""
         if os.path.lexists(self.path) and not self._is_own():
             raise IodockError(
-                f"{self.path}: is not what an interrupted check-up keeps, so it is not replaced",
+                f"{self.path}: is not the saved state of an interrupted check-up, so it is not replaced",
                 "remove it yourself, or choose where results are kept with -o",
             )
         try:
@@ -112,13 +112,15 @@ def _read(path: Path) -> tuple[Plan, list[Result], int]:
         content = files.content(path, KEPT_RESULTS)
     except FileNotFoundError as error:
         hint = "leave out --resume to begin a new run; -o must be the same as before"
-        raise RequestError(f"{path}: there is no run to go on with", hint) from error
+        raise RequestError(f"{path}: there is no run to resume", hint) from error
     whole = content[: content.rfind(b"\n") + 1]
     try:
         first, *rest = (from_json(line) for line in whole.splitlines())
         plan = _plan_in(first)
     except (ValueError, KeyError, TypeError) as error:
-        raise RequestError(f"{path}: is not what an interrupted check-up keeps", "remove it") from error
+        raise RequestError(
+            f"{path}: is not the saved state of an interrupted check-up", "remove it"
+        ) from error
     return plan, rest, len(whole)
 
 

@@ -95,7 +95,7 @@ def planned(wanted: Wanted) -> tuple[Plan, Estimate]:
         shrunk *= max(min(budget / estimate.seconds, 0.8), 0.1)
         estimate = _estimated(wanted, seed, speed, shrunk)[1]
     if shrunk < 1.0:
-        notes.append(f"volumes are {shrunk:.0%} of those of the class, as this file system is slow")
+        notes.append(f"volumes are {shrunk:.0%} of those of the class, because this file system is slow")
     plan, estimate = _estimated(wanted, seed, speed, shrunk)
     return replace(plan, notes=tuple(notes)), estimate
 
@@ -223,7 +223,7 @@ def carried_out(
             seconds += estimate.of_step[result["id"]] if estimate else 0.0
             progress(seconds, len(results))
             if keeps and (keeps := _kept(partial, result)) is False:
-                note(f"{partial.path}: can't be written any more, so this run can't be resumed")
+                note(f"{partial.path}: can no longer be written, so this run can't be resumed")
     return results
 
 

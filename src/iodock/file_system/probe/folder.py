@@ -61,7 +61,7 @@ def look(target: str, seconds: float, to_write: bool = True) -> ProbedFolder | N
     if reply is None:
         return None
     if reply.error is not None:
-        raise RequestError(f"{target}: {_SAID.get(reply.error, reply.error)}", "name a folder that is there")
+        raise RequestError(f"{target}: {_SAID.get(reply.error, reply.error)}", "name an existing folder")
     if to_write and not reply.found["writable"]:
         raise RequestError(f"{target}: you may not write there", "name a folder of yours on that file system")
     return ProbedFolder(

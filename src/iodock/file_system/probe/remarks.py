@@ -33,11 +33,11 @@ _NOW = {
     State.NO_ANSWER: N_("At {when} the file system does not answer: {operations}."),
     State.STALE: N_("No data since {when}: no probe has run."),
 }
-_NO_ANSWER = N_("{when}: no answer to {operations}; it lasted at least {length_s}.")
+_NO_ANSWER = N_("{when}: no answer to {operations}; this lasted at least {length_s}.")
 _FAILED = N_("{when}: {operation} failed with {error}; outliers at that time: {count}.")
 _SLOW = N_("{when}: {operation} took {span_ns} (usually {usual_ns}); outliers at that time: {count}.")
 _EPISODES = {Sort.SLOW: _SLOW, Sort.FAILED: _FAILED, Sort.UNANSWERED: _NO_ANSWER}
-_MORE = N_("Further times at which something was slow, failed or had no answer: {count}.")
+_MORE = N_("Other times at which an operation was slow, failed or had no answer: {count}.")
 _DAILY = N_(
     "{operation} is slower every day from {start} to {end} o'clock: {busy_ns}, compared with {quiet_ns} "
     "at other hours."

@@ -24,7 +24,7 @@ LEAST_USUAL = 20
 """Number of rounds needed to define the normal duration."""
 _NONE = N_("{mount}: no probe ran while the program did.")
 _USUAL = N_(
-    "{mount}: while the program ran, probes found it as usual: {rounds} rounds of {during_ns} each "
+    "{mount}: while the program ran, probe times were normal: {rounds} rounds of {during_ns} each "
     "(usually {usual_ns})."
 )
 _SLOWER = N_(
@@ -39,7 +39,7 @@ _NO_ANSWER = N_(
 )
 _FAILED = N_("{mount}: while the program ran, a probe failed: {operation} with {error}, at {when}.")
 _SLOW = N_(
-    "{mount}: while the program ran, a probe met a singular point: {operation} took {span_ns} at {when} "
+    "{mount}: while the program ran, a probe met an outlier: {operation} took {span_ns} at {when} "
     "(usually {usual_ns}); further ones: {more}."
 )
 _BROKEN = N_("{mount}: the results of the probes can't be read: {error}.")

@@ -65,10 +65,12 @@ class ProbeStore:
             version = files.content(store.folder / MARKER, NOTE, StoreError)
         except FileNotFoundError:
             there = store.folder.exists()
-            message = f"{folder}: is no probe store" if there else f"{folder}: is not there"
+            message = f"{folder}: is not a probe store" if there else f"{folder}: does not exist"
             raise StoreError(message, "create one with iodock probe run DIR -o STORE") from None
         except OSError as error:
-            raise StoreError(f"{folder}: is no probe store: {error.strerror}", "give its folder") from error
+            raise StoreError(
+                f"{folder}: is not a probe store: {error.strerror}", "give its folder"
+            ) from error
         if version != VERSION:
             said = version[:40].decode("utf-8", "replace").strip()
             raise StoreError(f"{folder}: is of another version: {said}", "a newer iodock can read it")
@@ -84,13 +86,15 @@ class ProbeStore:
             store.folder.mkdir(parents=True, exist_ok=True)
             strange = [one for one in store.folder.iterdir() if not one.name.startswith(MARKER)]
             if strange and not (store.folder / MARKER).exists():
-                raise StoreError(f"{folder}: exists and is no probe store", "name a new folder with -o")
+                raise StoreError(f"{folder}: exists and is not a probe store", "name a new folder with -o")
             # As a whole or not at all, even if two processes create it at the same time.
             part = store.folder / f"{MARKER}.{host_name()}.{os.getpid()}"
             part.write_bytes(VERSION)
             part.replace(store.folder / MARKER)
         except OSError as error:
-            raise StoreError(f"{folder}: can't be made: {error.strerror}", "name another folder") from error
+            raise StoreError(
+                f"{folder}: can't be created: {error.strerror}", "name another folder"
+            ) from error
         return store
 
     def append(self, record: Record) -> None:

@@ -33,9 +33,9 @@ TYPICAL = {
     "link_bytes_per_s": N_("limit of the link or device"),
     "read_bytes_per_s": N_("reading, one stream of large requests"),
     "write_bytes_per_s": N_("writing, one stream of large requests"),
-    "small_read_per_s": N_("reads of 4 KiB a second, one process"),
+    "small_read_per_s": N_("reads of 4 KiB per second, one process"),
     "small_write_per_s": N_("4 KiB writes per second, one process"),
-    "metadata_per_s": N_("metadata calls a second, one process"),
+    "metadata_per_s": N_("metadata calls per second, one process"),
     "read_knee_bytes": N_("reads below this size are slower, one stream"),
     "write_knee_bytes": N_("writes below this size are slower, one stream"),
     "stat_knee_processes": N_("number of processes beyond which metadata calls become slower"),
@@ -159,7 +159,10 @@ def _limit(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
     if of.soft is not None and of.soft != of.hard:
         soft = text.gettext(N_("soft limit {limit}"), limit=shown(of.soft))
         said = soft if of.hard is None else f"{soft}, {said}"
-    graces = {Grace.RUNNING: N_("exceeded, within the grace period"), Grace.OVER: N_("exceeded for too long")}
+    graces = {
+        Grace.RUNNING: N_("exceeded, within the grace period"),
+        Grace.OVER: N_("exceeded beyond the grace period"),
+    }
     return said if of.grace is Grace.NONE else f"{said} ({text.gettext(graces[of.grace])})"
 
 

@@ -58,7 +58,9 @@ def _headline(comparison: Comparison, text: Language) -> str:
         return text.gettext(N_("Regression: this file system has become slower"))
     if comparison.undecided:
         return text.gettext(
-            N_("No regression is certain, but {count} of {all} operations have too few repeats to say"),
+            N_(
+                "No regression is certain, but {count} of {all} operations have too few repeats for a verdict"
+            ),
             count=len(comparison.undecided),
             all=len(comparison.changes),
         )

@@ -88,7 +88,7 @@ def _timeline(sight: Sight, text: Language) -> Markup | None:
     low, high = min(one for _, one in points), max(one for _, one in points)
     line = " ".join(f"{_x(ts, start, end):.1f},{_y(span, low, high):.1f}" for ts, span in points)
     said = text.gettext(
-        N_("Time of a round, {low} to {high}, from {since} to {until}; bars: singular points; lines: marks"),
+        N_("Time of a round, {low} to {high}, from {since} to {until}; bars: outliers; lines: marks"),
         low=NANOSECONDS.text(low), high=NANOSECONDS.text(high), since=moment(start), until=moment(end),
     )  # fmt: skip
     bars = (_bar(one, start, end) for one in sight.episodes)

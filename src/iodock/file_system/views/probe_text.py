@@ -25,7 +25,7 @@ COLUMNS = (
     N_("operation"), N_("answers"), N_("median"), N_("90 %"), N_("99 %"), N_("longest"), N_("failed"),
     N_("no answer"),
 )  # fmt: skip
-NO_ROUNDS = N_("No rounds in that time.")
+NO_ROUNDS = N_("No probe rounds in that time.")
 TITLE = N_("{target} as seen from {host}: {state}")
 ROUNDS = N_("Rounds: {rounds}, from {since} to {until}")
 _MOTD = {

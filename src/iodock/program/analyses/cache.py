@@ -54,10 +54,10 @@ _COLUMNS = (
         "float",
         None,
         "measure",
-        "brought_bytes divided by the bytes that were read or touched",
+        "loaded bytes divided by the bytes that were read or accessed",
         importance="first",
     ),
-    Column("written_bytes", "int", "bytes", "measure", "pages that a write made in memory"),
+    Column("written_bytes", "int", "bytes", "measure", "pages that a write created in memory"),
     Column(
         "unclear_bytes", "int", "bytes", "measure", "pages of which it is not known whether they were read"
     ),
@@ -66,7 +66,7 @@ _COLUMNS = (
 _RANGES = (
     _FILE,
     Column("offset_bytes", "int", "bytes", "key", "offset in the file at which it begins"),
-    Column("end_bytes", "int", "bytes", "detail", "offset at which it ends, at the end of a page"),
+    Column("end_bytes", "int", "bytes", "detail", "end offset, at the end of a page"),
     Column("bytes", "int", "bytes", "measure", "its length", importance="first"),
     Column(
         "brought_bytes",
@@ -154,10 +154,10 @@ ANALYSIS = Analysis(
     name="cache",
     title="Page cache",
     doc="""Pages that the program loaded into the page cache, by calls and through mapped files: how many
-    pages of which files, including read-ahead, and how that compares with the bytes it requested (read
-    amplification). A file that was in memory before has no pages. `--ranges` lists the loaded pieces of each
-    file. It needs a recording with `--backend bpf`. Filters by call, direction, outcome and duration do not
-    apply; `--kind all` shows also files whose names are not known.""",
+pages of which files, including read-ahead, compared with the bytes that it requested (read amplification). A
+file that was already in memory has no pages. `--ranges` lists the loaded ranges of each file. The analysis
+needs a recording with `--backend bpf`. Filters by call, direction, outcome and duration do not apply; `--kind
+all` also shows files whose names are unknown.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("ranges", "flag", False, "list the loaded ranges of the files"),),

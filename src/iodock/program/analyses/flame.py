@@ -38,7 +38,7 @@ COLUMNS = (
         "float",
         None,
         "measure",
-        "of all chosen calls, by what is asked for with `--weigh`",
+        "percentage of all chosen calls, of the quantity chosen with `--weigh`",
         importance="first",
     ),
     Column("count", "int", "calls", "measure", "calls through this frame", importance="first"),
@@ -78,7 +78,10 @@ def run(store: Store, asked: Request) -> Answer:
     ]
     notes = [*paths.notes]
     if not store.rows_of("sites"):
-        notes.append(f"{store.name} does not know from where its calls were made: record with --stacks all")
+        notes.append(
+            f"{store.name} does not contain the places from which its calls were made: record "
+            "with --stacks all"
+        )
     return answered(
         "flame",
         "Flame graph",

@@ -235,7 +235,7 @@ def _chain_notes(one: dict[str, Any], asked: dict[tuple[str | None, str, str], i
     )
     if layers and not (one["is_collective"] and len(calls) == 1):
         size = BYTES.text(one["bytes"])
-        yield f"{chain}: asked for: {layers}; moved: {size}"
+        yield f"{chain}: requested: {layers}; transferred: {size}"
 
 
 def _moved_note(chain: str, one: dict[str, Any]) -> str:
@@ -265,7 +265,9 @@ MPI_File_set_view), and those that the implementation took. It needs a recording
 rewrite. Filters by call, direction, outcome and duration do not apply.""",
     columns=_COLUMNS,
     run=run,
-    options=(Option("hints", "flag", False, "list the hints of the files, asked for and taken"),),
+    options=(
+        Option("hints", "flag", False, "list the hints of the files, both requested and effective ones"),
+    ),
     examples=(
         "iodock show interfaces run.iodock --hints",
         "iodock show interfaces run.iodock --file '**/out.dat'",

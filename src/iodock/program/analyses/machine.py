@@ -102,10 +102,11 @@ ANALYSIS = Analysis(
     name="machine",
     title="The machine during the run",
     doc="""The state of the machine, sampled while a program was recorded: disks, file-system clients,
-pressure and load. Counters are shown as growth per second, levels as they are, both averaged over intervals.
-It is of the whole machine, so other programs are in it too. Imported logs have no samples, and filters do not
-apply. Where the settings name a monitor's store, rows of source `server` are what the file servers did, and
-rows of source `others` what other jobs and sessions moved from the same machine during the run.""",
+pressure and load. Counters are shown as growth per second, levels as read, both averaged over intervals. The
+values are those of the whole machine, so they include other programs. Imported logs have no samples, and
+filters do not apply. If the settings name a monitor's store, rows of source `server` show the file servers,
+and rows of source `others` the bytes transferred by other jobs and sessions on the same machine during the
+run.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("every", "seconds", 1_000_000_000, "length of an interval in seconds"),),

@@ -91,7 +91,7 @@ _LIMITS = (
     "kernel maps with it (64 KiB, in large folios up to 2 MiB), are not visible; between rising addresses "
     "the gaps count as accessed"
 )
-_UNKNOWN = "page faults were not recorded, so what was read and written in these maps is not known"
+_UNKNOWN = "page faults were not recorded, so the reads and writes in these maps are unknown"
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -161,9 +161,9 @@ ORDER BY c.faults DESC NULLS LAST, n.name"""
 ANALYSIS = Analysis(
     name="maps",
     title="Mapped files",
-    doc="""What programs touched in files that they mapped into memory (mmap), which no call shows: how many
-page faults, how many of them waited for the disk or server, how much of the file, in which order. `--ranges`
-lists the pieces of each file that were touched. It needs a live recording in which page faults were recorded
+    doc="""Accesses of programs to files that they mapped into memory (mmap), which no call shows: the number
+of page faults, how many of them waited for the disk or server, the accessed share of the file, and the order.
+`--ranges` lists the accessed ranges of each file. The analysis needs a live recording with page faults
 (`iodock record --page-faults`). Filters by call, direction, outcome and duration do not apply.""",
     columns=_COLUMNS,
     run=run,

@@ -76,9 +76,9 @@ ANALYSIS = Analysis(
     name="offsets",
     title="Offset over time",
     doc="""Reads and writes on a grid of time and offset, so that ten million of them stay readable. Choose
-    one file with --file. A transfer that is longer than a cell is in a row that reaches to its end. Transfers
-    whose offset is not known (sockets, appends) are left out; `accesses` has each call. For Darshan's logs
-    these are the accesses that DXT kept.""",
+one file with --file. A transfer that is longer than a cell is in a row that reaches to its end. Transfers
+with an unknown offset (sockets, appends) are left out; `accesses` has each call. For Darshan's logs these are
+the accesses that DXT kept.""",
     columns=COLUMNS,
     run=run,
     profiles=True,

@@ -120,10 +120,10 @@ ANALYSIS = Analysis(
     name="overview",
     title="The run at a glance",
     doc="""Wall time, the part of it in which at least one thread was in an I/O call (the union over all
-threads), how the calls' time splits into data, metadata, seek, sync, waiting on pipes and sockets, and
+threads), the division of the calls' time into data, metadata, seek, sync, waiting on pipes and sockets, and
 other, the bytes, and the three largest costs with call and file, or pattern of files. Without --kind or
---file it is about every file, pipe and socket. In JSON the run's own numbers are in `totals`. Of
-counters (Darshan's logs) it has no wall time of I/O, but the mean of each rank.""",
+--file it covers every file, pipe and socket. In JSON the numbers of the run are in `totals`. For counters
+(Darshan's logs) it has no wall time of I/O, but the mean over ranks.""",
     columns=COLUMNS,
     run=run,
     profiles=True,

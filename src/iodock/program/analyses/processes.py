@@ -16,7 +16,7 @@ COLUMNS = (
     Column("how", "str", None, "detail", "root, fork, vfork, thread or attached", importance="usual"),
     Column("rank", "int", None, "detail", "MPI rank, where known", importance="usual"),
     Column("host", "str", None, "detail", "host, if known"),
-    Column("commands", "list", None, "detail", "programs that it ran, in order", importance="first"),
+    Column("commands", "list", None, "detail", "programs that the process ran, in order", importance="first"),
     Column("start_ts", "int", "ns", "time", "time of the first trace of the task"),
     Column("end_ts", "int", "ns", "time", "end"),
     Column(
@@ -82,8 +82,8 @@ FROM processes p LEFT JOIN s ON s.utid = p.utid LEFT JOIN ran r ON r.utid = p.ut
 ANALYSIS = Analysis(
     name="processes",
     title="Processes and threads",
-    doc="""Every process and thread with the task that made it, the programs that it ran, its start, its end,
-and its calls on the chosen files. Of counters (Darshan's logs) it shows ranks, where they tell these.""",
+    doc="""Every process and thread with its parent task, the programs that it ran, its start and end, and its
+calls on the chosen files. For counters (Darshan's logs) the rows are ranks, if the counters have them.""",
     columns=COLUMNS,
     run=run,
     profiles=True,

@@ -24,7 +24,8 @@ _COLUMNS = (
         "str",
         None,
         "detail",
-        "whole: each call; counted: sums only (record --ranks or --light), what they do not tell is empty",
+        "whole: each call is recorded; counted: sums only (record --ranks or --light), with unknown "
+        "values empty",
         importance="usual",
     ),
     Column("tasks", "int", None, "detail", "processes and threads of the rank"),
@@ -169,10 +170,10 @@ def _notes(store: Store, table: pa.Table) -> list[str]:
 ANALYSIS = Analysis(
     name="ranks",
     title=_TITLE,
-    doc="""The ranks of an MPI program side by side, the one with most I/O time first: time in reads, writes,
-calls about files, and waiting, and the bytes. Times are added up over the threads of a rank. `--rank 0,8-15`
-chooses ranks. Without --kind or --file it is about every file, pipe and socket. Ranks that were counted
-(`record --ranks`, `--light`) stand beside those that were recorded, with what counters tell.""",
+    doc="""The ranks of an MPI program, the one with most I/O time first: time in reads, writes, calls about
+files, and waiting, and the bytes. Times are added up over the threads of a rank. `--rank 0,8-15` chooses
+ranks. Without --kind or --file the table covers every file, pipe and socket. Counted ranks (`record --ranks`,
+`--light`) are listed next to recorded ones, with the values that counters have.""",
     columns=_COLUMNS,
     run=run,
     profiles=True,

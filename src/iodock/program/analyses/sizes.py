@@ -53,7 +53,7 @@ def run(store: Store, asked: Request) -> Answer:
   CAST(least(sum(CAST(size AS DECIMAL(38, 0)) * count), {LARGEST_SUM}) AS BIGINT) AS bytes
 FROM exact_sizes GROUP BY 1, 2 ORDER BY 1, 2"""
     )
-    title = "Sizes asked for" if asked.options["requested"] else "Sizes of reads and writes"
+    title = "Requested sizes" if asked.options["requested"] else "Sizes of reads and writes"
     shown = answer("sizes", title, store, asked, table, COLUMNS, selection, keys=("direction", "upper_bytes"))
     capped = table["bytes"].to_pylist().count(LARGEST_SUM)
     return replace(shown, notes=(*shown.notes, _CAPPED)) if capped else shown
@@ -88,7 +88,10 @@ ANALYSIS = Analysis(
     options=(
         Option("exact", "flag", False, "each size separately instead of bins"),
         Option(
-            "requested", "flag", False, "the sizes that these transfers asked for instead of those they had"
+            "requested",
+            "flag",
+            False,
+            "the requested sizes of these transfers instead of the transferred ones",
         ),
     ),
     examples=(

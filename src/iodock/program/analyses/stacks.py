@@ -36,7 +36,10 @@ def run(store: Store, asked: Request) -> Answer:
     selection = select(store, asked.filters)
     notes = [*selection.notes]
     if not store.rows_of("sites"):
-        notes.append(f"{store.name} does not know from where its calls were made: record with --stacks all")
+        notes.append(
+            f"{store.name} does not contain the places from which its calls were made: record "
+            "with --stacks all"
+        )
     store.keep(_STACKS, _rows_sql(selection))
     table = store.table(f"SELECT * FROM {_STACKS} ORDER BY {', '.join(_COSTLIEST)}")
     return answered("stacks", "Stacks", store, asked, table, COLUMNS, notes, keys=("line",))
@@ -58,9 +61,9 @@ FROM s LEFT JOIN {LINES} l ON l.site_id = s.site_id LEFT JOIN {FRAMES} f ON f.st
 ANALYSIS = Analysis(
     name="stacks",
     title="Stacks",
-    doc="""From where calls were made: one row per stack, the costliest first, with the line that is to be
-changed. That is the innermost one outside of installed libraries. A row without a line has the calls of which
-the source does not show it.""",
+    doc="""Places in the program from which calls were made: one row per stack, the costliest first, with the
+line to change. That is the innermost line outside of installed libraries. A row without a line has the calls
+for which the source does not show it.""",
     columns=COLUMNS,
     run=run,
     examples=("iodock show stacks run.iodock --top 5", "iodock show stacks run.iodock --call fsync --wide"),

@@ -137,11 +137,11 @@ SELECT s.slot * {every} AS ts, {sums} FROM slots s LEFT JOIN intervals i ON i.sl
 ANALYSIS = Analysis(
     name="timeline",
     title="Over time",
-    doc="""Calls and bytes per interval. A call is counted in the interval in which it ends, or, where the
-source has no durations, in that of its stamp, with all its bytes and its time. The columns spread_... share
-these out among the intervals in which the call lasted; charts are drawn from them. Intervals without a call
-are rows of zeros. With --call it shows how often one call was made, how often with success, and when. Of
-Darshan's logs it shows the bytes in the bins of their heatmaps, where they have these.""",
+    doc="""Calls and bytes per interval. A call is counted in the interval in which it ends, or, if the source
+has no durations, in the interval of its time stamp, with all its bytes and its time. The columns spread_...
+distribute these over the intervals in which the call lasted; charts are drawn from them. Intervals without a
+call are rows of zeros. With --call the analysis shows how often one call was made, how often with success,
+and when. For Darshan's logs it shows the bytes in the bins of their heatmaps, if they have these.""",
     columns=COLUMNS,
     run=run,
     profiles=True,

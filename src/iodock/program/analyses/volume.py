@@ -9,7 +9,7 @@ from iodock.shared.answer import Answer, Column, Totals
 
 COLUMNS = (
     Column("file", "str", None, "key", "the file's name"),
-    Column("size_bytes", "int", "bytes", "measure", "last size seen: what is expected", importance="first"),
+    Column("size_bytes", "int", "bytes", "measure", "last known size (expected volume)", importance="first"),
     Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
     Column("read_factor", "float", None, "measure", "bytes read divided by the size"),
@@ -61,8 +61,8 @@ _TOTAL_SQL = """SELECT count(*) AS files, CAST(sum(size_bytes) AS BIGINT) AS siz
 ANALYSIS = Analysis(
     name="volume",
     title="Volume",
-    doc="""Step 2 of the method: the bytes that were moved against what the files hold. A factor well above 1
-is redundant I/O. Files that were mapped may have been read without a call.""",
+    doc="""Step 2 of the method: bytes transferred compared with the sizes of the files. A factor well above 1
+means redundant I/O. Mapped files may have been read without a call.""",
     columns=COLUMNS,
     run=run,
     orders=True,

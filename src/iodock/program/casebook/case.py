@@ -124,7 +124,7 @@ def read(folder: Path) -> Case:
         ) from error
     except TypeError as error:
         raise RequestError(
-            f"{path}: a value is of a wrong kind", "correct the case or remove its folder"
+            f"{path}: a value has the wrong type", "correct the case or remove its folder"
         ) from error
 
 

@@ -59,7 +59,7 @@ def _check_own(folder: Path) -> None:
     if foreign:
         named = ", ".join(str(one) for one in sorted(foreign)[:5])
         raise IodockError(
-            f"{folder}: holds what is not of a case, so it is not replaced: {named}",
+            f"{folder}: contains files that are not part of a case, so it is not replaced: {named}",
             "remove it yourself, or choose another name",
         )
 
@@ -68,7 +68,7 @@ def _check(name: str, texts: Mapping[str, str]) -> None:
     if not name or any(not (letter.isalnum() or letter == "-") for letter in name):
         raise RequestError(f"{name!r} is not a name for a case", "small letters, digits and hyphens")
     if (OWN_CASES / name).exists():
-        raise RequestError(f"{name}: a case of that name comes with iodock", "choose another name")
+        raise RequestError(f"{name}: iodock includes a case of that name", "choose another name")
     title = texts.get("title", "")
     if not title.strip() or not title.isprintable():
         raise RequestError(f"{title!r} can't be a title", "one line that says what the case is about")

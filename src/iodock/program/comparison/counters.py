@@ -40,8 +40,8 @@ def are_counters(stores: Sequence[str]) -> bool:
         of_counters = next(path for path, is_one in kinds.items() if is_one)
         of_calls = next(path for path, is_one in kinds.items() if not is_one)
         raise RequestError(
-            f"{of_counters} holds counters, and {of_calls} calls: the one counts operations of interfaces, "
-            "the other shows system calls, and their times are summed up differently",
+            f"{of_counters} contains counters, and {of_calls} calls: the former count operations of "
+            "interfaces, the latter are system calls, and their times are summed up differently",
             "compare stores of the same kind: record both runs in the same way, or import both logs of "
             "Darshan",
         )
@@ -64,7 +64,7 @@ def compare_counters(before: Sequence[str], after: Sequence[str], by: str, top: 
     changed = sorted((row for row in files if _is_changed(row)), key=_by_change)
     shown = changed[:top] if top else changed
     if same := len(files) - len(changed):
-        notes.append(f"{same:,} more are the same in every number")
+        notes.append(f"{same:,} more have the same numbers")
     is_cut = len(shown) < len(changed)
     cut = Totals({}, None, len(shown), len(changed), "that changed") if is_cut else None
     columns = _columns(by)
@@ -97,7 +97,7 @@ def _notes(before: Store, after: Store) -> list[str]:
     ranks = [store.manifest.raw.get("ranks") for store in (before, after)]
     if ranks[0] != ranks[1]:
         known = ["an unknown number of" if one is None else f"{one:,}" for one in ranks]
-        notes.append(f"{known[0]} processes before and {known[1]} after: sums are of all of them")
+        notes.append(f"{known[0]} processes before and {known[1]} after: sums are over all of them")
     return notes
 
 

@@ -76,13 +76,13 @@ def _capture(before: Runs, after: Runs) -> Iterator[Remark]:
 def _clocks(before: Runs, after: Runs) -> Iterator[Remark]:
     if one := _differing(before, after, lambda run: run.manifest.clock):
         text = N_(
-            "The sources' clocks differ ({before} -> {after}). Only how long things took is compared, not "
-            "when they happened."
+            "The sources' clocks differ ({before} -> {after}). Only durations are compared, not "
+            "the times at which calls happened."
         )
         yield Remark("clock", Message(text, one))
     unknown = ", ".join(run.name for run in (*before, *after) if not run.manifest.wall_ns)
     if unknown:
-        text = N_("How long the run took is not known for {names}.")
+        text = N_("The elapsed time of the run is unknown for {names}.")
         yield Remark("clock", Message(text, {"names": unknown}))
 
 
@@ -93,7 +93,7 @@ def _ends(before: Runs, after: Runs) -> Iterator[Remark]:
             text = N_("{name} is still being recorded: it contains the beginning of the run.")
             yield Remark("end", Message(text, {"name": run.name}))
         elif run.manifest.state != "complete":
-            text = N_("{name} was cut: it does not hold the whole run.")
+            text = N_("{name} is incomplete: it does not contain the whole run.")
             yield Remark("end", Message(text, {"name": run.name}))
         if signal := captured.get("exit_signal"):
             text = N_("The program of {name} was ended by {signal}.")

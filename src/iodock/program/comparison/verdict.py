@@ -96,7 +96,7 @@ def _elsewhere(totals: Mapping[str, Change]) -> Iterator[Message]:
     if moved and rest.difference / wall.difference > MOST_OF_IT:
         values: dict[str, Scalar] = {"before_ns": rest.before, "after_ns": rest.after}
         text = N_(
-            "Most of the difference lies outside of I/O, in computing or waiting: {before_ns} -> {after_ns}."
+            "Most of the difference is outside of I/O, in computing or waiting: {before_ns} -> {after_ns}."
         )
         yield Message(text, values)
 

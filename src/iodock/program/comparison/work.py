@@ -47,7 +47,9 @@ def _measured(asked: str, before: Sequence[RunSums], after: Sequence[RunSums]) -
     for run in (*before, *after):
         amount = _amount(run, asked)
         if not amount:
-            raise RequestError(f"--per {asked}: {run.name} has none", "--per run compares whole runs")
+            raise RequestError(
+                f"--per {asked}: {run.name} has no such value", "--per run compares whole runs"
+            )
         units.append(amount)
     return Work(
         "MiB" if asked == "bytes" else asked, tuple(units[: len(before)]), tuple(units[len(before) :])
@@ -66,12 +68,14 @@ def _given(name: str, numbers: str, before: int, after: int) -> Work:
     except ValueError:
         raise RequestError(f"--per {name}={numbers}: not numbers", _HINT) from None
     if any(not 0 < unit < float("inf") for unit in units):
-        raise RequestError(f"--per {name}={numbers}: units of work are above 0", _HINT)
+        raise RequestError(f"--per {name}={numbers}: units of work must be above 0", _HINT)
     if len(units) == 2:
         return Work(name, (units[0],) * before, (units[1],) * after)
     if len(units) == before + after:
         return Work(name, tuple(units[:before]), tuple(units[before:]))
-    raise RequestError(f"--per {name}={numbers}: {before + after} runs need 2 numbers or one each", _HINT)
+    raise RequestError(
+        f"--per {name}={numbers}: {before + after} runs need 2 numbers, or one number for each run", _HINT
+    )
 
 
 def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterator[Remark]:

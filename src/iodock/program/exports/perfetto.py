@@ -48,7 +48,7 @@ def write_perfetto(store: Store, filters: Filters, out: BinaryIO) -> tuple[str, 
     )
     if known["calls"] and not known["timed"]:
         raise RequestError(
-            f"{store.name}: does not know when calls were made", "--format speedscope needs no times"
+            f"{store.name}: does not contain the times of calls", "--format speedscope needs no times"
         )
     keep_programs(store)
     keep_stacks(store)

@@ -29,7 +29,7 @@ def find(folder: Path) -> Found:
             f"{folder}: no such folder", "iodock show jobs DIR, with logs of Darshan or stores"
         )
     if not folder.is_dir():
-        raise RequestError(f"{folder}: is not a folder", f"for one log: iodock import {folder}")
+        raise RequestError(f"{folder}: is not a folder", f"to read one log: iodock import {folder}")
     found = Found()
 
     def note(error: OSError) -> None:

@@ -17,7 +17,7 @@ from iodock.shared.answer import Answer, Column
 from iodock.shared.errors import RequestError
 
 COLUMNS = (
-    Column("log", "str", None, "key", "the log or store, from the folder asked for"),
+    Column("log", "str", None, "key", "path of the log or store, relative to the given folder"),
     Column("job", "str", None, "key", "id of the job, where known"),
     Column("user_id", "int", None, "detail", "number of the user, in logs of Darshan", importance="usual"),
     Column("executable", "str", None, "key", "the program"),
@@ -32,7 +32,13 @@ COLUMNS = (
         own_heading="start",
     ),
     Column(
-        "run_time_ns", "int", "ns", "measure", "how long it ran", importance="first", own_heading="run time"
+        "run_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "duration of the run",
+        importance="first",
+        own_heading="run time",
     ),
     Column("read_bytes", "int", "bytes", "measure", "bytes read by POSIX calls and C streams"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written by them"),
@@ -41,13 +47,13 @@ COLUMNS = (
         "float",
         None,
         "measure",
-        "of the run time in I/O: of counters the mean of its processes (POSIX, C streams; MPI-IO where a "
-        "file was used by it), of calls the time in which at least one was in I/O; 0 to 1, more where "
-        "threads of a process were in I/O side by side",
+        "share of the run time in I/O: for counters the mean of its processes (POSIX, C streams; MPI-IO "
+        "for files that it used), for calls the time in which at least one process was in I/O; 0 to 1, "
+        "more if threads of a process were in I/O at the same time",
         own_heading="share in I/O",
     ),
     Column("files", "int", "files", "measure", "different files that were counted"),
-    Column("losses", "str", None, "detail", "what is missing, by its name in iodock explain", "first"),
+    Column("losses", "str", None, "detail", "missing data, by its name in iodock explain", "first"),
     Column("problem", "str", None, "detail", "reason why nothing could be read", importance="first"),
 )
 DOC = """A row for each job of a folder and the folders in it: logs of Darshan, which are read where they are,
@@ -72,7 +78,7 @@ def jobs_of(folder: Path, options: dict[str, Any], tell: Tell = lambda done, of:
         listed.append(row)
         tell(len(listed), of)
     table = pa.Table.from_pylist(listed, schema=_SCHEMA)
-    notes = [f"{found.others:,} other files are no logs of Darshan"] if found.others else []
+    notes = [f"{found.others:,} other files are not logs of Darshan"] if found.others else []
     failed = sum(1 for row in listed if "problem" in row)
     if failed:
         notes.append(f"{failed:,} of {len(listed):,} could not be read: see problem")

@@ -25,12 +25,13 @@ AT_NO_USUAL = N_(
     "run to know whether the servers were healthy. Servers with too few samples: {unsure} of {servers}."
 )
 AT_TOO_COARSE = N_(
-    "Over the {sample_s} around the call the servers of {file_system} were as usual. A problem as short "
-    "as the call would not show in a sample that long, so it is not known whether they were healthy."
+    "Over the {sample_s} around the call the servers of {file_system} were in their normal state. "
+    "A sample that long would not show a problem as short as the call, so it is unknown whether "
+    "they were healthy."
 )
 AT_ALSO_UNREAD = N_("Servers without readings at that time: {unread} of {servers}.")
 AT_NOT_MONITORED = N_(
-    "No server of {mount} is in the monitor's store, so it is not known what the server did then."
+    "No server of {mount} is in the monitor's store, so the state of the server at that time is unknown."
 )
 AT_STATES: dict[ServerState, str] = {
     "stall": N_(
@@ -81,7 +82,7 @@ RUN_COARSE_HEALTHY = N_(
     "{file_system}: by samples of {sample_s} the servers were as usual while the program ran ({servers} read "
     "for {of_s}). Trouble shorter than a sample may not show in them."
 )
-RUN_KEPT = N_("For that time the monitor's store keeps only sums of {kept_s}.")
+RUN_KEPT = N_("For that time the monitor's store has only sums of {kept_s}.")
 RUN_NO_USUAL = N_(
     "{file_system}: no trouble was seen while the program ran, but there are not enough samples from before "
     "it to know whether the servers were healthy ({unsure} of {servers} servers, samples of {sample_s})."
@@ -121,7 +122,7 @@ RUN_NO_SERVER = N_(
     "The monitor's store has no server at that time, so the state of the servers is not known."
 )
 RUN_NOT_CHOSEN = N_(
-    "The recording does not say which file systems it used: all those of the monitor's store are shown."
+    "The recording does not name the file systems that it used: all those in the monitor's store are shown."
 )
 CLOCK_SAME = N_(
     "Times of the servers: {host}'s clock was compared with its agent's by counters that both read; no "
@@ -169,15 +170,17 @@ NOT_JOINED: dict[NotJoined, str] = {
         "machine do not match for any clock difference up to ten minutes."
     ),
 }
-BROKEN = N_("What the servers did is not known: {error}.")
+BROKEN = N_("The state of the servers is unknown: {error}.")
 AT_ARRAY = N_(
     "{server}, behind {file_system}, was busy for {busy_share} of the time then, and for {median_share} "
     "over the run (median; imported counters)."
 )
-OTHERS_UNKNOWN = N_("No agent on that machine shows which other programs used its disks and mounts then.")
+OTHERS_UNKNOWN = N_(
+    "No agent on that machine recorded which other programs used its disks and mounts at that time."
+)
 OTHERS_NONE = N_("The agent on that machine saw no I/O of another job or session at that time.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
-OTHER_RUNS = N_("It ran {commands}.")
+OTHER_RUNS = N_("The job ran {commands}.")
 OTHER = N_(
     "From the same machine {name} read {read_bytes} and wrote {written_bytes} from {begin} to {end} (the "
     "agent's count)."

@@ -32,7 +32,9 @@ class Files:
     def __post_init__(self) -> None:
         if self.options.time_format is not None:
             if self.form not in (None, "time-format"):
-                raise RequestError(f"--time-format does not go with --from {self.form}", "leave one out")
+                raise RequestError(
+                    f"--time-format can't be combined with --from {self.form}", "leave one out"
+                )
             self.form = "time-format"
 
     def records(self, progress: Progress | None = None) -> Iterator[Record]:

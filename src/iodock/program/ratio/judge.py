@@ -84,7 +84,7 @@ def _recorded_verdict_and_reason(
     if share >= limits.compute_above:
         return "compute", why, "I/O is not the problem here"
     if io < IO_FINE:
-        return "between", f"{why}, the rest in something else", "I/O is not the problem here"
+        return "between", f"{why}, the rest in other work", "I/O is not the problem here"
     return "between", why, following
 
 
@@ -98,7 +98,7 @@ def _why_unknown(record: Record) -> tuple[str, str]:
         return "elapsed time is zero", "none: too short to matter, or it never ran"
     if record.user is None and record.both is None:
         return "no CPU time was counted", again
-    return "the source says 0 cores, or a number that can't be", "give the number of cores: --cores N"
+    return "the source has 0 cores, or an impossible number", "give the number of cores: --cores N"
 
 
 def _why_low(system: float | None, limits: Ratio) -> str:

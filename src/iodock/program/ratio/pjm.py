@@ -167,8 +167,8 @@ def _cores(node: Mapping[str, str], reading: Reading, line: int) -> float | None
         assistants = _ASSISTANT_CORES.get(there or 0, 0)
         if assistants:
             reading.note(
-                f"nodes of {there} cores: {assistants} are assistant cores and were taken off; "
-                "--assistant-cores says otherwise"
+                f"the nodes have {there} cores: {assistants} assistant cores were subtracted; "
+                "change this with --assistant-cores"
             )
     if used <= assistants:
         if used:

@@ -50,10 +50,14 @@ CURES: Mapping[str, str] = {
     "no-times": "the source has no elapsed time for it, or an impossible one",
     "not-ended": "jobs without an end were left out: read the records again when the jobs have ended",
     "clock-ran-back": "the end lies before the start: correct the node's clock, or leave these out",
-    "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, sacct was asked "
-    "with -X, or it did nothing",
-    "no-cores": "the source says 0 cores, or a number that can't be, so there is no ratio; --cores N says "
-    "how many there were",
+    "no-cpu-time": (
+        "no CPU time was counted although the job ran: task accounting is off, sacct was "
+        "called with -X, or the job did nothing"
+    ),
+    "no-cores": (
+        "the source has 0 cores, or an impossible number, so there is no ratio; give the number "
+        "with --cores N"
+    ),
     "cut-node": (
         "a job's node is missing or lacks its times: the job's own I/O volume is used, and its "
         "CPU times are those of the other nodes; copy the file again"

@@ -63,16 +63,16 @@ def recognise(source: Source) -> tuple[Reader, tuple[Reader, ...]]:
         alike = [reader.name for confidence, reader in sure if best[0] - confidence <= _TIE]
         raise RatioError(
             f"{source.path}: holds times of several kinds: {', '.join(alike)}",
-            f"say which: --from {alike[0]}",
+            f"choose one: --from {alike[0]}",
         )
     return best[1], tuple(reader for confidence, reader in sure[1:] if confidence > _LEAST)
 
 
 def _nothing(source: Source, sample: Sample) -> RatioError:
-    what = "is empty" if not sample.data and not sample.is_folder else "has no times that are recognised"
+    what = "is empty" if not sample.data and not sample.is_folder else "contains no recognised times"
     if sample.is_folder:
-        what = "is a folder and no iodock store"
-    return RatioError(f"{source.path}: {what}", f"say what it is: --from {'|'.join(names())}")
+        what = "is a folder but not a store of iodock"
+    return RatioError(f"{source.path}: {what}", f"give its kind: --from {'|'.join(names())}")
 
 
 def node_names(paths: Sequence[str]) -> list[str]:

@@ -178,7 +178,11 @@ def _odd_line(fields: list[str], line: str, header: list[str], reading: Reading,
 def _header(line: str, reading: Reading, number: int) -> tuple[list[str], str]:
     delimiter = _delimiter(line)
     if delimiter is None:
-        shape = "fixed widths cut names and times" if "JobID" in line else "no header line with JobID"
+        shape = (
+            ("fixed-width columns truncate names and times")
+            if "JobID" in line
+            else "no header line with JobID"
+        )
         raise RatioError(f"{reading.at(number)}: {shape}", f"write it with -P: {_HINT}")
     header = line.split(delimiter)
     columns = _columns(header)

@@ -27,7 +27,9 @@ COLUMNS = (
     Column("real_seconds", "float", "s", "measure", "elapsed time; for several processes the sum"),
     Column("user_seconds", "float", "s", "measure", "user CPU time; null where the source has no such time"),
     Column("system_seconds", "float", "s", "measure", "system CPU time; never part of utilisation"),
-    Column("both_seconds", "float", "s", "measure", "user and system time, where they are not told apart"),
+    Column(
+        "both_seconds", "float", "s", "measure", "user and system time, if the source does not separate them"
+    ),
     Column(
         "cores",
         "float",
@@ -44,7 +46,7 @@ COLUMNS = (
     Column("io_bytes", "int", "bytes", "measure", "file I/O as counted by the source, if it counts it"),
     Column("io_factor", "float", None, "measure", "io_bytes over the volume that --expect says"),
     Column("reading", "str", None, "detail", "I/O-heavy, between, compute or unknown"),
-    Column("why", "str", None, "detail", "limit that applies, or what is missing"),
+    Column("why", "str", None, "detail", "limit that applies, or the missing feature"),
     Column("next", "str", None, "detail", "what to do next"),
     Column("at", "str", None, "detail", "FILE:LINE of the source"),
 )
@@ -101,14 +103,12 @@ def _of_volume(table: pa.Table) -> list[str]:
     if unknown := moved.null_count:
         notes.append(f"rows without an I/O volume: {unknown:,}: their source does not count it")
     if none := pc.sum(pc.equal(moved, 0)).as_py():
-        notes.append(
-            f"rows with 0 bytes of I/O: {none:,}: their source did not see it; iodock record counts it"
-        )
+        notes.append(f"rows with 0 bytes of I/O: {none:,}: their source did not count it; iodock record does")
     more = pc.sum(pc.greater_equal(table.column("io_factor"), REDUNDANT_FACTOR)).as_py()
     if more:
         notes.append(
-            f"rows that moved {number_text(REDUNDANT_FACTOR)} times the expected volume or more: {more:,}: "
-            "bytes may move more than once; step 3, iodock record, shows which"
+            f"rows with {number_text(REDUNDANT_FACTOR)} times the expected volume or more: "
+            f"{more:,}: bytes may be transferred more than once; step 3, iodock record, shows which"
         )
     return notes
 
@@ -229,7 +229,7 @@ def _left_out_notes(history: History, options: Mapping[str, Any]) -> Iterable[st
         shortest = options["min_real"]
         yield (
             f"jobs shorter than {number_text(shortest, 6)} s are left out: {history.too_short:,}; "
-            "--min-real 0 takes all"
+            "--min-real 0 includes them"
         )
     if history.without_ratio:
         yield f"jobs without a ratio are left out: {history.without_ratio:,}"

@@ -60,17 +60,17 @@ def propose(weights: Sequence[float], jobs: int, first_decile: float) -> Proposa
     decile = min(_HIGHEST, max(0.01, round(first_decile, 2)))
     so = N_("the first decile") if first_decile <= _HIGHEST else f"{_HIGHEST} (the first decile is higher)"
     if jobs < FEWEST_JOBS:
-        why_few = f"{jobs:,} jobs are too few to see humps ({FEWEST_JOBS} or more)"
+        why_few = f"{jobs:,} jobs are too few to find peaks ({FEWEST_JOBS} or more are needed)"
         return Proposal(decile, False, f"{why_few}: {so}")
     valley = _lowest_valley(weights, jobs)
     if valley is None:
-        return Proposal(decile, False, f"not bimodal, no valley between I/O and computing: {so}")
+        return Proposal(decile, False, f"not bimodal, with no valley between I/O and computing: {so}")
     left, right = _middle(valley.left), _middle(valley.right)
     if left > _HIGHEST_MODE:
         high = f"the lower hump, at {left:.2f}, is too high for I/O (jobs that leave cores unused?)"
         return Proposal(decile, False, f"{high}: {so}", (left, right))
     threshold = round(max(1, valley.start) / BINS, 2)
-    reason = f"bimodal: humps at {left:.2f} and {right:.2f}, and the lower one has run out at {threshold:.2f}"
+    reason = f"bimodal: peaks at {left:.2f} and {right:.2f}, and the lower one ends at {threshold:.2f}"
     return Proposal(threshold, True, reason, (left, right))
 
 

@@ -58,7 +58,7 @@ def expression(form: str) -> tuple[re.Pattern[str], int]:
         else:
             parts.append(_loose(_LITERALS.get(token, token)))
     if "U" not in seen or not seen & {"e", "E"}:
-        raise RequestError(f"--time-format '{form}' has no %U, or neither %e nor %E", _HINT)
+        raise RequestError(f"--time-format '{form}' lacks %U, or both %e and %E", _HINT)
     # Blanks at the ends of lines are often lost in logs.
     body = re.sub(r"(?:\[ \\t\]\*)?\\n(?:\[ \\t\]\*)?", r"\\n", "".join(parts))
     body = body.removeprefix(_BLANKS).removesuffix(_BLANKS)
@@ -72,7 +72,7 @@ def _loose(text: str) -> str:
 def _group(token: str, form: str, seen: set[str]) -> str:
     field = token[1:]
     if field not in _FIELDS:
-        raise RequestError(f"--time-format '{form}': time knows no {token}", _HINT)
+        raise RequestError(f"--time-format '{form}': the command time has no {token}", _HINT)
     if field in seen:
         return f"(?:{_FIELDS[field]})"
     seen.add(field)

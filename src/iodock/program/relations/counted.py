@@ -19,7 +19,7 @@ def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tu
     if others or filtered:
         what = f"by {others[0]}" if others else "by a filter"
         raise RequestError(
-            f"{store.name}: holds counts by call only, and can't be taken apart {what}",
+            f"{store.name}: contains counts by call only, so it can't be divided {what}",
             "keys: call, family, class; for others record the program, or import a log with its calls",
         )
     keys = ", ".join(f'{_expression(key)} AS "{key.name}"' for key in grouping.keys)

@@ -56,9 +56,9 @@ def paths_of(store: Store, filters: Filters, weight: str | None) -> Paths:
     there = tuple(name for name in WEIGHTS if known[_COLUMNS[name]])
     if weight is not None and weight not in there and known["count"]:
         lacks = (
-            f"{store.name}: does not know how long the chosen calls took"
+            f"{store.name}: does not contain the durations of the chosen calls"
             if weight == "time"
-            else f"{store.name}: the chosen calls move no bytes"
+            else f"{store.name}: the chosen calls transfer no bytes"
         )
         raise RequestError(lacks, "--weigh calls")
     chosen = (weight or (there or WEIGHTS)[0],)

@@ -149,7 +149,7 @@ def _call_condition(store: Store, wanted: tuple[str, ...], notes: list[str]) -> 
         found = {row["id"] for row in store.rows(f"SELECT id FROM calls WHERE {condition}")}
         if not found:
             _check_call(column, value, calls)
-            notes.append(f"no call {one} in this store")
+            notes.append(f"this store has no call {one}")
         ids |= found
     return _among("e.call_id", ids)
 
@@ -186,7 +186,7 @@ def check_job(store: Store, jobs: tuple[str, ...]) -> None:
     """Raises RequestError if the store belongs to none of these jobs."""
     job = store.manifest.raw.get("job") or {}
     if not job:
-        raise RequestError("this store does not know its job", "leave --job out")
+        raise RequestError("this store does not contain its job", "leave --job out")
     if not {job.get("id"), job.get("name")} & set(jobs):
         raise RequestError(f"this store is of job {job.get('id')}, not {', '.join(jobs)}")
 

@@ -36,7 +36,7 @@ GROUP BY 1"""
 def need_sites(store: Store) -> None:
     """Raises RequestError if the store does not know where calls were made."""
     if not store.rows_of("sites"):
-        raise RequestError(f"{store.name}: does not know from which lines its calls were made", _HOW)
+        raise RequestError(f"{store.name}: does not contain the lines from which its calls were made", _HOW)
 
 
 def keep_lines(store: Store) -> None:

@@ -17,7 +17,7 @@ def instant_ns(text: str, manifest: Manifest) -> int:
     """The instant that TEXT names. Raises RequestError."""
     start = manifest.first_ts
     if start is None:
-        raise RequestError(f"it is not known when calls happened: {text}", "re-run strace with -ttt")
+        raise RequestError(f"the times of the calls are unknown: {text}", "re-run strace with -ttt")
     try:
         return start + round(float(text) * NS)
     except (ValueError, OverflowError):

@@ -19,7 +19,7 @@ class Settings:
     least_count: int = 200
     "Number of accesses, in all such files together, below which nothing is reported."
     least_share: float = 0.5
-    """Least share of a place's accesses that go backward."""
+    """Minimum share of the accesses to a file (or file pattern) that go backward."""
     most_ahead: float = 0.25
     "Maximum share of forward jumps: with more, the file is accessed at random."
     below_bytes: int = 1048576

@@ -19,7 +19,7 @@ class Settings:
     least_count: int = 1000
     "Number of reads of one byte below which nothing is reported."
     least_share: float = 0.5
-    """Least share of a place's reads that request one byte."""
+    """Minimum share of the reads of a file (or file pattern) that request one byte."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

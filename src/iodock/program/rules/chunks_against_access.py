@@ -17,8 +17,8 @@ class Settings:
     """Thresholds of `chunks-against-access`."""
 
     least_factor: float = 4.0
-    """Bytes of chunks over the bytes requested: at the edges of what a call selects, and where types in
-    memory are shorter than in the file, some more are needed anyway."""
+    """Bytes of chunks divided by the bytes requested: a somewhat higher value is normal at the edges of a
+    selection, and where types in memory are shorter than in the file."""
     least_calls: int = 16
     "Number of calls on a data set: a few calls may have to read or write more than they need."
     least_requests: int = 64

@@ -113,9 +113,9 @@ RULE = Rule(
         "transfers."
     ),
     why=N_(
-        "Collective buffering sends all bytes to aggregators first. That pays for small pieces between each "
-        "other's. Large ones are copied for nothing, and few ranks move them in place of all. Each call also "
-        "makes the ranks wait for each other's messages."
+        "Collective buffering first sends all bytes to aggregators. That pays off for small "
+        "interleaved pieces. Large pieces are copied for nothing, and few ranks transfer them "
+        "instead of all. Each call also makes the ranks wait for each other's messages."
     ),
     advice=advise(
         any=N_(

@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `copy-through-user-space`."""
 
     most_pause: float = 0.5
-    """Longest time outside of the calls from the first read to the last write, as a share of the time in
-    them; and at most the time of four copies of the bytes in memory. A program that changes the bytes takes
-    longer."""
+    """Maximum time outside of the calls from the first read to the last write, as a share of the time in
+    the calls; and at most the time of four copies of the bytes in memory. A program that changes the bytes
+    takes longer."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

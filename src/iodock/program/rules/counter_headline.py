@@ -39,8 +39,8 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
     if not _is_counted(facts) or not unseen_of(facts.store).judges:
         return Message(
             N_(
-                "Next: import a whole log of the job, or record it with iodock record: this log shows "
-                "only a part."
+                "Next: import a complete log of the job, or record it with iodock record: this log "
+                "shows only a part."
             )
         )
     return Message(
@@ -105,9 +105,7 @@ def _share(time_ns: int | None, facts: Facts) -> float | None:
 
 def _missing(facts: Facts) -> Iterator[Message]:
     if not unseen_of(facts.store).judges:
-        yield Message(
-            N_("Some counters are missing, it is not known how many. This diagnosis covers the others.")
-        )
+        yield Message(N_("An unknown number of counters is missing. This diagnosis covers the others."))
 
 
 def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
@@ -123,15 +121,15 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
             return Message(_NO_COUNTERS)
         return Message(
             N_(
-                "There are no counters of any file: Darshan has kept none, or they could not be read. "
-                "The job may have done I/O all the same."
+                "There are no counters of any file: Darshan kept none, or they could not be read. "
+                "The job may have done I/O nevertheless."
             )
         )
     if not unseen_of(facts.store).judges:
         return Message(
             N_(
-                "Some counters are missing, it is not known how many, so it can't be said whether the "
-                "I/O is fine. How to get the rest is explained below."
+                "An unknown number of counters is missing, so the remaining ones can't show "
+                "whether the I/O is fine. How to get the rest is explained below."
             )
         )
     return Message(_NOTHING.get((known, who), _NOTHING_UNTIMED), values)
@@ -154,7 +152,7 @@ _WORTH = {
         "up. Things worth changing: {things}."
     ),
 }
-_WORTH_UNTIMED = N_("How long the I/O took is not known. Things worth changing: {things}.")
+_WORTH_UNTIMED = N_("The time taken by I/O is unknown. Things worth changing: {things}.")
 _NOTHING = {
     ("exact", "several"): N_(
         "The process with most I/O spent {io_share} of the run in I/O. Counters show nothing that is "
@@ -176,6 +174,6 @@ _NOTHING = {
     ),
 }
 _NOTHING_UNTIMED = N_(
-    "How long the I/O took is not known. Counters show nothing that is worth changing. Patterns that "
+    "The time taken by I/O is unknown. Counters show nothing that is worth changing. Patterns that "
     "need single calls were not checked."
 )

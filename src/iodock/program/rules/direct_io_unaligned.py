@@ -20,9 +20,9 @@ class Settings:
     """Thresholds of `direct-io-unaligned`."""
 
     block_bytes: int = 4096
-    """Offsets and sizes must be multiples of this: the block of most file systems. Requests that only fit the
-    device's 512 bytes are accepted, but one after the other, and with parts of blocks read or cleared
-    first."""
+    """Offsets and sizes must be multiples of this number: the block size of most file systems. Requests
+    that only fit the device's 512 bytes are accepted, but are handled one after the other, and parts of
+    blocks are first read or cleared."""
     least_count: int = 20
     "Number of such requests (for example the last one of a file) below which nothing is reported."
 

@@ -19,8 +19,8 @@ class Settings:
     least_scans: int = 5
     """Number of times that one process lists a folder: from this number on it is too many."""
     least_scans_elsewhere: int = 10
-    """The same for folders of the system, for tools (find, tar), and for processes together that were started
-    to run the same program."""
+    """The same threshold for folders of the system, for tools (find, tar), and for processes that were
+    started together to run the same program."""
     least_count: int = 50
     "Number of unnecessary listings below which nothing is reported."
 

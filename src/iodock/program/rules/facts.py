@@ -43,15 +43,15 @@ class Need(enum.Enum):
     DURATIONS = N_("this source has no call durations")
     TIMES = N_("this source does not have the times of calls")
     OFFSETS = N_("this source gives no offsets of reads and writes")
-    COVERAGE = N_("which bytes had been read or written before is not known")
+    COVERAGE = N_("the bytes that were read or written before are unknown")
     RANKS_OWN = N_(
         "ranks transferred data by collective calls of MPI-IO, or by calls that were not recorded: system "
         "calls do not show which rank requested the data"
     )
     EVERY_RANK = N_("the calls of some ranks were counted and not recorded (--ranks)")
     RANKS = N_("the ranks of a parallel job are not known")
-    PROCESS_TIMES = N_("when processes started and ended is not known")
-    PAGE_FAULTS = N_("this way of recording does not show mmap I/O")
+    PROCESS_TIMES = N_("the times at which processes started and ended are unknown")
+    PAGE_FAULTS = N_("this back end does not show mmap I/O")
     LAYOUT = N_("how files are striped is not known")
     MPI_IO = N_("calls of MPI-IO are not counted")
     FLAGS = N_("the flags of open calls are not known")

@@ -22,8 +22,8 @@ class Settings:
     least_failed: float = 0.9
     "Minimum share of the queries that fail."
     quick_ns: int = 80000
-    """Mean time of one query up to which it is only a note if ls, cp or a similar tool sends it: these tools
-    always do."""
+    """Mean time of one query up to which there is only a note if ls, cp or a similar tool makes it: these
+    tools always query."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -129,7 +129,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 RULE = Rule(
     name="file-per-process",
     title=N_("A flood of files, some for each rank"),
-    looks_for=N_("Ranks, or processes side by side, that each write many files of their own."),
+    looks_for=N_("Ranks, or parallel processes, that each write many files of their own."),
     why=N_(
         "All ranks create their files at the same moment, on one metadata server; and the number of files, "
         "times their stripes, grows with the job."

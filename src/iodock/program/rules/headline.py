@@ -43,8 +43,8 @@ def remarks_of(facts: Facts) -> tuple[Message, ...]:
 
 
 _RANKS_COUNTED = N_(
-    "{counted} of {ranks} ranks were counted and not recorded. What is said here is about the others; what "
-    "compares ranks was not judged."
+    "{counted} of {ranks} ranks were counted but not recorded. The statements here are about the "
+    "others; comparisons between ranks were not made."
 )
 _PROCESSES_COUNTED = N_(
     "Processes without a rank were counted but not recorded. The statements here are about the others."
@@ -62,8 +62,8 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
     if not unseen_of(facts.store).judges:
         return Message(
             N_(
-                "Next: record what was missed, as explained below. There may be more I/O than this, and "
-                "some of it may be worth changing."
+                "Next: record the missing calls, as explained below. There may be more I/O than "
+                "shown here, and some of it may be worth changing."
             )
         )
     if facts.store.manifest.in_progress is not None:
@@ -101,9 +101,9 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
     values = {"io_share": share, "things": len(worth)}
     if share is None:
         text = (
-            N_("How long the I/O took is not known. Things worth changing: {things}.")
+            N_("The time taken by I/O is unknown. Things worth changing: {things}.")
             if worth
-            else N_("How long the I/O took is not known; nothing in its pattern is worth changing.")
+            else N_("The time taken by I/O is unknown. Nothing in the I/O pattern is worth changing.")
         )
         return Message(text, values)
     if worth:
@@ -151,16 +151,16 @@ def _going_on(facts: Facts) -> Iterator[Message]:
     now = facts.store.manifest.in_progress
     if now is None:
         return
-    text = N_("Still being recorded: {so_far} so far, calls up to {behind} ago.")
+    text = N_("Still being recorded: {so_far} so far, including calls up to {behind} ago.")
     yield Message(text, {"so_far": now.so_far, "behind": now.behind})
 
 
 def _ended(facts: Facts) -> Iterator[Message]:
     if facts.exit_signal:
-        text = N_("The program was killed by {signal}: this is the diagnosis of what ran until then.")
+        text = N_("The program was killed by {signal}: this diagnosis covers the run until then.")
         yield Message(text, {"signal": facts.exit_signal})
     elif facts.exit_status:
-        text = N_("The program ended with status {status}: this is the diagnosis of what ran until then.")
+        text = N_("The program ended with status {status}: this diagnosis covers the run until then.")
         yield Message(text, {"status": facts.exit_status})
 
 

@@ -22,8 +22,8 @@ class Settings:
     """Mean number of bytes transferred in each turn: with smaller turns there are many of them, and each
     must be handed to a thread."""
     least_share: float = 0.15
-    """Share of the time of the turns that the I/O must take, and also the computing: no more than that can
-    overlap."""
+    """Minimum share of the time of the alternating phases that the I/O takes, and also the computing: no
+    more than that can overlap."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -163,4 +163,4 @@ def _named(one: Advice, authors: Sequence[Author]) -> list[Advice]:
     return [replace(one, program=", ".join(programs) or None)]
 
 
-_UNCLEAR = N_("Which language {program} is written in can't be told from its file; C is only a guess.")
+_UNCLEAR = N_("The language of {program} can't be determined from its file; C is only a guess.")

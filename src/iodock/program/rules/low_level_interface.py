@@ -16,8 +16,8 @@ class Settings:
     """Thresholds of `low-level-interface`."""
 
     least_share: float = 0.25
-    """Least share of the bytes read, or written, that go through streams: a smaller share is a job's settings
-    and logs."""
+    """Minimum share of the bytes read, or written, that go through streams: a smaller share is a job's
+    settings and logs."""
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -62,7 +62,7 @@ RULE = Rule(
         mpi_io=N_("Open the file with MPI_File_open on all ranks, and use MPI_File_write_at_all."),
         hdf5=N_("Build on parallel HDF5: H5Pset_fapl_mpio, and H5FD_MPIO_COLLECTIVE for transfers."),
     ),
-    fine_when=N_("Each rank has a file of its own with large requests, and the files are not too many."),
+    fine_when=N_("Each rank has its own file with large requests, and there are not too many files."),
     settings=Settings,
     find=not_of_calls,
     needs=(Need.COUNTERS,),

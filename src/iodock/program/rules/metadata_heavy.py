@@ -23,8 +23,8 @@ class Settings:
     least_share: float = 0.5
     "Minimum share of the time in I/O calls that metadata calls on these files take."
     free_calls: int = 4
-    """Metadata calls of one process on one file that any program needs: open, stat, close, unlink. None for a
-    name that a file got and lost again by renames."""
+    """Number of metadata calls of one process on one file that any program needs: open, stat, close,
+    unlink. None for a name that a file got and lost again by renames."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -119,8 +119,8 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Look at which calls repeat on the same file (iodock show summary --by file,family), and do "
-            "each once."
+            "Check which calls repeat on the same file (iodock show summary --by file,family), and "
+            "make each of them once."
         ),
         c=N_("Keep descriptors and struct stat; set owner, mode and times once, when the file is complete."),
         fortran=N_("Avoid INQUIRE, OPEN and CLOSE in each step; keep the unit connected."),

@@ -21,13 +21,14 @@ class Settings:
     """Thresholds of `mmap-random`."""
 
     most_near: float = 0.3
-    """Share of a file's faults that may lie just behind the previous one: with more it is read in order."""
+    """Maximum share of a file's page faults directly after the previous one: with more the file is read
+    sequentially."""
     least_returns: float = 4
-    """How often the backward steps together must span the whole file: a process that accesses it in rising
-    order returns to its beginning from time to time."""
+    """Minimum number of times that the backward steps together span the whole file: a process that
+    accesses it in rising order returns to its beginning from time to time."""
     least_touched: float = 0.5
-    """Share of the file that must be touched for reading all of it to be advised: in order it is faster, but
-    not many times as fast."""
+    """Minimum share of the file that must be accessed for the advice to read all of it: reading in order
+    is faster, but not by a large factor."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -18,9 +18,10 @@ class Settings:
     most_bytes: int = 3072
     """Largest mean size of the writes; tools with a buffer write 4 KiB and more."""
     least_share: float = 0.3
-    """Of the run that something must wait for a pipe while nothing does other I/O, and of that time that
-    handing the pieces over must take, for all of it to be the cost: who waits longer waits for a computation.
-    Else it is what writing takes. What large pieces that are only passed on must cost, too."""
+    """Minimum share of the run in which a process waits for a pipe while no other I/O is done, and minimum
+    share of that time that the transfer must take for all of it to count as the cost: longer waits are for
+    a computation. Otherwise only the writes count as the cost. It is also the minimum cost of large pieces
+    that are only passed on."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -17,9 +17,9 @@ class Settings:
     """Thresholds of `polling-at-end`."""
 
     least_count: int = 1000
-    """With fewer empty reads than this nothing is reported: one a second does no harm."""
+    """Number of empty reads below which nothing is reported: one per second does no harm."""
     least_share: float = 0.5
-    """Least share of a place's reads that return nothing."""
+    """Minimum share of the reads of a file (or file pattern) that return nothing."""
     free_per_open: int = 2
     "Number of reads that return nothing for each open: one finds the end, and libraries often repeat it."
 

@@ -19,9 +19,9 @@ class Settings:
     """Thresholds of `process-storm`."""
 
     least_alike: int = 20
-    """Number of processes that run the same program for one loop, from which on it is a storm; the storm must
-    also last this many times longer than they live on average, because workers that live in parallel are not
-    a storm."""
+    """Number of processes that run the same program for one loop, from which on they are a process storm;
+    the storm must also last this many times longer than the processes' mean lifetime, because workers that
+    live in parallel are not a storm."""
     least_start: float = 0.5
     """Minimum share of the processes' lifetimes that their start takes: with less, each does work that takes
     longer."""

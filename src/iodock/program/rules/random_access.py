@@ -19,9 +19,10 @@ class Settings:
     """Thresholds of `random-access`."""
 
     least_needed: float = 0.5
-    """Least share of a file that is read, for the advice to read all of it."""
+    """Minimum share of a file that is read, for the advice to read the whole file."""
     least_ahead: float = 0.25
-    """Least share of a place's accesses that jump ahead: with fewer it is read in order or backward."""
+    """Minimum share of the accesses to a file (or file pattern) that jump ahead: with fewer it is read
+    sequentially or backward."""
     least_returns: int = 16
     "Minimum number of backward jumps in each file: a few are accesses to a table of contents."
     below_bytes: int = 262144
@@ -183,8 +184,8 @@ RULE = Rule(
     title=N_("Random access"),
     looks_for=N_("Files that are read or written in small requests at random offsets."),
     why=N_(
-        "Read-ahead does not help, and disks and servers can't work ahead, so each request has its own "
-        "wait; and distant requests can't be combined."
+        "Read-ahead does not help, and disks and servers can't work ahead, so the program waits "
+        "for each request separately; and distant requests can't be combined."
     ),
     advice=advise(
         any=N_(

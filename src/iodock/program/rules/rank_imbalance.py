@@ -19,8 +19,9 @@ class Settings:
     """Thresholds of `rank-imbalance`."""
 
     least_ratio: float = 1.6
-    """I/O time of the busiest rank divided by the mean of all ranks, and its bytes, or calls if nothing is
-    moved: a rank that needs longer for the same amount is a slow rank (`straggler`)."""
+    """I/O time of the busiest rank divided by the mean of all ranks, and the same ratio for its bytes, or
+    for calls if no bytes are transferred: a rank that needs longer for the same amount is a slow rank
+    (`straggler`)."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -93,12 +94,12 @@ _RANKS = N_(
     "{mean_ns} and {mean_bytes}. The others wait for it at the next barrier."
 )
 _PROCESSES = N_(
-    "One process spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} processes side by "
-    "side is {mean_ns} and {mean_bytes}."
+    "One process spent {longest_ns} in I/O and transferred {most_bytes}; the mean of {workers} "
+    "parallel processes is {mean_ns} and {mean_bytes}."
 )
 _THREADS = N_(
-    "One thread spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} threads side by "
-    "side is {mean_ns} and {mean_bytes}."
+    "One thread spent {longest_ns} in I/O and transferred {most_bytes}; the mean of {workers} "
+    "parallel threads is {mean_ns} and {mean_bytes}."
 )
 _TITLE_PROCESSES = N_("Unequal I/O among the processes")
 _TITLE_THREADS = N_("Unequal I/O among the threads")
@@ -144,7 +145,7 @@ RULE = Rule(
     name="rank-imbalance",
     title=N_("Unequal I/O among the ranks"),
     looks_for=N_(
-        "A rank, or one of several processes or threads side by side, that has far more I/O than the mean."
+        "A rank, or one of several parallel processes or threads, that does far more I/O than the mean."
     ),
     why=N_("A parallel program is as fast as its slowest rank: while one writes, all others wait."),
     advice=advise(

@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `read-after-write`."""
 
     least_share: float = 0.5
-    """Least share of a place's read bytes that the same process had written."""
+    """Minimum share of the bytes read from a file (or file pattern) that the same process had written."""
     least_bytes: int = 1048576
     "Minimum number of bytes that were read after they were written, in all files together."
 

@@ -18,17 +18,17 @@ class Settings:
     """Thresholds of `redundant-reads`."""
 
     least_factor: float = 1.9
-    """How many times the bytes that it needs a process reads, at least."""
+    """Minimum number of times that a process reads the bytes that it needs."""
     least_factor_shared: float = 3.0
-    """The same for all processes together, which each read the bytes once; this many processes must also run
-    one program, as different tools each have their reason."""
+    """The same threshold for all processes together, which each read the bytes once; this many processes
+    must also run one program, because different tools each have their reason."""
     least_scanned: float = 0.8
-    """Share of a database's reads that must begin where the previous one ended: such a database does not look
-    up pages, but reads a whole table for each query."""
+    """Minimum share of a database's reads that begin at the end of the previous one: such a database does
+    not look up pages, but reads a whole table for each query."""
     least_repeats: int = 16
-    """Number of accesses that begin inside another one, on average, for a file that is read at random or
-    backward. With fewer they overlap only because a library reads a whole buffer for each: the order is the
-    problem."""
+    """Mean number of accesses that begin inside another access, for a file that is read at random or
+    backward. With fewer such accesses they overlap only because a library reads a whole buffer for each:
+    then the order is the problem."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

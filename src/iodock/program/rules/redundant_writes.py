@@ -17,10 +17,10 @@ class Settings:
     """Thresholds of `redundant-writes`."""
 
     least_factor: float = 1.9
-    """How many times the bytes that a file holds in the end are written, at least."""
+    """Minimum number of times that the final contents of a file are written."""
     least_repeats: int = 10
-    """Number of times, on average, that each range must be written again with other writes in between: for
-    example a header that is updated after each record."""
+    """Mean number of times that each range must be written again with other writes in between: for example
+    a header that is updated after each record."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -142,8 +142,8 @@ _QUERY = """SELECT f.name AS file, count(*) AS writes, sum(e.bytes) AS written_b
 FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 2
 GROUP BY f.name ORDER BY again DESC"""
 _MESSAGE = N_(
-    "{written_bytes} are written into ranges that hold {kept_bytes} in the end: {factor} times as much; "
-    "files: {files}"
+    "{written_bytes} are written into ranges that finally contain {kept_bytes}: {factor} times as "
+    "much; files: {files}"
 )
 
 

@@ -19,7 +19,7 @@ class Settings:
     least_workers: int = 3
     "Number of ranks, or parallel processes: if two alternate, each waits half of the time at most."
     least_alone: float = 0.95
-    """Share of what all of them read or write in one kind of file that one of them must have: if others have
+    """Minimum share that one process has of the bytes read or written in one kind of file: if others have
     parts of their own, the parts are uneven (`rank-imbalance`)."""
 
 

@@ -20,9 +20,9 @@ class Settings:
     """Thresholds of `shared-file-contention`."""
 
     least_each: int = 20
-    """Writes of one process to the file: from this number on it is a writer."""
+    """Number of writes of one process to the file from which on it counts as a writer."""
     least_together: float = 1.2
-    """Least number of writers of the file at a time, on average while there are any: their writes overlap."""
+    """Minimum mean number of simultaneous writers of the file while it is written: their writes overlap."""
     least_lock_times: float = 10.0
     "Factor by which a lock must exceed the fastest quarter of the calls to count as waited for."
 

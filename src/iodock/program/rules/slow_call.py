@@ -31,7 +31,7 @@ class Settings:
     least_seconds: float = 0.1
     "Duration below which calls are not outliers."
     least_times: float = 100.0
-    """How many times the median of similar calls a call takes, at least."""
+    """Minimum factor by which a call must exceed the median of similar calls."""
     slow_bytes_per_s: float = 20_000_000.0
     """Minimum rate: a call that transferred its bytes, or wrote out earlier data, at this rate or faster
     took the time it needed."""

@@ -79,8 +79,8 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "No change is needed. To save time, write less, write to a local disk, or close in a "
-            "thread of its own."
+            "No change is needed. To save time, write less, write to a local disk, or close the "
+            "file in a separate thread."
         ),
     ),
     fine_when=N_("Always: it shows where the time of the writes is spent."),

@@ -21,8 +21,8 @@ class Settings:
     below_bytes_remote: int = 65536
     "The same threshold on a network or parallel file system."
     least_share: float = 0.5
-    """Share of a place's transfers that must be small and continue from the access before them: if more of
-    them step back, the order is the problem."""
+    """Minimum share of the transfers of a file (or file pattern) that are small and continue the previous
+    access: if more of them step back, the order is the problem."""
     least_counted: int = 100
     """Minimum number of requests in counters, which do not show how long each request waited: fewer requests
     are not a pattern."""

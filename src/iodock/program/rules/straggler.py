@@ -18,13 +18,13 @@ class Settings:
     """Thresholds of `straggler`."""
 
     least_ratio: float = 2.0
-    """Time of the slowest worker divided by the median of all; or how late the last one is, compared with how
-    far the others lie apart."""
+    """Time of the slowest worker divided by the median of all; or the delay of the last one, divided by
+    the spread of the others."""
     most_difference: float = 0.3
     "Maximum relative difference of bytes from the median at which the work is considered equal."
     least_share: float = 0.1
-    """Share of the run by which the rank must fall behind: a rank that once lost a processor or a turn at the
-    disk falls behind a little, and next time it is another rank."""
+    """Share of the run by which the rank must be behind: a rank that once had to wait for a processor or
+    the disk is a little behind, and next time it is another rank."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -114,15 +114,14 @@ _SLOW_RANK = N_(
     "many bytes, is {usual_ns}."
 )
 _SLOW_PROCESS = N_(
-    "One process needed {longest_ns} to move {moved_bytes}; the median of {workers} processes side by "
-    "side, with as many bytes, is {usual_ns}."
+    "One process needed {longest_ns} to transfer {moved_bytes}; the median of {workers} parallel "
+    "processes, with as many bytes, is {usual_ns}."
 )
 _LATE_RANK = N_(
     "Rank {worker} ended its I/O {late_s} after all others of {workers} ranks, with as many bytes."
 )
 _LATE_PROCESS = N_(
-    "One process ended its I/O {late_s} after all others of {workers} processes side by side, with as "
-    "many bytes."
+    "One process ended its I/O {late_s} after all others of {workers} parallel processes, with as many bytes."
 )
 _TITLE_PROCESS = N_("One process far behind")
 

@@ -23,8 +23,8 @@ class Settings:
     """Number of syncs of a database and its journal, from which on they may be rows of one batch that are
     committed one by one."""
     least_commit_share: float = 0.2
-    """Share of the run's wall time that a database's syncs must take: a batch that commits row by row does
-    little else, while a program that only keeps its data safe spends less."""
+    """Minimum share of the run's wall time that a database's syncs take: a batch that commits row by row
+    does little else, while a program that only keeps its data safe spends less."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -73,7 +73,7 @@ _MESSAGE = N_(
 RULE = Rule(
     name="two-phase",
     title=N_("In collective calls few ranks transfer the data of all ranks"),
-    looks_for=N_("Collective calls of MPI-IO in which fewer ranks read or write than asked for data."),
+    looks_for=N_("Collective calls of MPI-IO in which fewer ranks read or write than request data."),
     why=N_(
         "With two-phase I/O the ranks send their pieces to aggregators, which write large, ordered ranges."
         " So one rank may make all system calls without a problem in the program. The messages between "

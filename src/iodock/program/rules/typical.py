@@ -284,33 +284,33 @@ there AS (SELECT mount_point,
 SELECT mount_point, CAST(max(processes) AS BIGINT) AS processes FROM there GROUP BY 1 ORDER BY 1"""
 _SLOW: dict[Work, str] = {
     "metadata": N_(
-        "{mount}: {measured} metadata calls a second by one process, where {typical} are typical: the file "
-        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
-        "collects what an administrator needs."
+        "{mount}: {measured} metadata calls per second by one process, compared with the typical "
+        "{typical}: the file system was slower than usual, so the costs above are not the "
+        "program's alone. iodock bundle collects the data that an administrator needs."
     ),
     "small reads": N_(
-        "{mount}: {measured} small reads a second by one process, where {typical} are typical: the file "
-        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
-        "collects what an administrator needs."
+        "{mount}: {measured} small reads per second by one process, compared with the typical "
+        "{typical}: the file system was slower than usual, so the costs above are not the "
+        "program's alone. iodock bundle collects the data that an administrator needs."
     ),
     "small writes": N_(
-        "{mount}: {measured} small writes a second by one process, where {typical} are typical: the file "
-        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
-        "collects what an administrator needs."
+        "{mount}: {measured} small writes per second by one process, compared with the typical "
+        "{typical}: the file system was slower than usual, so the costs above are not the "
+        "program's alone. iodock bundle collects the data that an administrator needs."
     ),
 }
 _FAST: dict[Work, str] = {
     "metadata": N_(
-        "{mount}: {measured} metadata calls a second by one process, far more than the {typical} that are "
-        "typical: a cache answered, or the typical value in the settings is too low."
+        "{mount}: {measured} metadata calls per second by one process, far more than the typical "
+        "{typical}: a cache answered, or the typical value in the settings is too low."
     ),
     "small reads": N_(
-        "{mount}: {measured} small reads a second by one process, far more than the {typical} that are "
-        "typical: a cache answered, or the typical value in the settings is too low."
+        "{mount}: {measured} small reads per second by one process, far more than the typical "
+        "{typical}: a cache answered, or the typical value in the settings is too low."
     ),
     "small writes": N_(
-        "{mount}: {measured} small writes a second by one process, far more than the {typical} that are "
-        "typical: a cache took them, or the typical value in the settings is too low."
+        "{mount}: {measured} small writes per second by one process, far more than the typical "
+        "{typical}: a cache took them, or the typical value in the settings is too low."
     ),
 }
 _USUAL: dict[Work, str] = {
@@ -319,12 +319,12 @@ _USUAL: dict[Work, str] = {
         "calls take less time."
     ),
     "small reads": N_(
-        "{mount}: {measured} small reads a second by one process, as usual there ({typical}): only fewer and "
-        "larger ones take less time."
+        "{mount}: {measured} small reads per second by one process, as usual there ({typical}): "
+        "only fewer and larger ones take less time."
     ),
     "small writes": N_(
-        "{mount}: {measured} small writes a second by one process, as usual there ({typical}): only fewer "
-        "and larger ones take less time."
+        "{mount}: {measured} small writes per second by one process, as usual there ({typical}): "
+        "only fewer and larger ones take less time."
     ),
 }
 _STREAM: dict[Work, str] = {

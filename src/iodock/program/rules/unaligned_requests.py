@@ -20,7 +20,7 @@ class Settings:
     """Thresholds of `unaligned-requests`."""
 
     least_share: float = 0.5
-    """Least share of a place's requests that are unaligned."""
+    """Minimum share of the requests to a file (or file pattern) that are unaligned."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:

@@ -19,15 +19,17 @@ class Settings:
     """Thresholds of `unaligned-shared-file`."""
 
     block_bytes: int = 4096
-    """What the file system locks as one. A recording does not tell its size. 4096 is the page: every block or
-    stripe holds whole pages, so pieces that meet in a page meet in any of them. A site that knows its stripe
-    size writes it here; then pieces that fit pages, but no stripes, are found too."""
+    """Unit that the file system locks. A recording does not contain its size. 4096 is the page: every
+    block or stripe consists of whole pages, so requests that share a page also share a block or stripe. If
+    a site specifies its stripe size here, requests that are aligned to pages but not to stripes are found
+    too."""
     least_turns: int = 20
-    """Number of times that such a piece must follow one of another process. Fewer come from parts of the file
-    that only touch each other."""
+    """Number of times that such a request must follow a request of another process. Fewer come from parts
+    of the file that only touch each other."""
     least_slower: float = 2.0
-    """For a file that is not known to be on a file system that several nodes share: how many times longer,
-    byte for byte, pieces must take that come to a block after another process's. Less may be chance."""
+    """For a file that is not known to be on a file system shared by several nodes: how many times longer,
+    per byte, requests must take that follow another process's request in a block. A smaller factor may be
+    chance."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -117,9 +119,9 @@ _MESSAGE = N_(
     "average, begin or end in the same block of {block_bytes} as another process's; files: {files}"
 )
 _MESSAGE_UNKNOWN = N_(
-    "{writers} processes wrote the same file by turns: {count} of their writes, {mean_bytes} on average, "
-    "begin or end in the same page of {block_bytes} as another process's, and so in the same block or "
-    "stripe, whose size is not known here; files: {files}"
+    "{writers} processes wrote the same file alternately: {count} of their writes, {mean_bytes} on "
+    "average, begin or end in the same page of {block_bytes} as another process's, and so in the "
+    "same block or stripe, whose size is unknown here; files: {files}"
 )
 
 

@@ -20,8 +20,8 @@ class Settings:
     """Minimum number of bytes transferred to or from files whose layout is known: less than this fits into a
     few stripes of 1 MiB."""
     most_share: float = 0.5
-    """Share of the targets in use among those that could be, counted as if each target in use had the same
-    traffic."""
+    """Share of the targets in use among all available ones, weighted by traffic as if each target in use
+    had the same traffic."""
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:

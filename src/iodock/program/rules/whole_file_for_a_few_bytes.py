@@ -18,14 +18,13 @@ class Settings:
     """Thresholds of `whole-file-for-a-few-bytes`."""
 
     least_times: int = 10
-    """Number of commands that must read a file, or number of files that one process reads in turn: a few of
-    them may be needed whole."""
+    """Number of commands that must read a file, or number of files that one process reads in turn: a few
+    of them may be needed completely."""
     most_output: float = 0.01
-    """Bytes that the readers may write, as a share of those they read: with more, they pass on what they
-    read."""
+    """Maximum share of bytes written to bytes read by the readers: with more, they pass on what they read."""
     most_look: float = 0.25
-    """Computing that is hardly looking, from one file to the next, as a share of the time to copy its bytes
-    once in memory, or to read it where that is faster: even a sum over all of them takes longer."""
+    """Maximum computing time between files, as a share of the time to copy the bytes once in memory, or to
+    read them if that is faster: even a sum over all bytes takes longer."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -143,8 +142,8 @@ _QUERY = """SELECT e.file, e.pid, any_value(c.path) AS program,
 FROM call_ends e LEFT JOIN processes p ON p.tid = e.tid LEFT JOIN commands c ON c.utid = p.utid
 WHERE e.direction = 'read' GROUP BY e.file, e.pid ORDER BY read_bytes DESC"""
 _MESSAGE = N_(
-    "Read {times} times from the beginning, {read_bytes} in all, by processes that wrote {written_bytes}; "
-    "files: {files}"
+    "Processes read the contents {times} times from the beginning ({read_bytes} in total), but "
+    "wrote only {written_bytes}; files: {files}"
 )
 
 _PASSED = N_(
@@ -156,7 +155,7 @@ _ADVICE_PASSED = advise(
         "Where only a header or a few values of each file are needed, read the first pages (or seek to them) "
         "in place of the file."
     ),
-    c=N_("Read the header with one pread of a few KiB; mmap reads only the pages that are looked at."),
+    c=N_("Read the header with one pread of a few KiB; mmap loads only the pages that are accessed."),
     cpp=N_("Read the header with one std::ifstream::read, in place of the file into a string or vector."),
     fortran=N_("Open with ACCESS='STREAM' and read only the header's variables."),
     python=N_(

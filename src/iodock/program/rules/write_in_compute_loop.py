@@ -23,11 +23,11 @@ class Settings:
     most_bytes: int = 2048
     "Maximum mean size of a write: a buffer that is full when it is written holds 4 KiB or more."
     least_spread: float = 0.7
-    """Share of the moments from the first write to the last in which the process must have written. On a busy
-    machine it sometimes pauses: a moment is 1/30 of the run."""
+    """Share of the intervals from the first write to the last in which the process must have written. On a
+    busy machine it sometimes pauses: an interval is 1/30 of the run."""
     least_compute: float = 0.7
-    """Time spent computing as a share of computing and I/O of the process, in that period. With less, the
-    calls are the problem."""
+    """Minimum share of computing in the time that the process spends on computing and I/O in that period.
+    With less, the calls are the problem."""
     least_named_compute: float = 0.15
     "The same threshold for a file whose name suggests a program's log or trace."
 
@@ -109,8 +109,8 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Results: collect them and write them in large pieces, after the inner loop. Debug output only: "
-            "leave it out, or write each thousandth step."
+            "Results: collect them and write them in large requests, after the inner loop. Debug "
+            "output only: leave it out, or write every thousandth step."
         ),
         c=N_(
             "Remove the fflush after each line and let a buffer of 1 MiB (setvbuf) collect them; put debug "

@@ -84,7 +84,7 @@ def refusal(error: Exception, said: str) -> QueryError | None:
         return None
     named = re.search(r'"([^"]*)"', said)
     where = f" {named.group(1)}" if named else " other files"
-    return _refused(f"it may not open{where}")
+    return _refused(f"the query may not open{where}")
 
 
 def _refused(why: str, hint: str = HINT) -> QueryError:
@@ -124,16 +124,16 @@ def _check_parts(parsed: Any) -> None:
         if part.get("type") == "TABLE_FUNCTION":
             name = str((part.get("function") or {}).get("function_name", "a table function")).lower()
             if name not in _TABLE_FUNCTIONS:
-                raise _refused(f"it may not use {name}()")
+                raise _refused(f"the query may not use {name}()")
         if str(part.get("function_name", "")).lower() in _FORBIDDEN_FUNCTIONS:
-            raise _refused(f"it may not use {part['function_name']}()")
+            raise _refused(f"the query may not use {part['function_name']}()")
         table = str(part.get("table_name", ""))
         if part.get("type") != "BASE_TABLE":
             continue
         if table not in named and _LIKE_A_FILE.search(table):
-            raise _refused(f"it may not open {table}")
+            raise _refused(f"the query may not open {table}")
         if not _is_readable(str(part.get("schema_name", "")).lower(), table.lower()):
-            raise _refused(f"it may not read {table}")
+            raise _refused(f"the query may not read {table}")
 
 
 def _is_readable(schema: str, table: str) -> bool:

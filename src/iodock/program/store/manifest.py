@@ -28,8 +28,8 @@ _COUNTERS = N_(
 )
 _NO_LIGHT_COUNTERS = N_("no call on a file was counted; there may have been calls that were not counted")
 _NO_COUNTERS = N_(
-    "the log holds no counters of any file: Darshan has counted none, or they could not be read; the "
-    "job may have done I/O all the same"
+    "the log contains no counters of any file: Darshan counted none, or they could not be read; "
+    "the job may have done I/O nevertheless"
 )
 
 
@@ -119,8 +119,8 @@ class Manifest:
                 "theirs; iodock show profiles has their counters"
             )
         return (
-            f"counted and not recorded: ranks {self.counted_ranks}. Where calls are shown or summed up, "
-            "theirs are missing; iodock show ranks and iodock show profiles have their sums"
+            f"counted and not recorded: ranks {self.counted_ranks}. Tables and sums of calls lack "
+            "theirs; iodock show ranks and iodock show profiles have their sums"
         )
 
     @property
@@ -143,9 +143,9 @@ class Manifest:
         """Notes for every result of this store."""
         found = []
         if now := self.in_progress:
-            found.append(f"still being recorded: {now.so_far} so far, calls up to {now.behind} ago")
+            found.append(f"still being recorded: {now.so_far} so far, including calls up to {now.behind} ago")
         if self.counts_only:
-            found.append("these are counts by call, on files or not; what is not counted is empty")
+            found.append("these are counts by call, on files or not; values that are not counted are empty")
         if self.counts_only and not self.durations:
             found.append(
                 "strace -c counts system CPU time; a table made with -w has times inside the calls: import "
@@ -216,7 +216,7 @@ def _meant(folder: Path) -> str:
     except OSError:
         beside = []
     # iodock names stores NAME.iodock.
-    otherwise = "iodock import LOG or iodock record CMD make one"
+    otherwise = "create one with iodock import LOG or iodock record CMD"
     named = f"{folder.name}.iodock"
     if named in beside:
         return f"did you mean {folder.parent / named}"

@@ -38,7 +38,7 @@ _TASK = """
     dur elapsed ns inside the call
     sys_cpu_ns system CPU ns of the call (truss -E)
     rank MPI rank
-    host host that it ran on
+    host host on which the task ran
     pid process id
     tid thread id
     call name of the system call
@@ -47,41 +47,41 @@ _TASK = """
 """
 _OUTCOME = """
     result returned value, null for no result
-    errno name of the error, null if it did not fail
+    errno name of the error, null if the call did not fail
 """
 
 CALLS = _columns(
     f"""{_TASK}
-    file name of its file; of two: the one it reads from, or the old name
-    kind what that file is
+    file name of the file; if there are two: the file that is read, or the old name
+    kind kind of that file
     folder folder of that file
-    other_file of a call with two ends: the file it writes to, or the new name; else null
-    other_kind what the other file is
-    by_path whether one of its files is named by a path: iodock show counts such calls unless --kind is given
+    other_file for a call with two ends: the file that is written, or the new name; else null
+    other_kind kind of the other file
+    by_path whether a path names one of the call's files: iodock show counts such calls unless --kind is given
     offset_bytes place in `file`
-    requested_bytes bytes asked for, at the first end
+    requested_bytes bytes requested at the first end
     bytes read_bytes and written_bytes together; null if the call transfers none
-    read_bytes bytes it read, at all of its ends; null if it reads none
-    written_bytes bytes it wrote, at all of its ends; null if it writes none
-    direction read, write, or both for one that reads and writes; null if it transfers none
+    read_bytes bytes that the call read, at all of its ends; null if it reads none
+    written_bytes bytes that the call wrote, at all of its ends; null if it writes none
+    direction read, write, or both for a call that reads and writes; null if it transfers none
     {_OUTCOME}
-    fd descriptor of the first end, as the program numbers it
+    fd descriptor of the first end, as numbered by the program
     """
 )
 ENDS = _columns(
     f"""{_TASK}
     side null for a call with one end; else in, out, old or new
     file name of the file at this end
-    kind what that file is
+    kind kind of that file
     folder folder of that file
-    other_file of a call with two ends: name of the file at the other end
-    is_again true for a second end at the same file: leave it out where calls are counted file by file
-    offset_bytes place in the file
-    requested_bytes bytes asked for
+    other_file for a call with two ends: name of the file at the other end
+    is_again true for a second end at the same file: exclude these when you count calls by file
+    offset_bytes offset in the file
+    requested_bytes bytes requested
     bytes bytes transferred at this end, null if the call transfers none
-    direction read or write; null if no bytes move at this end
+    direction read or write; null if no bytes are transferred at this end
     {_OUTCOME}
-    fd descriptor of this end, as the program numbers it
+    fd descriptor of this end, as numbered by the program
     """
 )
 _NAMES = """LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id = e.call_id

@@ -89,17 +89,17 @@ class Store:
         """Raises RequestError if it holds profiles instead of calls."""
         if self.manifest.profiles_only:
             raise RequestError(
-                f"{self.name}: holds counters by file, and no calls. This command needs calls, so it says "
-                "nothing of the run's I/O",
-                "counters answer iodock show summary, files, sizes, processes, overview and profiles, "
-                f"and iodock report; for other analyses {self.manifest.how_to_see_calls}",
+                f"{self.name}: contains counters by file, and no calls. This command needs calls, so it "
+                "can't report on the run's I/O",
+                "iodock show summary, files, sizes, processes, overview and profiles, and iodock report "
+                f"work with counters; for other analyses {self.manifest.how_to_see_calls}",
             )
 
     def need_profiles(self) -> None:
         """Raises RequestError if it holds no profiles."""
         if not self.manifest.profiles_only and not self.manifest.is_partly_counted:
             raise RequestError(
-                f"{self.name}: holds no profiles, which stand in place of calls in stores of Darshan's logs "
+                f"{self.name}: contains no profiles, which replace calls in stores of Darshan's logs "
                 "and of iodock record --light",
                 "iodock show summary and iodock show files show calls",
             )

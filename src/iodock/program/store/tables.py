@@ -155,7 +155,7 @@ class StoredTables:
             hint = f"the store was copied or deleted in part: {checksums.AGAIN}"
             raise StoreError(f"{self.folder / name}: is missing", hint)
         for name in sorted(found - written):
-            raise StoreError(f"{self.folder / name}: is not of this store", f"remove it, or {AGAIN}")
+            raise StoreError(f"{self.folder / name}: is not part of this store", f"remove it, or {AGAIN}")
 
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
         """The first file that can't be read to its end. Reads all data."""
@@ -208,8 +208,10 @@ class StoredTables:
             raise self._unreadable(table, error) from error
         if expected is not None and found != expected:
             where = self.folder / table.files
-            message = f"{where}: holds {found:,} rows, the manifest says {expected:,} ({table.name})"
-            raise StoreError(message, f"a part is missing, or does not belong here: {AGAIN}")
+            message = (
+                f"{where}: contains {found:,} rows, but {expected:,} according to the manifest ({table.name})"
+            )
+            raise StoreError(message, f"a part is missing, or does not belong to this store: {AGAIN}")
 
 
 _WORD = re.compile(r"\w+")

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from iodock.shared.settings import Settings
 
 _IN_DIGEST = N_(
-    "How much data the job moved, and how the file servers were during the run: in the digest at the "
-    "end of the job's output."
+    "The digest at the end of the job's output shows the job's I/O volume and the state of the "
+    "file servers during the run."
 )
 NOTHING = "-"
 """Placeholder for a value that is not known or does not apply."""
@@ -334,5 +334,5 @@ def _steps(checkup: Checkup, text: Language) -> list[tuple[str, str]]:
     if checkup.diagnosis is None or _worth(checkup):
         why = text.gettext("all findings, and what to change")
         return [(f"iodock diagnose {store}", why), report]
-    why = text.gettext("which calls, how many and how long")
+    why = text.gettext("calls, their number and duration")
     return [report, (f"iodock show summary {store}", why)]

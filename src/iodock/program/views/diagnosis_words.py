@@ -68,7 +68,7 @@ def headline(verdict: Verdict, text: Language) -> list[str]:
     """The sentences at the top of every judgement of a run."""
     said = [say(one, text) for one in (*verdict.before, verdict.text)]
     is_one = verdict.text.values.get("things") == 1
-    sentence = N_("It saves about {saved} of {run}.") if is_one else _TOGETHER
+    sentence = N_("This saves about {saved} of {run}.") if is_one else _TOGETHER
     together = saves_text(verdict.gain, text, sentence)
     return [*said, together] if together else said
 

@@ -156,7 +156,7 @@ def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | N
         Line(join(total_name(measure, comparison, text)), change, measure, most=_scale(measure, shown))
         for measure, change in shown.items()
     ]
-    yield table(text.gettext(N_("In all")), "", lines, text)
+    yield table(text.gettext(N_("In total")), "", lines, text)
     measure = measure_of(comparison)
     lines = [
         Line(join(text.gettext(PARTS[row.name])), row.changes[measure], measure)

@@ -25,7 +25,7 @@ TOTALS = {
     "waiting_time_ns": N_("waiting on pipes and sockets"),
     "rest_time_ns": N_("outside I/O"),
     "total_time_ns": N_("time inside calls"),
-    "count": N_("I/O calls, without waiting"),
+    "count": N_("I/O calls, excluding waiting"),
     "failed": N_("of which failed"),
     "read_bytes": N_("bytes read"),
     "written_bytes": N_("bytes written"),
@@ -35,7 +35,7 @@ TOTALS = {
 STATES = {
     "gone": N_("gone"),
     "new": N_("new"),
-    "still": N_("still there"),
+    "still": N_("not yet removed"),
     "unseen": N_("could not be checked on the other side"),
 }
 SURENESS = {

@@ -12,7 +12,7 @@ from iodock.shared.language import Language
 from iodock.shared.sentences import say
 
 COLUMNS = (
-    Column("severity", "str", None, "key", "high, medium, low, or note: worth knowing, not worth changing"),
+    Column("severity", "str", None, "key", "high, medium, low, or note: worth knowing, but needs no change"),
     Column("rule", "str", None, "key", "name of the pattern, as `iodock explain` knows it"),
     Column("title", "str", None, "detail", "the pattern in words"),
     Column("message", "str", None, "detail", "evidence, with its numbers"),
@@ -23,8 +23,8 @@ COLUMNS = (
         "detail",
         "savings of a correction, as a sentence; for a note the time that it takes",
     ),
-    Column("saves_low_seconds", "float", "s", "measure", "a correction saves at least this; null: not known"),
-    Column("saves_high_seconds", "float", "s", "measure", "a correction saves at most this; null: not known"),
+    Column("saves_low_seconds", "float", "s", "measure", "minimum saving of a correction; null: unknown"),
+    Column("saves_high_seconds", "float", "s", "measure", "maximum saving of a correction; null: unknown"),
     Column("run_seconds", "float", "s", "measure", "elapsed time of the run to which the saving refers"),
     Column("cost_seconds", "float", "s", "measure", "wall time spent in it, as recorded"),
     Column("confidence", "float", None, "measure", "0 to 1: confidence that the pattern is present"),

@@ -36,7 +36,7 @@ _HEADINGS = {
     "system": N_("system"),
     "cores": N_("cores"),
     "moved": "I/O",
-    "expected": N_("of expected"),
+    "expected": N_("of the expected volume"),
     "utilisation": N_("use"),
     "reading": N_("reading"),
 }
@@ -185,7 +185,7 @@ def _remarks(answer: Answer, text: Language) -> Iterator[str]:
     if answer.table.column("both_seconds").null_count < answer.table.num_rows:
         yield text.gettext(N_("*: user and system time together; the source does not separate them"))
     if (expected := answer.options.get("expected_bytes")) is not None:
-        of = N_("of expected: I/O divided by the {size} of --expect")
+        of = N_("of the expected volume: I/O divided by the {size} of --expect")
         yield text.gettext(of, size=BYTES.text(expected))
     unsaid = pc.invert(answer.table.column("cores_known"))
     if pc.any(pc.and_(unsaid, pc.is_valid(answer.table.column("cores")))).as_py():

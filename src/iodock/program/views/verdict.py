@@ -20,7 +20,7 @@ HEADLINES: Mapping[Level, str] = {
     "fine": N_("Your I/O is fine: {share} of the run was spent in it."),
     "some": N_("{share} of the run was spent in I/O."),
     "heavy": N_("I/O dominates this run: {share} of the time was spent in it."),
-    "no_durations": N_("How long the I/O took is not known: no call has a duration."),
+    "no_durations": N_("The time taken by I/O is unknown, because no call has a duration."),
     "no_wall": N_("The calls took {io}; how long the run took is not known."),
     "no_io": N_("No file I/O was seen in this run."),
 }
@@ -35,7 +35,7 @@ _WAITING = N_(
     "programs or machines, but not for the file system."
 )
 _STOPPED = N_(
-    "Tracing itself adds some µs to every call: short calls take less time without it than they seem to here."
+    "Tracing itself adds a few µs to every call: without it short calls take less time than shown here."
 )
 _FINE_ADVICE = N_(
     "There is little to gain from tuning it; if the program is slow, look at its computation first."

@@ -230,7 +230,7 @@ def _first_look(pid: int, root: Path) -> ProcessIo:
     try:
         process_io(pid, root)
     except PermissionError as error:
-        hint = "ask its owner or an administrator"
+        hint = "ask the owner or an administrator"
         raise IodockError(f"process {pid} is another user's", hint) from error
     except OSError as error:
         raise IodockError(f"no process {pid}", "ps -u $USER lists yours") from error

@@ -14,7 +14,7 @@ MOST_SECONDS = 1e9
 """32 years. Seconds since 1970 exceed this since 2001, so a longer duration is really a date."""
 NO_NUMBER = "no number that was measured"
 DATE = "a date, no duration"
-CUT_ROW = "a row that was cut or damaged"
+CUT_ROW = "a truncated or damaged row"
 TOO_FAST = "more than any file system reaches"
 
 
@@ -33,6 +33,6 @@ class Doubts:
     def notes(self) -> list[str]:
         """One sentence for each reason."""
         return [
-            f"values left out as not known: {count:,} ({why}; the first is {self.first[why]})"
+            f"impossible values left out: {count:,} ({why}; the first is {self.first[why]})"
             for why, count in self.counts.items()
         ]

@@ -62,8 +62,8 @@ def _renderer() -> Any:
         mmap.mmap(-1, _ADDRESS_SPACE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
     except OSError:
         raise IodockError(
-            f"no picture can be drawn: that needs {_ADDRESS_SPACE_BYTES >> 30} GiB of addresses, and the "
-            "limit of virtual memory leaves less",
+            f"no chart can be drawn: that needs {_ADDRESS_SPACE_BYTES >> 30} GiB of address space, and "
+            "the limit of virtual memory leaves less",
             "ulimit -v unlimited; or NAME.html, which the browser draws",
         ) from None
     return vl_convert

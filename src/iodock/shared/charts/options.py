@@ -32,7 +32,7 @@ class ChartOptions:
             if value is not None and not (_is_number(value) and 40 <= value <= 8000):
                 raise ValueError(f"chart {name} must be 40 to 8000 pixels, not {value!r}")
         if not (_is_number(self.scale) and 0.25 <= self.scale <= 8):
-            raise ValueError(f"chart scale must be 0.25 to 8, not {self.scale!r}")
+            raise ValueError(f"chart scale must be from 0.25 to 8, not {self.scale!r}")
         if self.theme not in list(THEMES):
             raise ValueError(f"unknown chart theme {self.theme!r}; there are {', '.join(THEMES)}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from iodock import _native
 
 DIFFERS = "is damaged: its bytes are not those that were written (checksum)"
-AGAIN = "copy it again from a store that is whole, or import or record again"
+AGAIN = "copy it again from a complete store, or import or record again"
 CHANGED = 'if you changed it yourself, remove the line "checksum" from it'
 NONE = "this store has no checksums, so damage to its files may go unnoticed"
 

@@ -55,7 +55,7 @@ def imported(path: Path, mapped: Mapped) -> Imported:
     interval = _interval(path, found)
     began = found[0].at - interval
     if began < 0:
-        raise RequestError(f"{path}: its times lie before 1970", "check [time] of the map")
+        raise RequestError(f"{path}: the times are before 1970", "check [time] of the map")
     state = _State()
     # Counters that appear later also begin at 0: all of them are in the first batch.
     for one in found:
@@ -81,7 +81,9 @@ def imported(path: Path, mapped: Mapped) -> Imported:
 
 def _interval(path: Path, found: Sequence[Reading]) -> int:
     if len(found) < 2:
-        raise RequestError(f"{path}: one reading only", "growth needs two or more: import a longer file")
+        raise RequestError(
+            f"{path}: contains only one reading", "growth needs two or more: import a longer file"
+        )
     return int(median(later.at - one.at for one, later in pairwise(found)))
 
 

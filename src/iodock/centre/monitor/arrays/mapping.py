@@ -94,11 +94,13 @@ def read_map(path: Path) -> Mapped:
         raise RequestError(f"{path}: format is {form!r}", 'write format = "csv" or format = "snmp"')
     time = document.get("time", {})
     if not isinstance(time, dict):
-        raise RequestError(f"{path}: [time] is no table", '[time] with column = "..."')
+        raise RequestError(f"{path}: [time] is not a table", '[time] with column = "..."')
     _known(path, "[time] ", time, _TIME)
     given = document.get("counters")
     if not isinstance(given, list) or not given or not all(isinstance(one, dict) for one in given):
-        raise RequestError(f"{path}: no [[counters]]", "declare each column: [[counters]] column, quantity")
+        raise RequestError(
+            f"{path}: contains no [[counters]]", "declare each column: [[counters]] column, quantity"
+        )
     delimiter = document.get("delimiter", ",")
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise RequestError(f"{path}: delimiter is not one character", 'e.g. delimiter = ";"')
@@ -128,12 +130,12 @@ def _declared(path: Path, form: str, number: int, given: dict[str, Any]) -> Decl
     kind = given.get("kind", "level" if sort == "level" else "rate" if form == "csv" else "counter")
     if kind not in KINDS or (kind == "level") != (sort == "level"):
         raise RequestError(
-            f"{path}: {place}kind {kind!r} does not go with {quantity}",
+            f"{path}: {place}kind {kind!r} can't be combined with {quantity}",
             "waiting and response are levels; the others are counter, rate or sum",
         )
     target = given.get("target")
     if target is not None and (not isinstance(target, str) or not target or "/" in target):
-        raise RequestError(f"{path}: {place}target is no name without /", 'e.g. target = "controller A"')
+        raise RequestError(f"{path}: {place}target is not a name without /", 'e.g. target = "controller A"')
     name = _word(path, given, "column" if form == "csv" else "oid", place)
     column = _word(path, given, "target_column", place) if "target_column" in given else None
     if form == "csv" and target is None and column is None:
@@ -155,7 +157,7 @@ def _known(path: Path, place: str, given: Mapping[str, Any], keys: tuple[str, ..
 def _word(path: Path, given: Mapping[str, Any], key: str, place: str = "") -> str:
     value = given.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise RequestError(f"{path}: {place}{key} is missing or no text", f'write {key} = "..."')
+        raise RequestError(f"{path}: {place}{key} is missing or not text", f'write {key} = "..."')
     return value
 
 
@@ -165,12 +167,14 @@ def _zone(path: Path, time: Mapping[str, Any]) -> ZoneInfo | None:
     try:
         return ZoneInfo(str(time["zone"]))
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise RequestError(f"{path}: [time] no such zone: {time['zone']}", "e.g. Asia/Tokyo") from error
+        raise RequestError(
+            f"{path}: [time] has an unknown zone: {time['zone']}", "e.g. Asia/Tokyo"
+        ) from error
 
 
 def _targets(path: Path, given: Any) -> Mapping[str, str]:
     if not isinstance(given, dict) or not all(
         isinstance(one, str) and "/" not in one for one in given.values()
     ):
-        raise RequestError(f"{path}: [targets] are no names without /", '[targets] then "1" = "controller A"')
+        raise RequestError(f"{path}: [targets] needs names without /", '[targets] then "1" = "controller A"')
     return {str(key): str(value) for key, value in given.items()}

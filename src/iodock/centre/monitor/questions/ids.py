@@ -74,7 +74,7 @@ def job_ids(jobid_name: str | None) -> JobIds:
     unknown = [piece for piece in pieces[1::2] if piece not in _PARTS]
     if unknown or len(pieces) == 1 or len(set(pieces[1::2])) < len(pieces[1::2]):
         raise RequestError(
-            f"--jobid-name {jobid_name}: not a form of ids",
+            f"--jobid-name {jobid_name}: not a valid form of job ids",
             "as printed by lctl get_param jobid_name, e.g. %j:%u:%H",
         )
     pattern = "".join(_PARTS[piece] if piece in _PARTS else re.escape(piece) for piece in pieces)

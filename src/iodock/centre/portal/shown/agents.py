@@ -48,7 +48,7 @@ def shown(question: Question) -> Shown:
         "within": within, "default_range": _USUAL, "patience_s": patience_s, "counts": counts,
         "total": len(rows), "kinds": len(lost),
     }  # fmt: skip
-    return Shown("agents.html", text.gettext("Quiet agents"), within.begin, end, tables, more=more)
+    return Shown("agents.html", text.gettext("Silent agents"), within.begin, end, tables, more=more)
 
 
 def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:

@@ -248,7 +248,7 @@ def _states(question: Question, within: Span, load: Rows, waited: Rows) -> Table
         Column("begin_ts", text.gettext("step begins"), "time"),
         Column("what", text.gettext("what"), "name"),
         Column("load", text.gettext("load"), "number"),
-        Column("greatest", text.gettext("greatest load"), "number"),
+        Column("greatest", text.gettext("maximum load"), "number"),
         Column("some_us", text.gettext("some tasks waited"), "plain"),
         Column("full_us", text.gettext("all tasks waited"), "plain"),
     )

@@ -77,11 +77,11 @@ def _charts(question: Question, spans: dict[str, Span], found: dict[str, Steps])
     operations = [Curve(text.gettext("operations"), _curve(steps, "operations", a_second), "metadata")]
     cpu = [Curve(text.gettext("CPU"), _curve(steps, "cpu"), "c2")]
     return [
-        Chart(text.gettext("Metadata operations a second"), "rate", within, _known(operations)),
-        opens(text.gettext("Opens and closes a minute, over a day"), "opens_day"),
-        opens(text.gettext("Opens and closes per minute, over an hour"), "opens_hour"),
+        Chart(text.gettext("Metadata operations per second"), "rate", within, _known(operations)),
+        opens(text.gettext("Opens and closes per minute, over one day"), "opens_day"),
+        opens(text.gettext("Opens and closes per minute, over one hour"), "opens_hour"),
         Chart(
-            text.gettext("Requests that wait, and requests handled a second (logarithmic)"), "number", within,
+            text.gettext("Waiting requests, and requests handled per second (logarithmic)"), "number", within,
             _known(waiting), is_logarithmic=True,
         ),
         Chart(text.gettext("CPU use of the server"), "share", within, _known(cpu), full=1.0),
@@ -102,8 +102,8 @@ def _numbers(question: Question, name: str, within: Span, steps: Steps) -> Table
     text = question.text
     titles = {
         "pictures": text.gettext("The server over time"),
-        "opens_day": text.gettext("Opens and closes a minute, over a day"),
-        "opens_hour": text.gettext("Opens and closes per minute, over an hour"),
+        "opens_day": text.gettext("Opens and closes per minute, over one day"),
+        "opens_hour": text.gettext("Opens and closes per minute, over one hour"),
     }
     # Only for download: plain names, as in the store.
     columns = (

@@ -19,16 +19,16 @@ def letters(
     every = {name: one for name, one in notices.to.items() if one.who == "digest"}
     if not every:
         raise RequestError(
-            "no settings say where digests go by mail",
+            "the settings have no address for digests by mail",
             'add [notices.to.digests] with who = "digest" and address = "{user}@example.org"',
         )
     if len(owners) != 1:
-        raise RequestError(f"{digest_id}: no mail, as the job has {len(owners) or 'no known'} owners")
+        raise RequestError(f"{digest_id}: no mail, because the job has {len(owners) or 'no known'} owners")
     found = []
     for name, one in every.items():
         address = address_of(one.address, owners[0])
         if not address:
-            raise RequestError(f"{digest_id}: no mail, as {owners[0]!r} is no login name")
+            raise RequestError(f"{digest_id}: no mail, because {owners[0]!r} is not a login name")
         text = told(notices.languages.get(owners[0], one.language))
         subject = text.partition("\n")[0].removeprefix("iodock: ")
         found.append(Letter(_number(digest_id), "begin", one.by, name, address, Message(subject, text, {})))

@@ -68,9 +68,11 @@ def checked(notices: Notices) -> Notices:
         if reason := _wrong(recipient):
             raise RequestError(f"{where} address = {recipient.address!r}: {reason}")
         if recipient.who in ("owner", "digest") and USER not in recipient.address:
-            raise RequestError(f"{where}: an owner's address has {{user}} in it", 'as "{user}@example.org"')
+            raise RequestError(
+                f"{where}: an owner's address has {{user}} in it", 'name as "{user}@example.org"'
+            )
     if not MAIL.fullmatch(notices.sender):
-        raise RequestError(f"[notices] sender = {notices.sender!r} is no mail address")
+        raise RequestError(f"[notices] sender = {notices.sender!r} is not a mail address")
     if any(one.by == "mail" for one in notices.to.values()):
         host_port(notices.smtp)
     return notices

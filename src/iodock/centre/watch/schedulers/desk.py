@@ -26,7 +26,9 @@ class SchedulerDesk:
         """Raises RequestError: this scheduler does not support it."""
         if kind not in self.scheduler.ways:
             known = ", ".join(self.scheduler.ways)
-            raise RequestError(f"{self.scheduler.name} has no {kind}", f"[response] action: one of {known}")
+            raise RequestError(
+                f"{self.scheduler.name} has no {kind}", f"[response] action must be one of {known}"
+            )
         return self.scheduler.ways[kind]
 
     def facts(self, job: str) -> JobFacts | None:
@@ -81,6 +83,6 @@ class SchedulerDesk:
 _WHY = {
     "missing": "is not installed",
     "silent": "did not answer in time",
-    "endless": ("wrote data without an end"),
+    "endless": ("wrote endless data"),
 }
 _UNKNOWN = ("Invalid job id", "Unknown Job Id", "Unknown job", "does not exist")

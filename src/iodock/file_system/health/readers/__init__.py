@@ -68,7 +68,7 @@ def _credible(measured: Measurements, source: Source) -> Measurements:
     left."""
     cells = credible_cells(measured.cells, source.doubts)
     if measured.cells and not cells:
-        raise MeasurementError(f"{source.path}: nothing in it can have been measured", _NOTHING_LEFT)
+        raise MeasurementError(f"{source.path}: none of its values can have been measured", _NOTHING_LEFT)
     notes = (*measured.protocol.notes, *source.doubts.notes())
     return replace(measured, protocol=replace(measured.protocol, notes=notes), cells=cells)
 
@@ -78,11 +78,11 @@ def recognise(source: Source) -> Reader:
     sure = sorted(((reader.sniff(source), reader) for reader in READERS), key=lambda one: -one[0])
     (best, first), (second, other) = sure[0], sure[1]
     if best < _LEAST:
-        hint = f"say what it is: --from {'|'.join(names())}"
+        hint = f"give its kind: --from {'|'.join(names())}"
         raise MeasurementError(f"{source.path}: {_why_not(source)}", hint)
     if best - second <= _TIE:
         message = f"{source.path}: may be of {first.name} or of {other.name}"
-        raise MeasurementError(message, f"say which: --from {first.name}")
+        raise MeasurementError(message, f"choose one: --from {first.name}")
     return first
 
 

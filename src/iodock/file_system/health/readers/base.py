@@ -52,7 +52,7 @@ class Source:
                 f"{self.path}: {said}", "specify files that contain benchmark results"
             ) from error
         except UNPACK_ERRORS as error:
-            raise MeasurementError(f"{self.path}: its packed data is damaged", "copy it again") from error
+            raise MeasurementError(f"{self.path}: the compressed data is damaged", "copy it again") from error
         if content.count(b"\n") > MOST_LINES:
             raise MeasurementError(f"{self.path}: more than {MOST_LINES:,} lines", RESULT.hint)
         return "" if b"\0" in content else content.decode("utf-8", "replace").replace("\r\n", "\n")

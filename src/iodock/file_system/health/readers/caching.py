@@ -58,7 +58,7 @@ def of_ior_write(command: list[str], settings: Mapping[str, str]) -> Label:
     if api and api not in _IOR_KERNEL:
         return Cache.UNKNOWN, f"{api} has caching of its own"
     if {"e", "Y"} & given or {"fsync=1", "fsyncperwrite=1"} & (said | named):
-        return None, "fsync within the time"
+        return None, "fsync within the measured time"
     if ior_is_direct(command, settings):
         return None, "O_DIRECT"
     # The output shows a script's options (-f) only if it is JSON.
@@ -140,7 +140,7 @@ def of_iozone(operation: str, command: list[str]) -> Label:
     if direct:
         return None, "O_DIRECT"
     if "e" in given:
-        return None, "fsync within the time"
+        return None, "fsync within the measured time"
     if "o" in given or {"-+D", "-+r"} & set(command):
         return None, "O_SYNC"
     return Cache.PAGE_CACHE, NO_SYNC

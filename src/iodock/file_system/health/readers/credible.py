@@ -26,7 +26,7 @@ from iodock.shared.units import number_text
 
 MOST_WHOLE = (1 << 63) - 1
 MOST_PROCESSES = 1 << 31
-TOO_LARGE = "too large, or no number"
+TOO_LARGE = "too large, or not a number"
 _RATES = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
 
 
@@ -59,7 +59,7 @@ def credible_cell(cell: Cell, doubts: Doubts) -> Cell | None:
 def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | None:
     """The reason why a value in UNIT, taken over SECONDS, is impossible; None if it is possible."""
     if seconds is not None and not 0 <= seconds < MOST_SECONDS:
-        why = DATE if seconds >= MOST_SECONDS else "a duration below 0 or no number"
+        why = DATE if seconds >= MOST_SECONDS else "a duration below 0, or not a number"
         return Fault(f"{_as_there(seconds, 12)} s", f"{why}, so its rate is wrong too")
     if not math.isfinite(value) or value < 0:
         return Fault(f"{_as_there(value, 6)}", NO_NUMBER)

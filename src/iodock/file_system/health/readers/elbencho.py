@@ -95,7 +95,7 @@ def sniff(source: Source) -> float:
 def read(source: Source) -> Measurements:
     """A cell for each phase and rate; a repeated phase is a repeat. Raises MeasurementError."""
     if _LIVE.match(source.start):
-        what = "live statistics of elbencho: rates of moments, not of phases"
+        what = "live statistics of elbencho: momentary rates, not those of phases"
         raise source.wrong(1, what, "give the file of --csvfile, --jsonfile or --resfile")
     if _is_head(source.whole_lines[0].split(",")):
         phases = list(_from_csv(source))

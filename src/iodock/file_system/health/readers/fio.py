@@ -52,8 +52,8 @@ def read(source: Source) -> Measurements:
         if len(run) > 1:
             notes.append(
                 f"{source.at(run[0]['line'])}: documents of one run: {len(run):,} "
-                "(--status-interval); the last is its result, the others are states before. "
-                "If they are runs apart, keep each in a file"
+                "(--status-interval); the last is its result, the others are earlier states. If "
+                "they are separate runs, keep each in its own file"
             )
         notes += _hosts(run[-1]) + _failures(run[-1])
         cells_of_run, more = _run_cells(run[-1], source)
@@ -84,7 +84,10 @@ def _documents(source: Source) -> tuple[list[Document], list[str]]:
     ]
     if found.documents:
         if found.ends_damaged:
-            notes.append("the file ends within a document: its last whole one may not be the end of the run")
+            notes.append(
+                "the file ends in the middle of a JSON document: the last complete document "
+                "may not be from the end of the run"
+            )
         return found.documents, notes
     documents = _of_text(source)
     if documents:
@@ -121,7 +124,7 @@ def _cut(source: Source) -> list[str]:
     heads = list(fio_text.HEAD.finditer(source.text))
     if not heads or "Run status group" in source.text[heads[-1].start() :] or SUM in heads[-1][0]:
         return []
-    return ["the text ends before fio's `Run status group`: the run, or a copy of it, was cut"]
+    return ["the text ends before fio's `Run status group`: the run, or its copy, is truncated"]
 
 
 def _failures(document: Document) -> list[str]:
@@ -148,8 +151,8 @@ def _hosts(document: Document) -> list[str]:
             added = sum(bytes_moved(one.get(direction)) or 0.0 for one in own)
             if abs(said - added) > 0.01 * max(said, added):
                 notes.append(
-                    f"a host may be missing: clients moved {said:,.0f} bytes in all ({direction}), the "
-                    f"listed hosts {added:,.0f}"
+                    f"a host may be missing: clients transferred {said:,.0f} bytes in total "
+                    f"({direction}), the listed hosts {added:,.0f}"
                 )
     return notes
 

@@ -154,7 +154,7 @@ class _Reading:
                 self.job["elapsed"] = max(self.job.get("elapsed", 0.0), elapsed)
         elif _RESULT.match(text):
             self.done = None
-            why = "the line is cut or of a form that is not known"
+            why = "the line is truncated or has an unknown format"
             self.source.doubts.count(why, f"fio {self.job['jobname']}", self.source.at(line))
         elif self.done is not None:
             self._latency(text)
@@ -250,7 +250,7 @@ def terse(source: Source) -> Iterator[Document]:
         for nth, direction in enumerate(("read", "write", "trim")[: 2 if fields[0] == "3" else 3]):
             part = fields[at + 3 + nth * width :][:width]
             if len(part) < width:
-                why = "the line is cut"
+                why = "the line is truncated"
                 source.doubts.count(why, f"fio {job['jobname']} {direction}", source.at(line))
                 break
             done = _terse_part(part)

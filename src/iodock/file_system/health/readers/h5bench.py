@@ -143,7 +143,9 @@ def _from_csv(source: Source) -> Iterator[_Run]:
             else:
                 _add_rate(run, found[1], value, prefix[1], source, line)
         elif not _has_setting(run, name, value, unit):
-            source.doubts.count("a line that h5bench does not write", "its name or value", source.at(line))
+            source.doubts.count(
+                "a line in a form that h5bench does not write", "its name or value", source.at(line)
+            )
     yield run
 
 

@@ -153,7 +153,7 @@ def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
     if iozone_table.is_row(ended):
         found.add(len(source.lines))
     for line in sorted(found):
-        why = "iozone reported an error in it, or it is cut"
+        why = "iozone reported an error in this row, or the row is truncated"
         source.doubts.count(why, f"iozone {source.lines[line - 1].strip()[:60]}", source.at(line))
     return found
 
@@ -171,7 +171,7 @@ def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
 def _notes(source: Source, runs: list[Run], errors: dict[int, str]) -> list[str]:
     notes = several_commands(run.command_line for run in runs)
     if any(run.counts_operations for run in runs):
-        notes.append("operations a second (-O), no bytes")
+        notes.append("operations per second (-O), no bytes")
     notes += [f"{source.at(line)}: iozone: {said}" for line, said in list(errors.items())[:3]]
     if poor := _POOR.search(source.text):
         notes.append(
@@ -179,9 +179,11 @@ def _notes(source: Source, runs: list[Run], errors: dict[int, str]) -> list[str]
         )
     begun, ended = source.text.count(_BANNER), source.text.count(_END)
     if begun == 1 and not ended:
-        notes.append(f"the output ends without `{_END}`: the run did not end, or the copy is cut")
+        notes.append(f"the output ends without `{_END}`: the run did not end, or the copy is truncated")
     elif begun > ended:
-        notes.append(f"runs without `{_END}`, which did not end or are cut: {begun - ended:,} of {begun:,}")
+        notes.append(
+            f"runs without `{_END}`, which did not end or are truncated: {begun - ended:,} of {begun:,}"
+        )
     if idle := sum(1 for text in source.lines if _NONE_MOVED.match(text)):
         notes.append(f"sums in which a process moved nothing (Min throughput 0): {idle:,}")
     return notes
@@ -240,7 +242,7 @@ def _sums(source: Source, run: Run, invalid: set[int]) -> list[Cell]:
         counts = found[4].lower() == "ops"
         factor, kind = _BYTES.get(found[4].lower(), 0), _KINDS.get(found[2].strip().lower())
         if kind is None or not (factor or counts):
-            why = "a test or a unit that is not known"
+            why = "an unknown test or unit"
             source.doubts.count(why, f"iozone {found[2]} ({found[4]}/sec)", source.at(line))
         elif value is not None:
             processes = whole(found[1]) or 1

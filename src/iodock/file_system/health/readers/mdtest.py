@@ -72,7 +72,7 @@ def read(source: Source) -> Measurements:
         times = next((at for at, text in enumerate(source.lines, 1) if _is_of_times(text)), None)
         if times is not None:
             raise source.wrong(
-                times, "has times of operations only, no rates", "run mdtest without -Z, or with -P"
+                times, "contains only times of operations, no rates", "run mdtest without -Z, or with -P"
             )
         raise source.wrong(len(source.lines), "contains no rate of mdtest", _HINT)
     zeros = list(dict.fromkeys(zeros))

@@ -164,11 +164,11 @@ def _checked(path: Path, name: str, given: Any, kind: type) -> Any:
             f"{path}: {name} should be {kind.__name__}, not {said!r}", "see docs/how-to/sweeps.md"
         )
     if name in _CHOICES and said not in _CHOICES[name]:
-        raise SweepError(f"{path}: {name} can't be {said!r}", f"it can be {', '.join(_CHOICES[name])}")
+        raise SweepError(f"{path}: {name} can't be {said!r}", f"possible values: {', '.join(_CHOICES[name])}")
     if name in _LEAST and said < _LEAST[name]:
-        raise SweepError(f"{path}: {name} should be at least {_LEAST[name]}, not {said}", "correct it")
+        raise SweepError(f"{path}: {name} should be at least {_LEAST[name]}, not {said}", "correct this")
     if name in _SIZES and said and not size(said):
-        raise SweepError(f"{path}: {name} should be a size such as 64k or 1m, not {said!r}", "correct it")
+        raise SweepError(f"{path}: {name} should be a size such as 64k or 1m, not {said!r}", "correct this")
     return said
 
 

@@ -74,7 +74,7 @@ def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
     try:
         free = os.statvfs(folder)
     except OSError as error:
-        raise SweepError(f"{folder}: {error.strerror}", "folder must be a folder that is there") from error
+        raise SweepError(f"{folder}: {error.strerror}", "folder must be an existing folder") from error
     if not os.access(folder, os.W_OK):
         raise SweepError(f"{folder}: you may not write there", "name another folder")
     needs = [commands.needed(sweep, run.cell) for run in runs]
@@ -82,10 +82,11 @@ def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
     room = free.f_bavail * free.f_frsize
     if most > 0.95 * room:
         hint = "fewer processes, or a smaller block (file_bytes, items)"
-        raise SweepError(f"{folder}: the largest run needs {most:,} bytes, free are {room:,}", hint)
+        raise SweepError(f"{folder}: the largest run needs {most:,} bytes, but {room:,} are free", hint)
     if free.f_files and inodes > 0.95 * free.f_favail:
         raise SweepError(
-            f"{folder}: the largest run needs {inodes:,} inodes, free are {free.f_favail:,}", "fewer items"
+            f"{folder}: the largest run needs {inodes:,} inodes, but {free.f_favail:,} are free",
+            "fewer items",
         )
 
 
@@ -113,7 +114,7 @@ def _same_sweep(sweep: Sweep, kept: Path) -> None:
     text = json.dumps(said, sort_keys=True)
     note = kept / "sweep.json"
     if note.is_file() and files.text(note, NOTE, SweepError, "replace") != text:
-        hint = f"take another name with -o, or remove {kept}"
+        hint = f"choose another name with -o, or remove {kept}"
         raise SweepError(f"{kept}: holds the outputs of another sweep", hint)
     note.write_text(text, encoding="utf-8")
 
@@ -243,5 +244,5 @@ def _protocol(first: Protocol, sweep: Sweep, failed: int, left_out: int) -> Prot
         "launcher": sweep.launcher,
     }
     notes = [f"runs that failed: {failed}"] if failed else []
-    notes += [f"combinations that can't be run, left out: {left_out}"] if left_out else []
+    notes += [f"combinations that can't be run and are left out: {left_out}"] if left_out else []
     return replace(first, target=sweep.folder, settings=settings, notes=(*first.notes, *notes))

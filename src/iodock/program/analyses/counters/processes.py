@@ -35,8 +35,9 @@ _ENDS = (
     Column("slowest_rank", "int", None, "detail", "number of that rank"),
 )
 _TOGETHER = (
-    "the row without a rank has files that were counted for all ranks together: they are not shared out "
-    "among ranks. iodock show files has the fastest and slowest rank, and the variance, of each"
+    "the row without a rank has files that were counted for all ranks together: their sums are not "
+    "divided among ranks. iodock show files has the fastest and slowest rank, and the variance, of "
+    "each file"
 )
 
 

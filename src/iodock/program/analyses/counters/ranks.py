@@ -39,7 +39,7 @@ def keep_counted(store: Store, filters: Filters) -> tuple[str, ...]:
         except RequestError as error:
             if manifest.is_light:
                 raise
-            notes = (f"nothing is shown of ranks that were counted: {error}",)
+            notes = (f"counted ranks are not shown: {error}",)
     if " FROM " not in sums:
         sums += " FROM ranks r"
     store.keep(COUNTED_RANKS, f"WITH ranks AS ({ranks}) SELECT r.rank, {sums}")

@@ -10,7 +10,7 @@ from iodock.shared.answer import Answer, Column
 from iodock.shared.errors import RequestError
 
 LOWER = Column("lower_bytes", "int", "bytes", "key", "smallest size of the bin")
-_COMMON = "these are the most frequent sizes of each file, of reads and writes together; others are missing"
+_COMMON = "these are only the most frequent sizes of each file, of reads and writes together"
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
@@ -18,7 +18,7 @@ def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
     if asked.options["requested"]:
         hint = "see the transferred sizes, without --requested; for more "
         raise RequestError(
-            "counters don't tell the sizes that were asked for", hint + store.manifest.how_to_see_calls
+            "counters do not contain the requested sizes", hint + store.manifest.how_to_see_calls
         )
     exact = bool(asked.options["exact"])
     notes = [*choose(store, asked.filters), *map(_said, unsized(store)), *((_COMMON,) if exact else ())]
@@ -41,7 +41,10 @@ GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"""
 
 
 def _said(interface: str) -> str:
-    return f"there are no sizes of {interface}: it moved bytes, and its source does not count their sizes"
+    return (
+        f"the sizes of {interface} are unknown: it transferred bytes, but its source does not "
+        "count their sizes"
+    )
 
 
 def unsized(store: Store) -> list[str]:

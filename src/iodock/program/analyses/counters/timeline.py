@@ -35,8 +35,8 @@ FROM ({rows}) h GROUP BY 1 ORDER BY 1"""
     table = store.table(_filled_sql(rows, width, columns))
     bins = NANOSECONDS.text(found[0]["most"])
     note = (
-        f"bytes are sums of the source's bins of {bins}; it has no single calls within a bin, and the "
-        "same bytes are counted in each interface that they pass"
+        f"bytes are sums of the source's bins of {bins}; the source has no single calls within a "
+        "bin, and the same bytes are counted in each interface that they pass"
     )
     return answered("timeline", "Over time", store, asked, table, columns, (note,), keys=("interface",))
 
@@ -44,7 +44,7 @@ FROM ({rows}) h GROUP BY 1 ORDER BY 1"""
 def _heatmaps(store: Store, asked: Request) -> str:
     for name in asked.filters.given():
         if name != "rank":
-            hint = "heatmaps are of ranks and interfaces; filter: --rank. For more "
+            hint = "heatmaps are available per rank and interface; filter: --rank. For more "
             raise RequestError(
                 f"heatmaps can't be filtered by {name}", hint + store.manifest.how_to_see_calls
             )
@@ -59,7 +59,10 @@ def _why_none(store: Store, asked: Request) -> str:
     more = ""
     if store.rows("SELECT 1 FROM profile_accesses LIMIT 1"):
         more = "; iodock show accesses and iodock show offsets show the single accesses that it has"
-    return f"{store.name}: holds counters and no heatmap, so it does not tell when bytes were moved{more}"
+    return (
+        f"{store.name}: contains counters and no heatmap, so it does not show when bytes were "
+        f"transferred{more}"
+    )
 
 
 def _check(found: list[dict[str, int]], every: int | None) -> None:
@@ -68,12 +71,12 @@ def _check(found: list[dict[str, int]], every: int | None) -> None:
     if widths[-1] - widths[0] > 2:
         listed = ", ".join(map(NANOSECONDS.text, widths))
         hint = "ask for the bins as they are: iodock query STORE 'SELECT * FROM heatmaps'"
-        raise RequestError(f"the heatmaps' bins are of several lengths: {listed}", hint)
+        raise RequestError(f"the heatmaps' bins have several lengths: {listed}", hint)
     if every is not None and (every < widths[-1] or every % widths[-1]):
         bins = NANOSECONDS.text(widths[-1])
         raise RequestError(
             f"--every must be a multiple of the heatmaps' bins, which are {bins} ({widths[-1]} ns) long",
-            "leave it out for the bins themselves",
+            "leave the filter out to get the bins themselves",
         )
 
 

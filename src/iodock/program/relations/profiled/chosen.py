@@ -50,8 +50,9 @@ def _check(store: Store, filters: Filters) -> None:
         if name not in (*_ABOUT_FILES, *_ABOUT_TASKS):
             what = {"min_time_ns": "min_time", "outcome": "failed or succeeded"}.get(name, name)
             hint = (
-                f"they don't show single calls; filters: {', '.join((*_ABOUT_FILES, *_ABOUT_TASKS))}. For "
-                f"more {store.manifest.how_to_see_calls}"
+                "they do not show single calls; filters: "
+                f"{', '.join((*_ABOUT_FILES, *_ABOUT_TASKS))}. For more "
+                f"{store.manifest.how_to_see_calls}"
             )
             raise RequestError(f"counters can't be filtered by {what}", hint)
 
@@ -68,7 +69,9 @@ def _of_tasks(store: Store, filters: Filters, notes: list[str]) -> list[str]:
             if not store.rows(f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL LIMIT 1"):
                 what = "processes' ids" if name == "pid" else "hosts"
                 hint = f"leave --{name} out, or {store.manifest.how_to_see_calls}, which shows them"
-                raise RequestError(f"counters can't be filtered by {name}: these tell no {what}", hint)
+                raise RequestError(
+                    f"counters can't be filtered by {name}: these do not have the {what}", hint
+                )
             listed = ", ".join(quoted(one) if isinstance(one, str) else str(one) for one in values)
             found.append(f"{column} IN ({listed})")
     if filters.job:

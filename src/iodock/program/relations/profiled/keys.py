@@ -42,13 +42,13 @@ def found_keys(names: tuple[str, ...], store: Store) -> tuple[str, ...]:
             raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(_SQL)}"))
         if name not in _SQL:
             more = store.manifest.how_to_see_calls
-            raise RequestError(_untold(KEYS[name]), f"keys: {', '.join(_SQL)}; for more {more}")
+            raise RequestError(_untold(KEYS[name]), f"keys: {', '.join(_SQL)}; for others {more}")
     return tuple(dict.fromkeys((*names, "interface")))
 
 
 def _untold(key: Key) -> str:
     if key.name == "call":
-        return "counters don't tell the system calls, only operations: --by family"
+        return "counters do not have system calls, only operations: --by family"
     return f"counters don't tell {key.noun}"
 
 

@@ -61,7 +61,9 @@ def keep_lowest(store: Store) -> tuple[str, ...]:
     lowest = "posix" if "posix" in found else found[0]
     store.keep(TRACED, f"SELECT * FROM {TRACED} WHERE interface = {quoted(lowest)}")
     others = ", ".join(one for one in found if one != lowest)
-    return (f"these are accesses of {lowest}, without those of {others}: the same bytes may stand in both",)
+    return (
+        f"these are accesses of {lowest}, without those of {others}: the same bytes may be counted in both",
+    )
 
 
 def _conditions(store: Store, filters: Filters, notes: list[str]) -> list[str]:

@@ -1,13 +1,13 @@
 -- For each image the one in whose program something can be changed, and its languages.
 --
 -- image: -> images
--- author: -> images: the program itself, or the one that started it, if it is a command of the system
--- path: -> commands.path: the author's program; NULL: not known
+-- author: -> images: the program itself, or, for a command of the system, the program that started it
+-- path: -> commands.path: the user's own program; NULL: unknown
 -- argv: its arguments
--- is_script: whether it is a script
--- is_interpreted: whether it runs a program written in one language
--- languages: that advice can be in; empty: in none, NULL: not known
--- is_unclear: whether the program was read and shows no language
+-- is_script: whether the program is a script
+-- is_interpreted: whether the program is an interpreter that runs a program of a known language
+-- languages: languages in which advice can be given; empty: none, NULL: unknown
+-- is_unclear: whether the program was read but shows no language
 
 -- A command of the system does what it was asked to: the shell that started it is where something can be
 -- changed.

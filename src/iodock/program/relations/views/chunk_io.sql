@@ -1,18 +1,19 @@
 -- Reads and writes of HDF5's data sets in chunks: a row for each data set, process and direction.
 --
 -- file_id: -> files
--- name: of the data set, in the file
+-- name: name of the data set in the file
 -- upid: -> processes
 -- direction: 1 read, 2 write
--- chunk: elements in each direction
--- chunk_bytes: of a chunk before filters
+-- chunk: number of elements in each dimension
+-- chunk_bytes: size of a chunk before filters
 -- has_filters: chunks are compressed, or pass another filter
--- calls: of H5Dread or H5Dwrite
+-- calls: for H5Dread or H5Dwrite
 -- requested_bytes: requested by the program
--- time_ns: inside these calls, with the filters' time
--- requests: system calls inside of them that moved bytes in the same direction, but for those of collective calls
+-- time_ns: time inside these calls, including filters
+-- requests: system calls inside the interface calls that transferred bytes in the same direction, except for
+--   those of collective calls
 -- moved_bytes: by these
--- handled_bytes: the same before filters: each request for a filtered chunk is one for all of it
+-- handled_bytes: the same before filters: each request for a filtered chunk transfers all of it
 
 WITH inside AS (SELECT CASE k.interface WHEN 'HDF5' THEN k.id ELSE k.parent_id END AS id, e.direction,
     count(*) AS requests, sum(e.bytes) AS bytes

@@ -3,15 +3,16 @@
 -- file_id: -> files
 -- call: name of the call
 -- direction: 1 read, 2 write
--- number: which of these calls on the file, from 1
--- ranks: that made it
+-- number: number of the call among these calls on the file, from 1
+-- ranks: number of ranks that made the call
 -- movers: ranks whose system calls inside moved bytes
 -- requested_bytes: by all ranks
 -- requests: system calls inside that moved bytes
 -- moved_bytes: by these
 -- is_contiguous: each rank requested one range
--- moving_ns: inside the system calls of the rank that took longest
--- exchange_ns: of the call beyond that, for the rank that waited least for the others: messages and copies
+-- moving_ns: time inside the system calls of the slowest rank
+-- exchange_ns: time of the call beyond that, for the rank that waited least for the others: messages and
+--   copies
 
 WITH inside AS (SELECT e.interface_call_id AS id, count(*) AS requests, sum(e.bytes) AS bytes, sum(e.dur) AS time_ns
   FROM events e WHERE e.interface_call_id IS NOT NULL AND e.bytes > 0 AND e.file_id IN

@@ -8,7 +8,7 @@
 -- calls: calls of MPI-IO
 -- requested_bytes: requested by the program
 -- moved_bytes: number of system calls on the file inside these calls
--- moving_ns: inside these system calls
+-- moving_ns: time inside these system calls
 
 WITH inside AS (SELECT e.interface_call_id AS id, e.file_id, sum(e.bytes) AS bytes, sum(e.dur) AS time_ns
   FROM events e WHERE e.interface_call_id IS NOT NULL AND e.bytes > 0 GROUP BY 1, 2)

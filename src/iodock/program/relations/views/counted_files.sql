@@ -2,20 +2,20 @@
 -- each. Standard streams, pipes, devices and files of the system's own are left out.
 --
 -- file_id: -> files; null if files were counted together
--- name: the file's, or the pattern of those that were counted together
--- files: how many files that are
--- is_together: whether several files were counted together: nothing is known of a single one
+-- name: the file's name, or the pattern of the files that were counted together
+-- files: number of files in the row
+-- is_together: whether several files were counted together: then no single file is known
 -- ranks: processes that used the file
--- rank: the one that used it, null for several
--- opens: calls that open it
--- stats: calls that ask for its attributes
+-- rank: the rank that used the file, null for several
+-- opens: calls that open the file
+-- stats: calls that query the attributes of the file
 -- seeks: calls that only move the position
--- syncs: calls that write it to the disk or server
+-- syncs: calls that write the file's data to the disk or server
 -- transfers: reads and writes
 -- read_bytes: bytes that were read
 -- written_bytes: bytes that were written
--- meta_ns: ns in opens, closes, seeks, stats and the like, of all processes together
--- time_ns: ns in all calls on it, of all processes together
+-- meta_ns: ns in opens, closes, seeks, stats and similar calls, of all processes together
+-- time_ns: ns in all calls on the file, of all processes together
 
 WITH own AS (SELECT p.*, coalesce(f.name, p.pattern) AS name, coalesce(p.rank, p.upid) AS worker,
     p.file_id IS NULL OR p.pattern IS NOT NULL OR coalesce(p.files, 1) > 1 AS is_together

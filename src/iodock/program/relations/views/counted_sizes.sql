@@ -4,8 +4,8 @@
 -- file_id: -> files
 -- interface: posix or mpi-io
 -- direction: 1 read, 2 write
--- low: least size of the bin, bytes
--- high: greatest size of the bin, bytes; null where it has no end
+-- low: lower size limit of the bin, bytes
+-- high: upper size limit of the bin, bytes; null if it has none
 -- count: requests
 
 SELECT p.file_id, p.interface, CASE h.quantity WHEN 'read-size' THEN 1 ELSE 2 END AS direction, h.low, h.high,

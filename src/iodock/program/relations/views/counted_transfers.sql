@@ -2,25 +2,26 @@
 -- streams, pipes, devices and files of the system's own are left out.
 --
 -- file_id: -> files; null if files were counted together
--- name: the file's, or the pattern of those that were counted together
--- files: how many files that are
--- is_together: whether several files were counted together: nothing is known of a single one
--- interface: posix, stdio or mpi-io: the bytes of mpi-io come again in posix
+-- name: the file's name, or the pattern of the files that were counted together
+-- files: number of files in the row
+-- is_together: whether several files were counted together: then no single file is known
+-- interface: posix, stdio or mpi-io: the bytes of mpi-io are counted again in posix
 -- direction: 1 read, 2 write
 -- ranks: processes that used the file
 -- movers: processes that moved bytes, as far as counters tell
--- rank: the one that used it, null for several
+-- rank: the rank that used the file, null for several
 -- count: calls
 -- bytes: bytes that they moved
--- time_ns: ns inside them, of all processes together
--- consecutive: calls that begin where the one before them ended; null: not counted
--- forward: calls that begin there or later
--- unaligned: calls that begin within a block of `alignment_bytes`, by their share of reads and writes
+-- time_ns: ns inside the calls, of all processes together
+-- consecutive: calls that begin at the end of the previous one; null: not counted
+-- forward: calls that begin at this offset or later
+-- unaligned: calls that begin within a block of `alignment_bytes`, divided between reads and writes by their
+--   share
 -- alignment_bytes: the file system's block or stripe
--- extent_bytes: how far into the file they went
+-- extent_bytes: highest offset that the transfers reached
 -- collective: for mpi-io: calls that all ranks make together
--- is_remote: whether the file is known to lie on a network or parallel file system: by its mount or layout, or
---     by a block larger than a page, which no local one has
+-- is_remote: whether the file is known to be on a network or parallel file system: by its mount or layout, or
+--   by a block larger than a page, which no local file system has
 
 WITH known AS (SELECT coalesce(bool_or(counter = 'POSIX_CONSEC_READS'), false) AS orders,
     coalesce(bool_or(counter = 'POSIX_FILE_NOT_ALIGNED'), false) AS edges FROM profile_fields),

@@ -6,14 +6,14 @@
 -- leads: like `crews`: only while it had others
 -- size: like `crews`
 -- pattern: of the files' names
--- is_written: whether more is written there than read
+-- is_written: whether more is written at this offset than read
 -- calls: calls
 -- bytes: read and written
 -- time_ns: inside the calls
 -- first_ts: start of the first one
 -- last_ts: start of the last one
--- kind_bytes: read and written by the whole crew in this kind of file, the same way
--- crew_bytes: of the whole crew in all of them
+-- kind_bytes: bytes read and written by the whole crew in this kind of file, in the same direction
+-- crew_bytes: bytes read and written by the whole crew in all kinds of files
 
 WITH done AS (SELECT c.crew, c.worker, c.leads, c.size, coalesce(f.pattern, f.name) AS pattern,
     w.written_bytes > w.read_bytes AS is_written, sum(w.reads + w.writes + w.metadata) AS calls,

@@ -6,7 +6,7 @@
 -- end_ts: time at which it ended
 -- time_ns: time inside the calls that it began there
 -- others_ns: the same for all other processes of the run
--- is_followed: whether it leads, and one of the others existed in the middle of the interval
+-- is_followed: whether the process leads, and one of the others existed in the middle of the interval
 
 WITH spent AS (SELECT moment, actor, sum(time_ns) AS time_ns, sum(sum(time_ns)) OVER (PARTITION BY moment)
     AS whole_ns FROM moments GROUP BY moment, actor),

@@ -2,11 +2,11 @@
 --
 -- crew: the rank, for a job of ranks; otherwise the first process
 -- worker: rank, or upid
--- upid: -> processes: the worker, or a process that it started
--- leads: whether it forked the others, even if again for each step
--- size: how many others there are at the same time, or number of ranks
--- start_ts: for the process that leads: time at which it forked the first of the others; else NULL
--- end_ts: for the process that leads: time at which the last of the others ended; else NULL
+-- upid: -> processes: the worker, or a process that the worker started
+-- leads: whether the process forked the others, even if again for each step
+-- size: number of other processes at the same time, or number of ranks
+-- start_ts: for the leading process: time at which it forked the first of the others; else NULL
+-- end_ts: for the leading process: time at which the last of the others ended; else NULL
 
 WITH led AS (SELECT w.*, s.parent, s.program IS NULL AS is_forked, s.start_ts, s.end_ts
   FROM workers w LEFT JOIN siblings s ON s.upid = w.worker AND w.team >= 0),

@@ -2,7 +2,7 @@
 --
 -- file_id: -> files
 -- pattern: a glob that matches the names, or the file's own name
--- several: whether it is a pattern
+-- several: whether `pattern` is a glob for several files
 
 -- A name may hold what a glob reads as a wildcard; `[*]` is the letter. What lies between two names in their
 -- order shares the beginning that these two share.

@@ -4,13 +4,13 @@
 -- upid: -> processes
 -- opens: successful opens
 -- open_ns: time inside them
--- stats: calls of the stat, access and readlink families, failed ones too
+-- stats: calls of the stat, access and readlink families, including failed ones
 -- stat_ns: time inside them
 -- closes: closes
 -- close_ns: time inside them
 -- seeks: lseeks
 -- seek_ns: time inside them
--- others: calls that are neither metadata nor transfers, ioctl above all
+-- others: calls that are neither metadata nor transfers, mainly ioctl
 -- other_ns: time inside them
 -- reads: calls that read
 -- read_ns: time inside them

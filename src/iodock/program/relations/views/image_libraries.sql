@@ -2,7 +2,7 @@
 --
 -- image: -> images
 -- library: HDF5, NetCDF, MPI-IO, h5py, numpy, pandas or zarr
--- language: of a run-time library: C++, Fortran or Python
+-- language: belongs to a run-time library: C++, Fortran or Python
 
 -- What a program needs itself is opened before what its libraries need, and the C library is the last of it.
 WITH opened AS (SELECT i.image, f.name, min(u.first_ts) AS ts FROM uses u

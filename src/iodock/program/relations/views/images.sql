@@ -7,7 +7,7 @@
 -- argv: arguments
 -- from_ts: time at which it began; NULL: with the process
 -- until_ts: time at which the next one began; NULL: it ended with the process
--- before: -> image: what the process was before
+-- before: -> image: the image before the exec
 
 -- Who has no parent here was something else before it executed a program: of that nothing is known. Programs
 -- without a time are in the order in which they were executed.

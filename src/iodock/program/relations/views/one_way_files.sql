@@ -6,11 +6,11 @@
 -- direction: 1 read, 2 written
 -- bytes: moved
 -- count: number of calls that moved them
--- calls: all its calls on the file
--- spent_ns: time inside all of them
--- time_ns: time inside those that moved bytes
--- since: start of the first of those
--- until: approximate end of the last of those
+-- calls: all calls of the process on the file
+-- spent_ns: time inside all calls
+-- time_ns: time inside the calls that transferred bytes
+-- since: start of the first of these faults
+-- until: approximate end of the last of these faults
 -- moved_ts: start of the last one that moved bytes
 
 SELECT q.upid, u.file_id, CAST(max(u.direction) AS INTEGER) AS direction, CAST(sum(u.bytes) AS BIGINT) AS bytes,

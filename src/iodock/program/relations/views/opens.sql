@@ -5,7 +5,7 @@
 -- utid: -> processes
 -- call_id: -> calls
 -- flags: open flags, Linux numbers
--- errno_id: -> errnos; NULL: did not fail
+-- errno_id: -> errnos; NULL: the call did not fail
 -- count: opens
 
 -- O_ACCMODE, O_APPEND, O_DSYNC (O_SYNC contains it) and O_DIRECT of Linux.

@@ -1,15 +1,15 @@
 -- One row per place.
 --
--- place: number of the place
+-- place: number of the location
 -- name: the file's name, or the pattern of its files' names
--- single: whether the place is one file
--- file_count: number of files that the row stands for
+-- single: whether the location is one file
+-- file_count: number of files that the row represents
 -- kind: kind of the files
--- folder: folder of one of them
--- ending: ending of one of them
--- mount_point: mount point of their file system; NULL if not known
+-- folder: folder of one of the files
+-- ending: ending of one of the files
+-- mount_point: mount point of the files' file system; NULL if unknown
 -- fs_type: its type
--- size_bytes: their sizes together; NULL where none is known
+-- size_bytes: their total size; NULL if none is known
 -- sized: files whose size is known
 
 SELECT p.place, any_value(p.name) AS name, any_value(p.single) AS single,

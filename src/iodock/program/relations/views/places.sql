@@ -3,7 +3,7 @@
 -- file_id: -> files
 -- place: -> place_names
 -- name: the file's name, or the pattern
--- single: whether the place is one file
+-- single: whether the location is one file
 
 WITH t AS (SELECT file_id, sum(time_ns) AS time, sum(count) AS count FROM uses GROUP BY 1),
 ranked AS (SELECT f.file_id, f.name, f.pattern, f.kind,

@@ -2,12 +2,12 @@
 --
 -- upid: -> processes
 -- program: path; NULL if not known
--- own: whether it ran a program itself
--- walks: whether it is a tool that goes through files one by one, because that is what it was asked to do
--- builds: whether it is a compiler or a build tool: they search folders for what a source text names, and
---   start helpers that really work
+-- own: whether the process executed a program itself
+-- walks: whether the program is a tool whose task is to process files one by one
+-- builds: whether the program is a compiler or a build tool: these search folders for files that a source
+--   file includes, and start other programs that do the actual work
 -- is_tool: either of both
--- changes: whether it is a tool that writes other bytes than it reads, though perhaps as many
+-- changes: whether the program is a tool whose output differs from its input, even if both have the same size
 
 WITH RECURSIVE own AS (SELECT p.upid, arg_max(c.path, c.ts) AS program
   FROM commands c JOIN processes p ON p.utid = c.utid GROUP BY p.upid),

@@ -1,7 +1,7 @@
 -- Files whose place another one took more than once, by a rename, and that fewer looked at than replaced them.
 --
--- file_id: -> files: the name that stayed the same
--- turns: number of renames to it
+-- file_id: -> files: the name that did not change
+-- turns: number of renames to this name
 
 -- A log that moves on when the next one comes is kept, and so is what another name was given.
 WITH named AS (SELECT target, count(*) AS turns FROM renamed_files

@@ -2,10 +2,10 @@
 --
 -- file_id: -> files
 -- offset_bytes: offset at which the writes begin
--- call_id: -> calls: a call of one of them
--- count: such writes that begin there
+-- call_id: -> calls: one of the calls in question
+-- count: such writes that begin at this offset
 -- bytes: written by them
--- kept_bytes: most bytes that one of them wrote
+-- kept_bytes: largest of these writes, in bytes
 -- time_ns: time inside them
 
 SELECT file_id, offset_bytes, any_value(call_id) AS call_id, count(*) AS count,

@@ -3,7 +3,7 @@
 -- file_id: -> files: the file that does not exist
 -- utid: -> processes: the process that searched
 -- upid: -> processes
--- folder: folder of the path, without parts that a loader adds for kinds of processors
+-- folder: folder of the path, without parts that a loader adds for processor types
 -- variable: the environment variable that holds the path
 -- base: the name
 -- folders: number of folders in which this process searched for this name and did not find it

@@ -1,17 +1,17 @@
 -- Processes that one process started to run the same program: a shell loop's commands, a pool's workers.
 --
 -- upid: -> processes
--- parent: -> processes.upid: the process that started it
--- program: program that it ran; NULL: none of its own (a sub-shell, a forked worker)
+-- parent: -> processes.upid: the parent process
+-- program: program that the process ran; NULL: none of its own (a subshell, a forked worker)
 -- start_ts: first trace of it
 -- end_ts: end
 -- builds: whether its own program is a compiler or a build tool
 -- is_tool: like `programs`, for its own program
--- alike: how many of them there are, itself included
+-- alike: number of such processes, including this one
 -- median_ns: the median of their lifetimes; NULL where not known
--- owner: -> processes.upid: the process that has the loop: the parent; if many similar parents, the process
---   that started these
--- alike_of_owner: how many of its program there are with the same owner, itself included
+-- owner: -> processes.upid: the process that runs the loop: the parent, or, if there are many similar
+--   parents, the process that started these
+-- alike_of_owner: number of processes with the same program and owner, including this one
 
 -- A shell starts another one for each $(...), and so does who runs a line by `sh -c`: the commands in it
 -- have a parent of their own each time.

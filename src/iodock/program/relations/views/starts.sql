@@ -3,13 +3,14 @@
 -- upid: -> processes
 -- owner: like `siblings`
 -- program: like `siblings`
--- builds: whether it, or the process that has the loop, is a compiler or a build tool
+-- builds: whether the process, or the one that runs the loop, is a compiler or a build tool
 -- start_ts: first trace of it
 -- end_ts: end
--- loaded_ts: time at which it had first used 19 of 20 of the system's and its program's files; NULL: none
+-- loaded_ts: time at which 95 % of the system's and the program's own files had been used for the first time;
+--   NULL: none
 -- data_ts: its first sync, or listing of a user's folder, or read or write of a pipe or the user's data; NULL:
 --   none
--- active_ns: CPU time, and the time in its calls on files; NULL where not known
+-- active_ns: CPU time, and the time in the process's calls on files; NULL if unknown
 
 -- A library that is loaded late, for one special case, is not what a start waits for. Who has forked a process
 -- may hear by a pipe how it goes, before this runs its program.

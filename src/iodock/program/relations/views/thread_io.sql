@@ -3,11 +3,11 @@
 -- upid: -> processes
 -- utid: -> processes
 -- parent_utid: the thread that started it
--- is_main: whether it is the process's first thread
+-- is_main: whether the thread is the process's first one
 -- start_ts: time at which it started
 -- end_ts: time at which it ended
--- user_ns: its own CPU time; NULL where not known
--- busy_ns: CPU time, and the time in which its calls on the user's files waited
+-- user_ns: CPU time of the task itself; NULL if unknown
+-- busy_ns: CPU time, and the time in which the process waited in calls on the user's files
 -- calls: calls; NULL: none
 -- bytes: read and written
 -- time_ns: inside the calls

@@ -3,11 +3,11 @@
 -- place: -> place_names; NULL: no file
 -- call_id: -> calls
 -- direction: 1 read, 2 write
--- pattern: how it follows the previous access (docs/explanation/store.md): 0 unknown ... 7 repeated
+-- pattern: relation to the previous access (docs/explanation/store.md): 0 unknown ... 7 repeated
 -- size_bin: n: 2^(n-1) < bytes <= 2^n; 0: 1 byte; -1: 0 bytes (end of file)
 -- count: transfers
--- time_ns: inside them, summed over tasks
--- typical_ns: their number times their geometric mean: few that waited for a disk hardly count
+-- time_ns: time inside the calls, summed over tasks
+-- typical_ns: their number times their geometric mean: a few that waited for a disk hardly count
 -- bytes: transferred
 -- requested_bytes: asked for
 -- own_read_bytes: bytes that the same process had read before; NULL where not known

@@ -3,13 +3,13 @@
 -- file_id: -> files; NULL: no file
 -- utid: -> processes
 -- call_id: -> calls
--- errno_id: -> errnos; NULL: did not fail
+-- errno_id: -> errnos; NULL: the call did not fail
 -- direction: 0 none, 1 read, 2 write
--- side: 0 only, 1 in, 2 out, 3 old, 4 new; count calls where it is 0, 1 or 3
+-- side: 0 single end, 1 in, 2 out, 3 old, 4 new; count calls in the rows with 0, 1 or 3
 -- count: rows
--- time_ns: inside them, summed over tasks; NULL where the source has no durations
--- longest_ns: duration of the longest of them
--- bytes: transferred; NULL where the call transfers none
+-- time_ns: time inside the calls, summed over tasks; NULL if the source has no durations
+-- longest_ns: duration of the longest of these calls
+-- bytes: bytes transferred; NULL for calls that transfer no data
 -- first_ts: start of the first one
 -- last_ts: start of the last one
 

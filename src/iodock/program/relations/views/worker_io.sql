@@ -5,7 +5,7 @@
 -- calls: calls; NULL: none
 -- bytes: read and written
 -- time_ns: inside the calls
--- longest_ns: time inside the longest of them
+-- longest_ns: time inside the longest call
 -- first_ts: start of the first one
 -- last_ts: start of the last one
 

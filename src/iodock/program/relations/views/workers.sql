@@ -2,7 +2,7 @@
 --
 -- team: the rank, for a job of ranks; otherwise the first process
 -- worker: rank, or upid
--- upid: -> processes: the worker, or a process that it started
+-- upid: -> processes: the worker, or a process that the worker started
 -- size: workers of the team
 
 -- A program starts others before and after its workers: a shell's commands, a second pool. Who began when all

@@ -1,11 +1,11 @@
 -- Each program that was executed, and the languages it is written in.
 --
 -- path: -> commands.path
--- languages: of a script or an interpreter that of what it runs; empty: not known though the file was
---   read; NULL: the file was not read
--- is_interpreted: whether it runs a program written in one language
--- is_script: whether it is a script
--- is_tool: whether it is a command of the system, which users don't change
+-- languages: for a script or an interpreter the language of what it runs; empty: unknown although the file
+--   was read; NULL: the file was not read
+-- is_interpreted: whether the program is an interpreter that runs a program of a known language
+-- is_script: whether the program is a script
+-- is_tool: whether the program is a command of the system, which users do not change
 
 -- A script's interpreter is mostly looked up by env: the second word. What interpreters run is what the user
 -- has written; scripts are known by their endings where their first line is not.

@@ -87,7 +87,7 @@ def _check_rows(kind: ChartKind, answer: Answer) -> None:
     given = [f"--{name}" for name in ("top", "sort") if answer.options.get(name) is not None]
     if kind.needs_all and given:
         raise RequestError(
-            f"chart {kind.name} draws all rows, without {' and '.join(given)}",
+            f"chart {kind.name} draws all rows, so {' and '.join(given)} can't be used",
             "tables and data have --top and --sort",
         )
 

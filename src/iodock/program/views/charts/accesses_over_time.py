@@ -138,7 +138,7 @@ def _draw(
     if files > 1 and spans:
         notes.append(f"{files:,} files on top of each other")
     if accesses.hidden:
-        notes.append(f"{COUNT.text(accesses.hidden)} more cannot be placed")
+        notes.append(f"{COUNT.text(accesses.hidden)} more have no known time or offset")
     if few is not None:
         notes = [f"{count:,} access{'es' if count > 1 else ''}, each drawn", *notes]
         chart = _points(answer, accesses, few, vertical, theme, spans)

@@ -141,7 +141,9 @@ def _stacked(
 
     kept = [one for one in series if _wanted(options, one[0]) and not all_null(answer, one[1])]
     if not kept:
-        raise CannotDraw(f"nothing is known of {', '.join(name for name, _, _ in series)} in this selection")
+        raise CannotDraw(
+            f"{', '.join(name for name, _, _ in series)} is unknown for all calls in this selection"
+        )
     columns = [column for _, column, _ in kept]
     bars, notes = ranked(_with_order(answer, columns), [*columns], by=_ORDER, fold=columns)
     bars = [bar for bar in bars if any(bar.values.values())]

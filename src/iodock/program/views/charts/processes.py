@@ -45,7 +45,7 @@ def draw_processes(answer: Answer, options: ChartOptions) -> Picture:
     need_rows(answer)
     tasks = [task for row in answer.table.to_pylist() if (task := _task(row)) is not None]
     if not tasks:
-        raise CannotDraw("this source has no time stamps, so it is not known when processes ran")
+        raise CannotDraw("this source has no time stamps, so the times of processes are unknown")
     ordered = _tree_order(tasks)
     last = max(max(task.start, task.end or 0.0) for task in tasks)
     longest = sorted(ordered, key=lambda task: -((task.end or last) - task.start))[:MOST_BARS]

@@ -40,7 +40,7 @@ def cache_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | N
     heads = tag("tr", *(tag("th", text.gettext(head), scope="col") for head in _HEADS))
     table = tag("table", tag("thead", heads), tag("tbody", *map(_row, rows)))
     return join(
-        tag("h3", text.gettext("Brought into the page cache")),
+        tag("h3", text.gettext("Loaded into the page cache")),
         tag("p", text.gettext(_LEAD), class_="note"),
         tag("div", table, class_="table-frame", tabindex="0"),
     )

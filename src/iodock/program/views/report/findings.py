@@ -56,7 +56,7 @@ def _finding(finding: Finding, text: Language, sources: Sources | None) -> Marku
         _files(finding, text),
         tag("p", location_text(finding, text)) if finding.locations else None,
         sources(finding) if sources else None,
-        tag("p", tag("b", text.gettext(N_("How to change it")))),
+        tag("p", tag("b", text.gettext(N_("How to make the change")))),
         tag("ul", *advice, class_="advice"),
         tag(
             "p", text.gettext(N_("Ignore this if: {when}"), when=say(finding.fine_when, text)), class_="note"

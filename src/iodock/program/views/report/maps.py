@@ -16,7 +16,7 @@ MOST = 20
 """Files shown, those with the most faults first."""
 _PATTERNS = {"sequential": N_("in order"), "rising": N_("rising"), "random": N_("random")}
 _HEADS = (
-    N_("File"), N_("Page faults"), N_("that waited"), N_("Touched"), N_("of the file"), N_("Pieces"),
+    N_("File"), N_("Page faults"), N_("number that waited"), N_("Touched"), N_("of the file"), N_("Pieces"),
     N_("Order"),
 )  # fmt: skip
 _MINOR = ("", "", "minor", "", "", "minor", "")

@@ -30,7 +30,7 @@ _MAPPED = "mapped-contents"
 _MOST_NAMES = 20
 _DAY_NS = 86_400_000_000_000
 _UNFINISHED = {
-    "cut": N_("This store is a recording that was cut; it shows what was saved before."),
+    "cut": N_("This store is an interrupted recording; it contains the calls that were saved before."),
 }
 """State of a store -> sentence about it."""
 _OWN_FILE_SYSTEM = N_(

@@ -24,7 +24,7 @@ def check_target(path: Path) -> None:
         if _MARK not in file.read(_HEAD_BYTES):
             raise IodockError(
                 f"{path}: exists and is not an iodock report, so it is not replaced",
-                "take another name, or remove it yourself",
+                "choose another name, or remove the file yourself",
             )
 
 

@@ -56,7 +56,7 @@ SECTIONS = {
     "processes": SectionWords(
         N_("Processes"),
         N_("Processes"),
-        N_("Which programs were started, by which process, how they ended and how long their I/O took."),
+        N_("The programs that were started, by which process, how they ended and the time of their I/O."),
     ),
     "failures": SectionWords(
         N_("Failures"),
@@ -69,7 +69,7 @@ SECTIONS = {
     "unseen": SectionWords(
         N_("Not seen"),
         N_("Missing from the recording"),
-        N_("What is missing from these numbers, how often, and what to do about it."),
+        N_("Data missing from these numbers, how often, and the remedy."),
     ),
 }
 """By the section's id, in page order."""
@@ -97,7 +97,7 @@ CLOCKS = {
     "epoch": N_("date and time"),
     "day": N_("time of day, without a date"),
     "relative": N_("from the start of the run"),
-    "none": N_("none: it is not known when calls happened"),
+    "none": N_("none: the times of the calls are unknown"),
 }
 CAPTURED = {
     "strace": N_("strace log"),

@@ -2,7 +2,7 @@
 
 function drawTime(parent) {
   if (!PAGE.timeline || !PAGE.timeline.rows.length) {
-    parent.append(element('p', { class: 'empty', text: gettext('It is not known when bytes were moved: either none were read or written, or the source has no times.') }));
+    parent.append(element('p', { class: 'empty', text: gettext('The times of the transfers are unknown: either no bytes were read or written, or the source has no times.') }));
     drawServers(parent);
     return;
   }
@@ -24,7 +24,7 @@ function drawServers(parent) {
 
 function drawSampleSeries(parent) {
   if (!(PAGE.samples || []).length) return;
-  parent.append(element('h3', { text: gettext('The machine during the run') }), element('p', { class: 'note', text: gettext('Sampled once a second, for the whole machine: these numbers include other programs.') }));
+  parent.append(element('h3', { text: gettext('The machine during the run') }), element('p', { class: 'note', text: gettext('Sampled once per second, for the whole machine: these numbers include other programs.') }));
   const span = PAGE.timeline.intervals * PAGE.timeline.every_ns;
   for (const series of PAGE.samples) placeChart(parent, sampleChart(series, span));
 }
