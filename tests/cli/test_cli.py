@@ -204,7 +204,7 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary", "{store}", "--file", "[z-a]"], 2, ["not a pattern of names", "hint: "]),
         (["show", "summary", "{store}", "--file", "[!]"], 2, ["not a pattern of names"]),
         (["show", "summary", "{store}", "--since", "99:99:99"], 2, ["not a time of the day"]),
-        (["show", "summary", "{store}", "--job", "7"], 2, ["does not contain its job"]),
+        (["show", "summary", "{store}", "--job", "7"], 2, ["does not say which job it belongs to"]),
         (["show", "summary"], 2, ["Missing argument", "hint: iodock show summary --help"]),
         (["shw"], 2, ["no such command", "hint: did you mean show"]),
         (["query", "{store}", " "], 2, ["the query is empty", "hint: "]),

@@ -12,7 +12,7 @@
 #define RECORD_MOST 160
 
 /* Fields of a record. */
-#define HAS_FD 1     /* else the descriptor of the previous call (with a path), or the one that it opened */
+#define HAS_FD 1     /* else the descriptor of the previous call (for a call with a path: with a path), or the one that it opened */
 #define HAS_SIZE 2   /* else the size of the previous call */
 #define HAS_RESULT 4 /* else the requested size, the last descriptor that was opened, or 0 for calls without */
 /* First byte of a record: 1 to 191 are calls by their codes. Higher values are data calls that began after

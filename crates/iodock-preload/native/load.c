@@ -156,7 +156,7 @@ static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)
 	return bytes;
 }
 
-/* Puts a list of texts, each preceded by its length. */
+/* Puts a list of texts, preceded by the length of all of them. */
 static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = put_texts(at + 2, texts, most, wanted);
 	return put_fixed(at, bytes, 2) + bytes;

@@ -15,7 +15,7 @@ const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// A kind of request, as offsets in the header.
 #[derive(Clone, Copy)]
 pub struct Wish {
-    /// Size that may be requested; 0: nothing.
+    /// What may be requested: a size, or bits of `format::trace`; 0: nothing.
     offer: usize,
     /// The requester.
     asking: usize,

@@ -153,7 +153,7 @@ def _shown(form: str, card: Card, text: Language, on_terminal: bool) -> str:
 def typical(
     results: tuple[str, ...], mount: str | None, output: str | None, lang: str | None, quiet: bool
 ) -> None:
-    """Typical values and turning points of a file system, from a health check or from other benchmarks'
+    """Typical values and knees of a file system, from a health check or from other benchmarks'
     results, as `iodock diagnose` reads them in the site's settings: rates of one stream and of small
     calls, and the number of processes beyond which metadata calls become slower. In an existing file only
     the values that iodock wrote for that mount are replaced; an administrator's own values are kept."""

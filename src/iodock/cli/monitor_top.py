@@ -83,7 +83,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
 )
 @click.option(
     "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="X",
-    help="speed of a replay: simulated seconds per second",
+    help="speed of a replay: recorded seconds per second",
 )  # fmt: skip
 @click.option(
     "--every",

@@ -208,7 +208,8 @@ def show(
 ) -> None:
     """The results of the probes: the duration of each operation, the times at which it was far slower,
     failed or had no answer, its daily pattern, changes and drift, before and after each mark. As a table,
-    JSON, a status page, or one line for each watched folder that fits into /etc/motd."""
+    JSON, a status page, or one line for /etc/motd for each folder or
+    command that is watched."""
     from iodock.cli.progress import ProgressBar
     from iodock.file_system.probe.history import history
     from iodock.file_system.probe.judge import judge

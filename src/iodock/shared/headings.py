@@ -13,7 +13,7 @@ COMPARED = {
     "of which failed": "the calls among these that returned an error",
     "bytes read": "bytes that reads transferred",
     "bytes written": "bytes that writes transferred",
-    "files used": "existing files on a file system with a successful call",
+    "files used": "files on a file system that existed and on which a call succeeded",
     "before": "the runs named first: their median if there are several",
     "after": "the runs named second: their median if there are several",
     "change": "after minus before, followed by percent of before, or the factor (x3.5)",

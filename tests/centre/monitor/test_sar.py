@@ -178,7 +178,7 @@ def test_an_impossible_value_is_unknown_and_the_others_are_kept(tmp_path: Path, 
     path = tmp_path / "sa.json"
     path.write_text(json.dumps(document).replace('"HERE"', value))
     said = ran("--store", tmp_path / "store", path)
-    assert "impossible values left out: 1 (" in said and "vda tps" in said
+    assert "unusable values left out: 1 (" in said and "vda tps" in said
     ran("--store", tmp_path / "right", RECORDED)
     found, right = sums(tmp_path / "store"), sums(tmp_path / "right")
     transfers = ("sar_disk", "vda", "transfers")
@@ -215,4 +215,4 @@ def test_a_reading_with_another_structure_is_left_out(tmp_path: Path) -> None:
         path.write_text(json.dumps(document))
         (found,) = read(path)
         assert len(found.notes) == 2, change
-        assert "reading 2" in found.notes[0] and "impossible values left out: 2" in found.notes[1]
+        assert "reading 2" in found.notes[0] and "unusable values left out: 2" in found.notes[1]

@@ -215,7 +215,7 @@ def test_damaged_rows_are_counted_and_the_others_kept(tmp_path: Path) -> None:
     ):
         measured = read(tmp_path / name, content)
         assert len({one.source for one in measured.cells}) == whole, name
-        assert any("impossible values left out: 1" in note for note in measured.protocol.notes), name
+        assert any("unusable values left out: 1" in note for note in measured.protocol.notes), name
 
 
 def test_live_csv_is_refused_and_the_needed_file_named(tmp_path: Path) -> None:

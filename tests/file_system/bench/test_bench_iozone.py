@@ -166,7 +166,7 @@ def test_unknown_units_and_tests_are_counted(tmp_path: Path) -> None:
     measured = read(tmp_path, text)
     assert [one.value for one in measured.cells] == [10 * 1024]
     notes = " ".join(measured.protocol.notes)
-    assert "impossible values left out: 2 (an unknown test or unit; the first is iozone odd testers" in notes
+    assert "unusable values left out: 2 (an unknown test or unit; the first is iozone odd testers" in notes
     assert "-nan" in notes
 
 

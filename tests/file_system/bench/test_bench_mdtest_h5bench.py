@@ -143,7 +143,7 @@ def test_several_h5bench_1_0_runs_in_megabytes_are_read(tmp_path: Path) -> None:
         (8, "raw", 2560 * MIB),
     ]
     assert {one.seconds for one in measured.cells} == {1.0, 2.0}
-    assert "impossible values left out: 1" in measured.protocol.notes[0]
+    assert "unusable values left out: 1" in measured.protocol.notes[0]
 
 
 def test_h5bench_1_2_reads_and_appends_have_unknown_ranks(tmp_path: Path) -> None:

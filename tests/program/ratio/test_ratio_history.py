@@ -74,7 +74,7 @@ def test_two_peaks_give_the_end_of_the_lower_one_as_threshold(share: float, coun
     found = history(mixture(1, count, (share, 0.04, 0.02), (1 - share, 0.88, 0.06))).proposal
     assert found.bimodal and found.modes is not None
     assert found.modes[0] < 0.1 < 0.8 < found.modes[1]
-    # Two standard deviations above the lower hump, and not higher than chance explains.
+    # Two standard deviations above the lower peak, and not higher than chance explains.
     assert 0.08 <= found.threshold <= 0.2
 
 

@@ -237,5 +237,5 @@ def _toml(text: str) -> str:
         quoted.encode()
         tomllib.loads(f"text = {quoted}")
     except (UnicodeEncodeError, tomllib.TOMLDecodeError) as error:
-        raise RequestError(f"{text!r} is not a value for a file of tokens", "give another name") from error
+        raise RequestError(f"{text!r} can't be written to a file of tokens", "give another name") from error
     return quoted

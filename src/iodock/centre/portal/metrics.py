@@ -101,8 +101,8 @@ class _Intake(Source):
         ):
             yield CounterMetricFamily(f"iodock_collector_{name}", text, value=value)
         refused = CounterMetricFamily(
-            "iodock_collector_refused", "Data pushed by agents, or their replies, that were rejected "
-                                        "completely or partly.",
+            "iodock_collector_refused", "Pushes by agents, and replies of agents to pulls, that were "
+                                        "rejected completely or partly.",
             labels=["reason"],
         )  # fmt: skip
         for reason, count in sorted(taken.refused.items()):

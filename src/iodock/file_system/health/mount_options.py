@@ -195,7 +195,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "uuid": N_("rule for choosing the identifier"),
         "volatile": N_("nothing is synced: fast, but lost in a crash"),
         "default_permissions": N_("the kernel checks permissions"),
-        "userxattr": N_("own metadata is stored in users' extended attributes"),
+        "userxattr": N_("the file system's own metadata is stored in extended attributes user.*"),
     },
     "fuse": {
         "user_id": N_("owner of the mount"),

@@ -90,7 +90,7 @@ most, and the rest of the files as one row. A call with two ends (rename) counts
     columns=_COLUMNS,
     run=run,
     options=(
-        Option("top", "int", 20, "existing files on a file system with a successful call"),
+        Option("top", "int", 20, "files of each system call"),
         Option("top_of_all", "int", 300, "files of all calls together"),
     ),
     examples=("iodock show call_files run.iodock --top 5",),

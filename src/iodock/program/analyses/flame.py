@@ -38,7 +38,7 @@ COLUMNS = (
         "float",
         None,
         "measure",
-        "percentage of all chosen calls, of the quantity chosen with `--weigh`",
+        "share of all chosen calls, 0 to 1, of the quantity chosen with `--weigh`",
         importance="first",
     ),
     Column("count", "int", "calls", "measure", "calls through this frame", importance="first"),

@@ -104,8 +104,8 @@ ANALYSIS = Analysis(
     doc="""The state of the machine, sampled while a program was recorded: disks, file-system clients,
 pressure and load. Counters are shown as growth per second, levels as read, both averaged over intervals. The
 values are those of the whole machine, so they include other programs. Imported logs have no samples, and
-filters do not apply. If the settings name a monitor's store, rows of source `server` show the file servers,
-and rows of source `others` the bytes transferred by other jobs and sessions on the same machine during the
+filters do not apply. If the settings name a monitor's store, rows of source `server` show the activity of
+the file servers, and rows of source `others` the bytes transferred by other jobs and sessions on the same machine during the
 run.""",
     columns=_COLUMNS,
     run=run,

@@ -180,7 +180,7 @@ OTHERS_UNKNOWN = N_(
 )
 OTHERS_NONE = N_("The agent on that machine saw no I/O of another job or session at that time.")
 OTHERS_OWN = N_("The recorded program itself may be one of them: the recording names no job.")
-OTHER_RUNS = N_("The job ran {commands}.")
+OTHER_RUNS = N_("This job or session ran {commands}.")
 OTHER = N_(
     "From the same machine {name} read {read_bytes} and wrote {written_bytes} from {begin} to {end} (the "
     "agent's count)."

@@ -46,7 +46,7 @@ COLUMNS = (
     Column("io_bytes", "int", "bytes", "measure", "file I/O as counted by the source, if it counts it"),
     Column("io_factor", "float", None, "measure", "io_bytes over the volume that --expect says"),
     Column("reading", "str", None, "detail", "I/O-heavy, between, compute or unknown"),
-    Column("why", "str", None, "detail", "limit that applies, or the missing feature"),
+    Column("why", "str", None, "detail", "limit that applies, or the missing value"),
     Column("next", "str", None, "detail", "what to do next"),
     Column("at", "str", None, "detail", "FILE:LINE of the source"),
 )

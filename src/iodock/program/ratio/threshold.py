@@ -67,7 +67,7 @@ def propose(weights: Sequence[float], jobs: int, first_decile: float) -> Proposa
         return Proposal(decile, False, f"not bimodal, with no valley between I/O and computing: {so}")
     left, right = _middle(valley.left), _middle(valley.right)
     if left > _HIGHEST_MODE:
-        high = f"the lower hump, at {left:.2f}, is too high for I/O (jobs that leave cores unused?)"
+        high = f"the lower peak, at {left:.2f}, is too high for I/O (jobs that leave cores unused?)"
         return Proposal(decile, False, f"{high}: {so}", (left, right))
     threshold = round(max(1, valley.start) / BINS, 2)
     reason = f"bimodal: peaks at {left:.2f} and {right:.2f}, and the lower one ends at {threshold:.2f}"

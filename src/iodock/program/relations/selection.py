@@ -186,7 +186,7 @@ def check_job(store: Store, jobs: tuple[str, ...]) -> None:
     """Raises RequestError if the store belongs to none of these jobs."""
     job = store.manifest.raw.get("job") or {}
     if not job:
-        raise RequestError("this store does not contain its job", "leave --job out")
+        raise RequestError("this store does not say which job it belongs to", "leave --job out")
     if not {job.get("id"), job.get("name")} & set(jobs):
         raise RequestError(f"this store is of job {job.get('id')}, not {', '.join(jobs)}")
 

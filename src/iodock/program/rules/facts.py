@@ -51,7 +51,7 @@ class Need(enum.Enum):
     EVERY_RANK = N_("the calls of some ranks were counted and not recorded (--ranks)")
     RANKS = N_("the ranks of a parallel job are not known")
     PROCESS_TIMES = N_("the times at which processes started and ended are unknown")
-    PAGE_FAULTS = N_("this back end does not show mmap I/O")
+    PAGE_FAULTS = N_("this source does not show mmap I/O")
     LAYOUT = N_("how files are striped is not known")
     MPI_IO = N_("calls of MPI-IO are not counted")
     FLAGS = N_("the flags of open calls are not known")

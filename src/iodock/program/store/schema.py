@@ -102,7 +102,7 @@ PROCESSES = StoreTable(
     parent_utid UINTEGER the parent task, null for roots
     parent_pid INTEGER id of the parent task, as the source shows it
     how VARCHAR root, fork, vfork, thread or attached
-    start_ts BIGINT time of the first trace of the process, ns
+    start_ts BIGINT time of the first trace of the task, ns
     end_ts BIGINT end, ns
     exit_code INTEGER exit status
     exit_signal VARCHAR signal that ended the process
@@ -133,7 +133,7 @@ EXECUTABLES = StoreTable(
     real_path VARCHAR the same path without symbolic links
     kind VARCHAR elf, script or other
     interpreter VARCHAR for a script: the text after #! in its first line
-    languages VARCHAR[] language of an ELF file, empty if the file does not show it
+    languages VARCHAR[] languages in which an ELF file is written, empty if the file does not show them
     libraries VARCHAR[] libraries that an ELF file itself needs, not those that its libraries need
     """),
 )

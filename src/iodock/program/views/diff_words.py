@@ -35,7 +35,7 @@ TOTALS = {
 STATES = {
     "gone": N_("gone"),
     "new": N_("new"),
-    "still": N_("not yet removed"),
+    "still": N_("still present"),
     "unseen": N_("could not be checked on the other side"),
 }
 SURENESS = {

@@ -33,6 +33,6 @@ class Doubts:
     def notes(self) -> list[str]:
         """One sentence for each reason."""
         return [
-            f"impossible values left out: {count:,} ({why}; the first is {self.first[why]})"
+            f"unusable values left out: {count:,} ({why}; the first is {self.first[why]})"
             for why, count in self.counts.items()
         ]

@@ -69,7 +69,7 @@ def checked(notices: Notices) -> Notices:
             raise RequestError(f"{where} address = {recipient.address!r}: {reason}")
         if recipient.who in ("owner", "digest") and USER not in recipient.address:
             raise RequestError(
-                f"{where}: an owner's address has {{user}} in it", 'name as "{user}@example.org"'
+                f"{where}: an owner's address has {{user}} in it", 'e.g. address = "{user}@example.org"'
             )
     if not MAIL.fullmatch(notices.sender):
         raise RequestError(f"[notices] sender = {notices.sender!r} is not a mail address")

@@ -5,7 +5,7 @@
 -- path: -> commands.path: the user's own program; NULL: unknown
 -- argv: its arguments
 -- is_script: whether the program is a script
--- is_interpreted: whether the program is an interpreter that runs a program of a known language
+-- is_interpreted: whether the program is a script, or an interpreter, of a known language
 -- languages: languages in which advice can be given; empty: none, NULL: unknown
 -- is_unclear: whether the program was read but shows no language
 

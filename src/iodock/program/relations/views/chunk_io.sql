@@ -7,7 +7,7 @@
 -- chunk: number of elements in each dimension
 -- chunk_bytes: size of a chunk before filters
 -- has_filters: chunks are compressed, or pass another filter
--- calls: for H5Dread or H5Dwrite
+-- calls: number of calls of H5Dread or H5Dwrite
 -- requested_bytes: requested by the program
 -- time_ns: time inside these calls, including filters
 -- requests: system calls inside the interface calls that transferred bytes in the same direction, except for

@@ -7,7 +7,7 @@
 -- rank: MPI rank
 -- calls: calls of MPI-IO
 -- requested_bytes: requested by the program
--- moved_bytes: number of system calls on the file inside these calls
+-- moved_bytes: transferred by system calls on the file inside these calls
 -- moving_ns: time inside these system calls
 
 WITH inside AS (SELECT e.interface_call_id AS id, e.file_id, sum(e.bytes) AS bytes, sum(e.dur) AS time_ns

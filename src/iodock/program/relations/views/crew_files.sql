@@ -6,7 +6,7 @@
 -- leads: like `crews`: only while it had others
 -- size: like `crews`
 -- pattern: of the files' names
--- is_written: whether more is written at this offset than read
+-- is_written: whether more is written to the file than read from it
 -- calls: calls
 -- bytes: read and written
 -- time_ns: inside the calls

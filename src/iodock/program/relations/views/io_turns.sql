@@ -8,7 +8,7 @@
 -- written_bytes: written
 -- typical_ns: number of requests and syncs times the geometric mean of their durations: a few long waits
 --   hardly count
--- pause_ns: pauses before phases; NULL: a single phase
+-- pause_ns: pauses before turns; NULL: a single turn
 -- whole_ns: from the first request to the end of the last
 
 WITH large AS (SELECT e.utid, e.ts, e.dur, e.direction, CASE WHEN e.direction > 0 THEN e.bytes END AS bytes,

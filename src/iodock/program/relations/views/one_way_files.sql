@@ -9,8 +9,8 @@
 -- calls: all calls of the process on the file
 -- spent_ns: time inside all calls
 -- time_ns: time inside the calls that transferred bytes
--- since: start of the first of these faults
--- until: approximate end of the last of these faults
+-- since: start of the first of these calls
+-- until: approximate end of the last of these calls
 -- moved_ts: start of the last one that moved bytes
 
 SELECT q.upid, u.file_id, CAST(max(u.direction) AS INTEGER) AS direction, CAST(sum(u.bytes) AS BIGINT) AS bytes,

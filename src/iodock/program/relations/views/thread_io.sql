@@ -7,7 +7,7 @@
 -- start_ts: time at which it started
 -- end_ts: time at which it ended
 -- user_ns: CPU time of the task itself; NULL if unknown
--- busy_ns: CPU time, and the time in which the process waited in calls on the user's files
+-- busy_ns: CPU time, and the time in which the thread waited in calls on the user's files
 -- calls: calls; NULL: none
 -- bytes: read and written
 -- time_ns: inside the calls

@@ -3,7 +3,7 @@
 -- path: -> commands.path
 -- languages: for a script or an interpreter the language of what it runs; empty: unknown although the file
 --   was read; NULL: the file was not read
--- is_interpreted: whether the program is an interpreter that runs a program of a known language
+-- is_interpreted: whether the program is a script, or an interpreter, of a known language
 -- is_script: whether the program is a script
 -- is_tool: whether the program is a command of the system, which users do not change
 

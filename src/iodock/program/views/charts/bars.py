@@ -142,7 +142,7 @@ def _stacked(
     kept = [one for one in series if _wanted(options, one[0]) and not all_null(answer, one[1])]
     if not kept:
         raise CannotDraw(
-            f"{', '.join(name for name, _, _ in series)} is unknown for all calls in this selection"
+            f"unknown for all calls in this selection: {', '.join(name for name, _, _ in series)}"
         )
     columns = [column for _, column, _ in kept]
     bars, notes = ranked(_with_order(answer, columns), [*columns], by=_ORDER, fold=columns)

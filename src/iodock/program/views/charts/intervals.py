@@ -94,7 +94,7 @@ def _draw(
     kept = [side for side in sides if _wanted(options, side) and not all_null(answer, side.column)]
     if not kept:
         raise CannotDraw(
-            f"{' and '.join(side.name for side in sides)} is unknown for all calls in this selection"
+            f"unknown for all calls in this selection: {', '.join(side.name for side in sides)}"
         )
     steps = _steps(answer, [side.column for side in kept])
     per = steps.width / _SECOND if unit is BYTES_PER_SECOND else 1.0
