@@ -418,7 +418,7 @@ def test_a_report_replaces_an_earlier_one_but_no_other_file(imported: Path, tmp_
     refused = iodock("report", imported, cwd=tmp_path)
     assert refused.returncode == 1 and refused.stdout == ""
     assert "run.html: exists and is not an iodock report" in refused.stderr
-    assert "hint: take another name" in refused.stderr
+    assert "hint: choose another name" in refused.stderr
     assert iodock("report", imported, "--force", cwd=tmp_path).returncode == 1
     assert page.read_text() == "<html>mine</html>"
     page.unlink()

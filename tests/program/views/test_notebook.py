@@ -237,7 +237,7 @@ def test_invalid_chart_options_are_refused(
 
 
 def test_a_chart_file_needs_a_known_ending(mixed: Run, tmp_path: Path) -> None:
-    with pytest.raises(iodock.RequestError, match="no chart"):
+    with pytest.raises(iodock.RequestError, match="not an image format"):
         mixed.show("timeline").chart().save(tmp_path / "a.bmp")
     with pytest.raises(iodock.IodockError, match="no such folder"):
         mixed.show("timeline").chart().save(tmp_path / "none" / "a.svg")
