@@ -105,8 +105,9 @@ ANALYSIS = Analysis(
 pressure and load. Counters are shown as growth per second, levels as read, both averaged over intervals. The
 values are those of the whole machine, so they include other programs. Imported logs have no samples, and
 filters do not apply. If the settings name a monitor's store, rows of source `server` show the activity of
-the file servers, and rows of source `others` the bytes transferred by other jobs and sessions on the same machine during the
-run.""",
+the file servers, and rows of source `others` the bytes transferred by other jobs and sessions on the same
+machine during the run."""
+    "",
     columns=_COLUMNS,
     run=run,
     options=(Option("every", "seconds", 1_000_000_000, "length of an interval in seconds"),),

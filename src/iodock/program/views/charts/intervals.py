@@ -93,9 +93,7 @@ def _draw(
     need_rows(answer)
     kept = [side for side in sides if _wanted(options, side) and not all_null(answer, side.column)]
     if not kept:
-        raise CannotDraw(
-            f"unknown for all calls in this selection: {', '.join(side.name for side in sides)}"
-        )
+        raise CannotDraw(f"unknown for all calls in this selection: {', '.join(side.name for side in sides)}")
     steps = _steps(answer, [side.column for side in kept])
     per = steps.width / _SECOND if unit is BYTES_PER_SECOND else 1.0
     kept = [side for side in kept if any(steps.sums[side.column])]
