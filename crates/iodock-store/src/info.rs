@@ -107,7 +107,7 @@ impl StoreInfo {
         }
         match self.manifest.tables.get(table) {
             Some(&expected) if expected != rows => {
-                let what = format!("table {table} has {rows} rows, the manifest says {expected}: a file is missing or strange");
+                let what = format!("table {table} has {rows} rows, but {expected} according to the manifest: a file is missing or replaced");
                 Err(StoreError::Damaged { path: self.path.clone(), what })
             }
             _ => Ok(()),
