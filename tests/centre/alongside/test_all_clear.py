@@ -74,5 +74,5 @@ def test_normal_values_are_not_learnt_from_the_run_itself(tmp_path: Path) -> Non
 def test_the_sentence_about_missing_history_is_in_japanese(tmp_path: Path) -> None:
     node_rows(centre_store(tmp_path / "m", None, begin=RUN - 40 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"), "ja")
-    assert "正常だったかどうかは分かりません" in at + whole
+    assert "正常だったかどうかは判断できません" in at + whole
     assert "enough" not in at + whole

@@ -159,7 +159,7 @@ def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
     at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     # Readings of 10 s; the call overlaps two of them.
     assert "777 of alice read 0 B and wrote 95.4 MiB" in at
-    assert at.index("777 of alice") < at.index("The job ran tar.") < at.index("778 of bob")
+    assert at.index("777 of alice") < at.index("This job or session ran tar.") < at.index("778 of bob")
     assert at.count("The job ran") == 1
 
 

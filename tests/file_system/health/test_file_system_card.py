@@ -242,7 +242,7 @@ def test_the_card_of_this_machine_is_written_in_every_format(tmp_path: Path) -> 
     table = card(tmp_path, "--settings", site, "--lang", "en")
     assert f"mounted at        {point}\n" in table and "119 MiB/s" in table and "Mount options" in table
     motd = card(tmp_path, "--format", "motd", "--settings", site, "--lang", "en")
-    assert motd.startswith(f"{point}: ") and "1,500: metadata calls a second" in motd
+    assert motd.startswith(f"{point}: ") and "1,500: metadata calls per second" in motd
     card(tmp_path, "-o", tmp_path / "card.html", "--settings", site, "--lang", "ja")
     page = (tmp_path / "card.html").read_text()
     assert '<html lang="ja">' in page and "マウント" in page and "<script" not in page

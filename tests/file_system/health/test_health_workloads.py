@@ -152,7 +152,7 @@ def test_variables_and_composites_of_filebench_are_read(tmp_path: Path) -> None:
         ("  flowop read name=r,random,iosize=4k", "wrong.f:2: read: can't be part"),
         ("define fileset name=a,entries=$many", "wrong.f:2: $many was not set"),
         ("define fileset name=a,entries=lots", "wrong.f:2: 'lots': is no number"),
-        ("frobnicate 3", "wrong.f:2: frobnicate: is no command"),
+        ("frobnicate 3", "wrong.f:2: frobnicate: is an unknown command"),
         ("run 60", "wrong.f: no operation was found"),
     ],
 )

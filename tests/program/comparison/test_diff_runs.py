@@ -186,7 +186,7 @@ def test_other_arguments_or_many_more_calls_hint_at_different_work(
     [
         ("capture", {"captured": {"how": "ptrace"}}, "strace -> ptrace"),
         ("clock", {"clock": "day"}, "epoch -> day"),
-        ("end", {"state": "cut"}, "was cut"),
+        ("end", {"state": "cut"}, "is incomplete"),
         ("end", {"captured": {"exit_status": 3}}, "ended with status 3"),
         ("end", {"captured": {"exit_signal": "SIGKILL"}}, "ended by SIGKILL"),
         (

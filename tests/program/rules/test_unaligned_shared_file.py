@@ -46,7 +46,7 @@ def test_requests_that_share_pages_on_a_parallel_file_system_are_found(tmp_path:
     (one,) = of_rule(diagnosis, RULE)
     assert (one.evidence["count"], one.evidence["writers"]) == (4 * PIECES, 4)
     assert one.evidence["mean_bytes"] == ODD and one.files == ("/data/field",)
-    assert "not known" in one.message.text
+    assert "unknown here" in one.message.text
     # All four are in a write at the same time: 0.2 s of the run, minus the time for copying the bytes in
     # memory.
     assert one.cost_seconds == pytest.approx(0.2 * (1 - ODD / 2e9 / 4e-3), rel=0.02)
@@ -74,7 +74,7 @@ def test_configured_stripes_reveal_requests_aligned_only_to_pages(
     settings = Settings(rules={RULE: {"block_bytes": MIB}})
     told = found(ranks(by_turns(size), tmp_path), "lustre", settings)
     assert len(told) == count
-    assert not any("not known" in one.message.text for one in told)
+    assert not any("unknown here" in one.message.text for one in told)
 
 
 def test_long_parts_share_pages_only_at_their_ends(tmp_path: Path) -> None:
