@@ -2,7 +2,7 @@
 # Prints the folders with IOR and mdtest, one for each MPI here (build/ior/openmpi, build/ior/mpich): the release 4.0.0 of
 # github.com/hpc/ior, whose commit is checked, with HDF5 where the parallel one of that MPI is installed. Nothing is
 # installed. IOR_REPOSITORY names another git repository that has the release.
-# Exit 3: there are no sources, no MPI or no tools to build it.
+# Exit 3: there are no sources or no MPI, or IOR can't be built here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RELEASE=4.0.0
@@ -23,7 +23,8 @@ done
 sources() {
     local from=${IOR_REPOSITORY:-https://github.com/hpc/ior}
     rm -rf "$place/sources"
-    git -c advice.detachedHead=false clone --quiet --depth 1 --branch "$RELEASE" "$from" "$place/sources" 2>"$place/log" ||
+    # (Neither a question nor a silent server may hold this up.)
+    GIT_TERMINAL_PROMPT=0 timeout 300 git -c advice.detachedHead=false clone --quiet --depth 1 --branch "$RELEASE" "$from" "$place/sources" 2>"$place/log" ||
         lacks "the sources of IOR can't be had from $from: $(tail -n 1 "$place/log")"
     [ "$(git -C "$place/sources" rev-parse HEAD)" = "$COMMIT" ] || {
         rm -rf "$place/sources"
@@ -32,7 +33,8 @@ sources() {
     }
     (cd "$place/sources" && ./bootstrap) >"$place/log" 2>&1 || {
         tail -n 20 "$place/log" >&2
-        exit 1
+        rm -rf "$place/sources"
+        lacks "IOR's configure can't be made here"
     }
 }
 
@@ -47,7 +49,7 @@ build() {
         --quiet && make --silent -j2 && make --silent install) >"$place/log" 2>&1 || {
         tail -n 20 "$place/log" >&2
         rm -rf "$work"
-        exit 1
+        lacks "IOR can't be built here with $kind"
     }
     rm -rf "$work"
 }
