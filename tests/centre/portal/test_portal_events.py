@@ -100,7 +100,7 @@ def test_all_users_see_a_degraded_file_system(site: Server, role: str) -> None:
         assert page.count("lfs is degraded") == 2, path
         assert "array degraded, since" in page and "rebuild in progress, since" in page
         assert "path lost, since" not in page
-    assert "劣化" in site.get("/?lang=ja", role)[1]
+    assert "縮退状態" in site.get("/?lang=ja", role)[1]
 
 
 def test_a_notice_ends_with_its_event_or_when_the_machine_is_silent(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_mpi_io_calls_belong_to_their_pnetcdf_call(of_pnetcdf: Path) -> None:
     assert outside_the_innermost(of_pnetcdf, "out.nc") == 0
     shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--format", "json"], of_pnetcdf).stdout
     assert (
-        "ncmpi_put_vara_all -> MPI_File_write_at_all -> pwrite64: asked for: ncmpi_put_vara_all 8 MiB"
+        "ncmpi_put_vara_all -> MPI_File_write_at_all -> pwrite64: requested: ncmpi_put_vara_all 8 MiB"
         in shown
     )
 

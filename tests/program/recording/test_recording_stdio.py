@@ -107,7 +107,7 @@ def test_calls_that_only_touch_the_buffer_are_rows_together(of_stdio: Path) -> N
 def test_show_interfaces_compares_what_was_asked_with_what_was_moved(of_stdio: Path) -> None:
     show = [*IODOCK, "show", "interfaces", "run.iodock", "--file", "**/s.unbuffered", "--format", "json"]
     shown = run(show, of_stdio)
-    assert "fwrite -> write: 1 of 1 processes" in shown.stdout and "asked for: fwrite 1,000 B" in shown.stdout
+    assert "fwrite -> write: requested: fwrite 1,000 B; transferred: 1,000 B" in shown.stdout
     show = [*IODOCK, "show", "summary", "run.iodock", "--by", "interface", "--format", "csv"]
     by = run(show, of_stdio).stdout
     assert '\n"stdio",' in by and '\n"POSIX",' in by
