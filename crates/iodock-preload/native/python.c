@@ -283,6 +283,9 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 			seen->key = key;
 			seen->known = known;
 		}
+		/* The line to change and its caller; who calls that is known with STACKS_ALL. */
+		if (which == STACKS_SITES && *found && !(known & CODE_OWN))
+			break;
 		/* If there are too many frames, the line to change is kept. */
 		if (count >= PYTHONS_MOST - 1 && which == STACKS_SITES && !(known & CODE_OWN))
 			continue;
@@ -293,9 +296,9 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 		count++;
 		*hash = mix(*hash, key ^ at);
 		if (known & CODE_OWN) {
-			*found = 1;
-			if (which == STACKS_SITES)
+			if (which == STACKS_SITES && *found)
 				break;
+			*found = 1;
 		}
 	}
 	if (keep)

@@ -142,7 +142,7 @@ static void leave_out_ours(struct stacks *stacks, u32 count) {
 /* Walks from the call at pc outward. With `keep` rules are looked for, and frames are kept. */
 static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 base, u64 which, int keep, u64 *found) {
 	u64 hash = HASH_BEGIN, top = stacks->top;
-	u32 count = 0, has_base = 1, has_python = !*(const volatile u64 *)&stack_tables->python.runtime, is_own = 0;
+	u32 count = 0, has_base = 1, has_python = !*(const volatile u64 *)&stack_tables->python.runtime, is_own = 0, pythons_own = 0;
 	if (keep)
 		stacks->pythons = stacks->pythons_at = 0;
 	while (count < FRAMES_MOST) {
@@ -158,19 +158,21 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 			has_python = 1;
 			if (keep)
 				stacks->pythons_at = count;
-			if (walk_python(stacks, which, keep, &hash, &is_own) != WHOLE)
+			if (walk_python(stacks, which, keep, &hash, &pythons_own) != WHOLE)
 				return UNKNOWN_RULE;
+			is_own += pythons_own;
 			if (is_own && which == STACKS_SITES)
 				break;
 		}
+		/* The line to change and its caller; who calls that is known with STACKS_ALL. */
+		if (which == STACKS_SITES && is_own && !(rule & RULE_OWN))
+			break;
 		if (keep)
 			stacks->pc[count] = pc, stacks->rule[count] = rule;
 		count++;
 		hash = mix(hash, pc);
-		if (which == STACKS_SITES && rule & RULE_OWN) {
-			is_own = 1;
+		if (which == STACKS_SITES && rule & RULE_OWN && is_own++)
 			break;
-		}
 		if ((rule & RULE_WAY) == WAY_ENDS)
 			break;
 		if ((rule & RULE_WAY) == WAY_BASE && !has_base)

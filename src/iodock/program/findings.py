@@ -94,6 +94,18 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """The line that calls the function in which a location lies."""
+
+    place: str
+    function: str | None
+    file: str | None
+    line: int | None
+    share: float
+    """Share of the location's calls, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Location:
     """A line of the program that made calls of a finding."""
 
@@ -108,6 +120,8 @@ class Location:
     calls: int
     share: float
     """Share of the finding's calls, 0 to 1."""
+    called_from: Caller | None = None
+    """The program's line that most of these calls came through; None if it is unknown or in a library."""
 
 
 @dataclass(frozen=True, slots=True)

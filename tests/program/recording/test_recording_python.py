@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from in_process import shown
+from iodock.program.diagnosis import diagnose
 from iodock.program.store import Store
 from marked import marks, share_in_chain
 from marked_python import PYTHON, interpreters
@@ -50,6 +51,32 @@ def test_the_marked_lines_of_a_python_program_are_the_call_sites(
     typed = shown(path, "summary", "--by", "line", "--call", "fchown")["rows"]
     assert {row["line"]: row["count"] for row in typed} == {f"<string>:{n + 31}": 1 for n in range(20)}
     assert "python-frames" not in losses_of(path)
+
+
+def test_a_finding_names_the_caller_of_a_python_helper(tmp_path: Path) -> None:
+    version = next(iter(READ))
+    (tmp_path / "helper.py").write_text(
+        "import sys\n"
+        "def put(file, value):\n"
+        "    file.write(value)\n"
+        "def save(path):\n"
+        "    with open(path, 'wb', buffering=0) as file:\n"
+        "        for number in range(3000):\n"
+        "            put(file, b'%08d' % number)\n"
+        "save(sys.argv[1])\n"
+    )
+    command = [interpreters()[version], tmp_path / "helper.py", tmp_path / "out"]
+    done = record(tmp_path, "--backend", "rewrite", "--stacks", "sites", "--", *command)
+    assert done.returncode == 0, done.stderr
+    with Store.open(tmp_path / "run.iodock") as store:
+        (small,) = [one for one in diagnose(store).findings if one.rule == "small-requests"]
+    (put,) = small.locations
+    assert put.called_from is not None
+    assert (put.place, put.called_from.place, put.called_from.function) == (
+        "helper.py:3",
+        "helper.py:7",
+        "save",
+    )
 
 
 def test_python_frames_precede_those_of_the_interpreter(tmp_path: Path) -> None:

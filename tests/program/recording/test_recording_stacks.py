@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -72,6 +73,42 @@ def test_a_finding_names_the_source_line(tmp_path: Path) -> None:
     store = recorded(tmp_path, built(tmp_path, C, "-g", "-O2"), "sites")
     text = run([*IODOCK, "diagnose", store], tmp_path).stdout
     assert f"marked.c:{marks(C)['fsync']} in main" in text
+
+
+HELPER = """#include <fcntl.h>
+#include <unistd.h>
+static __attribute__((noinline)) int put(int fd, const void *from, size_t size) {
+  int written = (int)write(fd, from, size);
+  return written == (int)size;
+}
+static __attribute__((noinline)) int head(int fd) {
+  int count = 0;
+  for (int i = 0; i < 400; i++) count += put(fd, &i, 4);
+  return count;
+}
+static __attribute__((noinline)) int cells(int fd) {
+  int count = 0;
+  for (int i = 0; i < 1600; i++) count += put(fd, &i, 4);
+  return count;
+}
+int main(int count, char **names) {
+  int fd = open(names[1], O_CREAT | O_WRONLY, 0600);
+  int done = head(fd) + cells(fd);
+  close(fd);
+  return count != 2 || done != 2000;
+}
+"""
+
+
+@pytest.mark.parametrize("stacks", ["sites", "all"])
+def test_a_finding_names_the_caller_of_a_helper_function(tmp_path: Path, stacks: str) -> None:
+    store = recorded(tmp_path, built(tmp_path, HELPER, "-g", "-O2"), stacks)
+    found = json.loads(run([*IODOCK, "diagnose", store, "--format", "json"], tmp_path).stdout)["findings"]
+    (put,) = next(one for one in found if one["rule"] == "small-requests")["locations"]
+    assert (put["place"], put["calls"], put["share"]) == ("marked.c:4", 2000, 1.0)
+    caller = put["called_from"]
+    assert (caller["place"], caller["function"], caller["line"]) == ("marked.c:14", "cells", 14)
+    assert caller["share"] == 0.8
 
 
 def test_with_stacks_off_none_are_recorded(tmp_path: Path) -> None:

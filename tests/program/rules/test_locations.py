@@ -41,6 +41,7 @@ def test_the_first_location_is_the_line_with_most_calls(store: Path) -> None:
     assert (step["file"], step["line"], step["calls"]) == ("/home/u/src/solver.c", 412, 3960)
     assert step["share"] == pytest.approx(0.99)
     assert (last["place"], last["calls"]) == ("solver.c:500", 40)
+    assert step["called_from"] is None and last["called_from"] is None
 
 
 def test_the_source_line_is_printed_below_its_finding(store: Path) -> None:
@@ -48,6 +49,36 @@ def test_the_source_line_is_printed_below_its_finding(store: Path) -> None:
         printed("diagnose", store).split()
     )
     assert "write_step の solver.c:412" in "".join(printed("diagnose", store, "--lang", "ja").split("\n"))
+
+
+def test_a_function_that_a_library_calls_has_no_caller(tmp_path: Path) -> None:
+    """`qsort` calls `compare` back: the program's line behind the library is not its caller."""
+    program, sort = (
+        " > /home/u/solver({}) [{}] /home/u/src/{}\n",
+        " > /usr/lib/libc.so.6(qsort+0x9) [0x4d4]\n",
+    )
+    compare, step = (
+        program.format("compare+0x2", "0x1176", "a.c:3"),
+        program.format("step+0x2", "0x1276", "a.c:9"),
+    )
+    lines = ['7 1700000001.000000 openat(AT_FDCWD, "/data/out", O_WRONLY|O_CREAT, 0644) = 4 <0.000010>\n']
+    for number in range(3000):
+        lines.append(f'7 {1_700_000_001.001 + number * 0.001:.6f} write(4, "x"..., 16) = 16 <0.000900>\n')
+        lines.append(LIBC + compare + (step if number % 3 else sort + step))
+    (tmp_path / "log").write_text("".join(lines))
+    store = import_logs([str(tmp_path / "log")], tmp_path / "run.iodock").store
+    found = json.loads(printed("diagnose", store, "--format", "json"))["findings"]
+    (place,) = next(one for one in found if one["rule"] == "small-requests")["locations"]
+    assert (place["place"], place["calls"]) == ("a.c:3", 3000)
+    assert place["called_from"] == {
+        "place": "a.c:9",
+        "function": "step",
+        "file": "/home/u/src/a.c",
+        "line": 9,
+        "share": pytest.approx(2 / 3),
+    }
+    text = " ".join(printed("diagnose", store).split())
+    assert "at a.c:3 in compare, most often called from a.c:9 in step (100 % of these calls)" in text
 
 
 def test_an_anonymous_copy_has_no_source_lines(store: Path) -> None:

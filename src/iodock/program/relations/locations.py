@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iodock.program.findings import MOST_LOCATIONS, Location
+from iodock.program.findings import MOST_LOCATIONS, Caller, Location
 from iodock.program.relations.io_time import WAITED_FOR
-from iodock.program.relations.sites import LINES, keep_lines
+from iodock.program.relations.sites import CALLERS, LINES, keep_callers, keep_lines
 from iodock.program.store import Store
 from iodock.shared.engine.sql import quoted
 
@@ -26,14 +26,25 @@ def locations_of(
     if not store.rows_of("sites"):
         return ()
     keep_lines(store)
+    keep_callers(store)
     of_files = _of_processes(authors) if authors else _of_files(tuple(files))
     # A read and a stat cannot be compared by their number; few slow calls say little of many alike.
     order = "calls DESC, time_ns DESC" if call else "time_ns DESC NULLS LAST, calls DESC"
-    rows = store.rows(f"""WITH of_line AS (SELECT l.line, l.function, l.module, l.file, l.source_line,
-    bool_and(l.is_installed) AS is_installed, count(*) AS calls, sum(e.dur) AS time_ns
+    rows = store.rows(f"""WITH of_stack AS (SELECT e.site_id, e.stack_id, count(*) AS calls,
+    sum(e.dur) AS time_ns
   FROM events e JOIN calls c ON c.id = e.call_id LEFT JOIN files f ON f.file_id = e.file_id
-    LEFT JOIN {LINES} l ON l.site_id = e.site_id
-  WHERE e.side IN (0, 1, 3) AND {_of_call(call)} AND {of_files} GROUP BY 1, 2, 3, 4, 5)
+  WHERE e.side IN (0, 1, 3) AND {_of_call(call)} AND {of_files} GROUP BY 1, 2),
+of_caller AS (SELECT l.line, l.function, l.module, l.file, l.source_line,
+    bool_and(l.is_installed) AS is_installed, sum(s.calls)::BIGINT AS calls, sum(s.time_ns) AS time_ns,
+    CASE WHEN k.line IS NOT NULL THEN struct_pack(place := k.line, function := k.function, file := k.file,
+      line := k.source_line) END AS caller
+  FROM of_stack s LEFT JOIN {LINES} l ON l.site_id = s.site_id
+    LEFT JOIN {CALLERS} k ON k.stack_id = s.stack_id
+  GROUP BY l.line, l.function, l.module, l.file, l.source_line, caller),
+of_line AS (SELECT line, function, module, file, source_line, bool_and(is_installed) AS is_installed,
+    sum(calls)::BIGINT AS calls, sum(time_ns) AS time_ns, arg_max(caller, calls) AS caller,
+    max(calls) FILTER (caller IS NOT NULL) / sum(calls) AS callers_share
+  FROM of_caller GROUP BY 1, 2, 3, 4, 5)
 SELECT *, calls / sum(calls) OVER () AS share FROM of_line
 ORDER BY is_installed, {order}, line NULLS LAST, module
 LIMIT {MOST_LOCATIONS + 1}""")
@@ -47,6 +58,7 @@ LIMIT {MOST_LOCATIONS + 1}""")
             line=row["source_line"],
             calls=row["calls"],
             share=row["share"],
+            called_from=Caller(**row["caller"], share=row["callers_share"]) if row["caller"] else None,
         )
         for row in known
     )

@@ -11,13 +11,16 @@ from iodock.shared.errors import RequestError
 
 LINES = "site_lines"
 FRAMES = "stack_frames"
+CALLERS = "stack_callers"
 _HOW = "record with --stacks sites, or import a log of strace -k (or -kk)"
 
 BASE = "regexp_extract({}, '[^/]*$')"
 PLACE = f"concat({BASE.format('s.module')}, '+0x', format('{{:x}}', s.offset_bytes))"
+_OF_LIBRARIES = (
+    "(starts_with({0}, '/usr/') OR starts_with({0}, '/rustc/') OR contains({0}, '/.cargo/registry/'))"
+)
 _LINES = f"""WITH ranked AS (SELECT *, row_number() OVER (PARTITION BY site_id
-    ORDER BY file IS NULL OR starts_with(file, '/usr/') OR starts_with(file, '/rustc/')
-      OR contains(file, '/.cargo/registry/'), level) AS place FROM symbols)
+    ORDER BY file IS NULL OR {_OF_LIBRARIES.format("file")}, level) AS place FROM symbols)
 SELECT s.site_id, s.is_installed, coalesce(s.module, y.file) AS module, y.function, y.file,
   y.line AS source_line,
   CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL THEN concat({BASE.format("y.file")}, ':', y.line)
@@ -31,6 +34,16 @@ _FRAMES = f"""SELECT t.stack_id, array_agg({_NAMED} ORDER BY t.depth, y.level) A
   string_agg(coalesce(y.function, {PLACE}, '?'), ' < ' ORDER BY t.depth, y.level) AS stack
 FROM stacks t JOIN sites s ON s.site_id = t.site_id LEFT JOIN symbols y ON y.site_id = t.site_id
 GROUP BY 1"""
+
+# A function that an installed library calls (a callback, `main`) has no caller in the program.
+_CALLERS = f"""WITH own AS (SELECT t.stack_id, t.depth, y.function, y.file, y.line AS source_line,
+    CASE WHEN y.file IS NOT NULL AND y.line IS NOT NULL THEN concat({BASE.format("y.file")}, ':', y.line)
+      ELSE coalesce(y.function, {PLACE}) END AS line,
+    row_number() OVER (PARTITION BY t.stack_id ORDER BY t.depth, y.level) AS place,
+    t.depth - lag(t.depth) OVER (PARTITION BY t.stack_id ORDER BY t.depth, y.level) AS distance
+  FROM stacks t JOIN sites s ON s.site_id = t.site_id LEFT JOIN symbols y ON y.site_id = t.site_id
+  WHERE NOT s.is_installed AND (y.file IS NULL OR NOT {_OF_LIBRARIES.format("y.file")}))
+SELECT stack_id, line, function, file, source_line FROM own WHERE place = 2 AND distance <= 1"""
 
 
 def need_sites(store: Store) -> None:
@@ -48,3 +61,9 @@ def keep_lines(store: Store) -> None:
 def keep_frames(store: Store) -> None:
     """Creates `stack_frames`: for each stack the functions with their lines, innermost first."""
     store.keep(FRAMES, _FRAMES)
+
+
+def keep_callers(store: Store) -> None:
+    """Creates `stack_callers`: for each stack the line that calls the function with the line to change, if it
+    is known: `line`, `function`, `file` and `source_line`."""
+    store.keep(CALLERS, _CALLERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from iodock.program.findings import Advice, Finding, Gain, Location, Severity, Verdict
+from iodock.program.findings import Advice, Caller, Finding, Gain, Location, Severity, Verdict
 from iodock.shared.language import N_, Language
 from iodock.shared.sentences import say
 from iodock.shared.text import visible
@@ -17,6 +17,9 @@ SEVERITIES = {
     Severity.LOW: N_("low"),
     Severity.NOTE: N_("note"),
 }
+
+_ALL = 0.995
+"""Share of a line's calls from which on one caller is said to be the only one."""
 
 
 def whose_advice(advice: Advice, text: Language) -> str:
@@ -34,17 +37,29 @@ def meanwhile_text(finding: Finding, text: Language) -> str:
 
 
 def location_text(finding: Finding, text: Language, most: int = 3) -> str:
-    """`at solver.c:412 in write_step (96 % of these calls)`; empty if lines are not known."""
+    """`at solver.c:412 in write_step, called from solver.c:80 in step (96 % of these calls)`; empty if lines
+    are not known."""
     places = [
         text.gettext(
-            N_("{place} ({share} of these calls)"), place=_place(one, text), share=share_text(one.share)
+            N_("{place} ({share} of these calls)"), place=_chain(one, text), share=share_text(one.share)
         )
         for one in finding.locations[:most]
     ]
     return text.gettext(N_("at {places}"), places=text.listed(places)) if places else ""
 
 
-def _place(one: Location, text: Language) -> str:
+def _chain(one: Location, text: Language) -> str:
+    place, caller = _place(one, text), one.called_from
+    if caller is None:
+        return place
+    if caller.share >= _ALL:
+        return text.gettext(N_("{place}, called from {caller}"), place=place, caller=_place(caller, text))
+    return text.gettext(
+        N_("{place}, most often called from {caller}"), place=place, caller=_place(caller, text)
+    )
+
+
+def _place(one: Location | Caller, text: Language) -> str:
     place = visible(one.place)
     if one.function is None or one.function == one.place:
         return place
