@@ -52,7 +52,7 @@ MEANT = [
     (["show", "summary", "STORE", "--formt", "csv"], "no such option: --formt", "did you mean --format", 2),
     (["show", "files", "STORE", "--by", "pattern"], "no such option: --by", "iodock show summary has it", 2),
     (["show", "STORE"], "no such analysis: ", "it is a store: iodock show summary ", 2),
-    (["STORE"], "no such command: ", "this is a store: iodock diagnose ", 2),
+    (["STORE"], "no such command: ", "it is a store: iodock diagnose ", 2),
     (["diagnose", "run"], "run: no such store", "did you mean run.iodock", 1),
     (["diagnose", "rum.iodock"], "rum.iodock: no such store", "did you mean run.iodock", 1),
     (["diagnose", "x"], "x: no such store", "create one with iodock import LOG or iodock record CMD", 1),

@@ -88,7 +88,7 @@ def test_options_after_a_recorded_program_belong_to_the_program(tmp_path: Path) 
         (["diagnose"], "エラー: 引数 'STORE' がありません\nヒント: iodock diagnose --help"),
         (["show", "summary", "x", "--top", "y"], "エラー: '--top' の値が正しくありません: 'y' は整数"),
         (["ratio", "nope"], "エラー: "),
-        (["ratio", "x", "--threshold", "-1"], "エラー: --threshold は 0 より大きい数値"),
+        (["ratio", "x", "--threshold", "-1"], "エラー: --threshold には 0 より大きい数値"),
         (["health", "compare", "nope", "nope"], "エラー: "),
         (["probe", "run"], "エラー: オプション '-o' / '--output' がありません"),
         (["monitor", "top", "--store", "nope", "--once"], "エラー: "),
