@@ -4,8 +4,8 @@
 
 The sources of the development part mark the lines to change: `HERE small-requests`, with the fault's rule.
 Each faulty run is recorded by default (compilers get -g besides their options) and diagnosed. A true finding
-is one above a note whose rule is a fault of the run: its first location is compared with the marks. Prints
-those that are elsewhere, then the counts.
+is one above a note whose rule is a fault of the run: its first location, and the caller that it names, are
+compared with the marks. Prints those whose first location is not marked, then the counts.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Named:
     language: str
     place: str
     is_right: bool
+    is_right_with_caller: bool
+    """The marked line is the first location or the caller that it names."""
     is_among_all: bool
     """One of its locations is marked, if not the first one."""
 
@@ -86,9 +88,19 @@ def named(label: Label, sources: Path, findings: Sequence[Mapping[str, Any]]) ->
         if not mine:
             continue
         locations = mine[0]["locations"]
-        right = [(Path(one["file"] or "").name, one["line"]) in marks.get(rule, ()) for one in locations]
-        place = f"{locations[0]['place']}" if locations else "(unknown)"
-        yield Named(label.name, rule, LANGUAGES[source.suffix], place, right[:1] == [True], any(right))
+        right = [is_marked(one, marks.get(rule, set())) for one in locations]
+        first = locations[0] if locations else None
+        caller = first and first["called_from"]
+        place = " < ".join(one["place"] for one in (first, caller) if one) or "(unknown)"
+        is_right = right[:1] == [True]
+        is_caller = bool(caller and is_marked(caller, marks.get(rule, set())))
+        yield Named(
+            label.name, rule, LANGUAGES[source.suffix], place, is_right, is_right or is_caller, any(right)
+        )
+
+
+def is_marked(place: Mapping[str, Any], marks: set[tuple[str, int]]) -> bool:
+    return (Path(place["file"] or "").name, place["line"]) in marks
 
 
 def with_debug_information(folder: Path) -> None:
@@ -140,11 +152,10 @@ def of_set(sources: Path, options: argparse.Namespace, keep: Path) -> Iterator[N
 
 def counts(rows: Sequence[Named]) -> list[str]:
     right, all_of = sum(one.is_right for one in rows), sum(one.is_among_all for one in rows)
-    share = f"{100 * right / len(rows):.1f} %" if rows else ""
+    with_caller = sum(one.is_right_with_caller for one in rows)
     return [
         str(len(rows)),
-        str(right),
-        share,
+        *(f"{count} ({100 * count / len(rows):.1f} %)" if rows else "" for count in (right, with_caller)),
         str(all_of),
         str(sum(one.place == "(unknown)" for one in rows)),
     ]
@@ -173,7 +184,14 @@ def main() -> None:
     table("first locations that are not marked", ["run", "rule", "first location"], wrong)
     kinds = Counter(one.language for one in rows)
     groups = {kind: [one for one in rows if one.language == kind] for kind in sorted(kinds)} | {"all": rows}
-    header = ["language", "true findings", "first is marked", "share", "one of the first three is", "no line"]
+    header = [
+        "language",
+        "true findings",
+        "first is marked",
+        "it or its caller is",
+        "one of the first three is",
+        "no line",
+    ]
     table(
         "is the first location the faulty line?", header, [[kind, *counts(of)] for kind, of in groups.items()]
     )

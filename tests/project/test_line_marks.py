@@ -31,9 +31,11 @@ def test_a_location_is_right_if_its_line_is_marked_with_the_rule() -> None:
     (label,) = (one for one in faulty_runs(sources) if one.name == "lines-endl")
     ((_, line),) = marks_of(sources)["small-requests"] & {("lines.cpp", n) for n in range(99)}
 
-    def found(line: int, severity: str = "high") -> list[bool]:
-        place = {"place": f"lines.cpp:{line}", "file": "/x/lines.cpp", "line": line}
+    def found(line: int, severity: str = "high", caller: int | None = None) -> list[tuple[bool, bool]]:
+        called_from = caller and {"place": f"lines.cpp:{caller}", "file": "/x/lines.cpp", "line": caller}
+        place = {"place": "x", "file": "/x/lines.cpp", "line": line, "called_from": called_from}
         finding = {"rule": "small-requests", "severity": severity, "locations": [place]}
-        return [one.is_right for one in named(label, sources, [finding])]
+        return [(one.is_right, one.is_right_with_caller) for one in named(label, sources, [finding])]
 
-    assert (found(line), found(line + 1), found(line, "note")) == ([True], [False], [])
+    assert (found(line), found(line + 1), found(line, "note")) == ([(True, True)], [(False, False)], [])
+    assert (found(line + 1, caller=line), found(line, caller=1)) == ([(False, True)], [(True, True)])

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{compiled, entries, run, same_with, session_with, Folder};
-use iodock_event::stacks::frames;
+use iodock_event::stacks::{frames, Frame};
 use iodock_preload::format::header;
 use iodock_preload::reader::{CallRecord, Entry};
 use iodock_preload::session::{Session, Stacks};
@@ -73,10 +73,10 @@ fn a_call_site_is_in_the_programs_own_code() {
     let reads = reads(&session);
     let found = reads.iter().all(|read| {
         let frames: Vec<_> = frames(read.stack.as_ref().expect("known")).collect();
-        let own = |frame: &&Site| frame.module.ends_with(b"/stacks");
+        let own = |frame: &Frame<'_>| frame.module.ends_with(b"/stacks");
         let installed = frames.iter().take_while(|frame| !own(frame)).count();
         let callers = &frames[installed..];
-        (1..=2).contains(&callers.len()) && callers.iter().all(|frame| own(&frame))
+        (1..=2).contains(&callers.len()) && callers.iter().all(own)
     });
     assert!(found && !reads.is_empty());
 }

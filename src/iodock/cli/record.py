@@ -65,7 +65,7 @@ _EXAMPLES = (
     type=click.Choice(STACKS),
     default="auto",
     help="where calls come from: auto (default): sites, if rewrite records the calls; sites: up to the "
-    "innermost line of your own code; all: whole stacks; off",
+    "innermost line of your own code and its caller; all: whole stacks; off",
 )
 @click.option(
     "--complete",
