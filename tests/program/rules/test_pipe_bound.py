@@ -31,6 +31,32 @@ def test_sockets_between_processes_count_as_pipes(tmp_path: Path, inside: bool, 
     assert len(of_rule(of_log(tmp_path, write), "pipe-bound")) == found
 
 
+@pytest.mark.parametrize("channel", ["pipe", "socket"])
+@pytest.mark.parametrize(
+    ("ranks", "found"),
+    [([None, None], 1), ([0, 1], 1), ([None, 0], 0)],
+    ids=["no ranks", "two ranks", "launcher and rank"],
+)
+def test_messages_between_a_launcher_and_a_rank_do_not_count(
+    tmp_path: Path, ranks: list[int | None], found: int, channel: str
+) -> None:
+    log = Trace()
+    log.call("pipe2([3, 4], 0)" if channel == "pipe" else "socketpair(AF_UNIX, SOCK_STREAM, 0, [3, 4])")
+    log.start(FIRST + 1)
+    for _ in range(2000):
+        log.call('write(4, ""..., 20)', "20", 20)
+        log.call('read(3, ""..., 65536)', "20", 100, FIRST + 1)
+    log.end(FIRST + 1)
+    store = log.imported(tmp_path)
+    path = store / "processes.parquet"
+    table = pq.read_table(path)
+    column = table.schema.get_field_index("rank")
+    table = table.set_column(column, table.schema.field("rank"), pa.array(ranks, table.schema.types[column]))
+    pq.write_table(table, path)
+    without_checksums(store)
+    assert len(of_rule(diagnosed(store), "pipe-bound")) == found
+
+
 def pieces_without_waiting(log: Trace, write_us: int) -> None:
     """A second of computing, then 1,000 pieces that are read as soon as they are written."""
     log.call("pipe2([3, 4], 0)")
