@@ -51,6 +51,21 @@ def test_the_source_line_is_printed_below_its_finding(store: Path) -> None:
     assert "write_step の solver.c:412" in "".join(printed("diagnose", store, "--lang", "ja").split("\n"))
 
 
+@pytest.mark.parametrize(("own", "first"), [(10, "__write"), (500, "solver.c:412")])
+def test_own_lines_come_first_unless_they_make_few_of_the_calls(tmp_path: Path, own: int, first: str) -> None:
+    lines = ['7 1700000001.000000 openat(AT_FDCWD, "/data/out", O_WRONLY|O_CREAT, 0644) = 4 <0.000010>\n']
+    for number in range(3000):
+        lines.append(f'7 {1_700_000_001.001 + number * 0.001:.6f} write(4, "x"..., 16) = 16 <0.000900>\n')
+        lines.append(STEP if number < own else LIBC + " > /usr/lib/libtool.so.1(work+0x9) [0x4d4]\n")
+    (tmp_path / "log").write_text("".join(lines))
+    store = import_logs([str(tmp_path / "log")], tmp_path / "run.iodock").store
+    found = json.loads(printed("diagnose", store, "--format", "json"))["findings"]
+    places = [
+        one["place"] for one in next(one for one in found if one["rule"] == "small-requests")["locations"]
+    ]
+    assert places[0] == first and len(places) == 2
+
+
 def test_a_function_that_a_library_calls_has_no_caller(tmp_path: Path) -> None:
     """`qsort` calls `compare` back: the program's line behind the library is not its caller."""
     program, sort = (

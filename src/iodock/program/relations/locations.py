@@ -12,6 +12,8 @@ from iodock.shared.engine.sql import quoted
 
 _MOST_FILES = 2_000
 """Number of a finding's files that are examined, the costliest first."""
+_LEAST_OWN = 0.1
+"""Share of the calls from which on lines of the user's own code come first."""
 _VERBS = {"read": 1, "write": 2}
 _WORKING_CALLS = "c.class IN ('data', 'metadata', 'seek', 'sync')"
 
@@ -21,7 +23,8 @@ def locations_of(
 ) -> tuple[Location, ...]:
     """The lines of the calls with that name, family or direction (None: all I/O that does not wait for other
     processes) on these files or patterns of files (none: all files). Those with most calls come first, among
-    all kinds of calls those with most time; lines of installed programs and libraries come last. `authors` is
+    all kinds of calls those with most time. Lines of installed programs and libraries come last, unless they
+    made nearly all of the calls. `authors` is
     SQL for the `upid` of processes: their calls alone, on any file. Empty if the store has no lines."""
     if not store.rows_of("sites"):
         return ()
@@ -46,7 +49,8 @@ of_line AS (SELECT line, function, module, file, source_line, bool_and(is_instal
     max(calls) FILTER (caller IS NOT NULL) / sum(calls) AS callers_share
   FROM of_caller GROUP BY 1, 2, 3, 4, 5)
 SELECT *, calls / sum(calls) OVER () AS share FROM of_line
-ORDER BY is_installed, {order}, line NULLS LAST, module
+ORDER BY is_installed AND sum(calls) FILTER (NOT is_installed) OVER () >= {_LEAST_OWN} * sum(calls) OVER (),
+  {order}, line NULLS LAST, module
 LIMIT {MOST_LOCATIONS + 1}""")
     known = [row for row in rows if row["line"] is not None][:MOST_LOCATIONS]
     return tuple(
