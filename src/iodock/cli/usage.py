@@ -31,6 +31,7 @@ WRONG = (
     N_("no such value of {option}: {name}"),
     N_("{command} has it; {help}"),
     N_("did you mean {name}"),
+    N_("did you mean {others} or {last}"),
 )
 """Errors in a command line, for translation."""
 
