@@ -296,18 +296,26 @@ _MORE = frozenset(
 
 
 _RUST_TEXT = re.compile(r'(b?)"((?:[^"\\]|\\.)*)"')
+_RUST_HINT = re.compile(r'(?:\b(?:hint|message)(?::| =) (?:Some\()?(?:format!\()?)(b?)"((?:[^"\\]|\\.)*)"')
 _RUST_PLACE = re.compile(r"{(\w*)[^{}]*}")
 
 
 def native(crates: Path) -> Iterator[str]:
-    """Templates of the errors of the Rust crates: the texts of every `error.rs`, and their hints."""
-    for path in sorted((*crates.glob("*/src/**/error.rs"), *crates.glob("iodock-formats/src/sniff.rs"))):
-        code = "".join(
-            line for line in path.read_text().splitlines(True) if not line.lstrip().startswith("//")
-        )
-        for prefix, text in _RUST_TEXT.findall(re.sub(r"\\\n\s*", "", code)):
+    """Templates of the errors of the Rust crates: the texts of every `error.rs` and of the files that refuse
+    a recording or an import, and the hints of all files."""
+    whole = {
+        *crates.glob("*/src/**/error.rs"),
+        *(crates / "iodock-formats" / "src" / name for name in ("sniff.rs", "input.rs")),
+        *(path for path in crates.glob("iodock-record/src/**/*.rs") if "Refusal::new" in path.read_text()),
+    }
+    for path in sorted(crates.glob("*/src/**/*.rs")):
+        code = path.read_text().split("#[cfg(test)]")[0]
+        lines = (line for line in code.splitlines(True) if not line.lstrip().startswith("//"))
+        joined = re.sub(r"\\\n\s*", "", "".join(lines))
+        found = _RUST_TEXT.findall(joined) if path in whole else _RUST_HINT.findall(joined)
+        for prefix, text in found:
             made = _numbered(text.replace('\\"', '"'))
-            if not prefix and is_text(made):
+            if not prefix and is_text(made) and not made.startswith("message "):
                 yield made
 
 

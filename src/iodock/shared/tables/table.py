@@ -299,7 +299,13 @@ def _strong(text: str, colour: bool) -> str:
 
 def _below(answer: Answer, shown: int, text: Language) -> Iterable[str]:
     if answer.totals is not None and answer.totals.shown < answer.totals.of:
-        yield text.told(answer.totals.sentence)
+        kept = answer.totals
+        yield text.gettext(
+            N_("{shown} of {of} {noun}"),
+            shown=f"{kept.shown:,}",
+            of=f"{kept.of:,}",
+            noun=text.gettext(kept.noun),
+        )
     if shown < answer.table.num_rows:
         rows = N_("the first {shown} of {n} rows; --format csv has all")
         yield text.gettext(rows, shown=f"{shown:,}", n=f"{answer.table.num_rows:,}")
