@@ -66,7 +66,7 @@ def compare_counters(before: Sequence[str], after: Sequence[str], by: str, top: 
     if same := len(files) - len(changed):
         notes.append(f"{same:,} more have the same numbers")
     is_cut = len(shown) < len(changed)
-    cut = Totals({}, None, len(shown), len(changed), N_("that changed")) if is_cut else None
+    cut = Totals({}, None, len(shown), len(changed), "that changed") if is_cut else None
     columns = _columns(by)
     schema = pa.schema(
         [(column.name, pa.string() if column.type == "str" else pa.int64()) for column in columns]
