@@ -25,6 +25,7 @@ WRONG = (
     N_("'{value}' is not a valid integer range"),
     N_("{value} is not in the range {range}"),
     N_("Missing command"),
+    N_("No such command '{name}'"),
     N_("no such option: {name}"),
     N_("no such command: {name}"),
     N_("no such analysis: {name}"),
