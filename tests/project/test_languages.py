@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_UNTRANSLATED = 106
 """Number of meanings of rule settings. This limit may only be lowered."""
-MOST_OUTSIDE = {"centre": 92, "cli": 31, "file_system": 102, "program": 199, "shared": 30}
+MOST_OUTSIDE = {"centre": 78, "cli": 27, "file_system": 79, "program": 188, "shared": 16}
 """Package -> number of texts of several words that are in no catalogue, including code of queries. These
 limits may only be lowered."""
 _PLACE = re.compile(r"{(\w+)}")
