@@ -216,7 +216,7 @@ def heading_of(name: str) -> str:
 def called_name(node: ast.AST) -> str:
     """Name of the function that a call calls; else empty."""
     called = node.func if isinstance(node, ast.Call) else None
-    return getattr(called, "attr", None) or getattr(called, "id", "")
+    return str(getattr(called, "attr", None) or getattr(called, "id", ""))
 
 
 _MORE = frozenset(
