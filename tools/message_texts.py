@@ -188,22 +188,134 @@ def messages(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*.py")):
         if not {"cases", "simulation"} & set(path.parts):
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            yield from chain(composed(tree), filter(_is_plain, _literals(tree)))
+            yield from chain(composed(tree), named(tree))
+            yield from (one for one in _literals(tree) if _is_plain(one) or one in _MORE)
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """Titles of answers and headings of columns: some analyses have others for a store of counters."""
+    for node in ast.walk(tree):
+        name = called_name(node)
+        if name == "answered" and isinstance(node, ast.Call):
+            yield from chain.from_iterable(map(templates, node.args[1:2]))
+        elif name == "Column" and isinstance(node, ast.Call) and node.args:
+            own = [one.value for one in node.keywords if one.arg == "own_heading"] or node.args[6:7]
+            for heading in own or node.args[:1]:
+                yield from (
+                    text if own else heading_of(text) for text in templates(heading) if "{" not in text
+                )
+
+
+def heading_of(name: str) -> str:
+    """The heading of a column without a heading of its own."""
+    from iodock.shared.answer import Column
+
+    return Column(name, "str", None, "key", "").heading
+
+
+def called_name(node: ast.AST) -> str:
+    """Name of the function that a call calls; else empty."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return str(getattr(called, "attr", None) or getattr(called, "id", ""))
+
+
+_MORE = frozenset(
+    (
+        "a number from 0 on",
+        "a whole number from 0 on",
+        "a number above 0",
+        "true or false",
+        "a text in quotes",
+        "a share from 0 to 1",
+        "a date, no duration",
+        "a settings file",
+        "a file that describes a sweep, a workload or a case",
+        "a file of tokens",
+        "a token or a password",
+        "a list of addresses",
+        "a benchmark's result",
+        "the results of an interrupted check-up",
+        "counters of a storage array",
+        "readings of sar",
+        "times that can't be read piece by piece",
+        "a store's manifest",
+        "a monitor store's catalogue",
+        "a month of probes of one host",
+        "a note of iodock",
+        "a server's answer",
+        "a command's output",
+        "is it the right server?",
+        "is this the right file?",
+        "give the right file",
+        "it says nothing",
+        "failed or succeeded",
+        "an unknown number of",
+        "a line without its time: check [time] of the map",
+        "a value before the first time: print date +%s before each snmpwalk",
+        "a line that is neither a time nor OID = TYPE: VALUE",
+        "{cells} cells under {names} columns",
+        "the quota of {kind} {owner}",
+        "{text}: is no number",
+        "is not finite",
+        "is not known",
+        "should be a table",
+        "[{at}] should be a number",
+        "no such folder",
+        "IOR stopped before any result: {said}",
+        "IOR's output ends before any result",
+        "IOR may not sync through {api}",
+        "read by another node than wrote it",
+        "{at}: a JSON document of fio is damaged or cut, so left out",
+        "more than {MOST_DAMAGED} places begin like JSON, but are none",
+        "keep fio's JSON apart from other output",
+        "terse lines don't say which: {HINT}",
+        "measurements without a protocol",
+        "run iozone without -N",
+        "was not run",
+        "none was planned",
+        "{names} in turn; {test}, 1 process",
+        "{test}, {operation}, 1 process: below at most {share}",
+        "counters don't tell {noun}",
+        "the lower peak, at {left}, is too high for I/O (jobs that leave cores unused?)",
+        "{error}; episodes of servers are not kept: --response DIR names a folder",
+        "process {pid} has ended",
+        "only some of {TESTS}",
+        "the server answers {status}",
+        "the server answers {smtp_code}",
+        "the server answers {code}",
+        "pulling has ended: {error}",
+        "a mistake in iodock: {error}",
+        "no connection after {CONNECT_S} s",
+        "no answer after {ANSWER_S} s",
+        "no answer after {span}",
+        "still waits after {span}",
+        "not here after {PATIENCE_S} s",
+    )
+)
+"""Texts and parts of texts that none of the rules above recognizes."""
 
 
 _RUST_TEXT = re.compile(r'(b?)"((?:[^"\\]|\\.)*)"')
+_RUST_HINT = re.compile(r'(?:\b(?:hint|message)(?::| =) (?:Some\()?(?:format!\()?)(b?)"((?:[^"\\]|\\.)*)"')
 _RUST_PLACE = re.compile(r"{(\w*)[^{}]*}")
 
 
 def native(crates: Path) -> Iterator[str]:
-    """Templates of the errors of the Rust crates: the texts of every `error.rs`, and their hints."""
-    for path in sorted((*crates.glob("*/src/**/error.rs"), *crates.glob("iodock-formats/src/sniff.rs"))):
-        code = "".join(
-            line for line in path.read_text().splitlines(True) if not line.lstrip().startswith("//")
-        )
-        for prefix, text in _RUST_TEXT.findall(re.sub(r"\\\n\s*", "", code)):
+    """Templates of the errors of the Rust crates: the texts of every `error.rs` and of the files that refuse
+    a recording or an import, and the hints of all files."""
+    whole = {
+        *crates.glob("*/src/**/error.rs"),
+        *(crates / "iodock-formats" / "src" / name for name in ("sniff.rs", "input.rs")),
+        *(path for path in crates.glob("iodock-record/src/**/*.rs") if "Refusal::new" in path.read_text()),
+    }
+    for path in sorted(crates.glob("*/src/**/*.rs")):
+        code = path.read_text().split("#[cfg(test)]")[0]
+        lines = (line for line in code.splitlines(True) if not line.lstrip().startswith("//"))
+        joined = re.sub(r"\\\n\s*", "", "".join(lines))
+        found = _RUST_TEXT.findall(joined) if path in whole else _RUST_HINT.findall(joined)
+        for prefix, text in found:
             made = _numbered(text.replace('\\"', '"'))
-            if not prefix and is_text(made):
+            if not prefix and is_text(made) and not made.startswith("message "):
                 yield made
 
 

@@ -207,6 +207,7 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary", "{store}", "--job", "7"], 2, ["does not say which job it belongs to"]),
         (["show", "summary"], 2, ["Missing argument", "hint: iodock show summary --help"]),
         (["shw"], 2, ["no such command", "hint: did you mean show"]),
+        (["monitor", "heavy"], 2, ["Missing option '--store'", "hint: iodock monitor heavy --help"]),
         (["query", "{store}", " "], 2, ["the query is empty", "hint: "]),
         (["query", "{store}", "SELECT 1; SELECT 2"], 2, ["several statements", "one query at a time"]),
         (["import", "-", "-"], 2, ["- is given twice"]),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_UNTRANSLATED = 106
 """Number of meanings of rule settings. This limit may only be lowered."""
-MOST_OUTSIDE = {"centre": 92, "cli": 31, "file_system": 102, "program": 199, "shared": 30}
+MOST_OUTSIDE = {"centre": 78, "cli": 27, "file_system": 79, "program": 188, "shared": 16}
 """Package -> number of texts of several words that are in no catalogue, including code of queries. These
 limits may only be lowered."""
 _PLACE = re.compile(r"{(\w+)}")
@@ -245,3 +245,25 @@ def test_placeholders_in_values_are_not_filled() -> None:
 def test_the_locale_chooses_the_language_unless_the_user_does(environment: dict[str, str], code: str) -> None:
     assert chosen(None, environment) == code
     assert chosen("ja", environment) == "ja" and chosen("en", environment) == "en"
+
+
+@pytest.mark.parametrize(
+    "english",
+    [
+        "leave --pid out. To see them, record the program",
+        "keys: family, class; for others record without --light",
+        "see the transferred sizes, without --requested; for more record without --light",
+        "a.iodock is named twice among the runs before",
+        "the run was over before --since 99, it took 0.481 s",
+        "a query may only read the tables of its store: this is a DROP statement",
+        "a query may only read the tables of its store: the query may not open other files",
+        "none of the 1,234 reads and writes has a known size and a time stamp",
+        "run.log: can't open it: No such file or directory",
+        "column of summary, errors, in ns",
+        "did you mean small-requests or writes",
+        "record from outside of the container, or choose --backend rewrite or ptrace",
+    ],
+)
+def test_sentences_that_contain_other_texts_are_translated_completely(english: str) -> None:
+    translated = language_in("ja").told(english)
+    assert not re.search(r"(?<![\w-])[a-z]{2,} [a-z]{2,} [a-z]{2,}", translated), translated

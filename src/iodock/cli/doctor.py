@@ -26,6 +26,7 @@ WORDS = (
     N_("kernel"),
     N_("space"),
     N_("tools"),
+    N_("no ptrace_scope (no Yama)"),
     N_("with CAP_SYS_PTRACE"),
     N_("with CAP_PERFMON"),
     N_("with CAP_BPF and CAP_PERFMON"),

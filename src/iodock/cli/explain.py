@@ -10,7 +10,7 @@ import click
 
 from iodock.cli.options import examples, no_pager, quiet
 from iodock.cli.spoken import language
-from iodock.shared.errors import RequestError
+from iodock.shared.errors import RequestError, suggested
 from iodock.shared.lines import wrapped
 
 if TYPE_CHECKING:
@@ -111,5 +111,5 @@ def _width() -> int:
 
 def _unknown(name: str, names: list[str]) -> RequestError:
     close = difflib.get_close_matches(name, names, 3)
-    hint = f"did you mean {' or '.join(dict.fromkeys(close))}" if close else "iodock explain lists all names"
+    hint = suggested(list(dict.fromkeys(close))) if close else "iodock explain lists all names"
     return RequestError(f"no topic is called {name}", hint)

@@ -14,11 +14,14 @@ from iodock._native import known_formats
 from iodock.cli.beside import say_losses
 from iodock.cli.naming import name_of_log, store_name
 from iodock.cli.options import examples, quiet
+from iodock.cli.spoken import language
 from iodock.cli.streams import say
 from iodock.shared.errors import IodockError, RequestError
+from iodock.shared.language import N_
 
 if TYPE_CHECKING:
     from iodock.program.capture import Imported
+    from iodock.shared.language import Language
 
 _EXAMPLES = (
     "strace -f -ttt -T -o run.log ./a.out; iodock import run.log",
@@ -169,8 +172,14 @@ def _import(logs: tuple[str, ...], store: Path, options: dict[str, Any], quiet: 
     if quiet:
         return
     seconds = time.monotonic() - began
-    rate = f", {found.lines / seconds / 1e6:.1f} M lines/s" if seconds > 1 and found.lines else ""
-    print(f"{'+'.join(found.formats)}: {_counts(found)} in {seconds:.1f} s{rate}", file=sys.stderr)
+    text = language()
+    values = {"formats": "+".join(found.formats), "counts": _counts(found, text), "seconds": f"{seconds:.1f}"}
+    if seconds > 1 and found.lines:
+        rate = f"{found.lines / seconds / 1e6:.1f}"
+        line = text.gettext(N_("{formats}: {counts} in {seconds} s, {rate} M lines/s"), rate=rate, **values)
+    else:
+        line = text.gettext(N_("{formats}: {counts} in {seconds} s"), **values)
+    print(line, file=sys.stderr)
     say_losses((loss.name, loss.count, loss.cure) for loss in found.losses)
     if found.profiles is None:
         say(f"next: iodock show summary {shlex.quote(str(store))}")
@@ -179,13 +188,21 @@ def _import(logs: tuple[str, ...], store: Path, options: dict[str, Any], quiet: 
     say(f"next: iodock diagnose {named} diagnoses the counters, iodock show summary {named} shows them")
 
 
-def _counts(found: Imported) -> str:
+def _counts(found: Imported, text: Language) -> str:
     from iodock.program.store.manifest import read_manifest
 
     if found.profiles is not None:
         ranks = read_manifest(found.store).raw.get("ranks")
-        of = "" if ranks is None else f" of a job of {ranks:,} processes"
-        return f"{found.profiles:,} records of counters on {found.files:,} files{of}"
+        values = {"profiles": f"{found.profiles:,}", "files": f"{found.files:,}"}
+        if ranks is None:
+            return text.gettext(N_("{profiles} records of counters on {files} files"), **values)
+        of = N_("{profiles} records of counters on {files} files of a job of {ranks} processes")
+        return text.gettext(of, ranks=f"{ranks:,}", **values)
     if read_manifest(found.store).counts_only:
-        return f"counts of {found.calls:,} calls"
-    return f"{found.calls:,} calls of {found.processes:,} processes and threads on {found.files:,} files"
+        return text.gettext(N_("counts of {calls} calls"), calls=f"{found.calls:,}")
+    return text.gettext(
+        N_("{calls} calls of {processes} processes and threads on {files} files"),
+        calls=f"{found.calls:,}",
+        processes=f"{found.processes:,}",
+        files=f"{found.files:,}",
+    )

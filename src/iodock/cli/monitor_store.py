@@ -87,10 +87,10 @@ def store_options(help_text: str, required: bool = True) -> Callable[[Function],
 
 
 def _options(help_text: str, required: bool) -> list[Callable[[Function], Function]]:
+    # For click a default of None is a value, so a required option must have none.
+    default: dict[str, Any] = {} if required else {"default": ""}
     return [
-        click.option(
-            "--store", required=required, default=None if required else "", metavar="DIR", help=help_text
-        ),
+        click.option("--store", required=required, metavar="DIR", help=help_text, **default),
         click.option("--store-token", type=_FILE, metavar="FILE", help="for a Prometheus: a bearer token"),
         click.option("--store-user", default="", metavar="NAME", help="for a Prometheus: a user"),
         click.option("--store-password", type=_FILE, metavar="FILE", help="password of the user"),

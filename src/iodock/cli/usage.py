@@ -25,12 +25,14 @@ WRONG = (
     N_("'{value}' is not a valid integer range"),
     N_("{value} is not in the range {range}"),
     N_("Missing command"),
+    N_("No such command '{name}'"),
     N_("no such option: {name}"),
     N_("no such command: {name}"),
     N_("no such analysis: {name}"),
     N_("no such value of {option}: {name}"),
     N_("{command} has it; {help}"),
     N_("did you mean {name}"),
+    N_("did you mean {others} or {last}"),
 )
 """Errors in a command line, for translation."""
 

@@ -86,8 +86,8 @@ def _kernel(root: Path) -> Finding:
 def _ptrace(root: Path) -> Finding:
     scope = _text(root, "proc/sys/kernel/yama/ptrace_scope")
     capable = _capability(root, _CAP_SYS_PTRACE)
-    found = f"ptrace_scope {scope}" if scope is not None else "no ptrace_scope (no Yama)"
-    found += ", with CAP_SYS_PTRACE" if capable else ""
+    parts = [f"ptrace_scope {scope}" if scope is not None else "no ptrace_scope (no Yama)"]
+    found = ", ".join([*parts, *(["with CAP_SYS_PTRACE"] if capable else [])])
     if scope == "3":
         follows = "no program can be traced until the next boot with another kernel.yama.ptrace_scope"
         return Finding("ptrace", "blocked", found, follows)
@@ -107,7 +107,7 @@ def _perf(root: Path) -> Finding:
     if level is None:
         return Finding("perf events", "unknown", "no perf_event_paranoid")
     capable = _capability(root, _CAP_PERFMON) or _capability(root, _CAP_SYS_ADMIN)
-    found = f"perf_event_paranoid {level}" + (", with CAP_PERFMON" if capable else "")
+    found = ", ".join([f"perf_event_paranoid {level}", *(["with CAP_PERFMON"] if capable else [])])
     if capable or (level.lstrip("-").isdigit() and int(level) <= 1):
         return Finding("perf events", "good", found, "tracepoints may be read")
     return Finding("perf events", "limited", found, "no tracepoints; the ptrace recorder does not need them")
@@ -118,9 +118,11 @@ def _bpf(root: Path) -> Finding:
     both = _capability(root, _CAP_BPF) and _capability(root, _CAP_PERFMON)
     capable = both or _capability(root, _CAP_SYS_ADMIN)
     types = (root / "sys/kernel/btf/vmlinux").exists()
-    found = f"{'with' if capable else 'no'} CAP_BPF and CAP_PERFMON, "
-    found += f"{'with' if types else 'no'} kernel type information"
-    found += f", unprivileged_bpf_disabled {off}" if off is not None else ""
+    parts = [
+        "with CAP_BPF and CAP_PERFMON" if capable else "no CAP_BPF and CAP_PERFMON",
+        "with kernel type information" if types else "no kernel type information",
+    ]
+    found = ", ".join([*parts, *([f"unprivileged_bpf_disabled {off}"] if off is not None else [])])
     if capable and types:
         return Finding("BPF", "good", found, "record --backend bpf works: every call of every program")
     missing = "a kernel with CONFIG_DEBUG_INFO_BTF" if capable else "root"

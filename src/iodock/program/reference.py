@@ -140,7 +140,12 @@ def _columns() -> list[Explanation]:
         for column in analysis.columns:
             seen.setdefault((column.name, column.doc, column.unit), []).append(analysis.name)
     return [
-        Explanation(name, "columns", f"column of {', '.join(where)}{f', {unit}' if unit else ''}", doc)
+        Explanation(
+            name,
+            "columns",
+            f"column of {', '.join(where)}, in {unit}" if unit else f"column of {', '.join(where)}",
+            doc,
+        )
         for (name, doc, unit), where in seen.items()
     ]
 
@@ -176,8 +181,9 @@ def _calls() -> list[Explanation]:
         if not name:
             continue
         families.setdefault(family, []).append(name)
-        text = f"family {family}, class {kind}: {_CLASSES[kind]}"
-        entries.append(Explanation(name, "calls", "system call", f"{text}\n  manual: man 2 {name}"))
+        note = f"belongs to family {family} and class {kind}: {_CLASSES[kind]}"
+        reason = f"manual: man 2 {name}"
+        entries.append(Explanation(name, "calls", "system call", f"{note}\n  {reason}"))
     for family, names in families.items():
         if len(names) > 1:
             entries.append(Explanation(family, "families of calls", "family of calls", ", ".join(names)))

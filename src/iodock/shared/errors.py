@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 """The same value as typing's, whose import takes as long as Python's own start."""
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class IodockError(Exception):
@@ -52,4 +52,10 @@ def meant(name: str, known: Iterable[str], otherwise: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), list(known), 1)
-    return f"did you mean {near[0]}" if near else otherwise
+    return suggested(near) if near else otherwise
+
+
+def suggested(names: Sequence[str]) -> str:
+    """A hint that suggests these names."""
+    *others, last = names
+    return f"did you mean {', '.join(others)} or {last}" if others else f"did you mean {last}"

@@ -20,7 +20,7 @@ _FEWEST_LETTERS = 4
 text."""
 
 
-_TELLING_LETTERS = 12
+_TELLING_LETTERS = 10
 """In a template with fewer letters, such as `{name} has no {kind}`, places stand for names and lists, not for
 sentences."""
 _LONGEST_NAME = 2

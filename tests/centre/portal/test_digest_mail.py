@@ -72,7 +72,7 @@ def test_the_digest_is_in_the_owners_language(site: Server, tmp_path: Path) -> N
         more = ("[notices.languages]", 'root = "ja"')
         sent(site, settings(tmp_path, mails.address, *more), SLOW, "--mail", "always")
     mail = message_from_bytes(mails.mails[0][2], policy=default)
-    assert "いつもの 3.1 倍の時間" in mail["Subject"] and "過去の実行" in mail.get_content()
+    assert "通常の 3.1 倍の時間" in mail["Subject"] and "過去の実行" in mail.get_content()
 
 
 def test_a_hostile_name_is_plain_text_in_the_mail(site: Server, tmp_path: Path) -> None:

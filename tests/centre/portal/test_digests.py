@@ -135,7 +135,7 @@ def test_too_few_earlier_runs_give_no_verdict(site: Server) -> None:
 def test_a_digest_is_in_japanese(site: Server) -> None:
     text = digest(site, SLOW, lang="ja")
     assert text.startswith(
-        "iodock: root のジョブ 100（ocean）: いつもの 3.1 倍の時間がかかりました、lfs は 31 min のうち"  # noqa: RUF001
+        "iodock: root のジョブ 100（ocean）: 通常の 3.1 倍の時間がかかりました、lfs は 31 min のうち"  # noqa: RUF001
     )
     assert "高負荷状態でした" in text and "iodock bundle 100@" in text
 

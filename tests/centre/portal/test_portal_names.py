@@ -156,7 +156,7 @@ def test_hostile_names_are_escaped(site: Server) -> None:
 
 def test_verdicts_are_translated(site: Server) -> None:
     status, text, _ = site.get("/jobs/100?lang=ja", "operator")
-    assert status == 200 and "slower than usual" not in text and "いつもより遅い" in text
+    assert status == 200 and "slower than usual" not in text and "通常より遅い" in text
 
 
 def test_upkeep_keeps_each_job_name_once(site: Server) -> None:

@@ -27,23 +27,28 @@ class Names:
     def why_not(self, target: Target, machine: str, spool: str) -> str:
         """The reason why it may not send data for this machine; empty: it may, and from now on no other agent
         may. Raises StoreError."""
-        why = self._objection(target, machine, spool)
-        if why is not None:
-            return f"{machine!r}: this sender may not use this name{why}"
+        if why := self._why_refused(target, machine, spool):
+            return why
         self._holders[machine] = target
         self._first.setdefault(target, machine)
         return ""
 
-    def _objection(self, target: Target, machine: str, spool: str) -> str | None:
-        """None: it may."""
+    def _why_refused(self, target: Target, machine: str, spool: str) -> str:
+        """Empty: it may."""
         holder = self._holders.get(machine)
         if holder == target:
-            return None
+            return ""
         if target.own_names:
-            return None if target.may_be(machine) and holder is None else ""
+            if target.may_be(machine) and holder is None:
+                return ""
+            return f"{machine!r}: this sender may not use this name"
         if target in self._first:
-            return f": it was {self._first[target]!r} before; {_CURE}"
+            first = self._first[target]
+            return f"{machine!r}: this sender may not use this name: it was {first!r} before; {_CURE}"
         known = self._spools(machine)
         if holder or machine.lower() in self._given or (known and spool not in known):
-            return f": used by another one, now or earlier; {_CURE}"
-        return None
+            return (
+                f"{machine!r}: this sender may not use this name: used by another one, now or earlier; "
+                f"{_CURE}"
+            )
+        return ""

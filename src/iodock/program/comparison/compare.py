@@ -61,10 +61,12 @@ def _check_distinct(side: str, stores: Sequence[str]) -> None:
     for store in stores:
         place = os.path.realpath(store)
         if place in seen:
-            raise RequestError(
-                f"{store} is named twice among the runs {side}",
-                "give each run once: a copy does not count as a second run",
+            message = (
+                f"{store} is named twice among the runs before"
+                if side == "before"
+                else f"{store} is named twice among the runs after"
             )
+            raise RequestError(message, "give each run once: a copy does not count as a second run")
         seen[place] = store
 
 

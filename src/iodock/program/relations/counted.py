@@ -17,9 +17,13 @@ def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tu
     others = [key.name for key in grouping.keys if key.origin != _ORIGIN and key.name != _INTERFACE]
     filtered = {**filters.given(), "kind": ()} != {"kind": ()} or filters.kind not in ((), ("all",))
     if others or filtered:
-        what = f"by {others[0]}" if others else "by a filter"
+        message = (
+            f"{store.name}: contains counts by call only, so it can't be divided by {others[0]}"
+            if others
+            else f"{store.name}: contains counts by call only, so it can't be divided by a filter"
+        )
         raise RequestError(
-            f"{store.name}: contains counts by call only, so it can't be divided {what}",
+            message,
             "keys: call, family, class; for others record the program, or import a log with its calls",
         )
     keys = ", ".join(f'{_expression(key)} AS "{key.name}"' for key in grouping.keys)

@@ -57,7 +57,7 @@ def _column(columns: Iterable[Column], name: str) -> Column:
 
         # Also accepts the headings in tables, because users see those.
         shown = headings(sortable.values())
-        hint = meant(name, (*shown, *sortable), f"columns: {', '.join(shown)}")
+        hint = meant(name, (*shown, *sortable), f"choose one of these columns: {', '.join(shown)}")
         raise RequestError(f"no such column to sort by: {name}", hint)
     return sortable[name]
 

@@ -116,8 +116,12 @@ def _time_conditions(store: Store, filters: Filters, notes: list[str]) -> Iterab
     if filters.since is not None:
         since = instant_ns(filters.since, run)
         if run.last_ts is not None and since > run.last_ts:
-            took = "" if run.wall_ns is None else f", it took {number_text(run.wall_ns / 1e9)} s"
-            notes.append(f"the run was over before --since {filters.since}{took}")
+            notes.append(
+                f"the run was over before --since {filters.since}"
+                if run.wall_ns is None
+                else f"the run was over before --since {filters.since}, it took "
+                f"{number_text(run.wall_ns / 1e9)} s"
+            )
         yield f"{stamp} >= {since}"
     if filters.until is not None:
         until = instant_ns(filters.until, run)
@@ -159,9 +163,15 @@ def _check_call(column: str, value: str, stored: list[dict[str, Any]]) -> None:
     at = ("name", "family", "class").index(column)
     known = {row[at] for row in _native.known_calls()} | {one[column] for one in stored}
     if value not in known and not is_glob(value):
-        what = "call" if column == "name" else f"{column} of calls"
+        message = (
+            f"no such call: {value}"
+            if column == "name"
+            else f"no such family of calls: {value}"
+            if column == "family"
+            else f"no such class of calls: {value}"
+        )
         hint = meant(value, sorted(filter(None, known)), "iodock explain lists calls, families and classes")
-        raise RequestError(f"no such {what}: {value}", hint)
+        raise RequestError(message, hint)
 
 
 def _among(column: str, ids: Iterable[int]) -> str:

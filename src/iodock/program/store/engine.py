@@ -20,7 +20,7 @@ from iodock.program.store.tables import AGAIN, StoredTables, first_line, named_i
 from iodock.shared.engine.bare import bare, whole
 from iodock.shared.engine.connection import MEMORY_LIMIT, connected
 from iodock.shared.engine.sql import quoted
-from iodock.shared.errors import QueryError, RequestError, StoreError
+from iodock.shared.errors import QueryError, RequestError, StoreError, suggested
 
 if TYPE_CHECKING:
     # Loaded where an answer is Arrow: it takes long.
@@ -324,7 +324,7 @@ class Engine:
         try:
             statements = len(self._connection.extract_statements(sql))
             if not statements:
-                raise RequestError("the query is empty", "for example: SELECT count(*) FROM calls_seen")
+                raise RequestError("the query is empty", f"write one query, for example {guard.EXAMPLE}")
             if statements > 1:
                 raise RequestError(
                     "there are several statements", "give one query at a time, without a ; between"
@@ -370,7 +370,7 @@ class Engine:
                 where = self._stored.folder
             if where is not None:
                 return QueryError(f"{where}: is damaged: {self._named(error)}", AGAIN)
-        return QueryError(self._named(error), _meant(error))
+        return QueryError(self._named(error), _hint(error))
 
     def _named(self, error: Exception) -> str:
         said = first_line(error)
@@ -380,9 +380,9 @@ class Engine:
 _NEAR = re.compile(r'^(?:Candidate bindings|Did you mean)[: ]*("[^"]*"(?:, "[^"]*")*)', re.MULTILINE)
 
 
-def _meant(error: Exception) -> str:
+def _hint(error: Exception) -> str:
     """The table that the engine suggests, else the list of tables."""
     near = _NEAR.search(str(error))
     if near is not None:
-        return f"did you mean {near[1].replace(chr(34), '').replace(', ', ' or ')}"
-    return "tables: " + ", ".join(one.name for one in (*TABLES, *VIEWS))
+        return suggested(near[1].replace('"', "").split(", "))
+    return f"tables: {', '.join(one.name for one in (*TABLES, *VIEWS))}"

@@ -16,6 +16,7 @@ from typing import Any
 from iodock.shared.engine.bare import bare
 from iodock.shared.errors import QueryError
 
+EXAMPLE = "SELECT count(*) FROM calls_seen"
 HINT = "--unsafe (in Python: unsafe=True) allows a query everything that you may do yourself"
 
 _TABLE_FUNCTIONS = frozenset(
@@ -46,7 +47,9 @@ def check(connection: bare.DuckDBPyConnection, sql: str) -> None:
     if kind == "EXPLAIN":
         sql = _explained(connection, sql)
     if _kind(connection, sql) != "SELECT":
-        raise _refused(f"this is {_article(kind)}", _instead(kind))
+        word = kind.replace("_", " ")
+        why = f"this is an {word} statement" if word[0] in "AEIOU" else f"this is a {word} statement"
+        raise _refused(why, _instead(kind))
     _check_parts(_parsed(connection, sql))
 
 
@@ -54,8 +57,8 @@ def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
     """Raises QueryError: there is no statement, or more than one."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
-        why = "there is no statement" if not statements else "there are several statements"
-        raise QueryError(f"a query is one statement, and {why}", "SELECT count(*) FROM events is one")
+        message = "there are several statements" if statements else "there is no statement"
+        raise QueryError(message, f"write one query, for example {EXAMPLE}")
     return statements[0].type.name
 
 
@@ -83,26 +86,21 @@ def refusal(error: Exception, said: str) -> QueryError | None:
     if not isinstance(error, bare.PermissionException):
         return None
     named = re.search(r'"([^"]*)"', said)
-    where = f" {named.group(1)}" if named else " other files"
-    return _refused(f"the query may not open{where}")
+    why = f"the query may not open {named.group(1)}" if named else "the query may not open other files"
+    return _refused(why)
 
 
 def _refused(why: str, hint: str = HINT) -> QueryError:
     return QueryError(f"a query may only read the tables of its store: {why}", hint)
 
 
-def _article(kind: str) -> str:
-    word = kind.replace("_", " ")
-    return f"an {word} statement" if word[0] in "AEIOU" else f"a {word} statement"
-
-
 def _instead(kind: str) -> str:
-    instead = {
-        "COPY": "iodock query ... --format csv -o FILE writes a file; " + HINT,
-        "MULTI": "PIVOT ... ON column IN (value, ...) names its columns; " + HINT,
-        "PRAGMA": "DESCRIBE table and SHOW TABLES say what there is; " + HINT,
+    hints = {
+        "COPY": f"iodock query ... --format csv -o FILE writes a file; {HINT}",
+        "MULTI": f"name the columns of a PIVOT: PIVOT ... ON column IN(value, ...); {HINT}",
+        "PRAGMA": f"DESCRIBE table and SHOW TABLES show what exists; {HINT}",
     }
-    return instead.get(kind, HINT)
+    return hints.get(kind, HINT)
 
 
 def _parsed(connection: bare.DuckDBPyConnection, sql: str) -> Any:

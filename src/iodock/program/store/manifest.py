@@ -124,7 +124,7 @@ class Manifest:
         )
 
     @property
-    def how_to_see_calls(self) -> str:
+    def calls_hint(self) -> str:
         """Hint if counters do not suffice."""
         return "record without --light" if "light" in self.source else "record the program"
 

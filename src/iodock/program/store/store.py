@@ -92,7 +92,7 @@ class Store:
                 f"{self.name}: contains counters by file, and no calls. This command needs calls, so it "
                 "can't report on the run's I/O",
                 "iodock show summary, files, sizes, processes, overview and profiles, and iodock report "
-                f"work with counters; for other analyses {self.manifest.how_to_see_calls}",
+                f"work with counters; for other analyses {self.manifest.calls_hint}",
             )
 
     def need_profiles(self) -> None:

@@ -299,7 +299,10 @@ def _strong(text: str, colour: bool) -> str:
 
 def _below(answer: Answer, shown: int, text: Language) -> Iterable[str]:
     if answer.totals is not None and answer.totals.shown < answer.totals.of:
-        yield text.told(answer.totals.sentence)
+        kept = answer.totals
+        # The nouns are names of keys, which have no counting words in other languages.
+        n_of = text.gettext(N_("{n} of {of}"), n=f"{kept.shown:,}", of=f"{kept.of:,}")
+        yield kept.sentence if text.code == "en" else n_of
     if shown < answer.table.num_rows:
         rows = N_("the first {shown} of {n} rows; --format csv has all")
         yield text.gettext(rows, shown=f"{shown:,}", n=f"{answer.table.num_rows:,}")

@@ -16,10 +16,8 @@ _COMMON = "these are only the most frequent sizes of each file, of reads and wri
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
     """One row per interface, direction and bin. Raises RequestError if exact sizes are requested."""
     if asked.options["requested"]:
-        hint = "see the transferred sizes, without --requested; for more "
-        raise RequestError(
-            "counters do not contain the requested sizes", hint + store.manifest.how_to_see_calls
-        )
+        hint = f"see the transferred sizes, without --requested; for more {store.manifest.calls_hint}"
+        raise RequestError("counters do not contain the requested sizes", hint)
     exact = bool(asked.options["exact"])
     notes = [*choose(store, asked.filters), *map(_said, unsized(store)), *((_COMMON,) if exact else ())]
     quantity = (

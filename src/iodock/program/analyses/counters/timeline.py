@@ -24,8 +24,9 @@ def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
 FROM ({rows}) h GROUP BY 1 ORDER BY 1"""
     )
     if not found:
-        otherwise = "" if store.manifest.is_light else ", or run it with Darshan 3.4.0 or later"
-        raise RequestError(_why_none(store, asked), store.manifest.how_to_see_calls + otherwise)
+        otherwise = "record the program, or run it with Darshan 3.4.0 or later"
+        hint = store.manifest.calls_hint if store.manifest.is_light else otherwise
+        raise RequestError(_why_none(store, asked), hint)
     _check(found, asked.options["every"])
     width = asked.options["every"] or found[0]["most"]
     intervals = sum((row["last"] - row["first"]) // width + 1 for row in found)
@@ -44,10 +45,11 @@ FROM ({rows}) h GROUP BY 1 ORDER BY 1"""
 def _heatmaps(store: Store, asked: Request) -> str:
     for name in asked.filters.given():
         if name != "rank":
-            hint = "heatmaps are available per rank and interface; filter: --rank. For more "
-            raise RequestError(
-                f"heatmaps can't be filtered by {name}", hint + store.manifest.how_to_see_calls
+            hint = (
+                "heatmaps are available per rank and interface; filter: --rank. For more "
+                f"{store.manifest.calls_hint}"
             )
+            raise RequestError(f"heatmaps can't be filtered by {name}", hint)
     ranks = ", ".join(map(str, asked.filters.rank))
     return f"SELECT * FROM heatmaps {f'WHERE rank IN ({ranks})' if ranks else ''}"
 
@@ -56,13 +58,12 @@ def _why_none(store: Store, asked: Request) -> str:
     if store.rows("SELECT 1 FROM heatmaps LIMIT 1"):
         ranks = ", ".join(map(str, asked.filters.rank))
         return f"{store.name}: the heatmaps show no byte of rank {ranks}"
-    more = ""
     if store.rows("SELECT 1 FROM profile_accesses LIMIT 1"):
-        more = "; iodock show accesses and iodock show offsets show the single accesses that it has"
-    return (
-        f"{store.name}: contains counters and no heatmap, so it does not show when bytes were "
-        f"transferred{more}"
-    )
+        return (
+            f"{store.name}: contains counters and no heatmap, so it does not show when bytes were "
+            "transferred; iodock show accesses and iodock show offsets show the single accesses that it has"
+        )
+    return f"{store.name}: contains counters and no heatmap, so it does not show when bytes were transferred"
 
 
 def _check(found: list[dict[str, int]], every: int | None) -> None:

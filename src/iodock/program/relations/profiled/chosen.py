@@ -52,7 +52,7 @@ def _check(store: Store, filters: Filters) -> None:
             hint = (
                 "they do not show single calls; filters: "
                 f"{', '.join((*_ABOUT_FILES, *_ABOUT_TASKS))}. For more "
-                f"{store.manifest.how_to_see_calls}"
+                f"{store.manifest.calls_hint}"
             )
             raise RequestError(f"counters can't be filtered by {what}", hint)
 
@@ -68,7 +68,7 @@ def _of_tasks(store: Store, filters: Filters, notes: list[str]) -> list[str]:
             table = "profiles p LEFT JOIN processes t ON t.upid = p.upid"
             if not store.rows(f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL LIMIT 1"):
                 what = "processes' ids" if name == "pid" else "hosts"
-                hint = f"leave --{name} out, or {store.manifest.how_to_see_calls}, which shows them"
+                hint = f"leave --{name} out. To see them, {store.manifest.calls_hint}"
                 raise RequestError(
                     f"counters can't be filtered by {name}: these do not have the {what}", hint
                 )

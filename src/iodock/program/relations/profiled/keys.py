@@ -41,7 +41,7 @@ def found_keys(names: tuple[str, ...], store: Store) -> tuple[str, ...]:
         if name not in KEYS:
             raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(_SQL)}"))
         if name not in _SQL:
-            more = store.manifest.how_to_see_calls
+            more = store.manifest.calls_hint
             raise RequestError(_untold(KEYS[name]), f"keys: {', '.join(_SQL)}; for others {more}")
     return tuple(dict.fromkeys((*names, "interface")))
 

@@ -34,10 +34,12 @@ def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
     for name in filters.given():
         if name in _REFUSED:
             what = "failed or succeeded" if name == "outcome" else name
-            hint = "these are reads and writes of a rank that succeeded; for more "
+            hint = (
+                f"these are reads and writes of a rank that succeeded; for more {store.manifest.calls_hint}"
+            )
             raise RequestError(
                 f"single accesses in a store of counters can't be filtered by {what}",
-                hint + store.manifest.how_to_see_calls,
+                hint,
             )
     notes = [_FIRST] if store.manifest.is_light else []
     conditions = _conditions(store, filters, notes)

@@ -1,6 +1,6 @@
 -- Who works on one task: the ranks of a job, or processes side by side and the one that forked them.
 --
--- crew: the rank, for a job of ranks; otherwise the first process
+-- crew: -1 for the ranks of a parallel job; otherwise the upid of the first worker
 -- worker: rank, or upid
 -- upid: -> processes: the worker, or a process that the worker started
 -- leads: whether the process forked the others, even if again for each step

@@ -1,6 +1,6 @@
 -- The ranks of a parallel job, or processes that did the same side by side.
 --
--- team: the rank, for a job of ranks; otherwise the first process
+-- team: -1 for the ranks of a parallel job; otherwise the upid of the first worker
 -- worker: rank, or upid
 -- upid: -> processes: the worker, or a process that the worker started
 -- size: workers of the team

@@ -118,7 +118,7 @@ class Cell:
     count: int
 
 
-def select(answer: Answer, options: ChartOptions, value: str, what: str) -> Accesses:
+def select(answer: Answer, options: ChartOptions, value: str, missing: str) -> Accesses:
     """The reads and writes of an answer that have a time stamp and a `value` (a column's name, or `bytes`).
 
     Raises CannotDraw, with the reason, if there is none.
@@ -138,7 +138,7 @@ def select(answer: Answer, options: ChartOptions, value: str, what: str) -> Acce
     if moving == 0:
         raise CannotDraw(f"no {' or '.join(source.directions) or 'access'} in this selection")
     if count == 0:
-        raise CannotDraw(f"none of the {moving:,} reads and writes has {what} and a time stamp")
+        raise CannotDraw(missing.format(moving=f"{moving:,}"))
     firsts, lasts, ends, lows, highs = zip(*limits, strict=True)
     span = span_of(answer, min(firsts), max(*lasts, *ends))
     few = pa.concat_tables(kept) if count <= MOST_POINTS else None

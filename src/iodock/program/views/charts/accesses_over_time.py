@@ -87,7 +87,12 @@ def draw_cells(answer: Answer, options: ChartOptions) -> Picture:
 
 def draw_size(answer: Answer, options: ChartOptions) -> Picture:
     """Size of each read and write, over time."""
-    accesses = select(answer, options, "bytes", "a known size")
+    accesses = select(
+        answer,
+        options,
+        "bytes",
+        missing="none of the {moving} reads and writes has a known size and a time stamp",
+    )
     return _draw(
         answer, accesses, _log_axis(accesses, "size", BYTES), options, "Size of reads and writes over time"
     )
@@ -95,7 +100,13 @@ def draw_size(answer: Answer, options: ChartOptions) -> Picture:
 
 def draw_time(answer: Answer, options: ChartOptions) -> Picture:
     """Duration of each read and write, over time."""
-    accesses = select(answer, options, "dur", "a duration (strace records them with -T)")
+    accesses = select(
+        answer,
+        options,
+        "dur",
+        missing="none of the {moving} reads and writes has a duration and a time stamp: strace records "
+        "durations with -T",
+    )
     vertical = _log_axis(accesses, "duration", NANOSECONDS)
     return _draw(answer, accesses, vertical, options, "Duration of reads and writes over time")
 
