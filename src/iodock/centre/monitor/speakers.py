@@ -11,11 +11,12 @@ _CURE = "add the machine's name after its address in --pull-list"
 
 
 class Names:
-    """A name given by the site belongs to its target, whichever is pulled first. An address without a name
-    keeps the first name that it reports, if no other has it, until the collector ends."""
+    """Assigns names of machines to pulled agents. A name given by the site belongs to its target, whichever
+    agent is pulled first. An address without a name keeps the first name that it reports, if no other agent
+    has it, until the collector ends."""
 
     def __init__(self, targets: Iterable[Target], spools: Callable[[str], Collection[str]]) -> None:
-        """SPOOLS: known spools of a machine, pushed or pulled."""
+        """SPOOLS: returns the known spools of a machine, pushed or pulled."""
         self._spools = spools
         self._given: defaultdict[str, set[Target]] = defaultdict(set)
         for target in targets:
@@ -25,8 +26,8 @@ class Names:
         self._first: dict[Target, str] = {}
 
     def why_not(self, target: Target, machine: str, spool: str) -> str:
-        """The reason why it may not send data for this machine; empty: it may, and from now on no other agent
-        may. Raises StoreError."""
+        """Returns the reason why an agent may not send data for this machine. Empty: it may, and no other
+        agent may from now on. Raises StoreError."""
         why = self._objection(target, machine, spool)
         if why is not None:
             return f"{machine!r}: this sender may not use this name{why}"
@@ -35,7 +36,7 @@ class Names:
         return ""
 
     def _objection(self, target: Target, machine: str, spool: str) -> str | None:
-        """None: it may."""
+        """Returns the reason without changing anything; None: the agent may send the data."""
         holder = self._holders.get(machine)
         if holder == target:
             return None
