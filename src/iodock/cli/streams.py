@@ -35,7 +35,7 @@ def prepare() -> None:
 
 
 def on_terminal(fd: int) -> io.TextIOWrapper:
-    """Makes another stream for stderr that writes to the terminal FD."""
+    """Makes a stream like stderr that writes to the descriptor FD."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Unfailing(fd, "w", closefd=False)),
         sys.stderr.encoding, "backslashreplace", line_buffering=True,

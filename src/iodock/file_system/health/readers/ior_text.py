@@ -30,7 +30,7 @@ _SETTINGS = frozenset(
     )
 )
 _ROW_FIELDS = 6
-"""A row of results has more fields than this."""
+"""A row of results has at least this number of fields."""
 _OPERATIONS = ("write", "read", "remove")
 
 

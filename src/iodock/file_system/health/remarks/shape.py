@@ -165,7 +165,7 @@ def trend(curve: Curve) -> Trend | None:
         sign * (one.y - later.y) > max(_SAME, _SUSPECT * math.hypot(one.error, later.error))
         for one, later in combinations(points, 2)
     )
-    # If the last step is level, a larger value would change nothing, so there is no trend.
+    # If the last step is level, more processes or a larger size would change nothing, so there is no trend.
     last = sign * points[-1].y - max(sign * one.y for one in points[:-1])
     return Trend(sign > 0) if not back and last > _SAME else None
 
