@@ -1,4 +1,4 @@
-"""The lines that most of a finding's calls came from."""
+"""Finds the source lines from which most of a finding's calls were made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodock.program.store import Store
 from iodock.shared.engine.sql import quoted
 
 _MOST_FILES = 2_000
-"""Number of a finding's files that are examined, the costliest first."""
+"""Number of a finding's files that are examined. These are the costliest ones."""
 _VERBS = {"read": 1, "write": 2}
 _WORKING_CALLS = "c.class IN ('data', 'metadata', 'seek', 'sync')"
 
@@ -19,15 +19,17 @@ _WORKING_CALLS = "c.class IN ('data', 'metadata', 'seek', 'sync')"
 def locations_of(
     store: Store, call: str | None, files: Iterable[str], authors: str | None = None
 ) -> tuple[Location, ...]:
-    """The lines of the calls with that name, family or direction (None: all I/O that does not wait for other
-    processes) on these files or patterns of files (none: all files). Those with most calls come first, among
-    all kinds of calls those with most time; lines of installed programs and libraries come last. `authors` is
-    SQL for the `upid` of processes: their calls alone, on any file. Empty if the store has no lines."""
+    """Returns the lines from which calls were made on these files or patterns of files (none: all files).
+    CALL: name, family or direction of the calls; None: all I/O that does not wait for other processes. Lines
+    with most calls come first; among all kinds of calls, those with most time. Lines of installed programs
+    and libraries come last. AUTHORS: SQL for the `upid` of processes; then only their calls count, on any
+    file. Empty if the store has no lines."""
     if not store.rows_of("sites"):
         return ()
     keep_lines(store)
     of_files = _of_processes(authors) if authors else _of_files(tuple(files))
-    # A read and a stat cannot be compared by their number; few slow calls say little of many alike.
+    # Different calls are compared by time, because the number of reads can't be compared with the number of
+    # stats. Calls of one kind are compared by number, because a few slow ones say little about many.
     order = "calls DESC, time_ns DESC" if call else "time_ns DESC NULLS LAST, calls DESC"
     rows = store.rows(f"""WITH of_line AS (SELECT l.line, l.function, l.module, l.file, l.source_line,
     bool_and(l.is_installed) AS is_installed, count(*) AS calls, sum(e.dur) AS time_ns
