@@ -1,6 +1,7 @@
 """The monitor store: the list of its valid files, and SQL queries on them.
 
-docs/explanation/monitor-store.md describes tables and columns. Only the collector's intake writes one.
+docs/explanation/monitor-store.md describes tables and columns. Only the collector's intake writes to the
+store.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import QueryError, StoreError
 
 RESOLUTIONS = ("fine", "minute", "ten_minutes")
-"""From the finest to the coarsest."""
+"""Names of the resolutions, from the finest to the coarsest."""
 TABLES = ("job_io", "targets", "losses", "events", "job_names")
 MOMENTS = ("losses", "events", "job_names")
 """Tables whose rows have a time `ts` instead of an interval, and are not summed."""
@@ -48,25 +49,26 @@ class StoredFile:
     end: int
     rows: int
     rolled: bool
-    """Whether rows are also summed into the next coarser resolution."""
+    """Whether the rows are also contained as sums in the next coarser resolution."""
     checksum: str | None = None
-    """Checksum of its bytes when written; None for a file that was written without one."""
+    """Checksum of the bytes that were written; None: the file was written without a checksum."""
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The valid files, by table and resolution."""
+    """The list of the store's valid files, by table and resolution."""
 
     files: dict[tuple[str, str], tuple[StoredFile, ...]]
     spools: dict[str, frozenset[str]]
-    """For each machine, the spools with data."""
+    """For each machine, the spools from which data was received."""
 
     def of(self, table: str, resolution: str) -> tuple[StoredFile, ...]:
         """All files of one resolution."""
         return self.files.get((table, resolution), ())
 
     def chosen(self, table: str, resolution: str, begin: int, end: int) -> list[StoredFile]:
-        """Files that together contain every row between two moments once, none of them finer than needed."""
+        """Returns files that together contain every row between two moments exactly once. None of them is
+        finer than needed."""
         coarsest = RESOLUTIONS.index(resolution)
         chosen = list(self.of(table, resolution))
         for finer in RESOLUTIONS[:coarsest]:
@@ -79,7 +81,7 @@ class MonitorTables(Protocol):
 
     @property
     def catalogue(self) -> Catalogue | None:
-        """The catalogue; None if it has none."""
+        """The catalogue; None: this kind of store has none."""
 
     @property
     def is_empty(self) -> bool:
@@ -87,7 +89,7 @@ class MonitorTables(Protocol):
 
     @property
     def limits(self) -> Sequence[str]:
-        """Limitations of the store, in sentences for translation; none for a `MonitorStore`."""
+        """Sentences about what the store can't provide, for translation. A `MonitorStore` has none."""
 
     def table(
         self,
@@ -99,8 +101,8 @@ class MonitorTables(Protocol):
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """The result of a SELECT over TABLES, which contain the rows that overlap the time between two
-        moments, ns since the epoch; at least those in NEED. Raises StoreError, QueryError."""
+        """Returns the result of a SELECT over TABLES. They contain the rows that overlap the time between two
+        moments (ns since the epoch), at least the rows in NEED. Raises StoreError, QueryError."""
 
 
 class MonitorStore:
@@ -108,14 +110,14 @@ class MonitorStore:
 
     limits: Sequence[str] = ()
     shows_job_names = True
-    """False: the site does not store the names of jobs."""
+    """Whether the names of jobs may be shown. A site can disable this."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: tuple[tuple[int, int], Catalogue] | None = None
         self._damaged: set[str] = set()
         self.on_asked: Callable[[str, float], None] = lambda resolution, seconds: None
-        """Called with the duration of each query and its resolution."""
+        """Is called with the duration of each query and its resolution."""
 
     @property
     def catalogue(self) -> Catalogue:
@@ -149,11 +151,12 @@ class MonitorStore:
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """See MonitorTables. NEED is for stores that fetch data; here a query reads the tables directly."""
+        """See MonitorTables. NEED is ignored: it is for stores that fetch data, and here the query reads the
+        tables directly."""
         try:
             return self._ask(sql, parameters, begin, end, resolution)
         except duckdb.IOException:
-            # A file was replaced since the catalogue was read.
+            # A file was replaced after the catalogue was read, so the catalogue is read again.
             self._read = None
             try:
                 return self._ask(sql, parameters, begin, end, resolution)
@@ -165,7 +168,7 @@ class MonitorStore:
     def _ask(self, sql: str, parameters: Sequence[object], begin: int, end: int, resolution: str) -> pa.Table:
         catalogue, begun = self.catalogue, time.perf_counter()
         with self._connection.cursor() as cursor:
-            # Only the required tables: opening hundreds of files takes longer than most queries.
+            # Only the required tables are opened: opening hundreds of files takes longer than most queries.
             for table in tables_in(sql):
                 level = "fine" if table in MOMENTS else resolution
                 chosen = catalogue.chosen(table, level, begin, end)
@@ -179,7 +182,7 @@ class MonitorStore:
         return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {between(table, begin, end)}"
 
     def rows(self, chosen: Iterable[StoredFile]) -> str:
-        """A SELECT of all rows of these files, verified with their checksums. Raises StoreError: one is
+        """SQL for all rows of these files, whose checksums are verified first. Raises StoreError if a file is
         damaged."""
         named = list(chosen)
         for file in named:
@@ -188,19 +191,20 @@ class MonitorStore:
         return self.rows_at(self.folder / file.name for file in named)
 
     def rows_at(self, paths: Iterable[Path]) -> str:
-        """A SELECT of all rows of files that are not in the catalogue."""
+        """SQL for all rows of files that are not in the catalogue."""
         listed = ", ".join(quoted(str(path)) for path in paths)
         return f"SELECT * FROM read_parquet([{listed}])"
 
     def is_damaged(self, file: StoredFile) -> bool:
-        """Whether a file's bytes differ from those that were written. Each file is read once for this."""
+        """Whether a file's bytes differ from those that were written. Each file is read only once for
+        this."""
         if file.checksum is None or not checksums.is_damaged(self.folder / file.name, file.checksum):
             return False
         self._damaged.add(file.name)
         return True
 
     def check(self) -> None:
-        """Raises StoreError: a valid file was found damaged since this was opened."""
+        """Raises StoreError if a valid file was found damaged since this store was opened."""
         every = (file for files in self.catalogue.files.values() for file in files)
         self._damaged = {file.name for file in every if file.name in self._damaged and self.is_damaged(file)}
         for name in sorted(self._damaged):
@@ -216,13 +220,14 @@ class MonitorStore:
     def write(
         self, sql: str, path: Path, times: tuple[str, str] = ("begin_ts", "end_ts")
     ) -> tuple[int, int, int] | None:
-        """Writes the result of a SELECT with the columns TIMES as a synced Parquet file: number of rows,
-        smallest begin and largest end; None, and no file, without rows. Raises StoreError."""
+        """Writes the result of a SELECT as a Parquet file and syncs it. TIMES: its columns with begin and
+        end. Returns the number of rows, the smallest begin and the largest end. Without rows it returns None
+        and writes no file. Raises StoreError."""
         target = quoted(str(path))
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(f"COPY ({sql}) TO {target} (FORMAT parquet, COMPRESSION zstd)")
-                # From the columns' statistics: no row is read.
+                # The engine takes these values from the columns' statistics, without reading a row.
                 extent = f"SELECT count(*), min({times[0]}), max({times[1]}) FROM read_parquet({target})"
                 rows, begin, end = cursor.execute(extent).fetchall()[0]
             if not rows:
@@ -260,12 +265,13 @@ def counters() -> list[str]:
 
 
 def tables_in(sql: str) -> list[str]:
-    """Columns that a SELECT names; a path in it may contain such a name, too."""
+    """Names of the tables that a SELECT uses. A path in the SELECT may contain such a name, too, and does not
+    count."""
     return [name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)]
 
 
 def nothing(table: str) -> str:
-    """A SELECT of no rows, with the table's columns."""
+    """SQL for no rows, with the columns of a table."""
     columns = {
         "job_io": f"{_COLUMNS_OF_PLACE}, job TEXT, user TEXT, session TEXT, command TEXT, known_by TEXT, "
         f"exact BOOLEAN, {', '.join(f'{name} BIGINT' for name in counters())}",
@@ -281,7 +287,7 @@ def nothing(table: str) -> str:
 
 
 def catalogue_of(document: bytes, path: Path) -> Catalogue:
-    """Content of a catalogue's text. Raises StoreError, ValueError, KeyError, TypeError if it is invalid."""
+    """Parses the text of a catalogue. Raises StoreError, ValueError, KeyError, TypeError if it is invalid."""
     if _native.is_whole_document(document) is False:
         raise StoreError(
             f"{path}: {checksums.DIFFERS}", f"restore the store from a backup; {checksums.CHANGED}"
@@ -290,7 +296,7 @@ def catalogue_of(document: bytes, path: Path) -> Catalogue:
 
 
 def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
-    """Raises StoreError, KeyError, TypeError."""
+    """Checks format and version of a catalogue. Raises StoreError, KeyError, TypeError."""
     if found["format"] != FORMAT:
         raise StoreError(f"{path}: not the manifest of a monitor store but of {found['format']!r}")
     if found["version"] != VERSION:

@@ -25,11 +25,10 @@ def main() -> None:
         sys.exit(answer(os.environ["_IODOCK_COMPLETE"]))
     recording = sys.argv[1:2] == ["record"]
     if recording:
-        # The overhead of a recording counts against the program's own time, so the garbage collector is off.
+        # Garbage collection is off, because its time would count as the recorded program's own.
         gc.disable()
     elif sys.argv[1:2] and sys.argv[1] in _SHORT:
-        # A short command needs most of the objects that it creates until its end, so they are rarely
-        # collected.
+        # A short command needs most of its objects until its end, so they are rarely collected.
         gc.set_threshold(50_000, 20, 20)
     prepare()
     status = _record(sys.argv[2:]) if recording else None
@@ -43,17 +42,17 @@ def main() -> None:
         status = run(sys.argv[1:])
     status = _flushed(status)
     if recording:
-        # The interpreter is not shut down either, which takes longer than recording a small program.
+        # The interpreter is not shut down, because that takes longer than recording a small program.
         _leave(status)
     if sys.argv[1:2] and sys.argv[1] in _SHORT and not (sys.getprofile() or sys.gettrace()):
-        # Temporary folders are removed here.
+        # These functions remove temporary folders.
         atexit._run_exitfuncs()
         _leave(status)
     sys.exit(status)
 
 
 _SHORT = ("show", "diagnose", "report", "query")
-"""Commands that answer and end."""
+"""Commands that print an answer and end."""
 
 
 def _leave(status: int) -> None:
@@ -62,11 +61,11 @@ def _leave(status: int) -> None:
 
 
 def _flushed(status: int) -> int:
-    """Flushes stdout; returns the exit status, which is an error if that fails."""
+    """Flushes stdout. Returns the exit status, which becomes an error if flushing fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Otherwise Python would try to write again at exit, and report an error.
+        # Python would otherwise try to write again at exit, and report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if status == 0 and not isinstance(error, BrokenPipeError):
             from iodock.cli.run import failed
@@ -76,7 +75,7 @@ def _flushed(status: int) -> int:
 
 
 def _record(arguments: list[str]) -> int | None:
-    """Records a program; None if the arguments are not simple."""
+    """Records a program. Returns None if the arguments are not simple."""
     from iodock.cli import recording
 
     asked = recording.plain(arguments)
@@ -91,7 +90,7 @@ def _record(arguments: list[str]) -> int | None:
 
 
 def _digest(arguments: list[str]) -> int | None:
-    """Prints a job's digest from a portal; None if the arguments are not simple."""
+    """Prints a job's digest from a portal. Returns None if the arguments are not simple."""
     from iodock.cli import digest_portal
 
     asked = digest_portal.plain(arguments)
@@ -106,7 +105,7 @@ def _digest(arguments: list[str]) -> int | None:
 
 
 def application() -> click.Group:
-    """The whole command line as a click group, for the generated reference."""
+    """The whole command line as a click group. The reference is generated from it."""
     from iodock.cli.run import iodock
 
     return iodock

@@ -62,7 +62,8 @@ def show(
 def write(
     measurements: Measurements, form: str | None, output: str | None, lang: str, remarks: bool = False
 ) -> None:
-    """Prints a table (with REMARKS or without), JSON or CSV, by FORM or by the ending of OUTPUT."""
+    """Prints a table, JSON or CSV, chosen by FORM or by the ending of OUTPUT. REMARKS: print them with the
+    table."""
     ending = Path(output or "").suffix.lstrip(".")
     chosen = form or (ending if ending in FORMATS else "table")
     with destination(output) as out:

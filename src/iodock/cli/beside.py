@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def say_losses(losses: Losses, language: str = "en") -> None:
-    """Losses, in the same form for every verb."""
+    """Prints losses, in the same form for every verb."""
     from iodock.program.views.losses import loss_lines
     from iodock.shared.language import language_in
 
@@ -22,12 +22,12 @@ def say_losses(losses: Losses, language: str = "en") -> None:
 
 
 def say_beside(answer: Answer) -> None:
-    """An answer's notes and losses."""
+    """Prints an answer's notes and losses."""
     say_notes(answer.notes)
     say_losses((loss.name, loss.count, loss.cure) for loss in answer.losses)
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """One line each."""
+    """Prints notes, one line each."""
     for note in notes:
         say(f"note: {note}")

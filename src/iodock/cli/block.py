@@ -10,7 +10,7 @@ _SIZE = os.terminal_size((80, 24))
 
 
 class Block:
-    """The block on the terminal that is open as FD."""
+    """A block of lines on the terminal that is open as FD."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -33,26 +33,27 @@ class Block:
             self._drawn = [cells(line) for line in lines]
 
     def clear(self) -> None:
-        """Removes them."""
+        """Removes the block's lines."""
         if self._drawn and self._is_ours():
             self._write(self._away())
         self._drawn = []
 
     def _away(self) -> str:
-        # If the terminal became narrower, it has wrapped the lines.
+        # If the terminal became narrower, it has wrapped the lines, so they take more rows.
         width = max(1, self.size.columns)
         rows = sum(max(1, -(-cells // width)) for cells in self._drawn)
         return f"\r\x1b[{rows}A\x1b[J" if rows else "\r"
 
     def _is_ours(self) -> bool:
-        """While this job is in the background, the terminal belongs to another one."""
+        """Whether the terminal belongs to this job. While the job is in the background it belongs to another
+        one."""
         try:
             return os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
             return True
 
     def _write(self, said: str) -> None:
-        # A terminal that was closed is no reason to end.
+        # If the terminal was closed, the program continues.
         with contextlib.suppress(OSError):
             rest = said.encode("utf-8", "backslashreplace")
             while rest:

@@ -94,7 +94,7 @@ def _of_job(digest_id: str, output: str | None, force: bool, text: Language, dig
 
 
 def _target(name: str, force: bool) -> Path:
-    """Path of the archive. Raises IodockError: another file exists there."""
+    """Path of the archive. Raises IodockError if another file exists there."""
     from iodock.program.bundle import is_bundle
 
     target = Path(name)

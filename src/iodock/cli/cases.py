@@ -115,7 +115,7 @@ def _run(case: Case, folder: Path, times: int, settings: str | None, text: Langu
 
 
 def _stores_of(case: Case) -> CaseRun | None:
-    """The two stores of a case that a site added; None for one with programs."""
+    """Opens the two stores of a case that a site added; None: the case consists of programs."""
     from iodock.program.casebook.run import CaseRun
 
     if case.before is not None:

@@ -1,4 +1,4 @@
-"""Completes command lines of iodock for a shell: verbs, options, analyses, and otherwise files."""
+"""Completes command lines of iodock for a shell: verbs, options, names of analyses, and files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, FishComplete, ShellComplete, ZshComplete
 
 VARIABLE = "_IODOCK_COMPLETE"
-"""Instructions that a shell's script sends: `bash_complete`, `zsh_complete`, `fish_complete`."""
+"""A shell's script sets this variable to `bash_complete`, `zsh_complete` or `fish_complete`."""
 
 
 class _Files(ShellComplete):
-    """Completes files for arguments without their own words: click does so only for declared paths."""
+    """Completes files for arguments that have no words of their own. click itself does this only for declared
+    paths."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
         found = super().get_completions(args, incomplete)
@@ -25,7 +26,8 @@ class _Files(ShellComplete):
 class _Bash(_Files, BashComplete):
     @staticmethod
     def _check_version() -> None:
-        # click starts a bash to get its version; the script is for 4.4 and newer, as documented.
+        # The check is skipped, because click would start a bash to get its version. The script needs 4.4 or
+        # newer, as documented.
         pass
 
 
@@ -39,7 +41,7 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _F
 
 
 def script(shell: str) -> str:
-    """The script for that shell's start-up file."""
+    """Returns the script for the start-up file of a shell."""
     return _asked(shell).source()
 
 
@@ -52,7 +54,8 @@ def answer(asked: str) -> int:
     try:
         click.echo(_asked(shell).complete())
     except Exception:
-        # An invalid command line has no completions, and a message would appear in the prompt.
+        # An invalid command line has no completions. A message would appear in the prompt, so none is
+        # printed.
         if os.environ.get("IODOCK_TRACEBACK"):
             raise
         return 1

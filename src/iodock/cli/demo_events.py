@@ -1,5 +1,5 @@
-"""Events of the demonstration's simulated centre: lines in its servers' logs and rounds of a probe, which
-real agents read and send. Each line says that it is synthetic."""
+"""Events of the demonstration's simulated centre: lines in its servers' logs and rounds of a probe. Real
+agents read and send them. Each line says that it is synthetic."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from iodock.simulation.tree import Tree
 
 LOG = "/var/log/messages"
 PROBES = "/var/lib/probes"
-"""On every simulated machine, and on the login node."""
+"""Folder with the results of probes, on every simulated machine and on the login node."""
 PROBE_LIMIT_S = 2.0
 PROBED = f"/{FILE_SYSTEM}/probe"
 _PROBE_EVERY_S = 10.0
 _SLOW_ROUNDS = range(6, 9)
-"""Rounds, of thirty."""
+"""Rounds in which the probe is slow, of thirty."""
 _AGAIN_S = 900.0
-"""Interval between repetitions of a story."""
-# Seconds after its beginning; the server's number (the first is the metadata server); its kernel message.
+"""The story repeats at this interval."""
+# Lines of the story: seconds after its beginning, number of the server (the first one is the metadata
+# server), and kernel message.
 _STORY = (
     (4.0, -1, "Lustre: {fs}-OST0003: Connection restored to 10.10.1.7@o2ib (at 10.10.1.7@o2ib)"),
     (9.0, 0, "Lustre: {fs}-MDT0000: haven't heard from client 4d51 (at 10.10.1.9@o2ib) in 227 seconds. "
@@ -43,7 +44,7 @@ class Happenings:
     """Writes the events up to now."""
 
     def __init__(self, tree: Tree) -> None:
-        """Creates the files that agents follow: lines that exist before the agents start are not reported.
+        """Creates the files that agents follow. Lines that exist before the agents start are not reported.
         Raises OSError, StoreError."""
         self._root = tree.root
         self._servers = [server.name for server in tree.centre.servers]
@@ -73,7 +74,7 @@ class Happenings:
         self._began, self._told, self._rounds = time.monotonic(), 0, 0
 
     def write(self) -> None:
-        """To be called every few seconds. Raises OSError, StoreError."""
+        """Writes the events that are due. It must be called every few seconds. Raises OSError, StoreError."""
         passed = time.monotonic() - self._began
         while passed >= self._due():
             _, server, text = _STORY[self._told % len(_STORY)]
@@ -83,7 +84,7 @@ class Happenings:
             self._probe()
 
     def _due(self) -> float:
-        """Time of the next line, seconds after the beginning."""
+        """Time at which the next line is due, seconds after the beginning."""
         again, at = divmod(self._told, len(_STORY))
         return again * _AGAIN_S + _STORY[at][0]
 

@@ -26,12 +26,11 @@ _EXAMPLES = (
 )
 _FORMATS = ("table", "json", "csv", "html")
 _BETWEEN = "\0--"
-"""Replaces `--` among the stores, which click would remove."""
+"""Stands for `--` among the stores, because click would remove it."""
 
 
 class _TwoSides(click.Command):
-    """Marks the position of `--`, which separates the stores before from those after; options may follow
-    it."""
+    """A command in which `--` separates the stores before from those after. Options may follow it."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(context, [_BETWEEN if one == "--" else one for one in args])
@@ -118,9 +117,9 @@ def command(
     code = spoken(lang)
     written = _written(comparison, wanted, language_in(code), output == "-")
     with destination(output) as out:
-        # A store's name may contain any bytes.
+        # A store's name may contain any bytes, so they are escaped.
         out.write(written.encode("utf-8", "backslashreplace"))
-    # JSON includes the notes.
+    # In JSON the notes are a part of the data.
     if not quiet and wanted != "json":
         say_losses(_lost(comparison), code)
     if opens:
@@ -130,7 +129,7 @@ def command(
 def _counters(
     before: list[str], after: list[str], by: str, top: int, form: str, output: str | None, quiet: bool
 ) -> None:
-    """Two stores of counters: rows of changes."""
+    """Compares two stores of counters and prints rows of changes."""
     from iodock.cli.beside import say_beside
     from iodock.cli.output import write_table
     from iodock.program.comparison.counters import compare_counters
@@ -147,7 +146,7 @@ def _counters(
 
 
 def _lost(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """Losses of the runs: for each the maximum over the runs before and after, and its cure."""
+    """Losses of the runs: for each loss, the larger number of both sides, and the cure."""
     cures: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
     for side, runs in enumerate((comparison.before, comparison.after)):

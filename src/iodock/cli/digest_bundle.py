@@ -29,14 +29,15 @@ RECORDING = "recording-bundle.tar.gz"
 
 
 def name_of(digest_id: str) -> str:
-    """Name of the archive, for any job id."""
+    """Name of the archive. It is valid for any job id."""
     return f"job-{re.sub(r'[^A-Za-z0-9_-]+', '_', digest_id)[:80]}-bundle.tar.gz"
 
 
 def write_digest_bundle(
     place: PortalPlace | StorePlace, digest_id: str, recording: str | None, target: Path, text: Language
 ) -> None:
-    """RECORDING: a store that is added. Raises IodockError: the job does not exist, or there is no answer."""
+    """Writes the archive. RECORDING: a store that is added. Raises IodockError if the job does not exist, or
+    if there is no answer."""
     found = {name: place.digest(digest_id, form, text.code) for name, form in _FILES.items()}
     tables = place.tables(digest_id, text.code)
     found |= {f"{name}.csv": content for name, content in tables.items()}

@@ -1,5 +1,5 @@
-"""Whether the digest of a job will follow at the end of its output, so that the check-up after `record` does
-not repeat it."""
+"""Finds out whether the digest of a job will follow at the end of its output, so that the check-up after
+`record` does not repeat it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from iodock.program.store import Store
 
 SETTINGS = "/etc/iodock/digest.conf"
-"""Configuration of integrations/digest/iodock-job-digest, which the scheduler's epilog runs."""
+"""Settings of integrations/digest/iodock-job-digest, which the scheduler's epilog runs."""
 
 
 def digest_follows(store: Store, is_terminal: bool) -> bool:
-    """Whether a digest will follow: for a recording made in a job whose node prints digests of all jobs.
-    Terminal output is not a job's output, and with ONLY= most jobs get no digest."""
+    """Whether a digest will follow. This is so for a recording in a job on a node that prints digests of all
+    jobs. If the output goes to a terminal it is not a job's output, and with ONLY= most jobs get no
+    digest."""
     job = store.manifest.raw.get("job")
     if is_terminal or not isinstance(job, dict) or not job.get("id"):
         return False
@@ -25,7 +26,7 @@ def digest_follows(store: Store, is_terminal: bool) -> bool:
 
 
 def _settings() -> dict[str, str]:
-    """The settings as the script reads them; empty if there are none."""
+    """Reads the settings as the script does; empty if there are none."""
     from iodock.shared.bounded import files
     from iodock.shared.bounded.limits import SETTINGS as LIMIT
     from iodock.shared.errors import IodockError

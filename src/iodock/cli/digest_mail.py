@@ -12,8 +12,8 @@ WHEN = ("always", "slower")
 
 
 def mail(place: PortalPlace | StorePlace, job: str, when: str) -> None:
-    """WHEN: one of WHEN. Raises RequestError, AnswerError, IodockError: the job does not exist, or the mail
-    server refuses the mail."""
+    """Sends the mail. WHEN: a value of the constant WHEN. Raises RequestError, AnswerError, IodockError if
+    the job does not exist or the mail server refuses the mail."""
     from iodock.centre.watch.notices.digests import letters
     from iodock.centre.watch.notices.mail import Mail
     from iodock.centre.watch.notices.outbox import Refused, TryAgain
@@ -39,7 +39,8 @@ def mail(place: PortalPlace | StorePlace, job: str, when: str) -> None:
 
 
 def _known(content: bytes) -> tuple[str, list[str], bool]:
-    """Id, owners, and whether it was slower than usual. Raises AnswerError."""
+    """Returns the digest's id, the job's owners, and whether the job was slower than usual. Raises
+    AnswerError."""
     try:
         document = from_json(content)
         compared = document["compared"] or {}

@@ -26,7 +26,7 @@ _NOT_THERE = "no such job is known"
 
 
 def digest_options(function: Function) -> Function:
-    """--store and --portal, with their options."""
+    """Adds --store and --portal with their options to a command."""
     options = (
         click.option("--portal", default="", metavar="URL",
                      help="query this portal; default: [notices] portal in the settings"),
@@ -50,7 +50,8 @@ def digest_options(function: Function) -> Function:
 
 
 def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
-    """OPTIONS: values of `digest_options` except --run. Raises RequestError: neither, or both."""
+    """Returns the source of a digest. OPTIONS: values of `digest_options` except --run. Raises RequestError
+    if no source or both are given."""
     kept = StoreOptions(*(options[name] for name in _OF_STORE))
     portal = options["portal"]
     if kept.store and portal:
@@ -69,28 +70,29 @@ def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
 
 @dataclass(frozen=True)
 class StorePlace:
-    """A store that is read directly: a user who can read it sees everything."""
+    """A store that is read directly. A user who can read it sees everything."""
 
     kept: StoreOptions
     response: Path | None
     jobid_name: str | None
 
     def digest(self, job: str, form: str, code: str, recorded: Recorded | None = None) -> bytes:
-        """Raises RequestError, StoreError, IodockError: the job does not exist."""
+        """Formats a job's digest. Raises RequestError, StoreError, IodockError if the job does not exist."""
         from iodock.centre.views.digests import FORMS
         from iodock.shared.language import language_in
 
         return FORMS[form](self.found(job, recorded), language_in(code)).encode()
 
     def found(self, job: str, recorded: Recorded | None = None) -> Digest:
-        """The digest as data. Raises the same errors."""
+        """The digest as data. Raises the same errors as `digest`."""
         from iodock.shared.settings import load
 
         return replace(self.of(self.asked_with("en"), job), rules=load().response, recorded=recorded)
 
     @staticmethod
     def of(question: Question, job: str) -> Digest:
-        """One of several requested digests. Raises the same errors."""
+        """The digest of a job, for a question that is used for several jobs. Raises the same errors as
+        `digest`."""
         from iodock.centre.portal.shown.digest import digest
         from iodock.centre.portal.shown.page import NotThere
 
@@ -100,7 +102,8 @@ class StorePlace:
             raise IodockError(f"{job}: {_NOT_THERE}", not_there(job)) from None
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
-        """Name -> CSV, for the job's page. JOB: an id from a digest. Raises the same errors."""
+        """CSV of each table on the job's page, by name. JOB: an id from a digest. Raises the same errors as
+        `digest`."""
         from iodock.centre.portal.shown.digest import looking_back
         from iodock.centre.portal.shown.job import shown
         from iodock.centre.portal.tables import as_csv
@@ -111,7 +114,7 @@ class StorePlace:
         return {table.name: as_csv(table).encode() for table in page.tables if table.name in TABLES}
 
     def asked_with(self, code: str) -> Question:
-        """The visitor. Raises RequestError."""
+        """The question as an operator would ask it, in a language. Raises RequestError."""
         from iodock.centre.monitor.access import Role, Visitor
         from iodock.centre.monitor.questions.ids import job_ids
         from iodock.centre.portal.forms import Asked
@@ -126,7 +129,7 @@ class StorePlace:
         return Question(store, site, asked, Visitor(Role.OPERATOR), language_in(code), state)
 
     def _episodes(self, begin: int, end: int) -> list[Episode] | None:
-        """None: episodes are not stored, or not readable for us."""
+        """Returns episodes; None: they are not stored, or this user can't read them."""
         from iodock.centre.watch import episode_rows
         from iodock.centre.watch.ledger import LedgerBeside
 

@@ -1,5 +1,5 @@
-"""A job's digest from a portal, without the command line's framework, because a job's script may request it.
-Simple arguments are therefore parsed here, too."""
+"""Gets a job's digest from a portal. A job's script may request it, so simple arguments are parsed here,
+without the command line's framework."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMS = ("text", "json", "html")
 TABLES = ("totals", "operations", "nodes", "targets", "runs", "verdict")
-"""Tables of a job's page, as files."""
+"""Tables of a job's page that are saved as files."""
 TOKEN = "~/.config/iodock/portal.token"
 WITHIN_S = 10.0
 _LOOKED = "only jobs of the last 30 days are searched; the id in a digest finds older ones"
@@ -28,7 +28,7 @@ _VALUES = {"--portal": "portal", "--token-file": "token", "--portal-ca": "author
 
 def plain(arguments: Sequence[str]) -> dict[str, str] | None:
     """Parses the arguments of `monitor digest` if they are simple: a job, a portal, and options as separate
-    words. None for all others, which click parses or refuses."""
+    words. Returns None for all others, which click parses or refuses."""
     found: dict[str, str] = {}
     at = 0
     while at < len(arguments):
@@ -50,7 +50,7 @@ def plain(arguments: Sequence[str]) -> dict[str, str] | None:
 
 
 def run(asked: dict[str, str]) -> int:
-    """Prints a digest; returns the exit status. Raises IodockError."""
+    """Prints a digest and returns the exit status. Raises IodockError."""
     place = PortalPlace(portal_of(asked["portal"], asked.get("token"), asked.get("authority"), WITHIN_S))
     form = asked.get("json") or asked.get("form", "text")
     content = place.digest(asked["job"], form, chosen(asked.get("lang")))
@@ -65,7 +65,7 @@ def run(asked: dict[str, str]) -> int:
 
 
 def not_there(job: str) -> str:
-    """Hint if JOB is not known."""
+    """The hint that is printed if JOB is not known."""
     number, _, task = job.partition("_")
     if not (number.isdigit() and task.isdigit()):
         return _LOOKED
@@ -74,7 +74,7 @@ def not_there(job: str) -> str:
 
 
 def portal_of(url: str, token: str | None, authority: str | None, within_s: float) -> Portal:
-    """TOKEN: without one, the file at the usual place, if it exists."""
+    """Opens a portal. TOKEN: if not given, the file at the usual place is used, if it exists."""
     # pathlib takes longer to import than the whole of this module.
     usual = os.path.expanduser(TOKEN)  # noqa: PTH111
     is_there = os.path.exists(usual)  # noqa: PTH110
@@ -82,13 +82,13 @@ def portal_of(url: str, token: str | None, authority: str | None, within_s: floa
 
 
 class PortalPlace:
-    """A portal: it decides what this visitor may see."""
+    """A portal. It decides what this visitor may see."""
 
     def __init__(self, portal: Portal) -> None:
         self.portal = portal
 
     def digest(self, job: str, form: str, code: str) -> bytes:
-        """Raises RequestError, AnswerError, IodockError: the visitor has no such job."""
+        """Requests a digest. Raises RequestError, AnswerError, IodockError if the visitor has no such job."""
         status, content = self.portal.get("/digests/", {"id": job, "format": form, "lang": code})
         if status == 200:
             return content
@@ -102,7 +102,8 @@ class PortalPlace:
         raise AnswerError(said)
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
-        """Name -> CSV, for the job's page. JOB: an id from a digest. Raises the same errors."""
+        """CSV of each table on the job's page, by name. JOB: an id from a digest. Raises the same errors as
+        `digest`."""
         import time
 
         from iodock.centre.watch.digest import looked_back_from, parsed_id
@@ -120,6 +121,6 @@ class PortalPlace:
 
 
 def _line(content: bytes) -> str:
-    """The portal's message in one line."""
+    """Reduces the portal's message to one line."""
     said = content[:300].decode(errors="replace").strip().removeprefix("iodock: ")
     return "".join(letter if letter.isprintable() else " " for letter in said) or "no answer"

@@ -7,7 +7,8 @@ from iodock.shared.errors import RequestError
 
 
 def recorded(path: str, job: str) -> Recorded:
-    """From the store PATH. Raises RequestError: it belongs to another job; StoreError, QueryError."""
+    """Reads the results from the store PATH. Raises RequestError if it belongs to another job; StoreError,
+    QueryError."""
     from iodock.program.diagnosis import diagnose
     from iodock.program.store import Store
     from iodock.shared.settings import load
@@ -15,7 +16,7 @@ def recorded(path: str, job: str) -> Recorded:
     with Store.open(path) as opened:
         said = opened.manifest.raw.get("job")
         own = str(said.get("id") or "") if isinstance(said, dict) else ""
-        # PBS appends its server's name after a dot, which not all of its tools print.
+        # PBS appends its server's name after a dot. Some of its tools leave it out.
         if own and own.partition(".")[0] != job.partition(".")[0]:
             raise RequestError(f"{path}: is a recording of job {own}, not of {job}", "give that job's id")
         found = diagnose(opened, load())

@@ -36,7 +36,7 @@ WORDS = (
     N_("here {size} GiB free"),
     N_("temporary {size} GiB free"),
 )
-"""Texts that findings are composed of, for translation."""
+"""Texts of which findings are composed. They are listed for translation."""
 
 
 @click.command(epilog=examples(("iodock doctor", "iodock doctor --format json")))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as the normal end of a run without a time limit."""
+"""Handles Ctrl-C and SIGTERM as the normal end of a run that has no time limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def told_to_end() -> Iterator[int]:
-    """A descriptor that becomes readable at Ctrl-C, SIGTERM or SIGHUP, which end a run normally."""
+    """Gives a descriptor that becomes readable at Ctrl-C, SIGTERM or SIGHUP."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
 

@@ -52,14 +52,14 @@ def command(name: str | None, as_json: bool, quiet: bool) -> None:
 
 
 def _beginning(begun: str) -> list[str]:
-    """Names for shell completion."""
+    """Names that begin with a text, for shell completion."""
     from iodock.program.reference import explanations
 
     return sorted({one.name for one in explanations() if one.name.startswith(begun)})
 
 
 def _called(name: str, entries: list[Explanation]) -> list[Explanation]:
-    """Entries with that name, group or heading. Raises RequestError."""
+    """Entries with this name, group or heading. Raises RequestError."""
     found = [entry for entry in entries if entry.name == name]
     found = found or [entry for entry in entries if entry.group == name]
     found = found or [entry for entry in entries if entry.name in _with_heading(name)]
@@ -75,7 +75,7 @@ def _explained(entries: list[Explanation]) -> Iterator[str]:
 
 
 def _with_heading(heading: str) -> set[str]:
-    """The columns that tables, the report and the check-up show under this heading, and English words."""
+    """Columns that tables, the report and the check-up show under this heading, in any language."""
     from iodock.shared.headings import GROUPS
     from iodock.shared.labels import HEADINGS
     from iodock.shared.language import LANGUAGES, language_in
@@ -95,7 +95,7 @@ def _listed(entries: list[Explanation]) -> Iterator[str]:
 
 
 def _wrapped(line: str) -> str:
-    """A line as wide as the terminal at most; continuation lines are indented by two."""
+    """Wraps a line at the width of the terminal. Continuation lines are indented by two."""
     indent = " " * max(2, len(line) - len(line.lstrip()))
     if language().code == "en":
         return click.wrap_text(line.strip(), _width(), indent, indent + "  ")

@@ -32,7 +32,8 @@ LIMIT_S = 5.0
 
 
 class _CardUnlessNamed(click.Group):
-    """`iodock fs DIR` means `iodock fs card DIR`; a folder with a subcommand's name is written ./NAME."""
+    """Makes `iodock fs DIR` mean `iodock fs card DIR`. A folder with a subcommand's name must be written as
+    ./NAME."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         if arguments and arguments[0] not in (*self.commands, *context.help_option_names):

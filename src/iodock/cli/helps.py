@@ -28,7 +28,7 @@ WORDS = (
     N_("note"),
     N_("warning"),
 )
-"""Texts that come from click, and prefixes of messages."""
+"""Texts that click prints, and prefixes of messages. They are listed for translation."""
 Command = TypeVar("Command", bound=click.Command)
 _LANG = "language of the texts; default: that of the locale"
 
@@ -37,21 +37,21 @@ class Formatter(click.HelpFormatter):
     """click's formatter with translated texts and lines broken between words."""
 
     commands: Mapping[str, str] = {}
-    """Command -> its help, for the list of a group: click has only its beginning."""
+    """Help of each command in a group's list. click itself keeps only its beginning."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """`Usage: ...`."""
+        """Writes `Usage: ...`."""
         if spoken.code() == "en":
             super().write_usage(prog, args, prefix)
             return
         self.write(f"{spoken.language().gettext('Usage')}: {prog} {args}\n")
 
     def write_heading(self, heading: str) -> None:
-        """`Options:`."""
+        """Writes a heading such as `Options:`."""
         super().write_heading(spoken.language().told(heading))
 
     def write_text(self, text: str) -> None:
-        """Paragraphs; those after a \\b are not wrapped."""
+        """Writes paragraphs. A paragraph that begins with \\b is not wrapped."""
         if spoken.code() == "en":
             super().write_text(text)
             return
@@ -66,7 +66,7 @@ class Formatter(click.HelpFormatter):
             self.write(("\n" if at else "") + "".join(f"{indent}{line}".rstrip() + "\n" for line in lines))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Names and their helps."""
+        """Writes a list of names and their help texts."""
         if spoken.code() == "en":
             super().write_dl(rows, col_max, col_spacing)
             return
@@ -85,13 +85,13 @@ class Formatter(click.HelpFormatter):
 
 
 def _summary(help: str) -> str:
-    """The first sentence of a translated help."""
+    """Returns the first sentence of a translated help."""
     first = inspect.cleandoc(help).split("\n\n")[0]
     return spoken.language().told(" ".join(first.split())).split("。")[0]
 
 
 def _extra(written: str) -> str:
-    """Text that click adds to a help: `default: 60.0]`."""
+    """Translates text that click adds to a help, such as `default: 60.0]`."""
     text = spoken.language()
     return "; ".join(text.told(one) for one in written.removesuffix("]").split("; ")) + "]"
 
@@ -102,7 +102,7 @@ class Context(click.Context):
     formatter_class = Formatter
 
     def make_formatter(self) -> click.HelpFormatter:
-        """A formatter that knows the group's commands."""
+        """Makes a formatter that knows the group's commands."""
         formatter = super().make_formatter()
         if isinstance(formatter, Formatter) and spoken.code() != "en":
             formatter.commands = dict(self._helps())
@@ -110,7 +110,8 @@ class Context(click.Context):
 
     def _helps(self) -> Iterator[tuple[str, str]]:
         group = self.command
-        # A group with its own list of commands has short help texts, and would otherwise import all commands.
+        # A group with its own list of commands has short help texts already. For such a group, all commands
+        # would have to be imported.
         if isinstance(group, click.Group) and type(group).format_commands is click.Group.format_commands:
             for name in group.list_commands(self):
                 one = group.get_command(self, name)
@@ -119,7 +120,7 @@ class Context(click.Context):
 
 
 def equipped(command: Command) -> Command:
-    """Gives COMMAND and its loaded subcommands such help texts and --lang."""
+    """Gives COMMAND and its loaded subcommands translated help texts and the option --lang."""
     command.context_class = Context
     if not any("--lang" in one.opts for one in command.params):
         command.params.append(

@@ -29,7 +29,7 @@ _EXAMPLES = (
     "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
     "iodock import *.darshan",
 )
-# Largest number of digits: more than any file has bytes or lines.
+# Largest number of digits in a size. No file has more bytes or lines.
 _DIGITS = 15
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

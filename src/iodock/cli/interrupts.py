@@ -11,16 +11,17 @@ import threading
 import time
 from functools import cache
 
-# A query that is about to start does not see an interrupt, so it is repeated a few times.
+# An interrupt has no effect on a query that is about to start, so it is repeated a few times.
 REPEATS, PAUSE_S = 20, 0.1
 
 
 @cache
 def watch() -> None:
-    """From now on Ctrl-C stops the queries of every engine, in any thread. Only for the main thread."""
+    """Makes Ctrl-C stop the queries of every engine, in any thread. Only the main thread may call this."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    # Python writes the signal's number there immediately, even while the main thread is inside the engine.
+    # Python writes the signal's number to this descriptor immediately, even while the main thread is inside
+    # the engine.
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     threading.Thread(target=_stop_queries, args=(reading,), name="interrupts", daemon=True).start()
 
@@ -30,10 +31,11 @@ def _stop_queries(reading: int) -> None:
         if signal.SIGINT not in numbers:
             continue
         for _ in range(REPEATS):
-            # There is nothing to stop if no engine was used so far, or its module is being imported.
+            # If no engine was used so far, or if its module is still being imported, there is nothing to
+            # stop.
             engines = sys.modules.get("iodock.program.store.engine")
             if stop := getattr(engines, "interrupt_all", None):
-                # An engine may be created or closed at this moment: the next repetition handles it.
+                # An engine may be created or closed at this moment. The next repetition then handles it.
                 with contextlib.suppress(RuntimeError):
                     stop()
             time.sleep(PAUSE_S)

@@ -21,7 +21,7 @@ SHORT = "Jobs of a folder of Darshan logs or stores"
 
 
 def make() -> click.Command:
-    """The command, with the descriptions of the columns."""
+    """Makes the command, with the descriptions of the columns in its help."""
     from iodock.program.jobs import DOC
 
     made = click.Command("jobs", callback=_show, help=DOC, short_help=SHORT, epilog=examples(_EXAMPLES))
@@ -68,6 +68,6 @@ def _show(
     else:
         with destination(output) as out:
             write_data(answer, form, out)
-    # JSON includes the notes.
+    # In JSON the notes are a part of the data.
     if not quiet and form != "json":
         say_notes(answer.notes)

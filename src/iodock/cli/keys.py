@@ -17,7 +17,7 @@ _NAMES = {b"\r": "enter", b"\n": "enter", b"\x7f": "back", b"\x08": "back", b"\x
 
 @contextmanager
 def single_keys() -> Iterator[int]:
-    """While the context is open, keys arrive one by one without echo; gives the terminal's descriptor."""
+    """While the context is open, keys arrive one by one without echo. Gives the terminal's descriptor."""
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
@@ -28,8 +28,9 @@ def single_keys() -> Iterator[int]:
 
 
 def key(descriptor: int, wake: int, patience_s: float) -> str | None:
-    """The next key: a letter, or up, down, left, right, enter, back, escape, space; `end` if the descriptor
-    WAKE is readable or the terminal is closed; None: no key within the time."""
+    """Returns the next key: a letter, or up, down, left, right, enter, back, escape, space. `end` means that
+    the descriptor WAKE is readable or the terminal is closed. None means that no key was pressed within the
+    time."""
     ready, _, _ = select.select([descriptor, wake], [], [], max(0.0, patience_s))
     if wake in ready:
         return "end"
@@ -43,10 +44,10 @@ def key(descriptor: int, wake: int, patience_s: float) -> str | None:
 
 
 def _one(descriptor: int) -> bytes:
-    """The bytes of one key: others may have been pressed after it."""
+    """Reads the bytes of one key only, because others may have been pressed after it."""
     first = os.read(descriptor, 1)
     if first == b"\x1b":
-        # The bytes of an arrow key arrive together; after Escape alone nothing follows.
+        # The bytes of an arrow key arrive together. If only Escape was pressed, no byte follows.
         more = 2 if select.select([descriptor], [], [], _ARROW_S)[0] else 0
     else:
         more = sum(first >= lead for lead in (b"\xc0", b"\xe0", b"\xf0"))

@@ -20,7 +20,7 @@ _SUMS = (
     "sum(written_bytes) AS written_bytes, "
     "sum(coalesce(read_time_ns, 0) + coalesce(write_time_ns, 0) + coalesce(meta_time_ns, 0)) AS time_ns"
 )
-# Combined counters belong to files of unknown kind.
+# Combined counters belong to several files, so the kind of file is not known.
 _OF_FILES = (
     "(SELECT p.*, f.name FROM profiles p LEFT JOIN files f USING (file_id) "
     f"WHERE coalesce(f.kind NOT IN ({UNFILED_KINDS}) OR f.kind = 'other' AND p.pattern IS NOT NULL, true) "
@@ -51,7 +51,7 @@ _MORE = N_(
 
 
 def print_counts(store: Store, console: Console, language: str) -> None:
-    """Totals, time and the largest files, as text."""
+    """Prints totals, times and the largest files as text."""
     from iodock.shared.language import language_in
 
     text = language_in(language)

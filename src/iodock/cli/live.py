@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EVERY_S = 1.0
 """Interval between redraws."""
 _NICE = 19
-"""With few processors, the recorded program has priority."""
+"""Priority of this process if there are few processors, so that the recorded program comes first."""
 _UNSEEN_WIDTH = 100
 _BETWEEN_S = 1.2
 _TERMINAL = "/dev/tty"
@@ -50,7 +50,7 @@ def command(store: str, once: bool, lang: str | None) -> None:
     follower = Follower(folder)
     if once or not sys.stdout.isatty():
         follower.look()
-        # A rate needs two looks.
+        # A rate needs two samples.
         time.sleep(_BETWEEN_S)
         click.echo("\n".join(_lines(follower, text, _UNSEEN_WIDTH, 1 << 10)))
         return
@@ -78,16 +78,16 @@ def _lines(follower: Follower, text: Language, width: int, height: int) -> list[
 def _draw(
     found: Callable[[], Follower | None], text: Language, fd: int, wait: Callable[[float], bool]
 ) -> None:
-    """Redraws until WAIT returns true: the recording is over."""
+    """Redraws the display until WAIT returns true, which means that the recording is over."""
     from iodock.cli.block import Block
     from iodock.shared.text import cells
 
     block, follower, pause = Block(fd), None, 0.0
-    # Applies to this thread, and to those that it starts.
+    # The priority applies to this thread, and to the threads that it starts.
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
     try:
         while not wait(pause):
-            # A recording that is just starting or ending can't be read.
+            # A recording that is just starting or ending can't be read, which is not an error.
             with suppress(IodockError):
                 follower = follower or found()
                 if follower is not None:
@@ -99,8 +99,8 @@ def _draw(
 
 
 def terminal_for(store: str) -> int | None:
-    """The terminal for the display, to which the recorded program must not write; None if there is none.
-    Raises RequestError."""
+    """Opens the terminal for the display. The recorded program must not write to the same terminal. Returns
+    None if there is none. Raises RequestError."""
     try:
         fd = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -126,7 +126,8 @@ def _is_terminal_of_this_session(number: int) -> bool:
 
 @contextmanager
 def shown(fd: int, lang: str | None) -> Iterator[None]:
-    """Displays this process's recording while it runs, on the terminal FD; later messages go there, too."""
+    """Displays this process's recording on the terminal FD while it runs. Later messages go to that terminal,
+    too."""
     over = threading.Event()
     text = language_in(spoken(lang))
     arguments = (_own_follower, text, fd, over.wait)
@@ -141,7 +142,7 @@ def shown(fd: int, lang: str | None) -> Iterator[None]:
 
 
 def _own_follower() -> Follower | None:
-    """The recording of this process, whatever its name: the process has its journal open."""
+    """Finds the recording of this process, whatever its name is: the process has its journal open."""
     from iodock.program.following import Follower
 
     for entry in Path("/proc/self/fd").iterdir():

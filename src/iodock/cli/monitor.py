@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iodock.simulation.tree import Tree
 
 _FAST_EVERY_S = 600.0
-"""Interval between writes of the tree if time does not follow the clock, simulated seconds."""
+"""If simulated time runs faster than the clock, the tree is written at this interval, simulated seconds."""
 
 
 _VERBS = {
@@ -38,11 +38,11 @@ _VERBS = {
     "token": ("iodock.cli.monitor_serve", "token"),
     "top": ("iodock.cli.monitor_top", "top"),
 }
-"""Name of a command -> its module, and its function there."""
+"""Maps the name of a command to its module, and to the function there."""
 
 
 class _Verbs(click.Group):
-    """The verbs, each imported when it is used."""
+    """The subcommands. Each is imported only when it is used."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted([*super().list_commands(context), *_VERBS])
@@ -163,7 +163,7 @@ def _tree(
 
 
 def _teller(quiet: bool) -> Callable[[Centre], None]:
-    """A line that is overwritten, on a terminal only."""
+    """Returns a function that shows progress in one line that is overwritten, only on a terminal."""
     from iodock.simulation.play import status
 
     def tell(centre: Centre) -> None:

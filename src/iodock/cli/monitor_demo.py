@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 READ_EVERY_S = 10.0
 _ENDS_IN_S = 5.0
 _FIRST_EVENT_S = 30.0
-"""Delay after the start: by then agents have read every counter once, so all later growth is reported."""
+"""Events begin this long after the start. Agents have read every counter once by then, so all later growth is
+reported."""
 _MOST_NODES = 1008
-"""Number of nodes of one job: each has an entry on every target, which agents read every 10 s."""
+"""Largest number of nodes of one job. Each node has an entry on every target, and agents read all entries
+every 10 s."""
 _USUAL_JOBS = 60
 
 
@@ -94,7 +96,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
         responder = Responder(folder / "store.response", _responds(load()), time.time_ns())
         stack.callback(responder.close)
         stack.enter_context(responder.running(say))
-        # This machine's scheduler does not know the simulated jobs.
+        # No scheduler is queried, because this machine's scheduler does not know the simulated jobs.
         limits = replace(load().states, scheduler="none")
         watching = Watching(collector.store, limits=limits, listener=responder.respond)
         stack.enter_context(watching.running(say))
@@ -107,16 +109,16 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
 
 
 def _responds(site: Settings) -> Settings:
-    """Episodes are stored and commands are shown; no notices are sent, and no action is taken on real
-    jobs."""
+    """Changes settings so that episodes are stored and commands are shown, but no notices are sent and no
+    action is taken on real jobs."""
     from iodock.shared.response import Intervention, Notices
 
     return replace(site, response=Intervention(mode="suggest", scheduler="slurm"), notices=Notices())
 
 
 def _for_demo(scenario: str) -> Scenario:
-    """With job ids that contain owner and node, and no more nodes than one machine can simulate. Raises
-    RequestError."""
+    """Adapts a scenario: job ids contain owner and node, and there are no more nodes than one machine can
+    simulate. Raises RequestError."""
     from iodock.simulation.scenarios import named
 
     chosen = named(scenario)
@@ -127,7 +129,7 @@ def _for_demo(scenario: str) -> Scenario:
 
 
 def _scenario_note(scenario: Scenario, passed_s: float, now_ns: int) -> str:
-    """PASSED_S: the scenario's time at NOW_NS."""
+    """Describes the scenario's events. PASSED_S: the scenario's time at NOW_NS."""
     if not (scenario.specials or scenario.spells):
         return f"note: scenario {scenario.name}: {scenario.sentence}"
     minute = (passed_s + _FIRST_EVENT_S) / 60
@@ -144,7 +146,7 @@ def _say_the_begin(url: str, scenario_note: str, store: Path, opens: bool) -> No
 
 
 def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed: int) -> Centre:
-    """A centre on the scenario's servers, with an ordinary history in the store up to now."""
+    """Makes a centre with the scenario's servers, and fills the store with an ordinary history up to now."""
     from iodock.simulation.centre import Centre
     from iodock.simulation.history import begin_before, write_days, write_up_to_now
     from iodock.simulation.scenarios import named
@@ -166,7 +168,7 @@ def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed
 
 @contextmanager
 def _simulated(tree: Tree, happenings: Happenings, names: Names) -> Iterator[None]:
-    """Advances its time in real time, until the context ends."""
+    """Advances the simulated time in real time until the context ends."""
     end = threading.Event()
 
     def run() -> None:
@@ -189,8 +191,8 @@ def _simulated(tree: Tree, happenings: Happenings, names: Names) -> Iterator[Non
 
 @contextmanager
 def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
-    """An agent on every simulated machine. They end when the other end of their standard input is closed, and
-    therefore also when this process is killed."""
+    """Runs an agent on every simulated machine. Agents end when the other end of their standard input is
+    closed, and therefore also when this process is killed."""
     from iodock.cli.demo_events import LOG, PROBE_LIMIT_S, PROBES
     from iodock.simulation.population import LOGIN_NODE
 
@@ -225,7 +227,7 @@ def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
 
 
 def agent_binary() -> Path:
-    """`iodock-agent` next to this Python, or the last one that cargo built, or in PATH. Raises
+    """Path of `iodock-agent`: next to this Python, the last one that cargo built, or the one in PATH. Raises
     RequestError."""
     beside = Path(sys.executable).parent / "iodock-agent"
     target = Path(__file__).parents[3] / "target"

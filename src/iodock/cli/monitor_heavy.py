@@ -134,7 +134,7 @@ def _beside(store: Path) -> Path:
 
 
 def _episodes(folder: Path | None, since: int, is_wanted: bool) -> Mapping[str, int] | None:
-    """Raises StoreError: they are requested but can't be read."""
+    """Reads the episodes of each job. Raises StoreError if they are requested but can't be read."""
     from iodock.centre.watch.episode_rows import suspected
     from iodock.centre.watch.ledger import LedgerBeside
 
@@ -150,7 +150,7 @@ def _episodes(folder: Path | None, since: int, is_wanted: bool) -> Mapping[str, 
 
 
 def _download(rows: list[dict[str, object]], total: int, within: tuple[int, int], form: str) -> None:
-    """Plain numbers: counts, bytes, seconds, ns since the epoch."""
+    """Writes the rows with plain numbers: counts, bytes, seconds, ns since the epoch."""
     from iodock.centre.monitor.questions.heavy import COLUMNS
     from iodock.shared.tables.cells import guarded_row
 
@@ -165,7 +165,7 @@ def _download(rows: list[dict[str, object]], total: int, within: tuple[int, int]
 
 
 def _plain(value: object) -> object:
-    """Sums of shares are integers if no row was shared."""
+    """Converts a number to an integer if it is one, as sums of shares usually are."""
     if isinstance(value, float):
         rounded = round(value, 6)
         return int(rounded) if rounded.is_integer() else rounded

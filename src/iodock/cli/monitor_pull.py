@@ -1,4 +1,4 @@
-"""`--pull` of `iodock monitor serve`: agents that the collector pulls instead of waiting for pushes."""
+"""`--pull` of `iodock monitor serve`: the collector pulls agents instead of waiting for pushes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = ("pull", "pull_list", "pull_every", "pull_token", "pull_ca", "pull_cert
 
 
 def pull_options(function: Function) -> Function:
-    """`--pull` and its options; the command gets `pulled`, a Pulling or None."""
+    """Adds `--pull` and its options. The command gets `pulled`, which is a Pulling or None."""
 
     @functools.wraps(function)
     def gathered(*arguments: Any, **options: Any) -> Any:

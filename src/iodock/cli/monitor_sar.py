@@ -46,7 +46,7 @@ _OPTIONS = (
 
 
 def goes_to(function: Function) -> Function:
-    """Options for the destination of the imported data."""
+    """Adds options for the destination of the imported data."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -99,7 +99,7 @@ def goes(
     url: str | None, folder: Path | None, token_file: Path | None, ca: Path | None, cert: Path | None,
     key: Path | None,
 ) -> AbstractContextManager[Push]:  # fmt: skip
-    """The destination. Raises RequestError: both are given, or none."""
+    """Returns the destination. Raises RequestError if both destinations are given, or none."""
     if (url is None) == (folder is None):
         raise RequestError(
             "give a destination", "give either --url of a running collector, or --store of a stopped one"
@@ -112,7 +112,7 @@ def clock(moment: int) -> str:
 
 
 def pushes(frames: list[bytes]) -> Iterator[bytes]:
-    """A day of a machine takes several requests."""
+    """Groups frames into requests: the data of a day of a machine does not fit into one request."""
     waiting: list[bytes] = []
     for frame in frames:
         if waiting and sum(map(len, waiting)) + len(frame) > _PUSH_BYTES:

@@ -167,7 +167,7 @@ class _Serving:
     is_quiet: bool
 
     def tell(self, line: str) -> None:
-        """Errors are printed even with --quiet."""
+        """Prints a line. Errors are printed even with --quiet."""
         if not self.is_quiet or line.startswith("error: "):
             say(line)
 
@@ -178,7 +178,7 @@ class _Serving:
 
 
 def _read(place: StoreOptions, serving: _Serving) -> None:
-    """This process stores nothing."""
+    """Serves the portal of a store that this process does not write to."""
     from iodock.centre.portal.app import reading
 
     app = reading(place.prometheus(), serving.access, serving.site, serving.places)
@@ -191,8 +191,8 @@ _M_ARENA_MAX = -8
 
 
 def _few_arenas() -> None:
-    """glibc gives each thread its own heap, whose freed memory other threads can't use: a collector that
-    receives pushes in several threads would grow for hours."""
+    """Limits the number of heaps. glibc gives each thread its own heap, whose freed memory other threads
+    can't use: a collector that receives pushes in several threads would grow for hours."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
@@ -217,7 +217,7 @@ def _collect(
         )
     with contextlib.ExitStack() as stack:
         wake = stack.enter_context(told_to_end())
-        # The watcher of samples needs them in files: with short samples files are written more often.
+        # The watcher needs samples in files. If samples are short, files are written more often.
         every_s = min(FLUSH_EVERY_S, serving.site.limits.sample_s / 2)
         stack.enter_context(collector.running(say, every_s))
         responder = _responder(response, place.folder(), collector, serving)
@@ -237,9 +237,9 @@ def _collect(
 
 
 def _responder(folder: Path | None, store: Path, collector: Collector, serving: _Serving) -> Responder | None:
-    """Its folder is next to the store: restoring a backup over the store must not make us forget whose jobs
-    are suspended. None: the folder can't be created, and no setting needs it. Raises RequestError,
-    StoreError."""
+    """Makes the responder. Its folder is next to the store and not in it, so that after a backup is restored
+    iodock still knows whose jobs are suspended. None: the folder can't be created, and no setting needs it.
+    Raises RequestError, StoreError."""
     from iodock.centre.watch.responder import Responder
     from iodock.centre.watch.sufferers import sufferers
     from iodock.shared.settings import load
@@ -256,7 +256,7 @@ def _responder(folder: Path | None, store: Path, collector: Collector, serving: 
 
 
 def installed() -> None:
-    """Raises RequestError if packages for serving pages are missing."""
+    """Raises RequestError if a package that serving pages needs is missing."""
     try:
         import prometheus_client
         import starlette
@@ -292,7 +292,8 @@ def _access(
 
 
 def _tokens_not_taken(error: RequestError) -> None:
-    """Printed even with --quiet: a removed token is still accepted."""
+    """Reports that a changed file of tokens can't be used. This is printed even with --quiet, because a
+    removed token is still accepted."""
     say(f"error: {error}; the tokens read before are still valid")
 
 

@@ -36,7 +36,7 @@ class StoreOptions:
         return is_address(self.store)
 
     def opened(self, patience_s: float | None = None) -> MonitorTables:
-        """Opens it for reading. PATIENCE_S: timeout for a Prometheus; None: the default. Raises
+        """Opens the store for reading. PATIENCE_S: time limit for a Prometheus; None: the default. Raises
         RequestError."""
         from iodock.centre.store import MonitorStore
         from iodock.shared.settings import load
@@ -48,7 +48,7 @@ class StoreOptions:
         return store
 
     def folder(self) -> Path:
-        """A collector's store. Raises RequestError."""
+        """The folder of a collector's store. Raises RequestError."""
         if "://" in self.store:
             raise RequestError(
                 f"--store {self.store}: neither a folder nor a Prometheus",
@@ -65,7 +65,7 @@ class StoreOptions:
         return folder
 
     def prometheus(self, patience_s: float | None = None) -> PrometheusStore:
-        """Raises RequestError."""
+        """Opens the Prometheus. Raises RequestError."""
         from iodock.centre.prometheus import Client, Credentials, PrometheusStore, parsed
 
         address = parsed(self.store)
@@ -76,7 +76,7 @@ class StoreOptions:
 
 
 def store_options(help_text: str, required: bool = True) -> Callable[[Function], Function]:
-    """`--store` and options for its credentials."""
+    """Adds `--store` and the options for its credentials."""
 
     def decorate(function: Function) -> Function:
         for option in reversed(_options(help_text, required)):

@@ -148,18 +148,18 @@ def top(
 
 @dataclass
 class Screen:
-    """The displayed data and its time."""
+    """What the screen shows, and the time for which it is shown."""
 
     store: MonitorTables
     ids: JobIds
     wanted: TopWanted
     text: Language
     at_ns: int | None
-    """Time of a replay; None: live."""
+    """The time that a replay shows, ns since the epoch; None: the present is shown."""
     speed: float
     is_paused: bool = False
     search: str | None = None
-    """Text being typed."""
+    """The search text while the user types it; None: no search is being typed."""
 
     @property
     def moment_ns(self) -> int:
@@ -214,14 +214,14 @@ class Screen:
         return Watching(self.store, self.ids, found.states, found.privacy.job_names)
 
     def pass_time(self, seconds: float) -> None:
-        """A replay advances, and becomes live when it reaches the present."""
+        """Advances the time of a replay. It becomes live when it reaches the present."""
         if self.at_ns is not None and not self.is_paused:
             self.at_ns += int(seconds * self.speed * 1e9)
             if self.at_ns >= time.time_ns():
                 self.at_ns = None
 
     def press(self, key: str) -> bool:
-        """Executes the command of a key; False: quit."""
+        """Executes the command of a key. Returns False if the user quits."""
         if self.search is not None:
             self._type(key)
         elif key in ("q", "end"):

@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def opening(function: Function) -> Function:
-    """--open, as `opens`."""
+    """Adds --open. Its value is `opens`."""
     return click.option("--open", "opens", is_flag=True, help="open the page in a browser")(function)
 
 
@@ -36,6 +36,6 @@ def open_page(path: str, language: str = "en") -> None:
 
 
 def open_address(url: str) -> None:
-    """Opens a served page, whose address was printed already, as `open_page` opens a file."""
+    """Opens a served page like `open_page`. Its address was printed already."""
     if not open_in_browser(url):
         say("note: no browser can be opened here")

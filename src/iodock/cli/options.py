@@ -38,7 +38,7 @@ _LISTS = {name.removeprefix("--").replace("-", "_") for name, metavar, _ in _FIL
 
 
 def filters(function: Function) -> Function:
-    """The filters of every analysis."""
+    """Adds the filters of every analysis."""
     for name, metavar, text in reversed(_FILTERS):
         function = click.option(name, metavar=metavar, help=text)(function)
     function = click.option(
@@ -60,7 +60,8 @@ def filters(function: Function) -> Function:
 
 
 def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
-    """Filters for `Filters.from_mapping` from click's values; removes them from VALUES."""
+    """Takes the filters from click's VALUES, in the form that `Filters.from_mapping` needs, and removes them
+    there."""
     chosen: dict[str, Any] = {}
     names = [name.removeprefix("--").replace("-", "_") for name, _, _ in _FILTERS]
     for name in (*names, "direction", "failed", "succeeded", "user_files", "file"):
@@ -77,7 +78,7 @@ JSON_HELP = "the same as --format json"
 
 
 def json_form(as_json: bool, form: str | None) -> str | None:
-    """The result of --json and --format together. Raises RequestError if they contradict."""
+    """Combines --json and --format. Raises RequestError if they contradict each other."""
     if not as_json:
         return form
     if form not in (None, "table", "json"):
@@ -86,7 +87,7 @@ def json_form(as_json: bool, form: str | None) -> str | None:
 
 
 def json_too(function: Function) -> Function:
-    """Adds --json in addition to a command's --format, whose value is `form`."""
+    """Adds --json to a command that has --format. The value of both is `form`."""
 
     @functools.wraps(function)
     def called(*arguments: Any, as_json: bool, form: str | None, **values: Any) -> Any:
@@ -96,7 +97,7 @@ def json_too(function: Function) -> Function:
 
 
 def tables(function: Function) -> Function:
-    """--wide and --no-pager, which works like git's."""
+    """Adds --wide and --no-pager, which works like git's."""
     function = click.option("--wide", is_flag=True, help="show all columns, even if wider than the terminal")(
         function
     )
@@ -104,7 +105,7 @@ def tables(function: Function) -> Function:
 
 
 def no_pager(function: Function) -> Function:
-    """--no-pager."""
+    """Adds --no-pager."""
     return click.option(
         "--no-pager",
         is_flag=True,
@@ -126,7 +127,7 @@ def quiet(function: Function) -> Function:
 
 
 def language(function: Function) -> Function:
-    """--lang; its value is used by `spoken`."""
+    """Adds --lang. `spoken` uses its value."""
     return click.option(
         "--lang", type=click.Choice(LANGUAGES), callback=_ask,
         help="language of the texts; default: that of the locale",
@@ -134,15 +135,15 @@ def language(function: Function) -> Function:
 
 
 def _ask(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Notes and errors use it too."""
+    """The language is remembered, because notes and errors use it, too."""
     if value:
         ask(value)
     return value
 
 
 def spoken(lang: str | None) -> str:
-    """The code of the language from --lang or the locale; a note on stderr says if another one is used
-    instead."""
+    """Code of the language from --lang or the locale. If it is not available, a note on stderr names the
+    language that is used."""
     asked = code(lang)
     if (there := language_in(asked).code) != asked:
         print(f"note: the texts in {asked!r} were not compiled (`make setup` does that)", file=sys.stderr)
@@ -150,5 +151,5 @@ def spoken(lang: str | None) -> str:
 
 
 def examples(lines: tuple[str, ...]) -> str:
-    """An epilog with examples."""
+    """Formats examples as the end of a help text."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

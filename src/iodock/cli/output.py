@@ -1,4 +1,4 @@
-"""Destination and format of data: stdout or a file."""
+"""Chooses destination and format of data: stdout or a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ELSEWHERE = "name a file in another folder with -o"
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
-    """The requested format, or the one that the file's ending determines. Raises RequestError."""
+    """Returns the requested format, or the one that the file's ending determines. Raises RequestError."""
     if wanted is not None:
         chosen = wanted
     else:
@@ -44,14 +44,15 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
 
 
 def form_of(output: str) -> str:
-    """For data without a chart: the format that the file's ending determines, else a table."""
+    """Returns the format for data that has no chart: the one that the file's ending determines, else a
+    table."""
     return {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
 
 
 @contextmanager
 def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO]:
-    """The output file, or stdout, at a terminal through the pager. A file appears as a whole or not at all.
-    SIDEWAYS: lines may be wider than a screen."""
+    """Opens the output file, or stdout; on a terminal stdout goes through the pager. A file appears as a
+    whole or not at all. SIDEWAYS: lines may be wider than a screen."""
     if output is None or output == "-":
         from iodock.cli.pager import paged
 
@@ -63,7 +64,7 @@ def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO
 
 
 def check_folder(output: str | None) -> None:
-    """Checks that a file can be created there, before something long runs. Raises IodockError."""
+    """Checks that a file can be created in this folder, before something long runs. Raises IodockError."""
     if output is None or output == "-" or Path(output).exists():
         return
     folder = Path(output).parent
@@ -86,8 +87,8 @@ def is_coloured(output: str | None) -> bool:
 def write_table(
     answer: Answer, output: str | None, is_wide: bool, is_query: bool = False, more: str = ""
 ) -> None:
-    """An answer as a table; in a terminal with the columns that fit, unless IS_WIDE. All columns of a query
-    are shown, even empty ones. MORE: a line below."""
+    """Writes an answer as a table. In a terminal it has only the columns that fit, unless IS_WIDE. A query
+    has all columns, even empty ones. MORE: a line below the table."""
     from iodock.shared.tables.table import render, terminal_width
 
     is_shown = output in (None, "-")

@@ -1,4 +1,4 @@
-"""Long output in a pager, as in git."""
+"""Shows long output in a pager, as git does."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
-# Exit statuses of a shell for a command that it can't find or start.
+# Exit statuses of a shell if a command can't be found or started.
 _NOT_STARTED = (126, 127)
 _PIPE_BYTES = 1 << 20
-"""Larger than any pipe: once this much is written, the pager has read a part of it."""
+"""More bytes than any pipe holds. If this much was written, the pager has read a part of it."""
 
 
 class _Left(BrokenPipeError):
-    """The user left the pager: the rest need not be written."""
+    """The user left the pager, so the rest need not be written."""
 
 
 class _Screen(io.BufferedIOBase):
-    """A terminal that displays the text directly if it fits one screen, and otherwise through the pager."""
+    """Output to a terminal: a text that fits one screen is shown directly, a longer one through the pager."""
 
     def __init__(self, command: str, sideways: bool) -> None:
         self._command, self._sideways = command, sideways
         self._out = sys.stdout.buffer
-        # The text so far, until the pager is known to have started.
+        # The text so far. It is kept until the pager is known to have started.
         self._kept = bytearray()
         self._sent = 0
         self._pager: subprocess.Popen[bytes] | None = None
@@ -87,7 +87,7 @@ class _Screen(io.BufferedIOBase):
             self._kept.clear()
 
     def _has_started(self) -> bool:
-        """Whether the pager displayed the text; waits until the user leaves it."""
+        """Whether the pager showed the text. Waits until the user leaves it."""
         assert self._pager is not None and self._pager.stdin is not None
         with suppress(BrokenPipeError):
             self._pager.stdin.close()
@@ -100,7 +100,7 @@ class _Screen(io.BufferedIOBase):
         self._kept.clear()
 
     def finish(self) -> None:
-        """Waits until the user leaves the pager; displays the text that is still held back."""
+        """Waits until the user leaves the pager, and shows text that was kept so far."""
         if self._pager is None:
             self._out.write(self._kept)
         elif not self._has_failed and not self._has_started():
@@ -110,8 +110,8 @@ class _Screen(io.BufferedIOBase):
 
 @contextmanager
 def paged(sideways: bool = False) -> Iterator[BinaryIO]:
-    """Stdout, through a pager if it is a terminal and the text is longer than its screen. SIDEWAYS: for lines
-    that are wider than the screen."""
+    """Gives stdout. If it is a terminal and the text is longer than its screen, a pager shows it. SIDEWAYS:
+    for lines that are wider than the screen."""
     sys.stdout.flush()
     command = pager() if sys.stdout.isatty() else None
     if command is None:
@@ -123,7 +123,7 @@ def paged(sideways: bool = False) -> Iterator[BinaryIO]:
         with suppress(_Left):
             yield cast("BinaryIO", screen)
     finally:
-        # While the pager runs, Ctrl-C belongs to it.
+        # While the pager runs, Ctrl-C is meant for the pager.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         screen.finish()
         signal.signal(signal.SIGINT, before)
@@ -131,7 +131,7 @@ def paged(sideways: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def paged_prints() -> Iterator[None]:
-    """As `paged`, for functions that print."""
+    """Like `paged`, for functions that print."""
     with paged() as out:
         if out is sys.stdout.buffer:
             yield
@@ -144,7 +144,8 @@ def paged_prints() -> Iterator[None]:
 
 
 def pager() -> str | None:
-    """The pager's shell command; None for none. As in git: IODOCK_PAGER, then PAGER, then less."""
+    """The pager's shell command; None: no pager. As in git, it is taken from IODOCK_PAGER, then PAGER, else
+    it is less."""
     if os.environ.get("TERM", "dumb") == "dumb":
         return None
     for name in ("IODOCK_PAGER", "PAGER"):
@@ -156,11 +157,11 @@ def pager() -> str | None:
 def _is_longer_than_screen(text: bytes, sideways: bool) -> bool:
     columns, lines = os.get_terminal_size(sys.stdout.fileno())
     if columns < 1 or lines < 1:
-        # A terminal that does not know its size.
+        # The terminal does not know its size.
         return False
-    # This number of bytes fills a screen in any language; the rest of a large text is not examined.
+    # This number of bytes fills a screen in any language, so the rest of a large text is not examined.
     shown = _COLOURS.sub(b"", text[: 16 * columns * lines]).decode(errors="replace").splitlines()
     if sideways:
         return len(shown) >= lines or max(map(len, shown), default=0) > columns
-    # The prompt after it needs a line, too.
+    # The prompt that follows needs a line, too.
     return sum(max(1, -(-len(line) // columns)) for line in shown) >= lines

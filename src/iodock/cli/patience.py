@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMoment, Servers
 
 LONGEST_S = 0.5
-"""Total time to wait for answers."""
+"""Longest time to wait for all answers, s."""
 _LAST_S = 1.0
-"""Time to wait at the program's end for a thread in the SQL engine, which reports errors if it is
-destroyed."""
+"""At the program's end, a thread in the SQL engine gets this time to finish, s. An engine that is destroyed
+earlier reports errors."""
 T = TypeVar("T")
 _asking: list[threading.Thread] = []
 
 
 def is_asking() -> bool:
-    """Whether a thread is still waiting for an answer that was given up."""
+    """Whether a thread is still waiting for an answer that is no longer needed."""
     return any(one.is_alive() for one in _asking)
 
 
@@ -37,7 +37,7 @@ def _await_those_who_ask() -> None:
 
 
 class Patient:
-    """Queries in a separate thread, and gives up after waiting LONGEST_S. The query for the whole run starts
+    """Sends queries in a separate thread, and gives up after LONGEST_S. The query for the whole run starts
     immediately, so that the answer arrives while the rest of the check-up is made."""
 
     def __init__(self, store: str, opened: Callable[[], Servers]) -> None:
@@ -54,7 +54,7 @@ class Patient:
         return self._asked(lambda inner: inner.why_not)
 
     def meanwhile(self) -> Meanwhile | None:
-        """See `Servers`. Raises IodockError, also if no answer came in time."""
+        """See `Servers`. Raises IodockError, also if no answer arrives in time."""
         return self._waited(self._first)
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
@@ -96,7 +96,7 @@ class Patient:
 
 
 class _Answer(threading.Thread, Generic[T]):
-    """The thread of one query. A daemon: it ends with the program."""
+    """The thread of one query. It is a daemon, so it ends with the program."""
 
     def __init__(self, asked: Callable[[], T]) -> None:
         super().__init__(daemon=True, name="iodock servers")

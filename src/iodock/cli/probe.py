@@ -149,7 +149,7 @@ def _quiet(what: Round | Late | StoreError) -> None:
 
 
 def _tell(what: Round | Late | StoreError) -> None:
-    """A line for each error; on a terminal one for each round."""
+    """Prints a line for each error, and on a terminal for each round."""
     from iodock.file_system.probe.records import Late
     from iodock.file_system.views.probe_words import late_line, round_line
 

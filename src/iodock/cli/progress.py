@@ -1,5 +1,5 @@
-"""A progress bar on stderr, with rate and remaining time, for work that takes over a second; on a terminal
-only."""
+"""A progress bar on stderr, with rate and remaining time, for work that takes over a second. It is only shown
+on a terminal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _DAY_S = 86400.0
 
 
 class ProgressBar:
-    """Call it with (bytes, total bytes or None, calls) at any rate; use it as a context manager."""
+    """Must be called with (bytes, total bytes or None, calls), as often as desired, and used as a context
+    manager."""
 
     def __init__(self, label: str, quiet: bool, noun: str = "calls", rated: bool = True) -> None:
-        """RATED: show millions per second."""
+        """RATED: show the rate in millions per second."""
         self._label = label
         self._noun = noun
         self._rated = rated
@@ -49,7 +50,7 @@ class ProgressBar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
-            # Steps that take minutes each may not end within rich's default of half a minute.
+            # The default of rich is half a minute. Steps may take minutes each, so none would end within it.
             speed_estimate_period=30.0 if self._rated else _DAY_S,
         )
         self._bar.start()

@@ -153,7 +153,7 @@ def _opened(files: tuple[str, ...], values: dict[str, Any]) -> Files:
     from iodock.program.ratio.reader import ReadOptions
 
     options = ReadOptions(values["time_format"], values["assistant_cores"], values["by"] == "node")
-    # Python has no stdin if it was closed.
+    # Python has no stdin if it was closed before the start.
     stdin = sys.stdin.buffer if sys.stdin else BytesIO()
     return Files(files, values["source_format"], options, stdin)
 
@@ -186,7 +186,7 @@ def _listed(read: Files, limits: Ratio, values: dict[str, Any], expected: int | 
         if first is None:
             raise _none_chosen(values)
         records = chain((first,), records)
-        # The reader, and so the default grouping of records, is known only once there is a record.
+        # The default grouping of records depends on the reader, which is known only once there is a record.
         by = values["by"] or read.usual_grouping()
         shown = records if by == "record" else added(records, by)
         table = table_of_judged((judge(one, limits, cores) for one in shown), cores is not None, expected)

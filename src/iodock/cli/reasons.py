@@ -34,10 +34,10 @@ _REASONS = {
     "no-libc": N_("recorded by {backend}: the program has no C library, and rewrite would not see its calls"),
     "running": N_("recorded by {backend}: the back end for programs that are already running"),
 }
-"""`captured.why` of the manifest -> its meaning. If the user chose the back end, no reason is needed."""
+"""Maps `captured.why` of the manifest to its meaning. If the user chose the back end, no reason is given."""
 
 
 def reason_of(backend: str, reason: str, text: Language) -> str | None:
-    """Why BACKEND records, as text; None if the user chose it."""
+    """Text that says why BACKEND records; None if the user chose it."""
     found = _REASONS.get(reason)
     return text.gettext(found, backend=backend) if found else None

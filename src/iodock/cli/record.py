@@ -191,7 +191,7 @@ def _begin(output: str | None, light: tuple[int, int] | None, command: tuple[str
 
 
 class Counting(TypedDict):
-    """Arguments of `run` for counting."""
+    """The arguments of `run` that concern counting."""
 
     light: tuple[int, int] | None
     ranks: tuple[str, bool] | None
@@ -200,7 +200,8 @@ class Counting(TypedDict):
 def counting(
     light: bool, memory: str | None, first: int | None, ranks: str | None, command: tuple[str, ...]
 ) -> Counting:
-    """The limits of counters, and the ranks that are recorded nevertheless. Raises RequestError."""
+    """Returns the limits of counters, and the ranks whose calls are recorded completely all the same. Raises
+    RequestError."""
     if ranks is None:
         return {"light": _light(light, memory, first, command), "ranks": None}
     if not command:

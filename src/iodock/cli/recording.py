@@ -1,5 +1,5 @@
-"""Implements `iodock record` without the command line's framework, whose import takes longer than recording a
-short program. Simple arguments are therefore parsed here, too."""
+"""Implements `iodock record` without the command line's framework, because importing it takes longer than
+recording a short program. Simple arguments are therefore parsed here, too."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
 
 
 def plain(arguments: Sequence[str]) -> Asked | None:
-    """Parses the arguments of `record` if they are simple: a command, and options as separate words. None for
-    all others, which click parses or refuses."""
+    """Parses the arguments of `record` if they are simple: a command, and options as separate words. Returns
+    None for all others, which click parses or refuses."""
     flags = dict.fromkeys(_FLAGS.values(), False)
     values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "stacks": "auto",
               "lang": ""}  # fmt: skip
@@ -101,7 +101,7 @@ def run(
     light: tuple[int, int] | None = None,
     ranks: tuple[str, bool] | None = None,
 ) -> int:
-    """Records a command, or running processes, and prints the check-up; returns the program's own exit
+    """Records a command, or running processes, and prints the check-up. Returns the program's own exit
     status."""
     sys.stdout.flush()
     ask(lang)
@@ -136,7 +136,8 @@ def run(
 
 
 def _leave_those_who_ask(status: int) -> None:
-    """A thread that still waits for the servers' store must neither delay the user nor change the status."""
+    """Ends this process although a thread still waits for the servers' store: the thread must neither delay
+    the user nor change the status."""
     from iodock.cli.patience import is_asking
 
     if is_asking():
@@ -146,7 +147,7 @@ def _leave_those_who_ask(status: int) -> None:
 
 
 class _Nothing:
-    """Equivalent to contextlib's nullcontext, whose import takes time."""
+    """Does the same as contextlib's nullcontext, whose import takes time."""
 
     def __enter__(self) -> None: ...
     def __exit__(self, *raised: object) -> None: ...
@@ -172,20 +173,21 @@ def _record(command: Sequence[str], store: str, **options: Any) -> RecordSummary
 
 
 def _named(output: str) -> str:
-    """`%h` is this host, `%r` the rank (of a program without one the process id), `%%` a percent sign."""
+    """Replaces placeholders in the name of a store: `%h` is this host, `%r` the rank (for a program without
+    ranks, the process id), `%%` a percent sign."""
     if "%" not in output:
         return output
     from iodock._native import launched_rank
 
     rank = launched_rank()
     known = {"%h": os.uname().nodename, "%r": f"pid{os.getpid()}" if rank is None else str(rank)}
-    # The value of a percent place must not itself begin a place.
+    # The value of one placeholder must not be taken for the beginning of another.
     parts = [part.replace("%h", known["%h"]).replace("%r", known["%r"]) for part in output.split("%%")]
     return "%".join(parts)
 
 
 def _stem(command: Sequence[str], pids: Sequence[int], cgroup: str | None) -> str:
-    """The store's default name comes from this."""
+    """Base of the store's default name."""
     if cgroup:
         return cgroup.rstrip("/").rpartition("/")[2].replace(":", "-")
     return command[0].rpartition("/")[2] if command else _name_of_process(pids[0])
@@ -200,7 +202,7 @@ def _name_of_process(pid: int) -> str:
 
 
 def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -> None:
-    """Makes tables and check-up. An error here is printed, and the program's status is returned
+    """Makes tables and check-up. If this fails the error is printed, and the program's status is returned
     nevertheless."""
     store = recorded["store"]
     if recorded.get("elsewhere") or (not quiet and (recorded.get("kept") or recorded.get("made_folder"))):
@@ -208,7 +210,7 @@ def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -
         from iodock.cli.stored import say_where
 
         say_where(recorded, asked, spoken(lang), quiet)
-    # With several ranks in one store the last one prints this.
+    # If several ranks share one store, the last rank prints this.
     if recorded["must_finish"] and not quiet:
         _say_how(recorded, lang)
     for warning in recorded["warnings"] if not quiet else ():
@@ -222,7 +224,8 @@ def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -
     except KeyboardInterrupt:
         say(f"note: interrupted; {store} is completed when it is next opened")
     except Exception as error:
-        # Includes bugs of ours, and of a package in an unexpected version: the program has run already.
+        # Also catches bugs of iodock, and of packages in an unexpected version, because the program has run
+        # already.
         from iodock.cli.run import say_error
 
         say_error(error)
@@ -256,7 +259,7 @@ def _finish(store: str, lang: str | None, quiet: bool) -> None:
 
 
 def _pass_on(recorded: RecordSummary) -> int:
-    """Ends like the program: with its exit status, or by the same signal."""
+    """Ends in the same way as the program: with its exit status, or by the same signal."""
     if recorded["exit_signal"] is not None:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -271,7 +274,7 @@ def _die_of(number: int) -> None:
     import resource
     import signal
 
-    # The program has written its own core dump, if any: this interpreter must not write another.
+    # The program has written its own core dump, if any. This interpreter must not write a second one.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""All verbs: the module of each in this folder has a click command `command`.
+"""All verbs. The module of each is in this folder and has a click command `command`.
 
 The one-line help texts are here so that `iodock --help` imports no verb.
 """
@@ -36,4 +36,4 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "doctor": ("iodock.cli.doctor", "Report what this machine allows, and what follows"),
 }
-"""Verb -> (module, one-line help), in the order in which help lists them."""
+"""Maps each verb to (module, one-line help), in the order in which the help lists them."""

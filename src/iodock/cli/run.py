@@ -32,7 +32,7 @@ Examples:
 
 
 class Verbs(click.Group):
-    """The verbs, each imported when it is used."""
+    """The verbs. Each is imported only when it is used."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(VERBS)
@@ -46,7 +46,7 @@ class Verbs(click.Group):
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
         if incomplete.startswith("-"):
             return super().shell_complete(context, incomplete)
-        # click's own would import every verb.
+        # The method of click itself would import every verb.
         return [
             CompletionItem(name, help=help)
             for name, (_, help) in VERBS.items()
@@ -101,17 +101,18 @@ SYSTEMS = (
     N_("Too many open files"),
     N_("Connection refused"),
 )
-"""Errors of the system, for translation: the C library's texts are English if the locale is not installed."""
+"""Texts of system errors, listed for translation: the C library has only English texts if the locale is not
+installed."""
 _LONGEST = 2000
 """Length of an error's message, in characters."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line and returns its exit status; never raises."""
-    # Words after `record` may belong to the program.
+    # Words after `record` may belong to the program, so they are not searched for --lang.
     spoken.ask_by(() if list(arguments[:1]) == ["record"] else arguments)
     try:
-        # Not click's own main, which prints and exits with its own statuses.
+        # The main function of click is not used, because it prints and exits with its own statuses.
         with iodock.make_context("iodock", list(arguments)) as context:
             status: Any = iodock.invoke(context)
     except click.exceptions.Exit as end:
@@ -122,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def failed(error: BaseException) -> int:
-    """Prints the error and returns its exit status."""
+    """Prints an error and returns its exit status."""
     if os.environ.get("IODOCK_TRACEBACK"):
         raise error
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or _is_interrupted_query(error):
@@ -141,13 +142,14 @@ def failed(error: BaseException) -> int:
     say_error(error)
     if isinstance(error, RequestError):
         return USAGE
-    # A program that was not found or is not executable: a shell's exit statuses for these.
+    # If a program was not found or is not executable, the error has the exit status that a shell would
+    # return.
     status = getattr(error, "exit_status", FAILED)
     return status if isinstance(status, int) else FAILED
 
 
 def _is_interrupted_query(error: BaseException) -> bool:
-    # The exception that a Ctrl-C becomes inside the SQL engine.
+    # Inside the SQL engine, Ctrl-C becomes this exception.
     return type(error) is RuntimeError and str(error) == "Query interrupted"
 
 
@@ -159,7 +161,7 @@ def _click_failed(error: click.ClickException) -> int:
 
 
 def say_error(error: BaseException) -> None:
-    """`error: ...`, its causes, then `hint: ...` on stderr."""
+    """Prints an error on stderr: `error: ...`, its causes, then `hint: ...`."""
     hint = error.hint if isinstance(error, IodockError) else None
     if isinstance(error, (IodockError, ValueError)):
         message = str(error)
@@ -179,7 +181,7 @@ def say_error(error: BaseException) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    # A message may quote text from a file.
+    # A message may quote text from a file, so it is limited in length.
     shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
     say(f"error: {shown}")
     if hint:

@@ -1,5 +1,5 @@
-"""File servers during a program's run: only this module connects the parts for programs and for centres
-(docs/decisions/0038). It exchanges plain data."""
+"""File servers during a program's run. Only this module connects the parts for programs and for centres
+(docs/decisions/0038). They exchange plain data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from iodock.shared.settings import ServerReadings, Settings
 
 _PROMETHEUS_S = 1.0
-"""Timeout of an answer that a thread waits for, which must end, too: whole seconds, as Prometheus
-requires."""
+"""Time limit for an answer of a Prometheus, s. A thread that was given up ends after it. Prometheus requires
+whole seconds."""
 
 
 def servers_of(store: Store, settings: Settings) -> Servers | None:
-    """The monitor for this run; None: the settings name no store. A store that can't be opened raises
-    IodockError when it is queried, not here, so that the rest of the result is still shown."""
+    """Opens the monitor for this run; None: the settings name no store. If a store can't be opened,
+    IodockError is raised when it is queried and not here, so that the rest of the result is still shown."""
     if settings.servers.store is None:
         return None
     from iodock.program.meanwhile.run_time import run_time
@@ -32,7 +32,7 @@ def servers_of(store: Store, settings: Settings) -> Servers | None:
 
 
 def servers_in_time(store: Store, settings: Settings) -> Servers | None:
-    """The same, but given up after half a second of waiting, with one line that says so."""
+    """Does the same as `servers_of`, but gives up after half a second and prints one line about it."""
     if settings.servers.store is None:
         return None
     from iodock.cli.patience import Patient
@@ -76,7 +76,7 @@ def _place(readings: ServerReadings) -> StoreOptions:
 
 @dataclass(frozen=True)
 class _Unasked:
-    """A store that can't be queried for a run, and the reason."""
+    """Stands for a store that can't be queried, and gives the reason."""
 
     store: str
     why_not: NotJoined | None

@@ -31,11 +31,11 @@ _TYPES: dict[str, dict[str, Any]] = {
 
 
 JOBS = "jobs"
-"""Analysis of a folder; all others are of a store."""
+"""This analysis is of a folder; all others are of a store."""
 
 
 class Analyses(click.Group):
-    """One command per analysis, made from its header."""
+    """The commands of all analyses. Each is made from the header of its analysis."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         from iodock.program import analyses
@@ -152,7 +152,7 @@ def _show(name: str, store: str, **values: Any) -> None:
             if name == "machine":
                 answer = _with_servers(answer, opened)
             _write(answer, form, output, chart, is_wide)
-    # JSON includes the notes.
+    # In JSON the notes are a part of the data.
     if not silent and form != "json":
         from iodock.cli.beside import say_beside
 
@@ -162,7 +162,7 @@ def _show(name: str, store: str, **values: Any) -> None:
 
 
 def _with_servers(answer: Any, opened: Store) -> Any:
-    """With the curves of the file servers from the site's monitor."""
+    """Adds the curves of the file servers from the site's monitor to an answer."""
     from iodock.cli.servers import servers_of
     from iodock.program.analyses.machine import with_servers
     from iodock.shared.settings import load
@@ -196,7 +196,7 @@ def _write_flame(answer: Any, output: str | None, is_wide: bool) -> None:
 
 
 def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
-    """The answer's chart in a chart format. Raises RequestError for an unknown chart or an invalid size."""
+    """Draws an answer in a chart format. Raises RequestError for an unknown chart or an invalid size."""
     from iodock.program.views.charts import ChartOptions, UnknownChart
     from iodock.program.views.charts.export import draw
 

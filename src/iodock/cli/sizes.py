@@ -12,8 +12,8 @@ _MOST = (1 << 63) - 1
 
 
 def size_bytes(given: str, option: str) -> int:
-    """The value of OPTION in bytes. A letter alone and `iB` are powers of 1024, `B` after a letter is a power
-    of 1000. Raises RequestError."""
+    """Parses the value of OPTION in bytes. A letter alone and a letter with `iB` mean powers of 1024, a
+    letter with `B` means powers of 1000. Raises RequestError."""
     text = given.strip().upper()
     if re.fullmatch(r"[-+]?0*(\.0*)?[KMGTPE]?(I?B)?|-.*", text) and any(one.isdigit() for one in text):
         raise RequestError(f"{option} must be above 0, not {given}", f"sizes: {FORMS}")

@@ -1,4 +1,4 @@
-"""The language of this command: from --lang, else from the locale."""
+"""The language of this command. It comes from --lang, or else from the locale."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def ask(code: str | None) -> None:
 
 
 def ask_by(arguments: Sequence[str]) -> None:
-    """As `ask`, from a command line that click has not parsed yet: it may be invalid, or request help
-    first."""
+    """Sets the language from a command line that click has not parsed yet, and which may be invalid or
+    contain --help."""
     ask(None)
     for at, one in enumerate(arguments):
         if one == "--":
@@ -36,7 +36,7 @@ def ask_by(arguments: Sequence[str]) -> None:
 
 
 def code(option: str | None = None) -> str:
-    """The code of the language: OPTION, else the value set before, else the locale's."""
+    """Code of the language: OPTION, else the value that was set before, else the locale's."""
     return chosen(option or "".join(_asked) or None)
 
 
@@ -48,7 +48,7 @@ def language() -> Language:
 
 
 def told(line: str) -> str:
-    """An English line for stderr, `error: ...` or `note: ...`, in this language."""
+    """Translates an English line for stderr, `error: ...` or `note: ...`."""
     if code() == "en":
         return line
     text = language()

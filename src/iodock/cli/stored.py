@@ -1,4 +1,4 @@
-"""Reports under which name a recording was stored, if necessary."""
+"""Reports the name of the store, if it is not the requested name or an earlier store was moved."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ELSEWHERE = N_("{asked}: {why}; the run is recorded as {store}")
 
 
 def refuse_at_a_terminal(store: str) -> None:
-    """An interactive user corrects a name immediately; a job must run, and gets another name. Raises
-    IodockError."""
+    """Raises IodockError if a terminal is used, because an interactive user can correct the name immediately.
+    A job has to run, so its store gets another name."""
     path = Path(store)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or not os.path.lexists(store):
         return
@@ -34,8 +34,8 @@ def refuse_at_a_terminal(store: str) -> None:
 
 
 def say_where(recorded: _native.RecordSummary, asked: str, language: str, quiet: bool) -> None:
-    """Reports what happened to the previous store, and to the name. A name that differs from the requested
-    one is reported even with --quiet."""
+    """Reports what happened to the previous store, and the name of the new one. If that is not the requested
+    name, it is reported even with --quiet."""
     text = language_in(language)
     store, elsewhere = recorded["store"], recorded.get("elsewhere")
     if (folder := recorded.get("made_folder")) and not quiet:
@@ -48,13 +48,13 @@ def say_where(recorded: _native.RecordSummary, asked: str, language: str, quiet:
 
 
 def run_unrecorded(command: Sequence[str], why: str) -> NoReturn:
-    """Executes the program without recording, if the only problem is an existing store that can't be moved.
-    Raises OSError."""
+    """Executes the program without recording. This is done if the only problem is an existing store that
+    can't be moved. Raises OSError."""
     import signal
 
     say(f"warning: {why}; the program runs unrecorded")
     sys.stdout.flush()
-    # Python ignores these signals, and the program would inherit that.
+    # Python ignores these signals, and the program would inherit this setting.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execvp(command[0], list(command))

@@ -1,4 +1,4 @@
-"""Answers with one row per event, written batch by batch."""
+"""Writes answers with one row per event, batch by batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.tables import csv, json, parquet, table
 
 
 def write_stream(stream: Stream, form: str, output: str | None, is_wide: bool = False) -> Answer:
-    """Writes all rows (as a table: the first ones) and returns the answer's head."""
+    """Writes all rows (in a table only the first ones), and returns the answer's head."""
     if form == "table":
         _first_rows(stream, output, is_wide)
         return stream.head

@@ -1,4 +1,4 @@
-"""Prepares standard streams: they are open, and stderr never causes a failure."""
+"""Prepares the standard streams: all of them are open, and writing to stderr never fails."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class _Unfailing(io.FileIO):
-    """Stderr: text that can't be written there is dropped, since it can't be reported either. A full disk or
-    a closed pipe must not lose a recorded program's exit status."""
+    """A stderr that drops text which can't be written, because the failure can't be reported either. A full
+    disk or a closed pipe must not lose a recorded program's exit status."""
 
     def write(self, data: Buffer) -> int:
         try:
@@ -28,14 +28,14 @@ class _Unfailing(io.FileIO):
 
 
 def prepare() -> None:
-    """Opens closed streams, and makes writing without a stderr succeed."""
+    """Opens streams that are closed, and makes writing succeed if there is no stderr."""
     if sys.stdout is None or sys.stderr is None:
         _open_what_was_closed()
     sys.stderr = on_terminal(2)
 
 
 def on_terminal(fd: int) -> io.TextIOWrapper:
-    """A duplicate of stderr on another descriptor."""
+    """Makes a stream like stderr that writes to the descriptor FD."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Unfailing(fd, "w", closefd=False)),
         sys.stderr.encoding, "backslashreplace", line_buffering=True,
@@ -43,8 +43,8 @@ def on_terminal(fd: int) -> io.TextIOWrapper:
 
 
 def say(text: str) -> None:
-    """A line on stderr. Characters in names can't colour a terminal, move its cursor, or look like further
-    lines."""
+    """Prints a line on stderr. Characters in names can't colour a terminal, move its cursor, or look like
+    further lines."""
     text = told(text)
     if not (text.isascii() and text.isprintable()):
         from iodock.shared.text import visible
@@ -54,13 +54,13 @@ def say(text: str) -> None:
 
 
 def _open_what_was_closed() -> None:
-    """A program started with `>&-` lacks standard streams; the next opened files would get their numbers.
-    Stdout is not writable then: lost data is an error, as on a full disk."""
+    """Opens streams that were closed: a program started with `>&-` lacks standard streams, and files that it
+    opens would get their numbers. Stdout is then not writable: lost data is an error, as on a full disk."""
     for descriptor, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_RDWR)):
         try:
             os.fstat(descriptor)
         except OSError:
-            # The lowest free number is this one.
+            # `open` uses the lowest free number, which is the missing stream's.
             os.open(os.devnull, flags)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115

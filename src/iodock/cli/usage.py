@@ -1,4 +1,4 @@
-"""Errors in a command line, in the form of all other errors, with a suggestion."""
+"""Formats errors in a command line like all other errors, with a suggestion."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ WRONG = (
     N_("did you mean {name}"),
     N_("did you mean {others} or {last}"),
 )
-"""Errors in a command line, for translation."""
+"""Messages about errors in a command line, listed for translation."""
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store: str) -> RequestError:
-    """The error that there is no command or analysis of that name. OF_STORE: what to type if NAME is a
-    store."""
+    """The error that no command or analysis has this name. OF_STORE: what to type if NAME is a store."""
     hint = meant(name, known, otherwise)
     if (Path(name) / "manifest.json").is_file():
         hint = f"it is a store: {of_store} {name}"
@@ -47,7 +46,7 @@ def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store
 
 
 def words(error: click.ClickException) -> tuple[str, str]:
-    """The message without its period, and the hint."""
+    """Returns the message without its period, and the hint."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     otherwise = f"{context.command_path if context else 'iodock'} --help"
     if isinstance(error, click.NoSuchOption):
@@ -58,7 +57,7 @@ def words(error: click.ClickException) -> tuple[str, str]:
 
 
 def _choice(error: click.BadParameter, otherwise: str) -> tuple[str, str]:
-    # click includes the given value only in its sentence.
+    # click mentions the given value only in its sentence.
     given = re.match(r"'(.*)' is not one of ", error.message, re.DOTALL)
     if error.param is None or given is None:
         return error.format_message().rstrip("."), otherwise
@@ -70,18 +69,20 @@ def _choice(error: click.BadParameter, otherwise: str) -> tuple[str, str]:
 
 
 def _option(error: click.NoSuchOption, otherwise: str) -> str:
-    """An option of that verb with a similar name; else the other verbs of its group that have this option."""
+    """Suggests an option of that verb with a similar name; if there is none, names the other verbs of its
+    group that have this option."""
     context = error.ctx
     if context is None:
         return otherwise
-    # Dashes make any two short names similar.
+    # Dashes are removed first, because they make any two short names similar.
     known = [one.lstrip("-") for one in _options(context.command)]
     near = meant(error.option_name.lstrip("-"), known, "")
     if near:
         name = near.rpartition(" ")[2]
         return near.replace(name, f"--{name}" if len(name) > 1 else f"-{name}")
     beside = context.parent
-    # For all verbs of iodock, every module would have to be imported; the verbs of one group are similar.
+    # Only the verbs of one group are searched, because they are similar. For all verbs, every module would
+    # have to be imported.
     if beside is None or beside.parent is None or not isinstance(beside.command, click.Group):
         return otherwise
     group = beside.command

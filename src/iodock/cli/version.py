@@ -8,7 +8,7 @@ from iodock import __version__, _native
 
 
 def lines() -> Iterator[str]:
-    """One fact per line."""
+    """Returns lines with one fact each."""
     yield f"iodock {__version__}"
     yield f"build: {_native.__commit__ or 'not known'}"
     said = [name if refusal is None else f"{name} (no: {refusal})" for name, refusal in _native.backends()]

@@ -99,15 +99,15 @@ def command(
         else volume_text(volume, reading, text, _width(output))
     )
     if output is None:
-        # stdout belongs to the program.
+        # The result goes to stderr, because stdout belongs to the program.
         sys.stderr.write(said)
     else:
         try:
             with destination(output) as out:
                 out.write(said.encode())
         except (OSError, IodockError):
-            # A lack of disk space must not lose the result, because the user would have to run the program
-            # again.
+            # If the disk is full, the result is printed, because the user would otherwise have to run the
+            # program again.
             sys.stderr.write(said)
             raise
     if volume.exit_signal is not None:
@@ -116,12 +116,13 @@ def command(
 
 
 def _width(output: str | None) -> int:
-    """Width of the terminal that shows the answer, else that for files."""
+    """Width of the terminal that shows the answer; for a file, the width for files."""
     from iodock.program.views.volume_text import FILE_WIDTH
 
     if output is not None or not sys.stderr.isatty():
         return FILE_WIDTH
-    # The width of stderr, because stdout belongs to the program; 0 if a terminal does not know its width.
+    # The width of stderr is used, because stdout belongs to the program. It is 0 if a terminal does not know
+    # its width.
     return max(20, os.get_terminal_size(sys.stderr.fileno()).columns or FILE_WIDTH)
 
 

@@ -60,9 +60,9 @@ def write_bundle(
     progress: Progress,
     servers_of: ServersOf = lambda store, settings: None,
 ) -> None:
-    """Writes the archive; with ANONYMOUS from an anonymised copy of the store. SERVERS_OF: source of the file
-    servers' state during the run, unused with ANONYMOUS because its answers contain names. Raises StoreError,
-    QueryError, OSError."""
+    """Writes the archive. ANONYMOUS: use an anonymised copy of the store. SERVERS_OF: returns the state of
+    file servers during the run; it is not used with ANONYMOUS, because its answers contain names. Raises
+    StoreError, QueryError, OSError."""
     if not anonymous:
         with Store.open(store) as opened:
             servers = servers_of(opened, settings)
@@ -70,12 +70,12 @@ def write_bundle(
             _write(opened, target, text, found, False, progress, servers)
         return
     with tempfile.TemporaryDirectory(prefix="iodock-") as folder:
-        # Open the original first: an interrupted recording becomes tables, and errors about damage name the
-        # original, not the copy.
+        # The original is opened first, so that an interrupted recording gets its tables, and errors about
+        # damage name the original and not the copy.
         with Store.open(store) as opened:
             opened.check()
-            # Some rules depend on names, so the findings are renamed instead of found again among made-up
-            # names.
+            # Some rules depend on names. So the names in the findings are replaced, instead of running the
+            # rules on made-up names.
             found = diagnose(opened, settings)
             names = anonymiser_of(opened.tables)
             copy = anonymous_copy(opened.tables, Path(folder) / "run.iodock", names)
@@ -85,17 +85,17 @@ def write_bundle(
             with Store.open(copy) as opened:
                 _write(opened, target, text, found, True, progress)
         except IodockError as error:
-            # Events are copied unchanged, so damage in the copy is damage in the store.
+            # Events are copied unchanged, so damage that is found in the copy is also in the store.
             raise type(error)(str(error).replace(str(copy), str(store)), error.hint) from error
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether it is a regular file (no link) that `iodock bundle` wrote, for a run or a job."""
+    """Whether the path is a regular file (no link) that `iodock bundle` wrote, for a run or a job."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
         with path.open("rb") as file, unpacked(file) as stream:
-            # A member begins with its name, in a block of 512 bytes (POSIX, ustar).
+            # In an archive, a member begins with its name in a block of 512 bytes (POSIX, ustar).
             first = tarfile.TarInfo.frombuf(stream.read(512), "utf-8", "replace")
             said = stream.read(min(first.size, 64 << 10))
     except (*UNPACK_ERRORS, tarfile.TarError):
@@ -124,7 +124,7 @@ def _write(
                 archive.addfile(entry, io.BytesIO(content))
         part.replace(target)
     except OSError as error:
-        # An error about another file names that file itself.
+        # If the error is about another file, the error names that file.
         if error.errno is None or error.filename not in (None, str(part)):
             raise
         message = f"{target}: can't be written: {error.strerror}"
@@ -200,7 +200,7 @@ def _environment(store: Store) -> str:
 
 
 def _moment(store: Store, ts: int | None) -> str | None:
-    """ISO 8601 with this machine's offset, or the time of day, depending on the source."""
+    """Formats a time as ISO 8601 with this machine's offset, or as time of day, depending on the source."""
     if ts is None or store.manifest.clock not in ("epoch", "day"):
         return None
     if store.manifest.clock == "day":

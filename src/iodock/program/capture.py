@@ -1,4 +1,5 @@
-"""Interface to the Rust code that makes stores from logs and from recordings. Errors become IodockErrors."""
+"""Interface to the Rust code that makes stores from logs and from recordings. Its errors become
+IodockErrors."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from iodock.shared.answer import Loss
 from iodock.shared.errors import IodockError, RequestError
 
 Progress = Callable[[int, int | None, int], None]
-"""(bytes done, total bytes if known, calls so far)."""
+"""Reports progress: called with the bytes done, the total bytes if known, and the calls so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,38 +28,38 @@ class Imported:
     files: int
     processes: int
     profiles: int | None
-    """Counters by process and file instead of calls; None if the source has calls."""
+    """Number of profiles, which are counters by process and file; None if the source has calls."""
     cut: bool
     losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownModule:
-    """A file of code that gave no lines."""
+    """A file of code that gave no source lines, and the reason."""
 
     module: str
     build_id: str | None
     why: str
-    """not-found or no-debug-information."""
+    """Either not-found or no-debug-information."""
     sites: int
-    """Places in it that calls came from."""
+    """Number of places in this file from which calls were made."""
     is_installed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Symbolized:
-    """Places that calls came from, and how many of them have a function or a line."""
+    """Number of places from which calls were made, and how many of them have a function or a line."""
 
     sites: int
     functions: tuple[int, int]
-    """Before and after."""
+    """Number of places with a function, before and after."""
     lines: tuple[int, int]
     unknown: tuple[UnknownModule, ...]
 
 
 @contextmanager
 def native_errors() -> Iterator[None]:
-    """NativeError as IodockError, or as RequestError if the request was wrong."""
+    """Turns a NativeError into an IodockError, or into a RequestError if the request was wrong."""
     try:
         yield
     except _native.NativeError as error:
@@ -78,8 +79,8 @@ def import_logs(
     coverage_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Imported:
-    """Imports logs (`-` is standard input) into a new store; from a single log only `lines` (first, last) if
-    given. Raises IodockError and then leaves nothing of the store."""
+    """Imports logs into a new store; `-` is standard input. LINES: first and last line, for a single log.
+    Raises IodockError, and then leaves nothing of the store."""
     _each_once(logs)
     with native_errors():
         found = _native.import_logs(
@@ -97,12 +98,12 @@ def import_logs(
 
 
 def is_darshan(log: str) -> bool:
-    """Whether it is a Darshan log or its text form, which becomes a store of its own."""
+    """Whether the log is from Darshan, or its text form. Such a log becomes a store of its own."""
     return _native.is_darshan(Path(log))
 
 
 def _each_once(logs: Sequence[str]) -> None:
-    """The same log twice would count every call twice. Raises RequestError."""
+    """Raises RequestError if a log is given twice, because every call in it would count twice."""
     seen: dict[tuple[int, int] | str, str] = {}
     for log in logs:
         first = seen.setdefault(_identity(log), log)
@@ -117,30 +118,30 @@ def _identity(log: str) -> tuple[int, int] | str:
     try:
         found = Path(log).stat()
     except (OSError, ValueError):
-        return log  # Standard input, or a file whose error is reported when it is opened.
+        return log  # This is standard input, or a file whose error is reported when it is opened.
     return found.st_dev, found.st_ino
 
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """The difference between the clock of a host and that of the first host of a run."""
+    """The difference between the clock of one host and the clock of the first host of a run."""
 
     host: str
     offset_ns: int | None
-    """To be added to its times; None: not known."""
+    """Offset to add to the host's times; None: not known."""
     within_ns: int | None
-    """The difference is at most so much more or less."""
+    """Precision: the true offset differs from `offset_ns` by at most this."""
     calls: int
-    """Calls that it was found by."""
+    """Number of calls from which the offset was computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of merging parts."""
+    """The result of merging the parts of a run."""
 
     found: Imported
     ranks: int
-    """Ranks that have a part."""
+    """Number of ranks that have a part."""
     expected_ranks: int | None
     clocks: tuple[HostClock, ...]
 
@@ -148,8 +149,8 @@ class Merged:
 def merge(
     parts: Sequence[Path], store: Path, *, force: bool = False, progress: Progress | None = None
 ) -> Merged:
-    """Makes a new store of finished stores, the parts of one run. Raises IodockError, RequestError; nothing
-    of the store is left then."""
+    """Makes a new store from finished stores, which are the parts of one run. Raises IodockError,
+    RequestError; nothing of the new store is left then."""
     with native_errors():
         found = _native.merge_stores(list(parts), store, force=force, progress=progress)
     ranks, expected = found["ranks"]
@@ -158,20 +159,20 @@ def merge(
 
 
 def finish(store: Path, progress: Progress | None = None) -> Imported:
-    """Makes a recording's tables from its journal. Raises IodockError; the journal then remains."""
+    """Makes a recording's tables from its journal. Raises IodockError; the journal remains then."""
     with native_errors():
         return imported(_native.finish_recording(store, progress=progress))
 
 
 def read_in_progress(store: Path, into: Path) -> bool:
-    """Makes a store at INTO from what has been flushed so far of a recording in progress, without changing
-    the recording; False if none is in progress. Raises IodockError."""
+    """Makes a store at INTO from the flushed part of a recording in progress, without changing the recording.
+    Returns False if no recording is in progress. Raises IodockError."""
     with native_errors():
         return _native.read_in_progress(store, into) is not None
 
 
 def imported(found: _native.ImportSummary | _native.MergeSummary) -> Imported:
-    """The native summary as a dataclass."""
+    """Converts the native summary to a dataclass."""
     return Imported(
         store=Path(found["store"]),
         formats=tuple(found["formats"]),
@@ -186,7 +187,7 @@ def imported(found: _native.ImportSummary | _native.MergeSummary) -> Imported:
 
 
 def symbolize(store: Path, folders: Sequence[Path] = ()) -> Symbolized:
-    """Names functions and lines of a store again, by files of code in their places or in FOLDERS. Raises
+    """Finds functions and lines for a store again, in files of code at their places or in FOLDERS. Raises
     IodockError."""
     with native_errors():
         found = _native.symbolize(store, list(folders))

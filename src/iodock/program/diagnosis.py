@@ -1,4 +1,5 @@
-"""Runs the rules over a store: candidates become findings with severity, share and gain, ranked."""
+"""Runs the rules over a store. Their candidates become findings with severity, share and gain, and are
+ranked."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 
 def diagnose(store: Store, settings: Settings | None = None, servers: Servers | None = None) -> Diagnosis:
-    """The problems of a run's I/O. SERVERS: where to query the state of file servers during the run; None:
-    nowhere. Raises RequestError for settings that do not fit, StoreError, QueryError."""
+    """Finds the problems of a run's I/O. SERVERS: where to query the state of file servers during the run;
+    None: nowhere. Raises RequestError for settings that do not fit, StoreError, QueryError."""
     if settings is not None and not isinstance(settings, Settings):
         message = f"settings must be those of iodock.load_settings, not {settings!r}"
         raise RequestError(message, 'settings=iodock.load_settings("site.toml")')
@@ -41,14 +42,14 @@ def diagnose(store: Store, settings: Settings | None = None, servers: Servers | 
 
 
 def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
-    """The diagnosis for callers that also need the run's facts and derived tables."""
+    """Makes the diagnosis, for callers that also need the run's facts and derived tables."""
     known = rules.every()
     _check_names(facts.settings)
     asked = [rule for rule in known if all(map(facts.sees, needs_of(rule, facts)))]
     usual = typical.compare(facts) if facts.has_calls else typical.Comparison()
     found = _found(facts, asked, usual)
-    # Counters sum a file's calls. Whether the same calls caused both findings is not known, so both are
-    # reported.
+    # Counters are sums over a file's calls. It is not known whether the same calls caused two findings, so
+    # both are reported.
     kept = _fitted(_without_symptoms(found) if facts.has_calls else found, facts)
     said = headline if facts.has_calls else counter_headline
     return Diagnosis(
@@ -63,7 +64,7 @@ def diagnosis_of(facts: Facts, servers: Servers | None = None) -> Diagnosis:
 
 
 def _run_of(servers: Servers | None) -> Iterable[Message]:
-    """The server findings that concern the whole run."""
+    """Sentences on the servers during the whole run."""
     if servers is None:
         return ()
     from iodock.program.meanwhile.sentences import of_run
@@ -72,7 +73,7 @@ def _run_of(servers: Servers | None) -> Iterable[Message]:
 
 
 def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Finding:
-    """The finding of a call that hung, with the state of its server at that time."""
+    """Adds to the finding of a call that hung the state of its server at that time."""
     began, longest = finding.evidence.get("began_ts"), finding.evidence.get("longest_ns")
     if servers is None or not isinstance(began, int) or not isinstance(longest, int) or not finding.files:
         return finding
@@ -85,7 +86,7 @@ def _with_servers(finding: Finding, facts: Facts, servers: Servers | None) -> Fi
 
 
 def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
-    """Rules that could not run, or not on all files."""
+    """Yields the rules that could not run, or not on all files."""
     for rule in known:
         needs = needs_of(rule, facts) + (rule.needs_for_some if facts.has_calls else ())
         missing = [need for need in needs if not facts.sees(need)]
@@ -94,7 +95,7 @@ def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:
-    """The facts that rules use. Raises RequestError for a store without calls."""
+    """Collects the facts that rules use. Raises RequestError for a store without calls."""
     store.need_calls()
     store.hold_small()
     profile = Profile(store, settings)
@@ -113,7 +114,8 @@ def facts_of(store: Store, settings: Settings) -> Facts:
 
 
 def _name_folders(store: Store) -> None:
-    """A path that was only looked up may be a folder even if no call shows it: other files are inside it."""
+    """Changes the kind of paths that must be folders because other files are inside them, even if no call
+    shows it."""
     if store.rows(f"SELECT 1 FROM files WHERE {_IS_FOLDER} LIMIT 1"):
         store.keep(
             "files",
@@ -125,7 +127,7 @@ _IS_FOLDER = """(kind IN ('file', 'unknown') AND name IN (SELECT rtrim(folder, '
   AND file_id NOT IN (SELECT file_id FROM uses WHERE direction > 0 AND file_id IS NOT NULL))"""
 
 
-# The counts of the analysis `overview`, from the folded calls.
+# SQL for the same counts as in the analysis `overview`, but from folded calls.
 _SUMS_SQL = f"""WITH parts AS (SELECT u.count, u.time_ns, u.side, {PART} AS part
   FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
   WHERE u.file_id IS NOT NULL OR {IO_CALLS})
@@ -150,18 +152,18 @@ class _Found:
     """The names of all its files."""
     candidate: Candidate
     is_counted: bool = False
-    """Whether it comes from counters, which have only times inside calls."""
+    """Whether the finding comes from counters, which have only times inside calls."""
     direction: str | None = None
-    """`read` or `write`, if it is about calls in one direction only."""
+    """`read` or `write`, if the finding is about calls in one direction only."""
 
     @property
     def is_io(self) -> bool:
-        """Whether its cost is time inside calls, not time around them."""
+        """Whether the finding's cost is time inside calls and not time around them."""
         return self.candidate.wall_seconds is None or self.is_counted
 
 
 def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> list[_Found]:
-    """Findings in the order of their rules."""
+    """Returns the findings in the order of their rules."""
     answers = list(zip(asked, candidates_of(asked, facts), strict=True))
     telling = {rule.name for rule in asked if rule.tells_hung_calls}
     slow = [one for rule, hung in answers if rule.name in telling for one in hung]
@@ -179,19 +181,20 @@ def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> li
 
 
 def _directions(facts: Facts) -> dict[str, str]:
-    """`read` or `write` for each call that is one."""
+    """Maps each call that reads or writes to `read` or `write`."""
     rows = facts.rows("SELECT name, family FROM calls WHERE family IN ('read', 'write')")
     return {row["name"]: row["family"] for row in rows}
 
 
 def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:
-    """Slow calls that also count for the rules that yield to them: those rules examine metadata calls."""
+    """Selects slow metadata calls. They also count for the rules that yield to the rules of slow calls,
+    because those examine metadata calls."""
     names = {row["name"] for row in facts.rows("SELECT name FROM calls WHERE class = 'metadata'")}
     return [one for one in slow if one.call in names]
 
 
 def _without_hung(candidate: Candidate, hung: Sequence[Candidate]) -> Candidate:
-    """The same candidate, without the cost of the calls that hung on its files."""
+    """Returns the candidate without the cost of the calls that hung on its files."""
     if candidate.time_ns is None or candidate.wall_seconds is not None:
         return candidate
     lost = sum(one.time_ns or 0 for one in hung if not set(one.files).isdisjoint(candidate.files))
@@ -236,15 +239,15 @@ def _locations(candidate: Candidate, facts: Facts) -> tuple[Location, ...]:
 
 
 def _advice(known: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:
-    """Advice for the languages of the programs; for counters, which name no program, advice for their
-    interfaces."""
+    """Selects advice for the languages of the programs. Counters name no program, so for them the advice is
+    selected by interface."""
     if facts.has_calls:
         return advice_for(known, candidate, facts)
     return tuple(one for one in known if one.language in ("any", *counter_headline.spoken_by(facts)))
 
 
 def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
-    """The first files; files with similar names become one pattern."""
+    """Returns the first files. Files with similar names become one pattern."""
     if len(names) >= LEAST_FILES or any("*" in name for name in names):
         facts.profile.need((PATTERNED,))
         names = in_lines(facts.store, names)
@@ -252,8 +255,8 @@ def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
 
 
 def _cost(candidate: Candidate, facts: Facts) -> float | None:
-    """Wall time of the calls at fault. In a live recording this includes the overhead of tracing each call,
-    which disappears with the call."""
+    """Returns the wall time of the calls at fault. In a live recording this includes the overhead of tracing
+    each call, because it disappears with the call."""
     if candidate.time_ns is None:
         return None
     return facts.wall_of(candidate.time_ns + candidate.count * facts.tracing_ns)
@@ -264,8 +267,8 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
     known = {rule.name: rule for rule in rules.every()}
 
     def left_by(number: int, asked: frozenset[int]) -> list[Finding]:
-        """The findings to show in place of one: those that explain it, or those that explain these; else
-        itself."""
+        """Returns the findings to show in place of one: those that explain it, or in turn those that explain
+        these. If nothing explains it, the finding itself remains."""
         first = found[number]
         one, files = first.finding, first.files
         rule, left = known[one.rule], []
@@ -276,7 +279,7 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
         return left if any(covers(other, one, rule) for other in left) else [one]
 
     def covers(other: Finding, one: Finding, rule: Rule) -> bool:
-        # The cost that remains without the calls that hung is not a symptom of them.
+        # The cost no longer contains the calls that hung, so what remains is not a symptom of them.
         is_judged_without = known[other.rule].tells_hung_calls and not rule.is_of_waiting
         if is_judged_without and one.severity is not Severity.NOTE:
             return False
@@ -286,8 +289,8 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
 
 
 def _fitted(found: Sequence[_Found], facts: Facts) -> list[Finding]:
-    """The findings with gains that together do not exceed the run, and those from I/O not more than its I/O
-    and the work around it; the severity follows from the limited gain."""
+    """Limits the gains of findings: together they must not exceed the run, and those from I/O must not exceed
+    the time of I/O and the work around it. The severity follows from the limited gain."""
     io_seconds = facts.alone_io_seconds
     charged = [one.finding for one in found if one.is_io]
     limit = None if io_seconds is None else io_seconds + sum(one.work_seconds for one in charged)
@@ -302,17 +305,19 @@ def _with_gain(one: _Found, gain: Gain | None, facts: Facts) -> Finding:
     return replace(one.finding, gain=gain, severity=severity)
 
 
-# Compares all files, not only those shown: of many files with equal cost, each rule may show others.
+# All files are compared, not only those shown: if many files have equal cost, each rule may show other ones.
 def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
     return not files or not others or not files.isdisjoint(others)
 
 
 def _are_opposite(one: _Found, other: _Found) -> bool:
-    """Whether one finding is about reads and the other about writes: then neither explains the other."""
+    """Whether one finding is about reads and the other about writes. Then neither of them explains the
+    other."""
     return None not in (one.direction, other.direction) and one.direction != other.direction
 
 
-# A chain of causes may end with a finding that is much cheaper than the first one.
+# A finding is covered only by one that costs nearly as much, because a chain of causes may end with a finding
+# that is much cheaper.
 def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
@@ -322,7 +327,8 @@ def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
 
 
 def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, ...]:
-    """Notes after all others, then by gain; within both groups, changes that should come last are last."""
+    """Ranks findings by gain, with notes after all others. Within both groups, changes that should be made
+    last come last."""
     last = {rule.name for rule in known if rule.comes_last}
 
     def order(one: Finding) -> tuple[bool, bool, float, int, str]:
@@ -334,7 +340,8 @@ def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, .
 
 
 def _probes(facts: Facts) -> Iterable[Message]:
-    """The state that the site's probes measured during the run, for the file systems that the run used."""
+    """Yields sentences about what the site's probes measured during the run, for the file systems that the
+    run used."""
     known = {mount: one.probe_store for mount, one in facts.settings.file_systems.items() if one.probe_store}
     run = facts.store.manifest
     if not known or run.clock != "epoch" or run.first_ts is None or run.last_ts is None:
@@ -342,6 +349,6 @@ def _probes(facts: Facts) -> Iterable[Message]:
     from iodock.file_system.probe.seen import during
 
     used = {row["mount_point"] for row in facts.rows("SELECT DISTINCT mount_point FROM files")} - {None}
-    # Logs of other programs do not say which file system a file is on.
+    # Logs of other programs do not contain the file system of a file, so all probes are used then.
     stores = {mount: folder for mount, folder in known.items() if mount in used or not used}
     return during(stores, run.first_ts, run.last_ts)

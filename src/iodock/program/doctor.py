@@ -1,4 +1,4 @@
-"""Reports what this machine allows: each check reads one value and draws a conclusion. Nothing is changed."""
+"""Reports what this machine allows. Each check reads one value and draws a conclusion; nothing is changed."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Finding:
 
     topic: str
     state: State
-    """good; limited: works in part; blocked: recording is not possible; unknown."""
+    """`good`; `limited`, which works in part; `blocked`, where recording is not possible; or `unknown`."""
     found: str
     follows: str = ""
 
     @property
     def mark(self) -> str:
-        """Four letters for a terminal."""
+        """The state in four letters, for a terminal."""
         return {"good": "ok", "limited": "note", "blocked": "no", "unknown": "?"}[self.state]
 
     def as_dict(self) -> dict[str, str]:
-        """For JSON."""
+        """The finding in a form for JSON."""
         return asdict(self)
 
 
 def examine(root: Path = Path("/")) -> list[Finding]:
-    """All checks, below ROOT (`/`, or a prepared folder in tests)."""
+    """Runs all checks. ROOT: `/`, or in tests a prepared folder."""
     checks: tuple[Callable[[Path], Finding], ...] = (
         _kernel,
         _ptrace,

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from iodock.shared.message import Message, Scalar
 
 IO_FINE = 0.05
-"""If a smaller share of the wall time is I/O, I/O is not the problem."""
+"""If I/O takes a smaller share of the wall time than this, it is not the problem."""
 IO_HEAVY = 0.4
-"""From this share I/O dominates."""
+"""If I/O takes at least this share of the wall time, it dominates the run."""
 REDUNDANT_FACTOR = 2.0
-"""From this multiple of the expected volume, the same bytes were moved more than once."""
+"""If the volume is at least this multiple of the expected one, the same bytes were moved more than once."""
 HIDES_CALLS = frozenset(
     {
         "cut-lines",
@@ -36,21 +36,23 @@ HIDES_CALLS = frozenset(
         "unseen-calls",
     }
 )
-"""Losses that may hide any number of calls: the recorded calls need not be typical of the run's I/O."""
+"""Losses that may hide any number of calls. If a store has one of them, the recorded calls may not be typical
+of the run's I/O."""
 
 
 class Severity(enum.Enum):
-    """Share of the run that the change saves, in classes; the limits are settings (`[severity]`)."""
+    """Class of a finding by the share of the run that the change saves. The limits are settings
+    (`[severity]`)."""
 
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
     NOTE = "note"
-    """Worth knowing, not worth changing."""
+    """The finding is worth knowing, but not worth changing."""
 
     @property
     def rank(self) -> int:
-        """0 for `high`, 3 for `note`."""
+        """Rank for sorting: 0 for `high`, 3 for `note`."""
         return list(Severity).index(self)
 
     def at_least(self, other: Severity) -> bool:
@@ -66,13 +68,13 @@ class Advice:
     """`any`, `C`, `C++`, `Fortran`, `Python`, `shell`, `MPI-IO`, `HDF5` or `administrator`."""
     message: Message
     library: str | None = None
-    """A library of the language: the advice is only for programs that use it."""
+    """Library of the language, if the advice is only for programs that use this library."""
     program: str | None = None
-    """The program that the advice is for, if programs in several languages share the problem."""
+    """The program that the advice is for, if programs in several languages have the problem."""
 
     @property
     def heading(self) -> str:
-        """`C++`; `Python, pandas`; empty if it is for all."""
+        """Heading such as `C++` or `Python, pandas`; empty if the advice is for all."""
         if self.language == "any":
             return ""
         return self.language if self.library is None else f"{self.language}, {self.library}"
@@ -80,16 +82,17 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The expected gain of the change, seconds of wall time. Negative: it may cost that much."""
+    """The expected gain of the change, in seconds of wall time. A negative gain means that the change may
+    cost this time."""
 
     low_seconds: float
     high_seconds: float
     of_seconds: float | None = None
-    """Duration of the run without the overhead of a tracer that stops it at each call."""
+    """Duration of the run, without the overhead of a tracer that stops it at each call."""
 
     @property
     def middle_seconds(self) -> float:
-        """The number that ranks findings."""
+        """Middle of the expected gain, by which findings are ranked."""
         return (self.low_seconds + self.high_seconds) / 2
 
 
@@ -107,10 +110,11 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of the program that made calls of a finding."""
+    """A line of the program from which calls of a finding were made."""
 
     place: str
-    """`solver.c:412`; without debug information the function, or the offset in the binary."""
+    """The place as text: `solver.c:412`; without debug information it is the function, or the offset in the
+    binary."""
     function: str | None
     module: str | None
     """Path of the program or library."""
@@ -132,25 +136,26 @@ class Finding:
     """Name of the rule, which is also the name of the pattern: `small-requests`."""
     severity: Severity
     confidence: float
-    """0 to 1: how certain it is that the pattern is present and has this cost."""
+    """How certain it is that the pattern is present and has this cost, from 0 to 1."""
     cost_seconds: float | None
-    """Wall time spent in it, in a live recording including the overhead of tracing these calls; None if the
-    source has no durations."""
+    """Wall time that the pattern costs. In a live recording it includes the overhead of tracing these calls.
+    None: the source has no durations."""
     cost_share: float | None
-    """Share of the run's wall time, 0 to 1."""
+    """Cost as a share of the run's wall time, from 0 to 1."""
     node_hours: float | None
     """`cost_seconds` times the nodes of the job, if their number is known."""
     gain: Gain | None
     title: Message
     message: Message
-    """The observation in one or two sentences with the numbers."""
+    """The observation, in one or two sentences with the numbers."""
     files: tuple[str, ...]
-    """The costliest files, or name patterns; at most `MOST_FILES`."""
+    """Names of the costliest files, or of patterns of names; at most `MOST_FILES`."""
     file_count: int
     """Number of files concerned, including those not in `files`."""
     call: str | None
     evidence: Mapping[str, Scalar]
-    """Numbers by name, with their unit in the name: `count`, `time_ns`, `read_bytes`, ..."""
+    """Numbers that support the finding, by name. A name contains the unit: `count`, `time_ns`, `read_bytes`,
+    ..."""
     query: str
     """SQL for `iodock query` that returns the evidence."""
     advice: tuple[Advice, ...]
@@ -158,14 +163,15 @@ class Finding:
     case: str | None
     """The page of the casebook that shows a similar case."""
     work_seconds: float = 0.0
-    """The largest part of `gain` outside of calls: work of the program and its libraries around the calls, or
-    processes that are no longer started. The rest is time inside calls."""
+    """The part of `gain` that is outside of calls, at most: work of the program and its libraries around the
+    calls, or processes that are no longer started. The rest is time inside calls."""
     meanwhile: tuple[Message, ...] = ()
     """For single calls that hung: the state of their server at that time, and other users of the machine's
     disks and mounts, as the site's monitor recorded them. Empty: no monitor was queried, or its times can't
-    be joined."""
+    be aligned with the run."""
     locations: tuple[Location, ...] = ()
-    """Places of most calls, at most `MOST_LOCATIONS`. Empty: the source does not show this."""
+    """Places from which most of the calls were made, at most `MOST_LOCATIONS`. Empty: the source does not
+    contain places."""
 
 
 MOST_FILES = 5
@@ -186,12 +192,13 @@ class Verdict:
 
     wall_seconds: float | None
     io_seconds: float | None
-    """Wall time in which at least one thread was in an I/O call, without waiting; None: not known."""
+    """Wall time in which at least one thread was in an I/O call, except for calls that wait; None: not
+    known."""
     io_share: float | None
     waiting_seconds: float | None
-    """Wall time spent only in calls on pipes and sockets."""
+    """Wall time that was spent only in calls on pipes and sockets."""
     unseen_calls: int | None
-    """Number of calls that were not recorded; None: some were not, but their number is not known."""
+    """Number of calls that were not recorded; None: there are such calls, but their number is not known."""
     judges: bool
     """Whether enough was recorded to conclude that the I/O is fine."""
     text: Message
@@ -199,29 +206,29 @@ class Verdict:
     """Estimated duration of the run without a tracer that stops it at each call; `wall_seconds` if there was
     none."""
     gain: Gain | None = None
-    """Savings of all worthwhile changes together."""
+    """Time that all worthwhile changes together save."""
     before: tuple[Message, ...] = ()
-    """Facts to know first: that the program failed, or the overhead of the tracer."""
+    """Facts that a reader should know first: that the program failed, or the overhead of the tracer."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
-    """The result of `iodock diagnose`: findings by gain, notes last."""
+    """The result of `iodock diagnose`. Findings are sorted by gain, with notes last."""
 
     store: str
     verdict: Verdict
     findings: tuple[Finding, ...]
     silent: tuple[Silence, ...]
     remarks: tuple[Message, ...]
-    """Facts needed to interpret the costs."""
+    """Facts that are needed to interpret the costs."""
     next_step: Message
     """The next step of the method, and the reason for it."""
     losses: tuple[tuple[str, int, str], ...] = ()
-    """Data missing from the store: name, number, cure."""
+    """Data that is missing from the store: name of the loss, number, cure."""
 
     def with_texts(self, change: Callable[[str], str], store: str) -> Diagnosis:
-        """The same for a store with another name, with every text that may contain names changed, and without
-        the lines of its programs."""
+        """Returns the diagnosis for a store with another name. CHANGE is applied to every text that may
+        contain names, and lines of programs are removed."""
 
         def scalars(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
             return {key: change(one) if isinstance(one, str) else one for key, one in values.items()}
@@ -262,7 +269,7 @@ class Diagnosis:
         )
 
     def texts(self) -> list[str]:
-        """Every text that may contain names."""
+        """Lists every text that may contain names."""
         found: list[str] = []
 
         def note(text: str) -> str:

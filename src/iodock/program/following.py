@@ -1,4 +1,5 @@
-"""Follows a recording in progress: sums and rates of what has been flushed so far. Only reads."""
+"""Follows a recording in progress: sums and rates of what has been flushed so far. The recording is only
+read."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from iodock import _native
 from iodock.shared.errors import IodockError
 
 MOST = 5
-"""Number of files, and of calls, that are named."""
+"""Number of files, and number of calls, that are shown."""
 _LEAST_NS = 800_000_000
-"""Shortest time over which rates are averaged."""
+"""Shortest time over which rates are averaged, ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,16 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A recording at one moment. Only calls on files with a path count."""
+    """The state of a recording at one moment. Only calls on files with a path count."""
 
     so_far_seconds: float | None
-    """Since it began."""
+    """Time since the recording began, s."""
     behind_seconds: float | None
-    """Age of the data: calls that ended more recently are missing."""
+    """Age of the data, s. Calls that ended more recently are missing."""
     rates: Rates | None
-    """None at the first look, which has no previous values."""
+    """Recent rates; None at the first look, because there are no previous values."""
     files: tuple[Sums, ...]
-    """The entries with most time, largest first."""
+    """The files with most time in calls, largest first."""
     by_call: tuple[Sums, ...]
 
 
@@ -56,7 +57,7 @@ class Follower:
     """Follows the recording in the folder of a store, and changes nothing there."""
 
     def __init__(self, store: Path) -> None:
-        """Raises IodockError while nothing of the recording can be read."""
+        """Raises IodockError as long as nothing of the recording can be read."""
         self._followed = _opened(store)
         self._before: _native.SoFar | None = None
         self._rates: Rates | None = None
@@ -76,7 +77,7 @@ class Follower:
     def _note_rates(self, now: _native.SoFar) -> None:
         before = self._before
         if before is None:
-            # Operations before the first look do not count for the rate.
+            # Rates need two looks, so the first one gives none.
             self._before = now
             return
         if now["until_ns"] is None or before["until_ns"] is None:
@@ -95,7 +96,7 @@ class Follower:
 
 
 def is_in_progress(store: Path) -> bool:
-    """Whether a recorder is active in this folder."""
+    """Whether a recorder is writing to this folder."""
     return _native.is_in_progress(store)
 
 

@@ -1,7 +1,7 @@
 """Interface to the Rust code that records programs.
 
-Imports next to nothing, like `iodock.cli.recording`, which uses it: imports slow down the recording of short
-programs.
+This module and `iodock.cli.recording`, which uses it, import almost nothing, because imports slow down the
+recording of short programs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PAGE_FAULTS = ("auto", "always", "never")
 INTERFACES = ("auto", "always", "stdio", "never")
 STACKS = ("auto", "off", "sites", "all")
 LIGHT = (1 << 20, 64)
-"""Limits of a light recording: bytes of counters per process, and number of accesses that are kept in
-full."""
+"""Limits of a light recording: bytes of counters per process, and number of first accesses that are recorded
+one by one."""
 
 
 _holds: dict[str, _native.StoreHold] = {}
@@ -31,8 +31,8 @@ _holds: dict[str, _native.StoreHold] = {}
 
 class RecordRefused(IodockError):
     """Nothing was recorded. `exit_status` is what a shell would return: 127 not found, 126 not executable,
-    else 1. `in_the_way`: because an existing store could not be moved, which is no reason not to run the
-    program."""
+    else 1. `in_the_way`: the reason is that an existing store could not be moved, so the program may still
+    run."""
 
     def __init__(self, error: _native.NativeError, hint: str | None = None) -> None:
         super().__init__(str(error), hint or error.hint)
@@ -53,11 +53,12 @@ def record(
     interfaces: str = "auto",
     stacks: str = "auto",
 ) -> _native.RecordSummary:
-    """Runs a command and records it. COMPLETE: also calls before the recorder inside a program is loaded.
-    LIGHT: counts calls, in this number of bytes per process, and keeps this number of first accesses. RANKS:
-    those whose calls are recorded nevertheless, and whether calls of processes without a rank are counted.
-    INTERFACES: when calls of MPI-IO are recorded, too. STACKS: which frames of each call are recorded. The
-    result names the store, whose name may differ from the requested one. Raises RecordRefused."""
+    """Runs a command and records it. COMPLETE: also record calls before the recorder inside a program is
+    loaded. LIGHT: count calls, in this number of bytes per process, and record this number of first accesses.
+    RANKS: those whose calls are recorded nevertheless, and whether calls of processes without a rank are
+    counted. INTERFACES: when calls of MPI-IO are recorded, too. STACKS: which frames of each call are
+    recorded. The result contains the name of the store, which may differ from the requested one. Raises
+    RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(
@@ -88,7 +89,7 @@ def begin_counting(store: str, light: tuple[int, int]) -> list[tuple[str, str]]:
 
 
 def _is_store(program: str) -> str | None:
-    """Hint for a store that was given in place of a program."""
+    """Returns a hint if a store was given in place of a program."""
     from pathlib import Path
 
     if not (Path(program) / "manifest.json").is_file():
@@ -105,8 +106,8 @@ def attach(
     group: str | None = None,
     page_faults: str = "auto",
 ) -> _native.RecordSummary:
-    """Records running processes until they end, or all of the cgroup `group`; or until a stop signal. Raises
-    RecordRefused."""
+    """Records running processes until they end, or all processes of the cgroup `group`, or until a stop
+    signal. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.attach(
@@ -125,7 +126,7 @@ def _let_go(store: str) -> None:
 
 
 def finish(store: str, progress: Callable[[int, int | None, int], None] | None = None) -> None:
-    """Makes a recording's tables from its journal. Raises IodockError; the journal then remains."""
+    """Makes a recording's tables from its journal. Raises IodockError; the journal remains then."""
     try:
         _native.finish_recording(store, progress=progress)
     except _native.NativeError as error:

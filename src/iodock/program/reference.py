@@ -1,5 +1,5 @@
-"""All names with a documented meaning, collected from their declarations: for `iodock explain` and the
-generated reference."""
+"""All names with a documented meaning, collected from their declarations. `iodock explain` and the generated
+reference use them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Explanation:
     group: str
     """Heading under which it is listed."""
     what: str
-    """`column of summary, ns`."""
+    """What the name stands for, such as `column of summary, ns`."""
     text: str
 
 
 def explanations() -> list[Explanation]:
-    """All entries, in the order of the groups."""
+    """Returns all entries, in the order of the groups."""
     return [
         *_rules(),
         *_columns(),
@@ -58,7 +58,8 @@ def explanations() -> list[Explanation]:
 
 
 def rule_page(rule: Rule) -> list[tuple[str, str]]:
-    """The manual page of a rule: heading (empty for the advice of any language) and text, English."""
+    """Returns the manual page of a rule in English: each heading (empty for advice in any language) and its
+    text."""
     advice = [(one.heading, one.message.text) for one in rule.advice]
     return [
         ("What it looks for", rule.looks_for),
@@ -74,7 +75,7 @@ def rule_page(rule: Rule) -> list[tuple[str, str]]:
 
 
 def _needs(rule: Rule) -> tuple[Need, ...]:
-    """The data that a rule needs from calls, and from counters."""
+    """Returns the data that a rule needs from calls and from counters."""
     return (*rule.needs, *((Need.EVENTS,) if rule.counters is None else rule.counters_need))
 
 
@@ -88,14 +89,15 @@ class Threshold:
 
 
 def thresholds(rule: Rule) -> list[Threshold]:
-    """A rule's settings with their meaning, taken from the docstring below each field."""
+    """Returns a rule's settings with their meaning, which is the docstring below each field."""
     docs = _field_docs(rule.settings)
     fields = dataclasses.fields(rule.settings)
     return [Threshold(one.name, one.default, docs.get(one.name, "")) for one in fields]
 
 
 def _field_docs(kind: type[Any]) -> dict[str, str]:
-    """The docstring below each field of a class: Python does not keep it, so it is read from the source."""
+    """Returns the docstring below each field of a class. Python does not keep it, so it is read from the
+    source."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
     docs: dict[str, str] = {}

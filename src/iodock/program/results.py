@@ -1,4 +1,4 @@
-"""Results of a store in Python: tables, charts and pages, which display themselves in a notebook."""
+"""Results of a store in Python: tables, charts and pages. They display themselves in a notebook."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WIDTH_WITHOUT_TERMINAL = 100
 
 
 class Table:
-    """Rows with the meaning of their columns, as Arrow, pandas or polars."""
+    """Rows with the meaning of their columns. They can be converted to Arrow, pandas or polars."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -42,27 +42,29 @@ class Table:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Data that could not be read or is unknown, with the remedy."""
+        """Data that could not be read or is unknown, with what to do about it."""
         return self.answer.losses
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes that belong to the numbers."""
+        """Notes that are needed to interpret the numbers."""
         return self.answer.notes
 
     def to_arrow(self, durations: bool = False) -> pa.Table:
-        """The rows as an Arrow table, times as numbers in the unit of their column. DURATIONS: as `duration`
-        and `timestamp` of ns, which Arrow can't turn into Python's own without pandas."""
+        """Returns the rows as an Arrow table. Times are numbers in the unit of their column. DURATIONS: times
+        are `duration` and `timestamp` of ns, which Arrow can't convert to Python's own types without
+        pandas."""
         return frames.with_times(self.answer) if durations else self.answer.table
 
     def to_pandas(self, durations: bool = True) -> pandas.DataFrame:
-        """The rows as a pandas data frame, times as Timedelta and Timestamp (UTC); instants of a run without
-        a date as Timedelta since its start. DURATIONS=False: as numbers in the unit of their column. Raises
-        MissingPackage without pandas."""
+        """Returns the rows as a pandas data frame. Times are Timedelta and Timestamp (UTC); in a run without
+        a date, moments are Timedelta since its start. DURATIONS=False: times are numbers in the unit of their
+        column. Raises MissingPackage without pandas."""
         return frames.to_pandas(self.to_arrow(durations))
 
     def to_polars(self, durations: bool = True) -> polars.DataFrame:
-        """The rows as a polars data frame, times as Duration and Datetime; else as `to_pandas`."""
+        """Returns the rows as a polars data frame. Times are Duration and Datetime; everything else is as in
+        `to_pandas`."""
         return frames.to_polars(self.to_arrow(durations))
 
     def __len__(self) -> int:
@@ -73,7 +75,7 @@ class Table:
 
 
 class Result(Table):
-    """Result of `show`; a notebook displays its chart above its first rows."""
+    """Result of `show`. A notebook displays its chart above its first rows."""
 
     @property
     def totals(self) -> Totals | None:
@@ -82,12 +84,12 @@ class Result(Table):
 
     @property
     def charts(self) -> tuple[str, ...]:
-        """Names for `chart`, the default first."""
+        """Names that `chart` accepts. The first one is the default."""
         return tuple(charts_for(self.answer.analysis))
 
     def chart(self, name: str | None = None, **options: Any) -> Chart:
-        """The analysis's first chart, or the one of that name. OPTIONS: `title`, `width`, `height`, `theme`,
-        `only`, as on the command line. Raises RequestError."""
+        """Returns the analysis's first chart, or the chart of this name. OPTIONS: `title`, `width`, `height`,
+        `theme`, `only`, as on the command line. Raises RequestError."""
         unknown = [one for one in options if one not in _CHART_OPTIONS]
         if unknown:
             raise RequestError(
@@ -97,7 +99,7 @@ class Result(Table):
             options["only"] = (options["only"],)
         try:
             chart = Chart(self.answer, name, ChartOptions(**options))
-            # Drawn immediately, so that a wrong name raises its error here.
+            # The chart is drawn immediately, so that a wrong name raises its error here.
             chart.altair  # noqa: B018
         except (UnknownChart, ValueError) as error:
             raise RequestError(str(error)) from None
@@ -118,14 +120,14 @@ class Result(Table):
 
 
 class Chart:
-    """A chart as the command line draws it: shown in a notebook without network or script."""
+    """A chart as the command line draws it. A notebook shows it without network or script."""
 
     def __init__(self, answer: Answer, name: str | None, options: ChartOptions) -> None:
         self._answer, self._name, self._options = answer, name, options
 
     @cached_property
     def altair(self) -> Any:
-        """The chart as an altair chart, which can be changed; in a notebook altair loads its scripts
+        """The chart as an altair chart, which can be changed. In a notebook altair loads its scripts
         itself."""
         return render_chart(self._answer, self._name, self._options)
 
@@ -135,8 +137,8 @@ class Chart:
         return self._drawn("svg")
 
     def save(self, path: str | Path) -> Path:
-        """Writes the picture as its ending says: .svg, .png, .pdf, or .html (interactive). Raises
-        RequestError for another ending, IodockError where nothing can be written."""
+        """Writes the picture in the format of the file's ending: .svg, .png, .pdf, or .html (interactive).
+        Raises RequestError for another ending, IodockError if nothing can be written there."""
         target = Path(path)
         form = target.suffix.lower().removeprefix(".")
         if form not in CHART_FORMATS:
@@ -197,13 +199,13 @@ class Findings(Table):
 
 
 class Page:
-    """A page that was written: a path, which shows itself in a notebook."""
+    """A page that was written. It is a path, and shows the page in a notebook."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def open(self) -> bool:
-        """Shows it in the browser. False without one, or without a display."""
+        """Opens the page in the browser. Returns False without a browser or a display."""
         return open_in_browser(self.path.resolve().as_uri())
 
     def __fspath__(self) -> str:

@@ -1,4 +1,4 @@
-"""A store for Python callers: methods that return tables, and charts in a notebook."""
+"""A store for Python programs: methods that return tables, and charts in a notebook."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from iodock.shared.meanwhile import Servers
 from iodock.shared.settings import Settings, load
 
 servers_of: Callable[[Store, Settings], Servers | None] = lambda store, site: None  # noqa: E731
-"""Source of the file servers' state during the run; set by the package's `open`."""
+"""Returns the source of the file servers' state during the run. The package's `open` sets it."""
 
 
 class Run:
-    """An opened store. Use it as a context manager, or leave it to the garbage collector."""
+    """An opened store. Use it as a context manager, or leave closing to the garbage collector."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     def show(self, analysis: str = "summary", **arguments: Any) -> Result:
-        """Answers an analysis. ARGUMENTS are its options and the filters, named as on the command line with
+        """Runs an analysis. ARGUMENTS are its options and the filters, named as on the command line with
         underscores: `by=["file", "call"]`, `top=10`, `file="/scratch/**"`, `kind="all"`, `failed=True`,
         `since=1.5`. Raises RequestError for unknown arguments, StoreError and QueryError."""
         if not isinstance(analysis, str):
@@ -52,8 +52,8 @@ class Run:
         return Result(with_servers(answer, servers, _language(None)) if servers else answer)
 
     def diagnose(self, settings: Settings | None = None) -> Diagnosis:
-        """The diagnosis as data: problems, their cost and the changes to make. SETTINGS: the site's, from
-        `iodock.load_settings`. If they name a monitor's store, it is queried for the state of the file
+        """Returns the diagnosis as data: problems, their cost and the changes to make. SETTINGS: the site's,
+        from `iodock.load_settings`. If they name a monitor's store, it is queried for the state of the file
         servers during the run, for half a second at most. Raises RequestError, StoreError and QueryError."""
         return self._diagnosed(settings)[0]
 
@@ -63,8 +63,8 @@ class Run:
         return diagnose(self.store, site, servers), servers
 
     def findings(self, language: str | None = None, settings: Settings | None = None) -> Findings:
-        """The findings of `iodock diagnose`: a table in a notebook, text in a terminal. LANGUAGE: `en` or
-        `ja`; default: that of the locale. Otherwise as `diagnose`."""
+        """Returns the findings of `iodock diagnose`, which appear as a table in a notebook and as text in a
+        terminal. LANGUAGE: `en` or `ja`; default: that of the locale. The rest is as in `diagnose`."""
         text = _language(language)
         return Findings(self.diagnose(settings), text)
 
@@ -75,10 +75,10 @@ class Run:
         settings: Settings | None = None,
         source: bool = False,
     ) -> Page:
-        """Writes the whole check-up as one HTML page, as `iodock report` does, and gives its path, which in a
-        notebook shows it. PATH: default NAME.html in the current folder; an earlier report there is replaced,
-        any other file is not. SOURCE: with the lines of source around those that findings name. Raises
-        RequestError, IodockError, StoreError and QueryError."""
+        """Writes the whole check-up as one HTML page, as `iodock report` does. Returns its path, which shows
+        the page in a notebook. PATH: default NAME.html in the current folder; an earlier report there is
+        replaced, any other file is not. SOURCE: include the lines of source around those that findings name.
+        Raises RequestError, IodockError, StoreError and QueryError."""
         target = Path(path or f"{self.store.name.removesuffix('.iodock')}.html")
         text = _language(language)
         check_target(target)
@@ -90,10 +90,10 @@ class Run:
         return Page(target)
 
     def query(self, sql: str, unsafe: bool = False) -> pa.Table:
-        """The answer to SQL over the store's tables (docs/explanation/store.md), its views
-        (docs/reference/views.md) and the derived tables (docs/reference/derived.md). It may read the store
-        and nothing else; UNSAFE: it may do all that this process may. A plain Arrow table: its `to_pandas`
-        needs pandas. What the store lacks is in `losses`, and in the table's metadata under `iodock`. Raises
+        """Runs SQL on the store's tables (docs/explanation/store.md), its views (docs/reference/views.md) and
+        the derived tables (docs/reference/derived.md). The query can read the store and nothing else; UNSAFE:
+        it can do everything that this process may do. Returns a plain Arrow table, whose `to_pandas` needs
+        pandas. Data that the store lacks is in `losses`, and in the table's metadata under `iodock`. Raises
         QueryError."""
         store = self.store.unsafe if unsafe else self.store
         Profile(store).need(tables_in(sql))
@@ -104,16 +104,16 @@ class Run:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Data that could not be recorded, read or known, with the remedy."""
+        """Data that could not be recorded, read or known, with what to do about it."""
         return self.store.manifest.losses
 
     def analyses(self) -> tuple[str, ...]:
-        """Names for `show`."""
+        """Names of analyses that `show` accepts."""
         return analyses.listed()
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """The store's description of itself: manifest.json."""
+        """The store's description of itself, from manifest.json."""
         return self.store.manifest.raw
 
     def close(self) -> None:
@@ -140,6 +140,6 @@ def _language(code: str | None) -> Language:
 
 
 def open(path: str | os.PathLike[str]) -> Run:
-    """Opens a store (NAME.iodock). One that a crashed recorder left is finished first; of one
-    that is being recorded it is what was flushed so far. Raises StoreError."""
+    """Opens a store (NAME.iodock). If its recorder crashed, the store is completed first. If its recording is
+    in progress, the data that was flushed so far is read. Raises StoreError."""
     return Run(Store.open(path))

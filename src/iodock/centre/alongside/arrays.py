@@ -23,7 +23,7 @@ _METRICS: Mapping[tuple[str, str], tuple[str, float]] = {
 }
 """Maps metric and unit of the store to those of the curve, with a conversion factor."""
 Series = tuple[str, str, str, str, bool]
-"""Host, target, metric, unit, whether it is a level."""
+"""Identifies one series: host, target, metric, unit, and whether the value is a level."""
 
 
 def systems(store: MonitorTables, begin: int, end: int, resolution: str) -> frozenset[str]:
@@ -70,7 +70,8 @@ def _curve(
     if is_level:
         points = [(end - offset, value * factor) for (_, end), value in sorted(values.items())]
     else:
-        # A counter that did not grow while others of the array did has no row.
+        # A counter that did not grow has no row in the store, although other counters of the array have one:
+        # it grew by 0.
         points = [
             (end - offset, values.get((begin, end), 0.0) * factor * SECOND / (end - begin))
             for begin, end in sorted(rounds)
@@ -80,6 +81,7 @@ def _curve(
 
 
 def _parted(target: str) -> tuple[str, str]:
-    """File system and name: `import-counters` joins them into one target name."""
+    """Splits a target's name into file system and name, because `import-counters` joins them into one
+    text."""
     system, _, name = target.rpartition("/")
     return system, name

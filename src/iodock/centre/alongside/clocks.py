@@ -12,36 +12,37 @@ from iodock.centre.monitor.questions.spans import SECOND
 from iodock.shared.meanwhile import ClockOffset, CounterSeries, NotJoined
 
 FARTHEST_S = 600
-"""A larger difference is not searched for."""
+"""Largest difference between the two clocks that is searched for, s."""
 MOST_WITHIN_S = 5.0
-"""Required precision of the difference; or a tenth of the agent's interval, if that is long."""
+"""The difference must be known to this precision, or to a tenth of the agent's interval if that is longer."""
 _LEAST_ROWS = 3
 """Number of agent intervals that must lie within the recording, at any start."""
 _MOST_ROWS = 40
 """Number of intervals of a recording that are compared."""
 _MOST_SERIES = 6
 _GOOD = 0.1
-"""Largest share of the growth that may be in another interval at the best offset."""
+"""Share of the growth that may lie in another interval. If it is larger at the best offset, no offset
+fits."""
 _AS_GOOD = 0.05
 """Offsets whose error exceeds the smallest by no more than this are equally good."""
 _ALIKE = 0.001
 _STEP_S = 1.0
 
 Key = tuple[str, str, str]
-"""Source, target and metric, in the agents' notation."""
+"""Identifies a counter by source, target and metric, as agents name them."""
 Row = tuple[int, int, float]
-"""Begin, end and growth."""
+"""Begin and end of an interval, and the counter's growth in it."""
 AGENT_METRICS: Mapping[tuple[str, str], str] = {
     ("diskstats", "read_bytes"): "read_bytes",
     ("diskstats", "written_bytes"): "write_bytes",
     ("mountstats", "server_read_bytes"): "server_read_bytes",
     ("mountstats", "server_written_bytes"): "server_write_bytes",
 }
-"""A recording's source and metric -> the agent's name of that metric."""
+"""Maps a recording's source and metric to the name that agents use for the metric."""
 
 
 def key_of(series: CounterSeries) -> Key | None:
-    """The agents' name of a recording's counter; None: it is not compared."""
+    """Returns the agents' name of a counter that was recorded, or None for a counter that is not compared."""
     metric = AGENT_METRICS.get((series.source, series.metric))
     return None if metric is None else (series.source, series.target, metric)
 
@@ -49,7 +50,8 @@ def key_of(series: CounterSeries) -> Key | None:
 def compared(
     counters: Sequence[CounterSeries], rows: Mapping[Key, Sequence[Row]], host: str
 ) -> ClockOffset | NotJoined:
-    """The offset of the agent's clock, or the reason why it is unknown. ROWS: of the agent on HOST."""
+    """Returns the offset of the agent's clock, or the reason why it is unknown. ROWS: what the agent on HOST
+    sent."""
     pairs = [
         _Pair.of(one, rows[key]) for one in counters if (key := key_of(one)) in rows and key and one.points
     ]
@@ -76,7 +78,8 @@ def compared(
 
 
 def _error(pairs: Sequence[_Pair], at: int) -> float | None:
-    """Mean share of the growth in another interval; None: too few intervals are covered."""
+    """Returns the mean share of the growth that lies in another interval at this offset, or None if too few
+    intervals are covered."""
     found = [pair.error(int(at * _STEP_S * SECOND)) for pair in pairs]
     told = [one for one in found if one is not None]
     return sum(told) / len(told) if told else None
@@ -116,7 +119,7 @@ class _Pair:
 
     @property
     def is_long(self) -> bool:
-        """Whether enough intervals are inside at any offset."""
+        """Whether the recording covers enough intervals of the agent, whatever the offset is."""
         return self.times[-1] - self.times[0] >= (_LEAST_ROWS + 1) * self.length
 
     def error(self, offset: int) -> float | None:
@@ -134,15 +137,16 @@ class _Pair:
         return wrong / grown if covered >= self.least and grown > 0 else None
 
     def _growth(self, begin: int, end: int) -> tuple[float, float]:
-        """Lower and upper bound: a burst between two samples may be on either side of a moment."""
+        """Returns the lowest and highest possible growth: a burst between two samples may be before or after
+        a moment."""
         first, last = bisect_right(self.times, begin), bisect_left(self.times, end)
         most = self.values[min(last, len(self.values) - 1)] - self.values[first - 1]
         return max(0.0, self.values[last - 1] - self.values[min(first, len(self.values) - 1)]), most
 
 
 def _busiest(points: Sequence[tuple[int, float]], length: int) -> Sequence[tuple[int, float]]:
-    """The period of that length in which the counter grew most: a long recording is not compared as a
-    whole."""
+    """Returns the samples of the period with this length in which the counter grew most. Comparing a long
+    recording as a whole would take too long."""
     best, begin = (0.0, 0, len(points)), 0
     if points[-1][0] - points[0][0] <= length:
         return points

@@ -18,10 +18,10 @@ from iodock.shared.meanwhile import TROUBLE, ServerState, ServerStretch
 from iodock.shared.settings import ServerStates
 
 _LEADS = (30, 4)
-"""Samples before the requested period: they show which server is silent, and with a longer period what is
-usual for clients."""
+"""Number of samples judged before the requested period. They show which servers are silent; the larger number
+also shows what is usual for clients."""
 _MOST_JUDGED = 30_000
-"""Largest number of server samples, 0.2 ms each: above it, longer samples are used."""
+"""Largest number of samples of servers. Each takes 0.2 ms, so coarser samples are used if there are more."""
 _WELL: tuple[ServerState, ...] = ("healthy", "busy", "no-usual")
 _STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
 _LEVELS = tuple(_STEPS)
@@ -33,7 +33,7 @@ class Judged:
 
     observation: Observation
     sign: Sign
-    """The sign of the sample alone."""
+    """The sign that follows from this sample alone."""
     usual_handled: float | None
     """Requests per second."""
 
@@ -44,14 +44,14 @@ class Replay:
 
     step: int
     kept: int | None
-    """Length of the sums that the store keeps for that time, ns; None: readings as they arrived."""
+    """The store keeps sums of this length for that time, ns; None: it keeps the readings themselves."""
     file_systems: Mapping[str, str]
-    """By server: all known ones."""
+    """File system of every known server."""
     stretches: dict[str, list[ServerStretch]] = field(default_factory=dict)
     samples: dict[str, list[Judged]] = field(default_factory=dict)
-    """By server, in order."""
+    """Samples of each server, in the order of time."""
     usual: dict[str, Set[str]] = field(default_factory=dict)
-    """By server the amounts whose usual value was known at the start of the period."""
+    """For each server, the quantities whose usual value was known at the start of the period."""
     unsure: set[str] = field(default_factory=set)
     """Servers whose last sample can't be called healthy because the usual values are not known."""
 
@@ -77,7 +77,7 @@ class Replay:
         return covered > 0 and end - begin - covered <= self.step // 4
 
     def near(self, server: str, begin: int, end: int) -> list[Judged]:
-        """Samples that overlap the time between two moments."""
+        """Returns the samples of a server that overlap the time between two moments."""
         return [
             one
             for one in self.samples.get(server, ())
@@ -119,8 +119,8 @@ def replayed(
 
 
 def _pace(store: MonitorTables, limits: ServerStates, begin: int, end: int) -> tuple[str, str, int, int]:
-    """The finest resolution that is kept for that time, the finest that can be judged quickly, the length of
-    a sample, and the number of samples before the period."""
+    """Returns the finest resolution that is kept for that time, the finest one that can be judged quickly,
+    the length of a sample, and the number of samples before the period."""
     sample = int(limits.sample_s * SECOND)
     kept = span(begin, min(end, begin + HOUR), store.catalogue).resolution
     observer = Observer(store, JobIds(), sample)
@@ -151,7 +151,8 @@ def _take(found: Replay, verdicts: list[Verdict], round_: Round, states: States,
 
 
 def needed(one: Observation) -> Set[str]:
-    """The amounts whose usual value must be known; without it trouble would look healthy."""
+    """Returns the quantities whose usual value must be known. If it is not, a server in trouble would look
+    healthy."""
     found = {"handled"}
     if one.wait_s is not None:
         # Waiting times from a server itself are judged by a fixed limit.
@@ -180,5 +181,5 @@ def _extend(
 
 
 def unwell(samples: list[Judged]) -> Iterator[Judged]:
-    """Samples that show a state of trouble on their own."""
+    """Selects the samples that show a state of trouble without their neighbours."""
     yield from (one for one in samples if one.sign.state in TROUBLE)

@@ -55,7 +55,7 @@ class Alongside:
     limits: ServerStates
     store: str
     clocks_agree_s: float | None = None
-    """The site's guarantee for the clocks, if they can't be compared."""
+    """Largest difference of the clocks that the site guarantees, used if they can't be compared."""
     ids: JobIds = field(default_factory=JobIds)
 
     @property
@@ -104,7 +104,7 @@ class Alongside:
         if host is None or not isinstance(self._clock, ClockOffset):
             return None
         begin, end = self._there(begin_ns), self._there(end_ns)
-        # A reading arrives only after its interval, and a sum of ten minutes is not divided.
+        # A reading arrives only after its interval. A sum of ten minutes can't be divided.
         step = max(int(self.limits.sample_s * SECOND), self._whole.kept or 0)
         first, last = begin // step * step, -(-end // step) * step
         within = Span(first, last, last - first, span(first, last, self.tables.catalogue).resolution, "fine")
@@ -127,8 +127,8 @@ class Alongside:
         return found[:MOST_OTHERS]
 
     def _tells_users(self, host: str, within: Span) -> bool:
-        """Whether its agent was active at that time and reports who moves data: an owner that moved nothing
-        has no row."""
+        """Whether the machine's agent was active at that time and reports who moves data. Users who moved
+        nothing have no row, so rows from a wider period are accepted, too."""
         table = node.hosts(self.tables, within.begin, within.end, within.resolution)
         wide = replace(within, begin=within.begin - _TELLS_WITHIN, end=within.end + _TELLS_WITHIN)
         told = node.users(self.tables, host, self.ids, wide)
@@ -186,7 +186,7 @@ class Alongside:
         return self._clock.offset_ns if isinstance(self._clock, ClockOffset) else 0
 
     def _there(self, moment: int) -> int:
-        """Converted to the store's time."""
+        """Converts a time of the recording to the store's time."""
         return moment + self._offset
 
     @cached_property
@@ -195,7 +195,8 @@ class Alongside:
         return replayed(self.tables, self.limits, begin, max(end, begin + 1))
 
     def _around(self, begin: int, end: int) -> Replay:
-        """A judgement with fine enough samples: the whole run's, or a new one around that moment."""
+        """Returns a replay with samples that are fine enough: that of the whole run, or a new one around this
+        moment."""
         sample = int(self.limits.sample_s * SECOND)
         if self._whole.step <= sample:
             return self._whole
@@ -245,7 +246,8 @@ class Alongside:
         )
 
     def _of_run(self, found: Replay, server: str) -> Iterator[ServerStretch]:
-        """Cut to the run; a server that was never read gets one period that says so."""
+        """Cuts the periods of a server to the run. A server that was never read gets one period with the
+        state `no-samples`."""
         begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
         told = found.stretches.get(server, [])
         if not any(one.observation.end_ns > begin for one in found.samples.get(server, ())):
@@ -273,11 +275,11 @@ class Alongside:
 
 
 def _rank(begin: int, end: int) -> Callable[[Judged], tuple[int, int]]:
-    """The worst state takes precedence, then the share of the period that the sample covers."""
+    """Sort key of samples: the worse state comes first, then the sample that covers more of the period."""
     lies = _overlap(begin, end)
     return lambda one: (-TROUBLE.index(one.sign.state), lies(one))
 
 
 def _overlap(begin: int, end: int) -> Callable[[Judged], int]:
-    """Share of a period that a sample covers."""
+    """Sort key of samples: the part of a period that a sample covers."""
     return lambda one: min(one.observation.end_ns, end) - max(one.observation.begin_ns, begin)

@@ -70,18 +70,19 @@ class Token:
 
 
 class TokenFile:
-    """The current tokens of a file: a removed token no longer grants access."""
+    """The tokens of a file, as they are now: a token that is removed from the file no longer grants
+    access."""
 
     def __init__(self, path: Path, on_error: Callable[[RequestError], None] = lambda error: None) -> None:
-        """ON_ERROR gets the reason why a changed file was not loaded. Raises RequestError."""
+        """ON_ERROR is called with the reason if a changed file can't be loaded. Raises RequestError."""
         self._path, self._on_error = path, on_error
         self._seen = _mark(path)
         self._tokens = read_tokens(path)
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """The tokens; if the file can't be read now, for example while it is being edited, those that were
-        read last."""
+        """Returns the tokens. If the file can't be read at the moment, for example because it is being
+        edited, the tokens read last remain valid."""
         mark = _mark(self._path)
         if mark != self._seen:
             self._seen = mark
@@ -93,7 +94,7 @@ class TokenFile:
 
 
 def _mark(path: Path) -> tuple[int, ...] | None:
-    """Differs if the file was changed."""
+    """Returns a value that differs if the file was changed."""
     try:
         found = path.stat()
     except OSError:
@@ -126,8 +127,8 @@ class Access:
         return self.tokens is None and not self.proxies
 
     def visitor(self, headers: dict[str, str], address: str) -> Visitor | None:
-        """The client that sends a request with these headers (names in lower case) from that address; None:
-        unknown."""
+        """Returns the client that sends a request from this address with these headers (names in lower case),
+        or None for an unknown client."""
         if self.is_open:
             return Visitor(Role.OPERATOR)
         scheme, _, secret = headers.get("authorization", "").partition(" ")
@@ -139,7 +140,7 @@ class Access:
         return None
 
     def origin(self, headers: dict[str, str], address: str) -> str:
-        """Where the request behind this address originates: a proxy names its client."""
+        """Returns the address of the client. A trusted proxy names its client in a header."""
         forwarded = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
         return forwarded if forwarded and address in self.proxies else address
 
@@ -168,15 +169,16 @@ def digest(secret: str) -> str:
 
 
 def read_tokens(path: Path) -> tuple[Token, ...]:
-    """The tokens of a file. Raises RequestError: it is unreadable, has another format, or others may change
-    it."""
+    """Reads the tokens of a file. Raises RequestError if it is unreadable, has another format, or can be
+    changed by other users."""
     try:
         with files.opened(path) as file:
             mode = os.fstat(file.fileno()).st_mode
             found = from_toml(files.whole(file, path, TOKENS).decode())
     except (OSError, ValueError) as error:
         raise RequestError(f"{path}: {error}", "create such a file with iodock monitor token") from error
-    # A reader gets only hashes of random bytes, but a writer could grant access to himself.
+    # The file has only hashes of random bytes, so reading it does no harm. Who can write it could grant
+    # himself access.
     if mode & 0o022:
         raise RequestError(f"{path}: other users may change it", f"chmod 600 {path}")
     tokens = found.get("token")
@@ -231,7 +233,7 @@ def add_token(path: Path, name: str, role: Role, user: str = "", host: str = "")
 
 
 def _toml(text: str) -> str:
-    """As a TOML string. Raises RequestError for a value that is not valid text."""
+    """Formats a text as a TOML string. Raises RequestError for a value that is not valid text."""
     quoted = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
     try:
         quoted.encode()

@@ -11,14 +11,14 @@ from iodock.shared.engine.checksums import is_as_written
 
 @dataclass
 class Damage:
-    """Files that were found damaged."""
+    """Files that a backup found damaged."""
 
     mended: list[str] = field(default_factory=list)
-    """Damaged in the backup, copied again."""
+    """Files whose copy in the backup was damaged, and which were copied again."""
     spared: list[str] = field(default_factory=list)
-    """Damaged in the store, but intact in the backup."""
+    """Files that are damaged in the store but intact in the previous backup."""
     damaged: list[str] = field(default_factory=list)
-    """Damaged in the store, without an intact copy."""
+    """Files that are damaged in the store and have no intact copy."""
 
     def is_spared(self, name: str, copy: Path | None, checksum: str | None) -> bool:
         """Notes that NAME is damaged in the store, and whether the backup's COPY is intact."""
@@ -27,7 +27,7 @@ class Damage:
         return is_there
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each kind."""
+        """One sentence for each kind of damage that was found."""
         kinds = (
             (self.mended, "of the backup", "copied again", "check the backup's disk"),
             (self.spared, "of the store", "kept as it was in the backup", "restore this backup"),

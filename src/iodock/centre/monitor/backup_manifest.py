@@ -21,7 +21,7 @@ from iodock.shared.errors import StoreError
 FORMAT, VERSION = "iodock monitor backup", 2
 MANIFEST = "backup.json"
 _WITHOUT_CHECKSUM = 1
-"""Manifests of this version have no checksum of their own."""
+"""The last version of manifests that have no checksum of their own."""
 _DAMAGED = "the backup is damaged: restore an older one"
 
 
@@ -56,7 +56,7 @@ class Manifest:
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest of a backup, checked. Raises StoreError."""
+    """Reads the manifest of a backup and checks it. Raises StoreError."""
     path = folder / MANIFEST
     try:
         document = files.content(path, CATALOGUE, StoreError)
@@ -79,7 +79,7 @@ def read(folder: Path) -> Manifest:
 
 
 def _check_version(found: dict[str, Any], path: Path, has_checksum: bool) -> None:
-    """Raises StoreError, KeyError, TypeError."""
+    """Checks the version of a manifest. Raises StoreError, KeyError, TypeError."""
     if found["format"] != FORMAT:
         raise StoreError(f"{path}: not the manifest of a backup but of {found['format']!r}")
     if found["version"] not in (_WITHOUT_CHECKSUM, VERSION):

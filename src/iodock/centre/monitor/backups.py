@@ -38,12 +38,12 @@ _UNSEALED = "an older iodock created this backup without a checksum of its list:
 _ATTEMPTS = 20
 _PIECE = 1 << 20
 Tell = Callable[[int, int], None]
-"""Called with the bytes done and the total bytes."""
+"""Reports progress: called with the number of bytes done and the total."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """Content of a backup or a restored store."""
+    """Summary of a finished backup or restore."""
 
     files: int
     size_bytes: int
@@ -55,7 +55,8 @@ class Done:
 
 
 class _Replaced(Exception):
-    """Upkeep removed a file that the catalogue named."""
+    """The collector's upkeep removed a file while the backup was running, so the backup must begin again with
+    a newer catalogue."""
 
 
 def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
@@ -78,8 +79,8 @@ def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done
 
 
 def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], tell: Tell) -> Done:
-    """BEFORE: existing copies of each file, from the previous backup and earlier attempts. WRITTEN: paths of
-    all of them, including replaced ones."""
+    """Makes one attempt. BEFORE: existing copies of each file, from the previous backup and earlier attempts.
+    WRITTEN: paths of all copies, including replaced ones."""
     catalogue = _catalogue(folder)
     names = _named(folder, catalogue)
     sizes = {name: _size(folder / name) for name in names}
@@ -115,7 +116,7 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
 
 
 def _begins(catalogue: bytes) -> tuple[object, object]:
-    """The snapshot, and the first journal segment after it."""
+    """Identifies the beginning of the journal: the snapshot, and the first journal segment after it."""
     found = from_json(catalogue)
     return found.get("state"), found.get("journal")
 
@@ -134,8 +135,8 @@ def _catalogue(folder: Path) -> bytes:
 
 
 def _named(folder: Path, catalogue: bytes) -> list[str]:
-    """All files of this catalogue. Journal segments are listed once: the first of two is complete, and of the
-    last the present bytes count. Raises StoreError."""
+    """Lists all files of this catalogue. Of two journal segments the first one is complete; of the last one
+    the bytes that exist now are copied. Raises StoreError."""
     found = from_json(catalogue)
     names = [entry["file"] for levels in found["tables"].values() for one in levels.values() for entry in one]
     names += [found["state"]] if found["state"] else []
@@ -166,14 +167,14 @@ def _is_whole(stored: Path, old: Kept) -> bool:
 
 
 def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None, is_unchanged: bool) -> Kept:
-    """IS_UNCHANGED: it must have the same bytes as OLD."""
+    """Copies one file. IS_UNCHANGED: it must have the same bytes as OLD."""
     target = to / stored
     _make_folders(to, target.parent)
     begun = target.with_name(f".{target.name}.part")
     try:
         with source.open("rb") as file:
             status = os.fstat(file.fileno())
-            # From a growing journal only the bytes that are present now.
+            # A journal grows while it is copied, so only the bytes that exist now are copied.
             digest, size = _copy(file.fileno(), begun, status.st_size)
     except FileNotFoundError:
         begun.unlink(missing_ok=True)
@@ -205,7 +206,7 @@ def _copy(source: int, target: Path, size: int) -> tuple[str, int]:
 
 
 def _make_folders(root: Path, folder: Path) -> None:
-    """A path below ROOT that never follows a link."""
+    """Creates the folders between ROOT and FOLDER, and never follows a symbolic link."""
     below = root
     for part in folder.relative_to(root).parts:
         below /= part
@@ -225,11 +226,11 @@ def _sha256(path: Path) -> str:
 
 
 def _remove(to: Path, stored: set[str]) -> None:
-    """Files that only the previous backup named."""
+    """Removes files that only the previous backup named."""
     for name in stored:
         (to / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            # Folders that are now empty.
+            # Folders that became empty are removed, too.
             for parent in (to / name).parents:
                 if parent == to:
                     break
@@ -245,7 +246,7 @@ def _identity(folder: Path) -> str:
 
 
 def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
-    """The existing backup in TO. Raises RequestError: it is something else."""
+    """Returns the files of the backup that exists in TO. Raises RequestError if TO contains anything else."""
     _catalogue(folder)
     if to.resolve() == folder.resolve() or folder.resolve() in to.resolve().parents:
         raise RequestError(f"{to}: is inside the store itself", "give a folder on another disk")
@@ -253,7 +254,7 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
         raise RequestError(f"{to}: exists, and is not a folder", "give a new folder")
     try:
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # The lock and a first manifest that was not completed.
+        # An interrupted first backup leaves its lock and a manifest that is not complete.
         there = {path.name for path in to.iterdir()} - {"lock", f".{MANIFEST}.part"}
     except OSError as error:
         raise RequestError(f"{to}: {error.strerror}", "give a folder that you may write") from error
@@ -314,7 +315,7 @@ def _restored(stored: Path, target: Path, one: Kept) -> None:
 
 
 def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
-    """Number of rows. Raises StoreError: a table's rows differ from the catalogue."""
+    """Returns the number of rows. Raises StoreError if a table has other rows than the catalogue says."""
     path = backup / MANIFEST
     try:
         every = catalogue_of(catalogue, path).files

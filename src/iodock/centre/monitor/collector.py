@@ -22,7 +22,7 @@ FLUSH_EVERY_S = 5.0
 ROLL_EVERY_S = 120.0
 
 Tell = Callable[[str], None]
-"""Gets one line for the person who runs the collector."""
+"""Prints one line for the person who runs the collector."""
 
 
 _REASONS = ("an oversized push", "too many pushes at once", "more samples than one machine can have")
@@ -31,23 +31,23 @@ _MOST_SENDERS = 100_000
 
 @dataclass
 class Taken:
-    """Counts since the collector began."""
+    """Numbers of what was received and refused since the collector began."""
 
     batches: int = 0
     size_bytes: int = 0
     values: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    """Reason -> number of refusals."""
+    """Number of refusals, by reason."""
     agents: dict[str, int] = field(default_factory=dict)
-    """Machine -> time when a batch of its agent was last stored, ns since the epoch."""
+    """For each machine, the time when the last batch of its agent was stored, ns since the epoch."""
 
 
 class Collector:
     """A store that this process writes. `push` may be called from any thread."""
 
     def __init__(self, folder: Path, keep: Keep | None = None, ids: JobIds | None = None) -> None:
-        """IDS: how jobs' ids are parsed for summaries. Raises StoreError: in use, damaged, or its file system
-        fails."""
+        """Opens a store. IDS: how jobs' ids are parsed for summaries. Raises StoreError if the store is in
+        use or damaged, or if its file system fails."""
         with _as_store_error():
             self._intake = _native.MonitorIntake(folder)
         self.store = MonitorStore(folder)
@@ -62,12 +62,13 @@ class Collector:
 
     @property
     def replayed(self) -> tuple[int, int]:
-        """Batches that were not yet in files when the store was opened, and damaged bytes after them."""
+        """Batches from the journal that were not in files yet when the store was opened, and damaged bytes
+        after them."""
         return self._intake.replayed()
 
     @property
     def writer(self) -> Writer:
-        """Held by the thread that changes the catalogue."""
+        """The writer of the catalogue. Only one thread uses it at a time."""
         return self._intake
 
     def take(
@@ -83,7 +84,7 @@ class Collector:
         return taken
 
     def taken(self) -> Taken:
-        """Current counts. May be called from any thread."""
+        """A copy of the current counts. May be called from any thread."""
         with self._counting:
             one = self._taken
             return replace(one, refused=one.refused.copy(), agents=one.agents.copy())
@@ -95,7 +96,8 @@ class Collector:
             self._taken.size_bytes += size_bytes
             self._taken.values += values
             if taken.kept:
-                # Batches of a spool are numbered. From an unknown spool only the last one counts as new.
+                # A spool numbers its batches, so the difference is the number of new ones. Of an unknown
+                # spool only the last batch counts as new.
                 before = self._kept.get(sender, taken.kept - 1)
                 self._taken.batches += max(0, taken.kept - before)
                 if len(self._kept) < _MOST_SENDERS or sender in self._kept:
@@ -132,8 +134,8 @@ class Collector:
             self._intake.flush()
 
     def tend(self, now: int) -> None:
-        """One round of upkeep. NOW: ns since the epoch. A failing step does not prevent the others. Raises
-        StoreError."""
+        """Does one round of upkeep. If one step fails, the others are still done. NOW: ns since the epoch.
+        Raises StoreError."""
         failed = [error for error in map(self._tried, self._upkeep(now)) if error]
         if failed:
             raise failed[0]
@@ -145,7 +147,7 @@ class Collector:
             lambda: tidy(self.store, self._intake, now),
             lambda: expire(self.store, self._intake, self.keep, now),
             lambda: summarise(self.store, self.ids),
-            # Damaged files were left out.
+            # The check comes last: it fails if damaged files had to be left out.
             self.store.check,
         ]
 

@@ -14,9 +14,9 @@ from iodock.centre.store import MonitorTables
 LOOKED_BACK = 30 * DAY
 """Age after which a condition is considered over, ns."""
 _PROBED = 3 * HOUR
-"""Age of a probe's last round after which the probe says nothing, ns."""
+"""If a probe's last round is older than this, its result no longer counts, ns."""
 _STATES = ("md", "multipath", "probe")
-"""Sources that also report the end of a condition; logs may not."""
+"""Sources that also report the end of a condition. Logs may not report it."""
 _GONE = "target-gone"
 
 
@@ -66,7 +66,8 @@ def _place(row: dict[str, object]) -> tuple[object, ...]:
 
 
 def _worst(found: list[Degraded]) -> list[Degraded]:
-    """The last of one target's successive states (one path is lost, then all)."""
+    """Returns the last of several states of one target that follow each other, such as one lost path and then
+    all."""
     last: dict[tuple[str, ...], Degraded] = {}
     for one in sorted(found, key=lambda one: one.since):
         last[one.file_system, one.host, one.target, OVER[one.kind]] = one

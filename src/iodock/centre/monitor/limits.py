@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from iodock.shared.settings import AgentLimits
 
 Work = tuple[int, int, int]
-"""Bytes of batches after decompression; values; new names (owners, targets, machines)."""
+"""An amount of data: bytes of batches after decompression, number of values, and number of new names (owners,
+targets, machines)."""
 _MOST_SENDERS = 10_000
-"""Senders whose budgets are kept; beyond this number the ones that have been idle longest are dropped."""
+"""Budgets are kept for this number of senders. If there are more, those that were idle longest are
+dropped."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Budget:
     exhausts it may take more than was left, so it can become negative."""
 
     def __init__(self, limits: AgentLimits, now: float) -> None:
-        """NOW: seconds of a monotonic clock."""
+        """NOW: seconds of a monotonic clock, here and below."""
         self._rates = (limits.bytes_per_s, limits.values_per_s, limits.names_per_s)
         saved = limits.saved_s
         self._most = (saved * self._rates[0], saved * self._rates[1], limits.names_at_once)
@@ -37,18 +39,18 @@ class Budget:
         self._time = now
 
     def left(self, now: float) -> Work | None:
-        """Size that the next push may have; None: nothing yet."""
+        """Returns the size that the next push may have, or None if the sender has to wait."""
         self._refill(now)
         if min(self._left) < 1:
             return None
         return int(self._left[0]), int(self._left[1]), int(self._left[2])
 
     def spend(self, work: Work) -> None:
-        """Subtracts a push."""
+        """Subtracts the size of a push from the budget."""
         self._left = [left - done for left, done in zip(self._left, work, strict=True)]
 
     def wait_s(self, now: float) -> float:
-        """Seconds until something is available."""
+        """Returns the seconds until the sender may push again."""
         self._refill(now)
         pairs = zip(self._left, self._rates, strict=True)
         return max((1 - left) / max(rate, 1e-9) for left, rate in pairs if left < 1)
@@ -72,14 +74,14 @@ class Budgets:
         self._known: dict[str, Budget] = {}
 
     def left(self, sender: str) -> Work | Refusal:
-        """Size that the sender's next push may have."""
+        """Returns the size that this sender's next push may have, or a refusal."""
         now, budget = self._clock(), self._of(sender)
         if left := budget.left(now):
             return left
         return Refusal(sender, "more samples than one machine can have", budget.wait_s(now))
 
     def spend(self, sender: str, work: Work) -> None:
-        """Subtracts a push."""
+        """Subtracts a push from the sender's budget."""
         self._of(sender).spend(work)
 
     def _of(self, sender: str) -> Budget:
@@ -89,14 +91,15 @@ class Budgets:
         return self._known[sender]
 
     def _forget(self) -> None:
-        """A sender with a full budget needs no entry."""
+        """Removes senders whose budget is full: a new sender begins with the same budget."""
         if len(self._known) >= _MOST_SENDERS:
             now = self._clock()
             self._known = {name: budget for name, budget in self._known.items() if not budget.is_full(now)}
 
 
 def sender_of(token: str, address: str) -> str:
-    """Key of the sender. All addresses of an IPv6 network belong to one machine."""
+    """Returns the name under which a sender has its budget. All addresses of an IPv6 network count as one
+    machine."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -19,7 +19,7 @@ def login(name: str) -> str:
 
 @lru_cache(4096)
 def names(user: str) -> tuple[str, ...]:
-    """Names of a user in samples: login name and numeric id."""
+    """Returns the names that a user may have in samples: login name and numeric id."""
     if user.isascii() and user.isdecimal():
         known = login(user)
         return (user,) if known == user else (user, known)

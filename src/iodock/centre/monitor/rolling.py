@@ -17,24 +17,25 @@ from iodock.centre.store import MOMENTS, RESOLUTIONS, TABLES, Catalogue, Monitor
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 STEPS = {"minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
-"""Periods that coarser resolutions sum up, ns."""
+"""Length of the periods whose finer rows are summed, ns."""
 PERIODS = {
     "fine": (3600 * SECOND,),
     "minute": (3600 * SECOND, DAY),
     "ten_minutes": (3600 * SECOND, DAY, 30 * DAY),
 }
-"""Files that end in the same period are merged after its end, ns. Rows of single moments, which are not
-summed, are merged as in the coarsest resolution."""
+"""Lengths of periods, ns. After the end of a period, the files that end in it are merged. Rows of single
+moments are not summed, and are merged as in the coarsest resolution."""
 _MOST_ROWS = 20_000_000
-"""Largest size of a merged file: merging more takes long, and a query about an hour would read a month."""
+"""Largest number of rows of a merged file. With larger files merging takes long, and a query about an hour
+would read a month."""
 _MANY = 8
 _SMALL_ROWS = 250_000
-"""In a period that goes on, this number of files with fewer rows is merged: opening a file costs a query as
-much as reading some ten thousand rows."""
+"""If a period that is not over has `_MANY` files with fewer rows than this, they are merged: a query takes as
+long to open a file as to read some ten thousand rows."""
 _LATE = 900 * SECOND
 """Time after a period's end before its files are merged: by then most late data has arrived."""
 _MOST = 1 << 62
-"""Limit of any sum."""
+"""Sums are cut at this value."""
 _PLACE = ("host", "source", "file_system", "target")
 _OWNER = ("job", "user", "session", "command", "known_by")
 _METRIC = ("metric", "unit", "bucket", "is_level")
@@ -48,7 +49,8 @@ _ORDER = {
 _TIMES = {"losses": ("ts", "ts"), "events": ("ts", "last_ts"), "job_names": ("ts", "ts")}
 
 New = tuple[str, str, str, int, int, int, bool]
-"""Table, resolution, name, begin, end, rows, rolled."""
+"""A new file: table, resolution, name, begin, end, number of rows, and whether its rows are already summed
+into coarser ones."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Keep:
     events: float = 400
 
     def until(self, table: str, resolution: str, now: int) -> int:
-        """Rows that ended earlier are no longer kept, ns since the epoch."""
+        """Returns the time before which rows are no longer kept, ns since the epoch."""
         own = {"job_names": self.job_names, "events": self.events, "losses": self.ten_minutes}
         days: float = own.get(table, getattr(self, resolution))
         return now - int(days * DAY)
@@ -72,10 +74,11 @@ class Writer(Protocol):
     """The owner of the catalogue: `_native.MonitorIntake`."""
 
     def new_file(self, table: str, resolution: str, time: int) -> tuple[str, Path]:
-        """Name and path for a new file."""
+        """Returns the name and path of a new file."""
 
     def replace(self, replaced: list[str], rolled: list[str], new: list[New]) -> None:
-        """Replaces files in one step: removed files, summed files, new files."""
+        """Replaces files in one change of the catalogue. REPLACED: files to remove; ROLLED: files that are
+        now summed; NEW: new files."""
 
 
 def roll(store: MonitorStore, writer: Writer, now: int) -> int:
@@ -142,7 +145,7 @@ def _summed(table: str, rows: str, step: int) -> str:
 
 
 def _sums(table: str) -> str:
-    """The columns after the keys."""
+    """SQL for the columns after the keys."""
     if table == "job_io":
         sums = (_bounded(f'sum("{name}")') + f' AS "{name}"' for name in counters())
         return ", ".join(["bool_and(exact) AS exact", *sums])
@@ -152,7 +155,8 @@ def _sums(table: str) -> str:
 
 
 def _bounded(sum_of_it: str) -> str:
-    """Absurd values of a damaged counter must not stop the upkeep of all others."""
+    """SQL for a sum that is cut at `_MOST`: an absurd value of a damaged counter must not stop the upkeep of
+    the others."""
     return f"least({sum_of_it}, {_MOST})::BIGINT"
 
 
@@ -188,7 +192,7 @@ def _over(
 
 
 def _in_parts(files: list[StoredFile]) -> Iterator[list[StoredFile]]:
-    """Groups in the order of time, each with at most _MOST_ROWS rows."""
+    """Splits files into groups in the order of time, each with at most _MOST_ROWS rows."""
     part: list[StoredFile] = []
     for file in sorted(files, key=lambda file: (file.end, file.name)):
         if part and sum(other.rows for other in part) + file.rows > _MOST_ROWS:
@@ -213,7 +217,7 @@ def expire(store: MonitorStore, writer: Writer, keep: Keep, now: int) -> int:
         for (table, resolution), files in store.catalogue.files.items()
         for file in files
         if file.end < keep.until(table, resolution, now)
-        # Rows that are not summed yet are the only copy.
+        # If rows are not summed yet, the file is their only copy and is kept.
         and (file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS)
     ]
     if old:

@@ -25,13 +25,13 @@ from iodock.shared.units import number_text
 
 SECOND = 1_000_000_000
 _SADF_S = 300
-"""Timeout: a day's file takes seconds."""
+"""Time limit for sadf: converting a day's file takes seconds."""
 
 Metric = tuple[str, str]
-"""Operation and quantity: count, bytes, time (us), level."""
+"""Identifies a metric by operation and quantity, which is count, bytes, time (us) or level."""
 Values = dict[Metric, float]
 Target = tuple[str, str]
-"""Source and target."""
+"""Identifies a target by source and name."""
 
 _MOST_PER_S = {
     "bytes": MOST_BYTES_PER_S,
@@ -41,13 +41,13 @@ _MOST_PER_S = {
     "time": 1e12,
     "level": 1e12,
 }
-"""Limit for each quantity: no real measurement is larger."""
+"""Largest value of each quantity per second. No real measurement is larger."""
 _MOST_INTERVAL_S = 30 * 86_400
 _MOST_CORES = 1 << 20
 _IMPOSSIBLE = "more than any machine reaches"
 _NO_READING = "a reading without a time, or not in the form of sadf"
 _NOT_FINITE = re.compile(rb"(?<=[:\s,\[])-?(?:nan|inf(?:inity)?)(?=[\s,}\]])", re.IGNORECASE)
-"""Non-numbers as C prints them; JSON has no notation for them."""
+"""Values that are not numbers, as C prints them. JSON has no notation for them."""
 
 _SECTOR = 512.0
 _KIB = 1024.0
@@ -59,8 +59,8 @@ _DISK = {
     "util-percent": (("busy", "time"), 1e4), "util": (("busy", "time"), 1e4),
     "aqu-sz": (("queued", "time"), 1e6), "avgqu-sz": (("queued", "time"), 1e6),
 }  # fmt: skip
-"""Key of sadf -> metric, and the factor to its unit. If a metric has two keys, the last one present
-counts."""
+"""Maps a key of sadf to the metric, and to the factor that converts to its unit. If two keys give the same
+metric, the last one present counts."""
 _NETWORK = {
     "rxkB": (("receive", "bytes"), _KIB), "txkB": (("transmit", "bytes"), _KIB),
     "rxpck": (("receive_packets", "count"), 1.0), "txpck": (("transmit_packets", "count"), 1.0),
@@ -98,19 +98,20 @@ _LOAD = {"ldavg-1": ("load1_percent", 100.0), "blocked": ("blocked", 1.0), "runq
 
 @dataclass
 class _Counters:
-    """Cumulative growth, by target and metric."""
+    """Sums of the growth so far, by target and metric."""
 
     grown: dict[Target, Values] = field(default_factory=dict)
     levels: dict[Target, Values] = field(default_factory=dict)
     unknown: set[tuple[Target, Metric]] = field(default_factory=set)
-    """Levels of the last reading."""
+    """Metrics that the last reading did not contain."""
 
     def add(self, target: Target, metric: Metric, growth: float) -> None:
         sums = self.grown.setdefault(target, {})
         sums[metric] = sums.get(metric, 0.0) + growth
 
     def parts(self, is_read: bool) -> list[tuple[str, str, list[tuple[str, str, int]]]]:
-        """Source, target, and (operation, quantity, value). Levels apply to one reading only."""
+        """Lists source, target, and (operation, quantity, value). Levels apply to one reading only, so they
+        are left out unless IS_READ."""
         targets = {**dict.fromkeys(self.grown), **dict.fromkeys(self.levels if is_read else ())}
         return [
             (*target, [
@@ -131,15 +132,15 @@ class Frames:
     frames: list[bytes]
     begin: int
     end: int
-    """First and last moment, ns since the epoch."""
+    """Time of the last reading, ns since the epoch."""
     notes: tuple[str, ...] = ()
-    """Values left out as unknown, with the reason."""
+    """Sentences about values that were left out as unknown."""
 
 
 def read(path: Path) -> list[Frames]:
-    """Data of each host in a file: JSON of sadf, or a file of sadc that this machine's sadf can read. The
-    same file always gives the same frames, even if it has grown, so that nothing is counted twice. Raises
-    RequestError."""
+    """Reads the data of each host in a file: JSON of sadf, or a file of sadc that this machine's sadf can
+    read. The frames are always the same for the same file, even if it has grown, so that nothing is counted
+    twice. Raises RequestError."""
     document = _document(path)
     try:
         hosts = document["sysstat"]["hosts"]
@@ -171,7 +172,7 @@ def _document(path: Path) -> Any:
 
 
 def _converted(path: Path) -> bytes:
-    """A file of sadc: only a sadf of the same version can read it."""
+    """Converts a file of sadc to JSON with sadf. Only a sadf of the same version can read it."""
     advice = "on the machine that wrote it, run sadf -j FILE -- -A > FILE.json"
     # An absolute path can't be mistaken for an option.
     answer = answer_of(["sadf", "-j", str(path.absolute()), "--", "-A"], SAR, _SADF_S)
@@ -207,7 +208,7 @@ def _host(path: Path, host: dict[str, Any]) -> Frames | None:
     counters = _Counters()
     began = moments[0][0]
     spool = hashlib.sha256(f"sar {name} {began}".encode()).digest()[:16]
-    # Counters that appear later also begin at 0: all of them are in the first batch.
+    # All counters are in the first batch with the value 0, even those that appear later in the file.
     for reading, (_, end) in zip(readings, moments, strict=True):
         _take(counters, reading, 0.0, cores, _Place(Doubts(), path, end))
     batches = [(began, counters.parts(is_read=False))]
@@ -226,7 +227,7 @@ def _host(path: Path, host: dict[str, Any]) -> Frames | None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Position of a value, for counting it if it is invalid."""
+    """Position of a value in the file. It is reported if the value is invalid."""
 
     doubts: Doubts
     path: Path
@@ -236,7 +237,7 @@ class _Place:
         self.doubts.count(why, what, f"{self.path} at {self.moment / SECOND:.0f}")
 
     def number(self, value: Any, metric: Metric, factor: float, what: str) -> float | None:
-        """VALUE times FACTOR; None, and counted, if it is invalid."""
+        """Returns VALUE times FACTOR. An invalid value is counted and gives None."""
         try:
             found = float(value) * factor
         except (TypeError, ValueError, OverflowError):
@@ -252,7 +253,8 @@ class _Place:
 
 
 def _cores(path: Path, host: dict[str, Any], doubts: Doubts) -> int | None:
-    """The number of processors, or None if it is invalid: then the processors' time is unknown."""
+    """Returns the number of processors, or None if it is invalid. Without it, the processors' time is
+    unknown."""
     given = host.get("number-of-cpus", 1)
     if isinstance(given, (int, float)) and 1 <= given <= _MOST_CORES:
         return int(given)
@@ -261,7 +263,7 @@ def _cores(path: Path, host: dict[str, Any], doubts: Doubts) -> int | None:
 
 
 def _moment(path: Path, stamp: Any) -> tuple[int, int] | None:
-    """Begin and end of a reading, ns since the epoch; None if they are missing."""
+    """Returns the begin and end of a reading, ns since the epoch, or None if they are missing."""
     if not isinstance(stamp, dict):
         return None
     if not stamp.get("utc", 1):
@@ -274,14 +276,15 @@ def _moment(path: Path, stamp: Any) -> tuple[int, int] | None:
         begin = end - timedelta(seconds=max(interval, 1.0))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    # Samples need times since 1970.
+    # The store has no samples from before 1970.
     if not 0 <= interval <= _MOST_INTERVAL_S or begin.timestamp() < 0:
         return None
     return round(begin.timestamp()) * SECOND, round(end.timestamp()) * SECOND
 
 
 def _parts_of(reading: Any, name: str, key: str, place: _Place) -> list[tuple[str, dict[str, Any]]]:
-    """The devices in one of sadf's lists, by their name under KEY; others are counted."""
+    """Returns the devices in the list NAME, by the text under KEY. Devices without a valid name are counted
+    as invalid."""
     found = []
     several = reading.get(name, []) if isinstance(reading, dict) else []
     for one in several if isinstance(several, list) else [several]:
@@ -338,7 +341,8 @@ def _grow(
                 rates[metric] = rate
                 counters.unknown.discard((target, metric))
             elif metric not in rates:
-                # Missing in this reading: in the next one it is a new counter, which begins at 0.
+                # The metric is missing in this reading, so in the next reading it is a new counter that
+                # begins at 0.
                 counters.unknown.add((target, metric))
                 counters.grown.setdefault(target, {})[metric] = 0.0
     for metric, rate in rates.items():
@@ -346,7 +350,8 @@ def _grow(
 
 
 def _take_pressure(counters: _Counters, found: dict[str, Any], seconds: float, place: _Place) -> None:
-    """`psi`: {"psi-io": {"some_avg10": ..., "some_avg": %, "full_avg": %}}: shares of the interval."""
+    """Reads `psi`: {"psi-io": {"some_avg10": ..., "some_avg": %, "full_avg": %}}. The values are shares of
+    the interval."""
     for resource, name in {"psi-cpu": "cpu", "psi-io": "io", "psi-mem": "memory"}.items():
         shares = _inner(found, resource, place)
         wanted = {f"{who}_avg": ((who, "time"), 1e4) for who in ("some", "full")}

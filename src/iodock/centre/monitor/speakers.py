@@ -11,11 +11,12 @@ _CURE = "add the machine's name after its address in --pull-list"
 
 
 class Names:
-    """A name given by the site belongs to its target, whichever is pulled first. An address without a name
-    keeps the first name that it reports, if no other has it, until the collector ends."""
+    """Assigns names of machines to pulled agents. A name given by the site belongs to its target, whichever
+    agent is pulled first. An address without a name keeps the first name that it reports, if no other agent
+    has it, until the collector ends."""
 
     def __init__(self, targets: Iterable[Target], spools: Callable[[str], Collection[str]]) -> None:
-        """SPOOLS: known spools of a machine, pushed or pulled."""
+        """SPOOLS: returns the known spools of a machine, pushed or pulled."""
         self._spools = spools
         self._given: defaultdict[str, set[Target]] = defaultdict(set)
         for target in targets:

@@ -39,10 +39,10 @@ _MOVED = ("read_bytes", "write_bytes")
 _OF_OWNERS = (*_MOVED, "reads", "writes", "call_read_bytes", "call_write_bytes")
 _ASKED = ("opens", "creates", "object_creates")
 _OF_JOBS = ("reads", "writes", "metadata", *_ASKED)
-"""The columns of ASKED_OF_SERVERS that are summed for owners and jobs."""
+"""Columns of ASKED_OF_SERVERS that are kept in the summaries of owners and jobs."""
 
 Rows = str
-"""A SELECT in SQL."""
+"""SQL text of a SELECT."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,17 @@ class Kind:
     """One kind of summary of a `job_io` file."""
 
     name: str
-    """Name of the folder."""
+    """Name of the folder with these summaries, and version letter."""
     select: Callable[[Rows, str], Rows]
-    """Receives the file's rows and its resolution."""
+    """Returns the SELECT of a summary, given a SELECT of the file's rows and their resolution."""
     resolutions: tuple[str, ...] = (COARSEST,)
     """Resolutions whose files have summaries."""
 
 
 def _systems(rows: Rows, resolution: str) -> Rows:
-    """begin_ts, end_ts (one step of the resolution), file_system, host (of metadata servers, else NULL),
-    exact, read_bytes, write_bytes, metadata, and columns of ASKED_OF_SERVERS: for servers."""
+    """SQL for sums of file systems, from servers: begin_ts, end_ts (one step of the resolution), file_system,
+    host (of metadata servers, else NULL), exact, read_bytes, write_bytes, metadata, and columns of
+    ASKED_OF_SERVERS."""
     step = _STEPS[resolution]
     sums = ", ".join(f'sum({known(name)})::DOUBLE AS "{name}"' for name in _MOVED)
     asked = ", ".join(f"sum({value})::DOUBLE AS {name}" for name, value in ASKED_OF_SERVERS.items())
@@ -84,8 +85,8 @@ def _systems(rows: Rows, resolution: str) -> Rows:
 
 
 def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
-    """begin_ts, end_ts (first and last of the rows that end in one hour), host, source, file_system, job,
-    user, session, command, exact, running_ts (see `steps`) and sums."""
+    """SQL for sums of owners: begin_ts, end_ts (first and last of the rows that end in one hour), host,
+    source, file_system, job, user, session, command, exact, running_ts (see `steps`) and sums."""
     keys = 'host, source, file_system, job, "user", session, command'
     sums = ", ".join(f'sum({known(name)})::BIGINT AS "{name}"' for name in _OF_OWNERS)
     asked = ", ".join(f"sum({ASKED_OF_SERVERS[name]})::BIGINT AS {name}" for name in _ASKED)
@@ -97,14 +98,14 @@ def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     """
 
 
-# Version letters in the names, for the columns and their meaning. Summaries with another letter are computed
-# again.
+# The letter at the end is the version of the columns and their meaning. Summaries with another letter are
+# computed again.
 SYSTEMS = Kind("systems-c", _systems, RESOLUTIONS)
 OWNERS = Kind("owners-d", _owners)
 
 
 def of_jobs(ids: JobIds) -> Kind:
-    """The kind of summaries with jobs whose ids were parsed in this way: each form of ids has its own."""
+    """Returns the kind of summaries of jobs. Each way of parsing ids has its own kind."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
     return Kind(f"jobs-e{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 
@@ -123,7 +124,7 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
     ends = ", ".join(
         f"max({name}) AS {name}" for name in ("step_batch_ended", "step_extern_ended", "running_ts")
     )
-    # Summed by id first, because parsing an id costs more than adding.
+    # Rows are summed by id first, because parsing an id costs more than adding.
     return f"""
         SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, place, name AS job, is_job,
             owner AS "user", min(command) AS command, file_system,
@@ -146,9 +147,9 @@ def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
 
 
 def _by_id(owners: Rows, share: str) -> Rows:
-    """I/O of one id at a place in a day, by step: `first_sample` and `last_sample` are begins of rows that
-    are lower bounds until the step's total arrives; `total_begin` and `total_ts` are begin and end of the
-    total."""
+    """SQL for the I/O of one id at a place in a day, by step. `first_sample` and `last_sample` are begins of
+    rows that are lower bounds until the step's total arrives; `total_begin` and `total_ts` are begin and end
+    of the total."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(
         f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata", *_ASKED)
@@ -174,7 +175,8 @@ def summarise(store: MonitorStore, ids: JobIds) -> int:
         for resolution in kind.resolutions:
             for file in store.catalogue.of("job_io", resolution):
                 path = there.get(_stem(file))
-                # A fine file that is not summed yet will soon be replaced.
+                # A file of the finest resolution that is not summed yet will soon be replaced, so it gets no
+                # summary.
                 if path is None and (file.rolled or resolution == COARSEST) and not store.is_damaged(file):
                     path = _written(store, kind, file, resolution)
                     made += path is not None
@@ -186,7 +188,7 @@ def summarise(store: MonitorStore, ids: JobIds) -> int:
 
 
 def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str) -> Path | None:
-    """A summary exists as a whole or not at all; no rows give no summary."""
+    """Writes one summary. It appears as a whole or not at all; a summary without rows is not written."""
     begun = _folder(store, kind) / f"{_stem(file)}.part"
     try:
         begun.parent.mkdir(parents=True, exist_ok=True)
@@ -201,7 +203,7 @@ def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str)
 
 
 _FORM = "xxh3:"
-"""Characters before a checksum, except in names."""
+"""Prefix of checksums in the catalogue. It is omitted in file names."""
 
 
 def _folder(store: MonitorStore, kind: Kind) -> Path:
@@ -214,7 +216,7 @@ def _stem(file: StoredFile) -> str:
 
 
 def _there(store: MonitorStore, kind: Kind) -> dict[str, Path]:
-    """The summaries of a kind, by the prefix of their names."""
+    """Returns the existing summaries of a kind, by the prefix of their names."""
     return {path.stem.rpartition("-")[0]: path for path in _folder(store, kind).glob("*-*.parquet")}
 
 
@@ -223,8 +225,8 @@ def _is_whole(path: Path) -> bool:
 
 
 def kept(store: MonitorTables, resolution: str) -> MonitorStore | None:
-    """The store, if it has summaries of owners and jobs that are fine enough for a query at this
-    resolution."""
+    """Returns the store if it has summaries of owners and jobs that are fine enough for a query at this
+    resolution, else None."""
     has_some = isinstance(store, MonitorStore) and (store.folder / "summaries").exists()
     return store if isinstance(store, MonitorStore) and has_some and resolution == COARSEST else None
 
@@ -237,8 +239,8 @@ def asked(
     resolution: str = COARSEST,
     need: Need = EVERYTHING,
 ) -> pa.Table:
-    """The answer to a query over the rows of a kind; SQL gets a FROM clause. Raises StoreError,
-    QueryError."""
+    """Answers a query over the rows of a kind. SQL: returns the query, given its FROM clause. Raises
+    StoreError, QueryError."""
     if isinstance(store, MonitorStore):
         return _asked(store, within, lambda: sql(f"({_rows(store, kind, within, resolution)})"), resolution)
     rows = kind.select("SELECT * FROM job_io", resolution)
@@ -253,9 +255,9 @@ def asked_of_jobs(
     need: Need = EVERYTHING,
     cut_days: bool = False,
 ) -> pa.Table:
-    """The same for rows in the form of `_jobs`, cut to the span. CUT_DAYS: for days that the span cuts, use
-    each job's share of its own time, which is faster than reading its hours. Raises StoreError,
-    QueryError."""
+    """Answers a query over rows in the form of `_jobs`, cut to the span. CUT_DAYS: of days that lie in the
+    span in part, each job counts with the share of its own time that lies in the span; this is faster than
+    reading the hours. Raises StoreError, QueryError."""
     if isinstance(store, MonitorStore):
         rows_of = _shares_of_days if cut_days else _rows_of_jobs
         return _asked(store, within, lambda: sql(f"({rows_of(store, ids, within)})"), COARSEST)
@@ -264,7 +266,7 @@ def asked_of_jobs(
 
 
 def rows_of(store: MonitorTables, kind: Kind, within: Span) -> Rows:
-    """All rows of a kind at the coarsest resolution, for a query that combines two kinds. Raises
+    """SQL for all rows of a kind at the coarsest resolution, for a query that combines two kinds. Raises
     StoreError."""
     if isinstance(store, MonitorStore):
         return _rows(store, kind, within, COARSEST)
@@ -278,7 +280,7 @@ def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution
     try:
         return once()
     except StoreError:
-        # A file was replaced since the catalogue was read.
+        # A file was replaced after the catalogue was read, so the query runs again with the new catalogue.
         return once()
 
 
@@ -289,8 +291,9 @@ def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
-    """Whole days from their sums, the first and the last day from their hours. A row that ends in a whole day
-    counts only there, so adjacent spans together count each row exactly once."""
+    """SQL for rows of jobs: whole days from their sums, the first and the last day from their hours. A row
+    that ends in a whole day counts only there, so that adjacent spans together count each row exactly
+    once."""
     day = f"(end_ts - 1) // {DAY}"
     first, behind = -(-within.begin // DAY), within.end // DAY
     edges = [(within.begin, within.end)]
@@ -309,7 +312,7 @@ def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows(store: MonitorStore, kind: Kind, within: Span, resolution: str) -> Rows:
-    """From summaries if they exist, else from the files."""
+    """SQL for the rows of a kind, from summaries if they exist, else from the files."""
     files = store.catalogue.chosen("job_io", resolution, within.begin, within.end)
     summed = {file.name for level in kind.resolutions for file in store.catalogue.of("job_io", level)}
     every = _there(store, kind)

@@ -26,26 +26,26 @@ class Target:
     port: int
     is_secure: bool
     name: str = ""
-    """The machine that it may send data for, if the site gives one."""
+    """The only machine that the agent may send data for, if the site names one."""
 
     def __str__(self) -> str:
         return f"{'https' if self.is_secure else 'http'}://{self.authority}"
 
     @property
     def authority(self) -> str:
-        """HOST:PORT."""
+        """The address as HOST:PORT."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on the loopback interface."""
+        """Whether the address is on the loopback interface."""
         address = _address(self.host)
         return self.host == "localhost" if address is None else address.is_loopback
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """In lower case. A DNS name is also the name of its machine, with and without its domain. None for a
-        numeric address, which names no machine."""
+        """Names of the machine that follow from the address, in lower case: the given name, or a DNS name
+        with and without its domain. A numeric address names no machine."""
         if self.name:
             return (self.name.lower(),)
         if self.host == "localhost" or _address(self.host):
@@ -54,7 +54,7 @@ class Target:
         return (own, own.partition(".")[0])
 
     def may_be(self, machine: str) -> bool | None:
-        """Whether it may send data for this machine. None: not specified."""
+        """Whether the agent may send data for this machine. None: the site does not say."""
         if self.name:
             return machine == self.name
         return machine.lower() in self.own_names if self.own_names else None
@@ -68,7 +68,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def target_of(text: str, where: str, name: str = "") -> Target:
-    """Parses an address. WHERE: the option or line with it, for messages. Raises RequestError."""
+    """Parses an address. WHERE: the option or line that contains it, for messages. Raises RequestError."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
@@ -88,8 +88,8 @@ def target_of(text: str, where: str, name: str = "") -> Target:
 
 
 def read_targets(path: Path) -> list[Target]:
-    """A file with an address in each line, followed by the machine's name if that differs from the address.
-    Lines that are empty or begin with # are ignored. Raises RequestError."""
+    """Reads a file with an address in each line, followed by the machine's name if that differs from the
+    address. Lines that are empty or begin with # are ignored. Raises RequestError."""
     try:
         lines = files.text(path, ADDRESSES).splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -106,7 +106,7 @@ def read_targets(path: Path) -> list[Target]:
 
 
 def each_once(targets: list[Target]) -> list[Target]:
-    """Raises RequestError: an agent, or a machine's name, appears twice."""
+    """Raises RequestError if an agent, or a machine's name, appears twice."""
     for what in (str, lambda target: target.name):
         seen: set[str] = set()
         for target in targets:
@@ -126,13 +126,13 @@ class Shown:
 
     token: Path | None = None
     authority: Path | None = None
-    """Certificates (PEM) to trust, instead of the system's."""
+    """File with certificates (PEM) to trust, instead of the system's."""
     certificate: Path | None = None
     key: Path | None = None
-    """The collector's own certificate."""
+    """File with the key of the collector's own certificate."""
 
     def bearer(self) -> str | None:
-        """The token. Raises RequestError: it is unreadable, or others may read it."""
+        """Reads the token. Raises RequestError if the file is unreadable, or if others may read it."""
         if self.token is None:
             return None
         text = _secret(self.token, "--pull-token").decode("ascii", "replace").strip()

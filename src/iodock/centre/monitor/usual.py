@@ -21,7 +21,7 @@ from iodock.shared.language import N_
 
 LEAST_RUNS = 5
 SAME_VOLUME = 10**0.5
-"""Half an order of magnitude, up or down."""
+"""Two volumes are similar if their ratio is at most half an order of magnitude."""
 _NORMAL = 1.4826
 _SPREADS = 3.0
 _OF_FEW = 4.0
@@ -39,7 +39,7 @@ class Run:
     """Time of its first reading with growth, ns since the epoch."""
     end: int
     read_bytes: float | None
-    """None, here and below: not counted."""
+    """Quantities of the run; None: not counted."""
     write_bytes: float | None
     metadata: float | None
     is_exact: bool
@@ -51,7 +51,8 @@ class Run:
 
     @property
     def volume(self) -> tuple[bool, float]:
-        """Bytes, or metadata operations if it moved none (false)."""
+        """Bytes that the run moved (true, bytes), or metadata operations if it moved none (false,
+        operations)."""
         moved = (self.read_bytes or 0) + (self.write_bytes or 0)
         return (True, moved) if moved > 0 else (False, self.metadata or 0)
 
@@ -67,21 +68,21 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict and its evidence. Numbers are None without enough runs."""
+    """A verdict and its evidence. The numbers are None if there are not enough runs."""
 
     verdict: Verdict
     compared: tuple[str, ...]
-    """Number of jobs."""
+    """Ids of the jobs that the run was compared with."""
     usual_s: float | None = None
     """Median elapsed time of the earlier runs, in s."""
     spread_s: float | None = None
-    """Comparable to a standard deviation."""
+    """How much the elapsed times vary, comparable to a standard deviation."""
     limit_s: float | None = None
-    """A longer run is slower."""
+    """A run that takes longer than this is slower than usual."""
 
 
 def judged(own: Run, others: Sequence[Run]) -> Judgement:
-    """OTHERS: runs with the same name and user, including later ones."""
+    """Compares a run with others. OTHERS: runs with the same name and user, including later ones."""
     past = [one for one in others if one.is_over and one.begin < own.begin and is_alike(own, one)]
     jobs = tuple(one.job for one in past)
     if len(past) < LEAST_RUNS:
@@ -102,7 +103,7 @@ def is_alike(own: Run, other: Run) -> bool:
 
 
 def _moved_more(own: Run, past: Sequence[Run]) -> bool:
-    """Whether it takes longer because it moves more."""
+    """Whether the run takes longer because it moves more than the earlier ones."""
     volumes = [one.volume[1] for one in past]
     if own.volume[1] <= median(volumes) * (1 + _LEAST_SHARE):
         return False
@@ -111,10 +112,10 @@ def _moved_more(own: Run, past: Sequence[Run]) -> bool:
 
 
 def _limits(values: Sequence[float], least: float = 0.0) -> tuple[float, float, float]:
-    """Median, spread, and the limit beyond both."""
+    """Returns the median, the spread, and the limit beyond which a value is unusual."""
     usual = median(values)
     spread = _NORMAL * median(abs(value - usual) for value in values)
-    # With fewer than ten, all of them.
+    # With fewer than ten values, the largest one is the limit instead of the ninth tenth.
     ninth = quantiles(values, n=10, method="inclusive")[-1] if len(values) >= 10 else max(values)
     spreads = _SPREADS * (1 + _OF_FEW / len(values))
     limit = max(usual + spreads * spread, usual * (1 + _LEAST_SHARE), usual + least, ninth)

@@ -1,1 +1,1 @@
-"""The collector's web pages and the entry point for agents. It computes nothing itself."""
+"""The collector's web pages, and the address to which agents send. The portal computes no results itself."""

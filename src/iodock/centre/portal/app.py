@@ -33,7 +33,7 @@ from iodock.shared.errors import RequestError
 from iodock.shared.settings import AgentLimits, ConnectionLimits
 
 _GRACE_S = 5
-"""Time for requests in progress when the collector is stopped."""
+"""When the collector is stopped, requests in progress have this time to finish."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def application(
     limits: AgentLimits | None = None,
     places: OpenConnections | None = None,
 ) -> Starlette:
-    """The pages, the entry point for agents, and the collector's own metrics."""
+    """The application of a collector: pages, the address to which agents send, and the collector's own
+    metrics."""
     responder = site.responder if site else None
     metrics = Metrics(collector.store, access, time.time_ns, collector, places, responder)
     door = Door(collector, access, limits)
@@ -69,7 +70,7 @@ def application(
 def reading(
     store: MonitorTables, access: Access, site: Site | None = None, places: OpenConnections | None = None
 ) -> Starlette:
-    """The pages only: the data is collected elsewhere."""
+    """An application that has only the pages, for data that is collected elsewhere."""
     metrics = Metrics(store, access, time.time_ns, None, places)
     return _application(store, access, site, [Route("/metrics", metrics.answer)])
 
@@ -77,8 +78,8 @@ def reading(
 def _application(store: MonitorTables, access: Access, site: Site | None, more: Sequence[Route]) -> Starlette:
     pages = Pages(store, access, site)
     routes = [*more, Route("/healthz", _healthy), *pages.routes()]
-    # Without authentication, a page of another site in a browser on this machine must not send requests in
-    # the user's name.
+    # Without authentication, another site's page that is open in a browser on this machine must not be able
+    # to send requests in the user's name.
     hosts = ["127.0.0.1", "localhost", "[::1]"] if access.is_open else ["*"]
     return Starlette(
         routes=routes,
@@ -92,8 +93,8 @@ async def _healthy(request: Request) -> Response:
 
 
 def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
-    """A socket at HOST:PORT. Raises RequestError: not an address, in use, or beyond the loopback interface
-    without tokens or with unencrypted tokens."""
+    """Opens a socket at HOST:PORT. Raises RequestError if it is not an address, if it is in use, or if it is
+    beyond the loopback interface although there are no tokens, or tokens would be sent unencrypted."""
     host, _, port = address.rpartition(":")
     try:
         found = ipaddress.ip_address(host.strip("[]"))
@@ -107,8 +108,8 @@ def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
     try:
         family = socket.AF_INET6 if found.version == 6 else socket.AF_INET
         door = socket.create_server((str(found), number), family=family, backlog=512)
-        # Head and body of a response are two packets: the second must not wait until the first is
-        # acknowledged. Accepted sockets inherit this.
+        # A response is sent as two packets, head and body. The second must not wait until the first is
+        # acknowledged. Accepted sockets inherit this option.
         door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return door
     except OSError as error:
@@ -128,13 +129,14 @@ def _check_open_door(address: str, access: Access, tls: Tls | None) -> None:
 
 
 def address_of(door: socket.socket, tls: Tls | None) -> str:
-    """URL for agents and browsers."""
+    """Returns the URL for agents and browsers."""
     host, port = door.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def places(limits: ConnectionLimits, access: Access) -> OpenConnections:
-    """Limits of connections. Raises this process's limit of open files as far as allowed."""
+    """Determines the limits of connections. Raises this process's limit of open files as far as the system
+    allows."""
     return OpenConnections(limits, raise_open_files(), access.proxies)
 
 
@@ -152,7 +154,7 @@ def serve(
         app,
         http=protocol(places),
         ws="none",
-        # A line for each invalid request of a stranger would fill the log.
+        # If every invalid request of an unknown client were logged, the log would fill up.
         log_level="error",
         access_log=False,
         server_header=False,
@@ -172,7 +174,8 @@ def serve(
     ready(address_of(door, tls))
     server = uvicorn.Server(config)
     listener = Listener.of(door, places)
-    # Only the main thread receives signals, and the server must not handle what follows its own end.
+    # The server runs in another thread, because only the main thread receives signals, and signals that
+    # arrive after the server's end are not for the server.
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     while thread.is_alive() and not select.select([wake], [], [], 1.0)[0]:

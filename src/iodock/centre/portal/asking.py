@@ -27,16 +27,16 @@ _COMPLAINT = 200
 
 @dataclass(frozen=True)
 class Known:
-    """The stored data of an agent, sent to it with the next request."""
+    """What the collector has stored of an agent's data. It is sent to the agent with the next request."""
 
     spool: str = ""
     kept: int = 0
     full: bool = False
     refused: bool = False
-    """The collector will never accept what follows `kept`."""
+    """Whether the collector will never accept the batch after `kept`."""
 
     def encoded(self) -> bytes:
-        """In the agent's notation."""
+        """Formats the data as the agent expects it."""
         if not self.spool:
             return b"{}"
         said = {"spool": self.spool, "kept": self.kept, "full": self.full, "refused": self.refused}
@@ -52,11 +52,11 @@ class Pull:
     has_more: bool
     frames: bytes = field(repr=False)
     sent: int | None = None
-    """The agent's clock at that time, ns since the epoch; older agents do not send it."""
+    """The agent's clock when it sent the response, ns since the epoch. Older agents do not send it."""
 
 
 class NoRoom(Exception):
-    """There is no memory for the response now, which is not an error of the agent."""
+    """There is not enough memory for the response at the moment. This is not an error of the agent."""
 
 
 class Asking:
@@ -68,18 +68,20 @@ class Asking:
 
     @classmethod
     async def begin(cls, target: Target, address: str, trust: ssl.SSLContext | None) -> Asking:
-        """ADDRESS: resolved address of the target's name. Raises OSError, ssl.SSLError."""
+        """Connects to an agent. ADDRESS: one of the addresses of the target's name. Raises OSError,
+        ssl.SSLError."""
         reader, writer = await asyncio.open_connection(
             address, target.port, ssl=trust, server_hostname=target.host if trust else None
         )
         return cls(target, reader, writer)
 
     def end(self) -> None:
-        """Closes without waiting for the agent."""
+        """Closes the connection without waiting for the agent."""
         self._writer.transport.abort()
 
     async def ask(self, known: Known, bearer: str | None, room: Callable[[int], bool]) -> Pull:
-        """ROOM: reserves memory. Raises AnswerError for an invalid response, NoRoom, OSError."""
+        """Requests samples. ROOM: reserves memory. Raises AnswerError for an invalid response, NoRoom,
+        OSError."""
         body = known.encoded()
         headers = [
             ("Host", self._target.authority), ("Content-Type", "application/json"),
@@ -139,12 +141,12 @@ def _is_spool(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """An error as one short line."""
+    """Formats an error as one short line."""
     return "".join(letter if letter.isprintable() else " " for letter in text[:_COMPLAINT]).strip()
 
 
 async def addresses_of(target: Target) -> list[str]:
-    """The addresses of the target's name, at least one. Raises OSError."""
+    """Looks up the target's name and returns at least one address. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))

@@ -1,4 +1,4 @@
-"""Curves over time as SVG, generated here: a page contains no raw data for drawing and runs no library.
+"""Curves over time as SVG. They are drawn here, so a page needs no raw data and no library for drawing.
 
 The drawing is stretched to the page's width, so its texts are HTML next to it."""
 
@@ -15,12 +15,12 @@ from iodock.centre.portal.numbers import amount, decades_top, nice_top, tick
 HEIGHT = 100
 _TICKS = 4
 _MOST_DECADES = 4
-"""Up to this number of decades, each one has a label."""
+"""If a logarithmic axis has at most this number of decades, each one has a label."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line. None: the value of this step is not known."""
+    """One line of a chart. None: the value of this step is not known."""
 
     label: str
     values: list[float | None]
@@ -54,13 +54,13 @@ class Chart:
 
     @property
     def marked(self) -> list[tuple[Mark, float]]:
-        """Marks within the axis, and their positions, steps from the left."""
+        """The marks that lie within the axis, each with its position in steps from the left."""
         places = ((mark, (mark.ts - self.within.begin) / self.within.step) for mark in self.marks)
         return [(mark, round(place, 2)) for mark, place in places if 0 <= place <= self.width]
 
     @cached_property
     def top(self) -> float:
-        """End of the axis. Requested for every point of a curve."""
+        """The end of the axis. It is cached, because every point of a curve needs it."""
         known = [value for curve in self.curves for value in curve.values if value is not None]
         greatest = max(known, default=0.0)
         if self.full is not None:
@@ -98,13 +98,14 @@ class Chart:
         return self.within.steps
 
     def path(self, curve: Curve) -> str:
-        """The line's `d`, with gaps for unknown values. A step's value is drawn at its middle."""
+        """The `d` attribute of the line, with gaps for unknown values. The value of a step is drawn at the
+        step's middle."""
         pieces, is_drawn = [], False
         for place, value in enumerate(curve.values):
             if value is not None:
                 height = HEIGHT * (1 - self._share(value))
                 pieces.append(f"{'L' if is_drawn else 'M'}{place + 0.5:g} {height:.2f}")
-                # A line of one point would be invisible.
+                # A line of one point would be invisible, so a short piece is drawn.
                 alone = not is_drawn and (place + 1 == len(curve.values) or curve.values[place + 1] is None)
                 pieces += ["h.01"] if alone else []
             is_drawn = value is not None
@@ -118,7 +119,7 @@ class Chart:
 
     @property
     def readout(self) -> str:
-        """Values that the page's script shows at the pointer: JSON."""
+        """JSON with the values that the page's script shows at the pointer."""
         rows = [
             [curve.label, ["" if v is None else amount(v, self.kind) for v in curve.values]]
             for curve in self.curves
@@ -134,8 +135,9 @@ def values(
     known: tuple[int, int],
     divide: float | None = None,
 ) -> list[float | None]:
-    """A curve of rows with `bucket`: NAME per second, or divided by DIVIDE. Outside of KNOWN (first and last
-    moment, ns) None, and everywhere if no row has a value, because it is not counted."""
+    """Makes a curve from rows with `bucket`: NAME per second, or divided by DIVIDE. Steps outside of KNOWN
+    (first and last moment, ns) are None. If no row has a value, all steps are None, because the quantity is
+    not counted."""
     by = within.step / 1e9 if divide is None else divide
     if rows and all(row[name] is None for row in rows):
         return [None] * within.steps

@@ -25,12 +25,12 @@ from uvicorn.server import ServerState
 from iodock.shared.settings import ConnectionLimits
 
 _RESERVED_FILES = 192
-"""Open files reserved for the store, its queries, and agents that are pulled."""
+"""Number of open files that are reserved for the store, its queries, and agents that are pulled."""
 _FEWEST = 16
 _CLOSED_AT_ONCE = 64
-"""Connections that may be closed for new ones before the event loop frees their files."""
+"""Largest number of connections that are closed to make room before the event loop has freed their files."""
 _LINGER_S = 5.0
-"""Time for a client to read a response that was sent before its request was complete."""
+"""If a response is sent before the request was complete, the client has this time to read it."""
 _PIECE_BYTES = 64 << 10
 
 Address = tuple[str, int]
@@ -47,7 +47,8 @@ def raise_open_files() -> int:
 
 
 def client_of(host: str) -> str:
-    """Key of an address: for IPv6 a network of 64 bits, because one machine may have all of its addresses."""
+    """Groups addresses by machine: IPv6 addresses by their network of 64 bits, because one machine may have
+    all addresses of it."""
     try:
         found = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -65,7 +66,7 @@ class Accepted(socket.socket):
     places: OpenConnections | None = None
     address: Address = ("", 0)
     has_begun = False
-    """The protocol has taken over; TLS is set up, if it is used."""
+    """Whether the protocol has begun; with TLS this is after the handshake."""
 
     def close(self) -> None:
         super().close()
@@ -73,7 +74,8 @@ class Accepted(socket.socket):
             self.places.leave(self)
 
     def end(self) -> None:
-        """The event loop sees the end of the connection and closes it, in whatever state it is."""
+        """Ends the connection. The event loop notices it in whatever state the connection is, and closes
+        it."""
         with contextlib.suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 
@@ -89,25 +91,27 @@ class OpenConnections:
         self.limits = limits
         self.most = min(limits.at_once, max(_FEWEST, open_files - _RESERVED_FILES))
         self.closed: Counter[str] = Counter()
-        """Connections that the collector ended, by reason."""
+        """Number of connections that the collector ended, by reason."""
         self._proxies = frozenset(map(client_of, proxies))
         self._open: dict[Address, Accepted] = {}
         self._by_client: Counter[str] = Counter()
         self._waiting: defaultdict[str, dict[Address, Accepted]] = defaultdict(dict)
-        """For each client the connections on which the collector waits for it, the longest wait first."""
+        """For each client, the connections on which the collector waits for the client, the longest wait
+        first."""
         self._ending: set[Accepted] = set()
-        """Closed for new connections, but their files are still open."""
+        """Connections that were ended to make room, but whose files are still open."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     @property
     def is_behind(self) -> bool:
-        """Whether the event loop must first close connections that were ended."""
+        """Whether the event loop must close ended connections before new ones are accepted."""
         return len(self._ending) >= _CLOSED_AT_ONCE
 
     def enter(self, connection: Accepted, address: Address) -> bool:
-        """Takes a slot. False: there is none, because all requests of the others are being processed."""
+        """Gives the connection a slot. Returns False if all slots are used by requests that are being
+        processed."""
         client = client_of(address[0])
         is_many = client not in self._proxies and self._by_client[client] >= self.limits.at_once_per_address
         if is_many and not self._make_room([client]):
@@ -133,7 +137,7 @@ class OpenConnections:
                 self.leave(oldest)
                 oldest.end()
                 self._ending.add(oldest)
-                # A connection that stays open must not block others.
+                # If the connection stays open in spite of this, it must not block others forever.
                 asyncio.get_running_loop().call_later(_LINGER_S, self._ending.discard, oldest)
                 return True
         return False
@@ -144,7 +148,7 @@ class OpenConnections:
             connection.end()
 
     def leave(self, connection: Accepted) -> None:
-        """Frees the slot, only once."""
+        """Frees the connection's slot. Further calls do nothing."""
         self._ending.discard(connection)
         if self._open.get(connection.address) is not connection:
             return
@@ -156,18 +160,18 @@ class OpenConnections:
         self._forget_waiting(client, connection.address)
 
     def begun(self, address: Address) -> None:
-        """Called when a connection's protocol has begun."""
+        """Notes that the protocol of a connection has begun."""
         if found := self._open.get(address):
             found.has_begun = True
 
     def wait(self, address: Address) -> None:
-        """From now on the collector waits for the client."""
+        """Notes that the collector now waits for the client."""
         if found := self._open.get(address):
             self._forget_waiting(client_of(address[0]), address)
             self._waiting[client_of(address[0])][address] = found
 
     def answer(self, address: Address) -> None:
-        """From now on the client waits for the collector."""
+        """Notes that the client now waits for the collector."""
         self._forget_waiting(client_of(address[0]), address)
 
     def _forget_waiting(self, client: str, address: Address) -> None:
@@ -179,19 +183,20 @@ class OpenConnections:
 
 
 class Listener(socket.socket):
-    """A listening socket that gives each connection a slot, or closes it immediately. For an event loop."""
+    """A listening socket for an event loop. It gives each accepted connection a slot, or closes the
+    connection."""
 
     places: OpenConnections
 
     @classmethod
     def of(cls, listening: socket.socket, places: OpenConnections) -> Listener:
-        """Takes the descriptor over."""
+        """Makes a listener from a socket and takes over its descriptor."""
         made = cls(listening.family, listening.type, listening.proto, fileno=listening.detach())
         made.places = places
         return made
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises BlockingIOError: no connection is pending, or others must be closed first."""
+        """Raises BlockingIOError if no connection is pending, or if others must be closed first."""
         for _ in range(_CLOSED_AT_ONCE):
             if self.places.is_behind:
                 break
@@ -204,7 +209,7 @@ class Listener(socket.socket):
 
 
 class Connection(H11Protocol):
-    """HTTP with deadlines for the client: for a request's head, for the rest of it, and for reading a
+    """HTTP with deadlines for the client: to send a request's head, to send the rest of it, and to read a
     response."""
 
     def __init__(
@@ -239,7 +244,7 @@ class Connection(H11Protocol):
         self._follow(has_data=True)
 
     def _follow(self, has_data: bool) -> None:
-        """Sets the deadline of the awaited part of a request once: further bytes do not extend it."""
+        """Sets the deadline when a part of a request begins. Further bytes of the part do not extend it."""
         limits = self._places.limits
         state = self.conn.their_state
         if state is h11.IDLE and has_data and self._awaited != "head":
@@ -266,7 +271,7 @@ class Connection(H11Protocol):
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        # Data that the client does not read would stay in memory forever.
+        # Without a deadline, data that the client does not read would stay in memory forever.
         self._await_reading(_LINGER_S)
 
     def pause_writing(self) -> None:
@@ -297,13 +302,13 @@ class Connection(H11Protocol):
 
 
 def protocol(places: OpenConnections) -> Any:
-    """Passed to uvicorn, which calls it for each connection."""
+    """Returns the function that uvicorn calls for each connection."""
     return partial(Connection, places)
 
 
 class InPieces:
-    """Wraps an application so that long responses are sent in pieces: the client's reading sets the pace, and
-    no whole response waits in buffers."""
+    """Wraps an application so that long responses are sent in pieces. A piece is sent when the client has
+    read the one before, so buffers never hold a whole response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

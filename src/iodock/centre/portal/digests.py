@@ -23,12 +23,13 @@ _WHY = {
     404: N_("you have no such job"),
     503: N_("the store can't be read at the moment"),
 }
-# The page contains its style, and has its own policy that allows only that.
+# The page contains its own style, and this policy allows nothing else.
 _POLICY = "script-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 
 def answer(question: Question, number: str, names: Iterable[str]) -> Response:
-    """Never raises errors of the client or the store. NAMES: of the values in the address."""
+    """Answers a request for a digest. NAMES: of the parameters in the address. Errors of the client or the
+    store never raise, they give an error line."""
     asked = question.asked
     try:
         check_names(names, WORDS)
@@ -44,14 +45,14 @@ def answer(question: Question, number: str, names: Iterable[str]) -> Response:
     except RequestError as error:
         return refused(400, question.text, str(error))
     except IodockError:
-        # Errors in the collector's files belong in its log.
+        # Errors in the collector's files belong in its log, not in the response.
         return refused(503, question.text)
     headers = {**rendering.HEADERS, "Content-Security-Policy": _POLICY}
     return Response(content, 200, headers, KINDS[form])
 
 
 def refused(status: int, text: Language, why: str = "") -> Response:
-    """One line of text."""
+    """A response with an error as one line of text."""
     headers = {**rendering.HEADERS, **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
     said = visible(why) if why else text.gettext(_WHY[status])
     return Response(f"iodock: {said}\n", status, headers, "text/plain; charset=utf-8")

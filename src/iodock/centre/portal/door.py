@@ -22,20 +22,21 @@ from iodock.shared.errors import StoreError
 from iodock.shared.settings import AgentLimits
 
 LONGEST_BYTES = 16 << 20
-"""Size of a request: the longest frame fits."""
+"""Largest size of a request: the longest frame fits."""
 TYPE = "application/x-iodock-samples"
-"""A web page can't send this type without a preflight request."""
+"""Content type of pushes. A web page can't send this type to another site without a preflight request."""
 TAKERS = 4
-"""Threads that process pushes: more do not make one store faster, and each would use memory."""
+"""Number of threads that process pushes. More threads do not make one store faster, and each would use
+memory."""
 PATIENCE_S = 60.0
-"""Time for a request to arrive."""
+"""Time within which a request must arrive."""
 AT_ONCE_BYTES = 256 << 20
-"""Total size of requests that are held in memory."""
+"""Total size of the requests that are held in memory."""
 RETRY_AFTER_S = 10
 
 
 class Door:
-    """Receives pushes."""
+    """Receives the pushes of agents."""
 
     def __init__(self, collector: Collector, access: Access, limits: AgentLimits | None = None) -> None:
         self._access = access
@@ -79,25 +80,26 @@ class Door:
             return await self._keep(body, sender, visitor, sent)
 
     async def _keep(self, body: bytes, sender: str, visitor: Visitor, sent: int | None) -> Response:
-        # Without authentication all agents on this machine are one sender.
+        # Without authentication all agents on this machine count as one sender, so its budget is not limited.
         is_limited = not self._access.is_open
         try:
             taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited, sent)
         except StoreError:
-            # The path that is full must not be disclosed; the collector's log names it.
+            # The response must not name the path that is full; the collector's log names it.
             return _refusal(
                 503, "the data can't be stored at the moment", {"Retry-After": f"{RETRY_AFTER_S}"}
             )
         if isinstance(taken, Refusal):
             return _too_fast(taken)
         if taken.refused:
-            # A batch under a wrong name is valid with another token, so the agent must not discard it.
+            # If only the machine's name is wrong, the batch may be accepted with another token, so the agent
+            # must not discard it.
             return _refusal(403 if taken.is_name_refused else 400, taken.refused)
         return JSONResponse({"kept": taken.kept, "full": taken.full})
 
 
 async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
-    """None: there is not enough memory."""
+    """Reads the body of a request; None: there is not enough memory."""
     pieces = bytearray()
     async for piece in request.stream():
         if not room(len(piece)):
@@ -107,7 +109,7 @@ async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
 
 
 def int_or_none(text: str | None) -> int | None:
-    """The integer value of a header, if it is one."""
+    """The value of a header as an integer, or None."""
     return int(text) if text and text.isdecimal() and len(text) < 20 else None
 
 

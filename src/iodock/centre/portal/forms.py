@@ -1,5 +1,5 @@
-"""Parameters in an address. Every value is checked: an invalid one raises RequestError and gives an error
-page."""
+"""Reads parameters in an address. Every value is checked: an invalid one raises RequestError, which gives an
+error page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANGES = {
     "15m": (HOUR // 4, N_("15 minutes")), "1h": (HOUR, N_("1 hour")), "6h": (6 * HOUR, N_("6 hours")),
     "1d": (DAY, N_("1 day")), "7d": (7 * DAY, N_("7 days")), "30d": (30 * DAY, N_("30 days")),
 }  # fmt: skip
-"""Name in addresses -> length in ns, and its title."""
+"""Maps the name in addresses to the length in ns, and to its title."""
 FORMATS = ("html", "csv", "json")
 LONGEST_TEXT = 20_000
 MOST_ROWS = 10_000
@@ -34,24 +34,24 @@ class Asked:
     path: str
     values: Mapping[str, str]
     now: int
-    """ns since the epoch."""
+    """Time of the request, ns since the epoch."""
 
     def choice(self, name: str, known: Mapping[str, object] | tuple[str, ...], otherwise: str) -> str:
-        """One of several values. Raises RequestError."""
+        """Returns a parameter that must be one of the values in KNOWN. Raises RequestError."""
         value = self.values.get(name) or otherwise
         if value not in known and value != otherwise:
             raise RequestError(f"{name}: {shortened(value)}", "one of " + ", ".join(known))
         return value
 
     def text(self, name: str) -> str:
-        """Free text. Raises RequestError: too long."""
+        """Returns a parameter with free text. Raises RequestError if it is too long."""
         value = self.values.get(name, "").strip()
         if len(value) > LONGEST_TEXT:
             raise RequestError(f"{name}: longer than {LONGEST_TEXT} characters")
         return value
 
     def number(self, name: str, otherwise: int, most: int) -> int:
-        """An integer of at least 1. Raises RequestError."""
+        """Returns a parameter that must be an integer of at least 1. Raises RequestError."""
         value = self.values.get(name) or str(otherwise)
         if not (value.isascii() and value.isdecimal() and 1 <= len(value) <= 18 and 1 <= int(value) <= most):
             raise RequestError(f"{name}: {shortened(value)}", f"a whole number from 1 to {most}")
@@ -71,7 +71,7 @@ class Asked:
 
     @property
     def place(self) -> str:
-        """Place of the counts; empty: the place with most data."""
+        """The place whose counts are shown; empty: the place with most data."""
         return self.choice("at", PLACES, "")
 
     @property
@@ -79,18 +79,18 @@ class Asked:
         return self.choice("lang", LANGUAGES, "")
 
     def length(self, otherwise: str) -> str:
-        """A key of RANGES, or OTHERWISE."""
+        """The requested length as a key of RANGES, or OTHERWISE."""
         return self.choice("range", RANGES, otherwise)
 
     @property
     def end(self) -> int | None:
-        """The end of the span, ns since the epoch; None: now. Raises RequestError."""
+        """The requested end of the span, ns since the epoch; None: now. Raises RequestError."""
         value = self.values.get("end", "")
         return None if not value else min(_moment(value), self.now)
 
     def month(self) -> tuple[str, int, int]:
-        """`2026-11`, and its begin and end in the collector's zone, ns since the epoch. Raises
-        RequestError."""
+        """The requested month as `2026-11`, and its begin and end in the collector's zone, ns since the
+        epoch. Raises RequestError."""
         value = self.values.get("month") or time.strftime("%Y-%m", time.localtime(self.now / SECOND))
         found = re.fullmatch(r"(20\d\d)-(0[1-9]|1[0-2])", value, re.ASCII)
         if not found:
@@ -101,7 +101,7 @@ class Asked:
         return value, begin * SECOND, end * SECOND
 
     def address(self, **changed: str) -> str:
-        """The address of this page with other values; empty ones are removed."""
+        """The address of this page with some values changed. Empty values are removed."""
         kept = {name: self.values[name] for name in _KEPT if name in self.values}
         return with_values(self.path, {**kept, **changed})
 
@@ -113,8 +113,8 @@ _KEPT = (
 
 
 def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
-    """WORDS: parameters that the page uses. Raises RequestError for a parameter that it would ignore, and for
-    one that is given twice."""
+    """Checks parameters. WORDS: those that the page uses. Raises RequestError for a parameter that the page
+    would ignore, and for one that is given twice."""
     known = (*words, "lang", "format", "table")
     seen: set[str] = set()
     for name in names:
@@ -130,14 +130,14 @@ def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
 
 
 def with_values(path: str, values: Mapping[str, str]) -> str:
-    """An address with the values that are not empty."""
+    """An address with all values that are not empty."""
     rest = urlencode({name: value for name, value in values.items() if value})
     return f"{path}?{rest}" if rest else path
 
 
 def job_address(job: str, values: Mapping[str, str]) -> str:
-    """The address of a job's page. Text that a browser would treat as a path (`..`) is not put into the
-    path."""
+    """The address of a job's page. An id that a browser would treat as a path (`..`) becomes a query
+    value."""
     if _PLAIN_ID.fullmatch(job):
         return with_values("/jobs/" + quote(job, safe=""), values)
     return with_values("/jobs/", {"id": job, **values})
@@ -151,12 +151,12 @@ def machine_address(host: object, values: Mapping[str, str]) -> str:
 
 
 def shortened(value: str, most: int = 60) -> str:
-    """Shortened for a message."""
+    """Shortens a value for a message."""
     return value if len(value) <= most else value[: most - 1] + "…"
 
 
 def _moment(value: str) -> int:
-    """`2026-11-22T05:00` in the collector's zone, or seconds since the epoch."""
+    """Parses `2026-11-22T05:00` in the collector's zone, or seconds since the epoch."""
     if value.isascii() and value.isdecimal() and len(value) <= 11:
         return int(value) * SECOND
     try:

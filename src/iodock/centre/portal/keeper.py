@@ -1,5 +1,5 @@
-"""Stores what agents send, pushed or pulled: processed by few threads, limited by each sender's budget, and
-synced to the disk before the agent is notified."""
+"""Stores what agents send, pushed or pulled. Few threads process the data, each sender has a budget, and the
+data is synced to the disk before the agent is notified."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from iodock.centre.monitor.limits import Budgets, Refusal
 from iodock.shared.settings import AgentLimits
 
 SENT = "iodock-time"
-"""The header with the agent's clock at the time of sending, ns since the epoch."""
+"""Name of the HTTP header with the agent's clock when it sent the data, ns since the epoch."""
 
 
 def sent_of(text: str | None) -> int | None:
-    """The value of the header. Older agents have none. Raises ValueError: not a time."""
+    """Parses the header `iodock-time`, which older agents do not send. Raises ValueError if it is not a
+    time."""
     if text is None:
         return None
     if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 20:
@@ -32,11 +33,11 @@ def sent_of(text: str | None) -> int | None:
 
 
 class Keeper:
-    """For use in one event loop."""
+    """Stores samples for one event loop."""
 
     def __init__(self, collector: Collector, limits: AgentLimits, takers: int, memory: int) -> None:
-        """TAKERS: threads; more do not make one store faster, and each would use memory. MEMORY: total bytes
-        of bodies held at a time; one sender may use a quarter."""
+        """TAKERS: number of threads; more do not make one store faster, and each would use memory. MEMORY:
+        total size of the bodies held at a time; one sender may use a quarter."""
         self._collector = collector
         self._budgets = Budgets(limits, time.monotonic)
         self._takers = CapacityLimiter(takers)
@@ -45,7 +46,7 @@ class Keeper:
         self.room = Room(memory)
 
     def refuse(self, refusal: Refusal, host: str = "") -> None:
-        """Counts it."""
+        """Counts a refusal."""
         self._collector.refuse(refusal, host)
 
     async def keep(
@@ -56,9 +57,9 @@ class Keeper:
         is_limited: bool = True,
         sent: int | None = None,
     ) -> MonitorTaken | Refusal:
-        """Stores frames, only of machine HOST if given, and waits until they are synced. SENT: the agent's
-        clock when it sent them. If a frame is refused, or the sender exceeds its budget, the frames before it
-        are stored. Raises StoreError."""
+        """Stores frames and waits until they are synced. HOST: accept frames of this machine only. SENT: the
+        agent's clock when it sent them. If a frame is refused, or the sender exceeds its budget, the frames
+        before it are stored. Raises StoreError."""
         async with self._turn(sender):
             most = self._budgets.left(sender) if is_limited else None
             if isinstance(most, Refusal):
@@ -75,16 +76,16 @@ class Keeper:
         return taken
 
     def _turn(self, sender: str) -> asyncio.Lock:
-        """Per sender, so that one sender can't occupy all threads or use its budget twice. Removed when no
-        request waits for it."""
+        """The lock of a sender, so that one sender can't occupy all threads or use its budget twice. It is
+        removed when no request waits for it."""
         turn = self._turns.get(sender) or asyncio.Lock()
         self._turns[sender] = turn
         return turn
 
 
 class Room:
-    """Memory for bodies, reserved as bytes arrive, not by the announced size: a client that sends nothing
-    reserves nothing."""
+    """The memory for bodies. It is reserved as bytes arrive and not by the announced size, so a client that
+    sends nothing reserves nothing."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -93,8 +94,8 @@ class Room:
 
     @contextmanager
     def some(self, sender: str) -> Iterator[Callable[[int], bool]]:
-        """Gives a function that reserves a number of bytes, if they are available and the sender is below its
-        share; all are released at the end."""
+        """Gives a function that reserves a number of bytes. It returns False if they are not available, or if
+        the sender would exceed its share. All bytes are released at the end."""
         taken = 0
 
         def more(length: int) -> bool:
@@ -120,8 +121,8 @@ class Room:
 
 
 class _Together:
-    """Combines calls: one call serves all that are waiting when it begins, such as one sync of the disk for
-    many requests."""
+    """Combines calls: one call serves all requests that are waiting when it begins. For example, one sync of
+    the disk serves many requests."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -129,7 +130,7 @@ class _Together:
         self._task: asyncio.Task[None] | None = None
 
     async def wait(self) -> None:
-        """Waits until a call that began after now has ended. Raises the call's exception."""
+        """Waits for the end of a call that begins after now. Raises the call's exception."""
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(mine)
         if self._task is None or self._task.done():
@@ -143,7 +144,7 @@ class _Together:
             try:
                 await run_in_threadpool(self._call)
             except Exception as failed:
-                # Any exception: otherwise the waiting requests would wait forever.
+                # All exceptions are passed on, because otherwise the waiting requests would wait forever.
                 error = failed
             for one in served:
                 if not one.done():

@@ -26,7 +26,7 @@ from iodock.centre.watch.responder import Responder
 from iodock.shared.errors import IodockError, StoreError
 
 MOST_AGENTS = 10_000
-"""Number of agents with their own series, those heard last."""
+"""Largest number of agents that have their own series. Those heard last are preferred."""
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
@@ -71,7 +71,7 @@ class Metrics:
             self._registry.register(_Response(responder))
 
     async def answer(self, request: Request) -> Response:
-        """For operators only: others may not see agents' names and refusals."""
+        """Answers a scrape. Only operators may see the names and refusals of agents."""
         address = request.client.host if request.client else ""
         visitor = self._access.visitor(dict(request.headers), address)
         if visitor is None:
@@ -81,7 +81,7 @@ class Metrics:
         return Response(await to_thread.run_sync(self._scraped), media_type=_TYPE)
 
     def _scraped(self) -> bytes:
-        # One at a time, because a scrape reads the store's losses.
+        # One scrape runs at a time, because it reads the store's losses.
         with self._scraping:
             return generate_latest(self._registry)
 
@@ -226,6 +226,6 @@ class _Store(Source):
             try:
                 size += path.stat().st_size if path.is_file() else 0
             except OSError:
-                # The file was replaced in between.
+                # If the file was replaced in the meantime, it does not count.
                 continue
         return size

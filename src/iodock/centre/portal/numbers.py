@@ -12,26 +12,26 @@ SECOND = 1_000_000_000
 
 
 def moment(ns: int) -> str:
-    """Date and time in the collector's time zone."""
+    """Formats date and time in the collector's time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ns / SECOND))
 
 
 def tick(ns: int, length: int) -> str:
-    """A time on an axis of this length, ns."""
+    """Formats a time on an axis with this length, ns."""
     form = "%H:%M" if length <= 172_800 * SECOND else "%m-%d"
     if length < 600 * SECOND:
-        # Labels within one minute would be equal.
+        # On an axis of few minutes, labels without seconds would be equal.
         form = "%H:%M:%S"
     return time.strftime(form, time.localtime(ns / SECOND))
 
 
 def zone(ns: int) -> str:
-    """The collector's time zone."""
+    """Name of the collector's time zone."""
     return time.strftime("%Z", time.localtime(ns / SECOND))
 
 
 def nice_top(value: float, kind: str = "") -> float:
-    """The end of an axis: 1, 2, 2.5 or 5 times a power of ten of its unit, at least VALUE."""
+    """Returns the end of an axis for values up to VALUE: 1, 2, 2.5 or 5 times a power of ten of its unit."""
     if value <= 0:
         return 1.0
     if kind in ("bytes", "bytes_rate"):
@@ -45,8 +45,8 @@ def nice_top(value: float, kind: str = "") -> float:
 
 
 def decades_top(value: float) -> float:
-    """The end of a logarithmic axis that begins at 1: a power of ten, with at most four decades, or an even
-    number of them, so that every second one can be labelled."""
+    """Returns the end of a logarithmic axis that begins at 1: a power of ten. Above four decades their number
+    is even, so that every second one can be labelled."""
     decades = 1
     while 10.0**decades < value:
         decades += 1 if decades < 4 else 2

@@ -36,7 +36,7 @@ from iodock.shared.errors import AnswerError, IodockError, RequestError
 from iodock.shared.language import LANGUAGES, N_, Language, language_in
 
 AT_ONCE = 4
-"""Queries on the store that run at the same time; others wait."""
+"""Number of queries on the store that run at the same time. Others wait."""
 _SECTIONS = (
     ("/now", N_("Now")),
     ("/", N_("File systems")),
@@ -48,11 +48,11 @@ _SECTIONS = (
 """Menu entries: address and title."""
 _OPERATORS_SECTIONS = (*_SECTIONS, ("/agents", N_("Quiet")))
 _ACTIONS = ("/actions", N_("Actions"))
-"""For operators of a collector that keeps episodes."""
+"""Menu entry that is shown only to operators, and only if the collector keeps episodes."""
 
 Show = Callable[[Question], Shown]
 Choose = Callable[[Request], tuple[Show, tuple[str, ...]]]
-"""The function that shows a page, and the parameters that the page uses."""
+"""Returns the function that shows a page, and the parameters that the page uses."""
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -102,7 +102,8 @@ class Pages:
     def _answer(
         self, request: Request, visitor: Visitor, section: str, show: Show, words: tuple[str, ...]
     ) -> Response:
-        """Never raises errors of the visitor or the store."""
+        """Answers a request for a page. Errors of the visitor or the store never raise, they give an error
+        page."""
         asked = Asked(request.url.path, dict(request.query_params), time.time_ns())
         text = language_of(request)
         try:
@@ -119,14 +120,15 @@ class Pages:
         except RequestError as error:
             return self.message(request, 400, visitor, error)
         except AnswerError as error:
-            # Only operators see the error, because only they can correct it.
+            # Only operators see the reason, because only they can correct it.
             return self.message(request, 503, visitor, error if visitor.may_see_all else None)
         except IodockError:
-            # Errors in the collector's files belong in its log.
+            # Errors in the collector's files belong in its log, not on the page.
             return self.message(request, 503, visitor)
 
     async def _digest(self, request: Request) -> Response:
-        """For programs: an unauthenticated client gets a line instead of a login form."""
+        """Answers a request for a digest. It is meant for programs, so an unauthenticated client gets a line
+        of text and not a login form."""
         visitor = self._sessions.reader(request)
         if visitor is None:
             return digests.refused(401, language_of(request))
@@ -164,7 +166,7 @@ class Pages:
         }  # fmt: skip
 
     async def _answered(self, request: Request) -> Response:
-        """An operator's decision about a proposed action, sent as a form."""
+        """Processes an operator's decision about a proposed action, which was sent as a form."""
         visitor = self._sessions.visitor(request)
         if visitor is None:
             return self._stranger(request)
@@ -219,7 +221,8 @@ class Pages:
         return response
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        """For unknown addresses, and for internal errors: the details are in the collector's log."""
+        """Answers requests for unknown addresses, and internal errors, whose details are in the collector's
+        log."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         if request.url.path.startswith("/api/"):
             return Response(f"{status}\n", status, media_type="text/plain")
@@ -239,7 +242,7 @@ def _job(request: Request) -> tuple[Show, tuple[str, ...]]:
 
 
 def language_of(request: Request) -> Language:
-    """From the address, else from the browser."""
+    """Returns the language from the address, else from the browser."""
     asked = request.query_params.get("lang", "")
     if asked in LANGUAGES:
         return language_in(asked)
@@ -247,7 +250,7 @@ def language_of(request: Request) -> Language:
 
 
 def accepted(header: str) -> str:
-    """The preferred available language of an Accept-Language header; `en` without one."""
+    """Returns the preferred available language in an Accept-Language header; `en` without a header."""
     found: list[tuple[float, str]] = []
     for part in header[:1000].split(","):
         name, _, quality = part.strip().partition(";q=")
@@ -271,7 +274,7 @@ def _page_of(content: str, status: int = 200) -> Response:
 
 
 def _download(shown: Shown, name: str, form: str) -> Response:
-    """Raises RequestError: the table does not exist."""
+    """A table as a file for download. Raises RequestError if the page has no such table."""
     known = {table.name: table for table in shown.tables}
     if name and name not in known:
         raise RequestError(f"table: {name[:60]}", "one of " + ", ".join(known))

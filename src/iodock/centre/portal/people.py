@@ -14,7 +14,7 @@ from iodock.centre.monitor.questions.jobs import Seen
 
 @lru_cache(4096)
 def group(name: str) -> str:
-    """The primary group of a user; empty: not known."""
+    """Returns the primary group of a user; empty: not known."""
     try:
         return grp.getgrgid(pwd.getpwnam(login(name)).pw_gid).gr_name
     except (KeyError, ValueError):
@@ -22,8 +22,8 @@ def group(name: str) -> str:
 
 
 def seen_by(visitor: Visitor) -> Seen:
-    """Rows that this visitor may see: those under the login name, and under its numeric id. A login name of
-    digits could be another user's id, and is ignored."""
+    """Determines whose rows this visitor may see: rows with the visitor's login name or numeric id. A login
+    name that consists of digits could be another user's id, and is ignored."""
     if visitor.may_see_all:
         return Seen()
     plain = () if visitor.user.isdecimal() else (visitor.user,)

@@ -27,28 +27,31 @@ from iodock.shared.settings import AgentLimits
 
 TAKERS = 2
 AT_ONCE_BYTES = 256 << 20
-"""Total size of responses that are held in memory."""
+"""Total size of the responses that are held in memory."""
 GOOD_LANE, DOUBTFUL_LANE = 256, 64
-"""Agents that are pulled at the same time: fast ones, and those that failed last or are slow."""
+"""Numbers of agents that are pulled at the same time: of fast ones, and of those that failed last or are
+slow."""
 QUICK_S = 2.0
-"""Timeout for a connection or response of a good agent; a slower one is tried again among the doubtful."""
+"""Time limit for a connection and for a response of a good agent. An agent that exceeds it is tried again as
+a doubtful one."""
 CONNECT_S, ANSWER_S = 5.0, 30.0
-"""For doubtful agents: timeout of a connection, including name look-up and TLS; and of a whole response."""
+"""Time limits for doubtful agents: for the connection, including name look-up and TLS, and for a whole
+response."""
 ANSWERS_A_TURN = 16
-"""Number of responses in one turn; an agent that was away has many."""
+"""Largest number of responses in one turn. An agent that was away has many."""
 LONGEST_WAIT_S = 300.0
-"""Time until an agent that failed is pulled again."""
+"""Longest time until an agent that failed is pulled again."""
 _NO_ROOM_S = 1.0
-"""Time until an agent is pulled again after memory was short."""
+"""After memory was short, an agent is pulled again after about this time."""
 _NAME_SERVERS = 32
-"""Threads for name look-ups: a name service may hang, too."""
+"""Number of threads for name look-ups. There are many, because a name service may hang, too."""
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Pulling:
-    """Agents to pull, the credentials, and the interval."""
+    """The agents to pull, the collector's credentials, and the interval."""
 
     targets: tuple[Target, ...]
     shown: Shown
@@ -64,7 +67,7 @@ class _Trouble(Exception):
 
 
 class _Slow(Exception):
-    """A good agent was not fast enough."""
+    """An agent that was good did not respond fast enough."""
 
 
 class _Agent:
@@ -81,7 +84,7 @@ class _Agent:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it failed last, or was slow."""
+        """Whether the agent failed last or was slow."""
         return self.is_slow or self.failures > 0
 
 
@@ -96,13 +99,13 @@ class Puller:
         self._good, self._doubtful = asyncio.Semaphore(GOOD_LANE), asyncio.Semaphore(DOUBTFUL_LANE)
 
     async def run(self) -> None:
-        """Runs until it is cancelled."""
+        """Pulls all agents until the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             for target in self._pulling.targets:
                 group.create_task(self._follow(_Agent(target)))
 
     async def _follow(self, agent: _Agent) -> None:
-        # Start times are spread.
+        # Start times are random, so that not all agents are pulled at once.
         await asyncio.sleep(random.uniform(0, self._pulling.every_s / 2))
         while True:
             async with self._doubtful if agent.is_doubtful else self._good:
@@ -110,7 +113,7 @@ class Puller:
             await asyncio.sleep(wait)
 
     async def _wait_after_turn(self, agent: _Agent) -> float:
-        """Pulls one agent, and returns the time until the next turn."""
+        """Pulls one agent, and returns the time to wait until its next turn."""
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -121,7 +124,7 @@ class Puller:
         except _Trouble as trouble:
             return self._fail(agent, trouble)
         except NoRoom:
-            # Not the agent's error.
+            # The agent is not to blame, so this does not count as its failure.
             self._note(agent, "there is no memory for the samples at the moment")
             return _NO_ROOM_S * random.uniform(0.5, 1.5)
         except Exception as error:
@@ -132,7 +135,7 @@ class Puller:
         return 0.0 if has_more else max(0.0, began + self._pulling.every_s - clock())
 
     def _fail(self, agent: _Agent, trouble: _Trouble) -> float:
-        """Time until the next turn."""
+        """Counts a failure and returns the time to wait until the next turn."""
         agent.failures += 1
         agent.address = ""
         self._note(agent, str(trouble))
@@ -140,7 +143,7 @@ class Puller:
         return max(trouble.wait_s, min(doubled, LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
 
     def _note(self, agent: _Agent, trouble: str) -> None:
-        """Reports only new errors."""
+        """Prints an agent's error, unless it is the same as before."""
         if trouble != agent.trouble:
             self._tell(
                 f"note: {agent.target}: {trouble}" if trouble else f"over: {agent.target}: {agent.trouble}"
@@ -148,7 +151,7 @@ class Puller:
         agent.trouble = trouble
 
     async def _turn(self, agent: _Agent) -> bool:
-        """Returns whether more data is waiting. Raises _Trouble, _Slow."""
+        """Pulls an agent's responses. Returns whether more data is waiting. Raises _Trouble, _Slow."""
         connect_s, answer_s = (CONNECT_S, ANSWER_S) if agent.is_doubtful else (QUICK_S, QUICK_S)
         try:
             asking = await self._begin(agent, connect_s)
@@ -163,7 +166,7 @@ class Puller:
         except (AnswerError, RequestError, OSError) as error:
             raise _Trouble(_told(error)) from error
         except StoreError:
-            # The collector's own log has the reason.
+            # The agent's line does not repeat the reason, which is in the collector's own log.
             raise _Trouble("the samples can't be stored at the moment") from None
         finally:
             asking.end()
@@ -215,7 +218,7 @@ class Puller:
             raise _Trouble(taken.why, taken.wait_s)
         if taken.spool and taken.spool != pull.spool:
             raise _Trouble("batches of another spool than the agent reports")
-        # A batch under a wrong name is not refused to the agent, because it must not discard the batch.
+        # A batch with a wrong machine name is not reported as refused, because the agent would discard it.
         is_refused = bool(taken.refused) and not taken.is_name_refused
         kept = taken.kept if taken.spool else before
         agent.known = Known(pull.spool, kept, taken.full and bool(taken.spool), is_refused)
@@ -233,9 +236,9 @@ def _told(error: Exception) -> str:
 
 @contextlib.contextmanager
 def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Tell) -> Iterator[None]:
-    """Pulls in a separate thread while the context is open: neither pages nor pushes wait for agents. Raises
-    RequestError: files that can't be used."""
-    # Reported once at the start instead of for each agent.
+    """Pulls in a separate thread while the context is open, so that neither pages nor pushes wait for agents.
+    Raises RequestError if a file can't be used."""
+    # An unusable token is reported once at the start, instead of for each agent.
     wanted.shown.bearer()
     trust = wanted.shown.trust()
     _allow_connections(len(wanted.targets))
@@ -244,7 +247,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     names = Names(wanted.targets, lambda machine: collector.store.catalogue.spools.get(machine, ()))
 
     def tell_if_heard(line: str) -> None:
-        # If standard error is closed, pulling continues.
+        # If standard error is closed, pulling continues without messages.
         with contextlib.suppress(Exception):
             tell(line)
 
@@ -255,7 +258,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
         ended = loop.create_task(end.wait())
         await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
-            # A bug in iodock: nothing else ends it.
+            # Only a bug in iodock can end the pulling.
             tell_if_heard(f"error: pulling has ended: {work.exception()!r}")
         for task in (work, ended):
             task.cancel()
@@ -274,7 +277,7 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     try:
         yield
     finally:
-        # The loop is already closed if pulling has ended.
+        # If pulling has ended, its loop is already closed.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(end.set)
         thread.join(ANSWER_S)

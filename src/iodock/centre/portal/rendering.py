@@ -1,4 +1,4 @@
-"""Pages as HTML: templates that escape everything, and their static files."""
+"""Renders pages as HTML, with templates that escape everything, and provides their static files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LONGEST = {"job": 48, "title": 40, "sentence": 1000}
 
 @cache
 def static_files() -> dict[str, tuple[bytes, str]]:
-    """Name -> content and type."""
+    """Reads the static files: name, content and content type."""
     return {
         path.name: (path.read_bytes(), KINDS[path.suffix])
         for path in sorted(_STATIC.iterdir()) if path.suffix in KINDS
@@ -48,7 +48,7 @@ def static_files() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def static_address(name: str) -> str:
-    """With a hash of its content, so that a browser may cache it."""
+    """Address of a static file. It contains a hash of the content, so that a browser may cache the file."""
     return f"/static/{name}?{hashlib.sha256(static_files()[name][0]).hexdigest()[:12]}"
 
 
@@ -58,8 +58,8 @@ def _environment() -> Environment:
         loader=PackageLoader("iodock.centre.portal"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    # Every text of a template passes through here: direction marks and invisible characters in names become
-    # visible.
+    # Every text of a template passes through this function. It makes direction marks and invisible characters
+    # in names visible.
     made.finalize = _finalized
     made.globals.update(
         static=static_address, cell=cell, moment=numbers.moment, zone=numbers.zone, amount=numbers.amount,
@@ -70,7 +70,7 @@ def _environment() -> Environment:
 
 
 def _finalized(value: object) -> object:
-    """Ordinary line breaks are kept, because templates have them too."""
+    """Makes a text safe. Line breaks are kept, because templates have them, too."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else visible_lines(value)
 
 
@@ -84,7 +84,7 @@ def render(template: str, text: Language, **values: object) -> str:
 
 
 def cell(column: Column, row: Row) -> str:
-    """A formatted value; `≥` before a lower bound."""
+    """Formats a value; `≥` precedes a lower bound."""
     value = row.get(column.key)
     if value is None or value == "":
         return ""

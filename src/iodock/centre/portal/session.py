@@ -30,7 +30,7 @@ _NO_PAGES = (Role.AGENT, Role.DIGEST)
 @dataclass(frozen=True)
 class _Session:
     token: str
-    """SHA-256 of the token used for the login."""
+    """SHA-256 of the token with which the visitor logged in."""
     ends: float
 
 
@@ -42,10 +42,10 @@ class Sessions:
         self._lock = threading.Lock()
         self._key = secrets.token_bytes(32)
         self._sessions: dict[str, _Session] = {}
-        """By the SHA-256 of their cookie, the oldest first."""
+        """Sessions by the SHA-256 of their cookie, the oldest first."""
 
     def visitor(self, request: Request) -> Visitor | None:
-        """None: no visitor with access to pages."""
+        """Returns the visitor of a request; None: without access to pages."""
         headers = dict(request.headers)
         cookie = "" if "authorization" in headers else _cookie(headers.get("cookie", ""))
         found = self._of_cookie(cookie) if cookie else None
@@ -53,8 +53,8 @@ class Sessions:
         return None if found is None or found.role in _NO_PAGES else found
 
     def reader(self, request: Request) -> Visitor | None:
-        """The visitor for digests: as `visitor`; with a token for digests, access to those of all users.
-        None: unknown."""
+        """Returns the visitor of a request for digests. A token for digests gives access to the digests of
+        all users; other visitors are as in `visitor`. None: unknown."""
         found = self._access.visitor(dict(request.headers), request.client.host if request.client else "")
         if found is not None and found.role is Role.DIGEST:
             return Visitor(Role.OPERATOR, name=found.name)
@@ -77,9 +77,9 @@ class Sessions:
         return bool(cookie) and self._of_cookie(cookie) is not None
 
     def form_token(self, request: Request, visitor: Visitor) -> str:
-        """Token that a form must return to change something. Only this visitor's pages contain it, so no
-        other site's page can submit the form in the visitor's name. It is valid until the session ends or the
-        collector restarts."""
+        """Returns the token that a form must contain to change something. Only this visitor's pages have it,
+        so no other site's page can submit the form in the visitor's name. It is valid until the session ends
+        or the collector restarts."""
         who = (_cookie(request.headers.get("cookie", "")), visitor.role.value, visitor.user, visitor.name)
         return hmac.new(self._key, "\0".join(who).encode(), "sha256").hexdigest()
 
@@ -107,7 +107,7 @@ class Sessions:
         return True
 
     def end(self, response: Response, request: Request) -> None:
-        """Logs out: the cookie and all copies of it become invalid."""
+        """Logs the visitor out: the cookie and all copies of it become invalid."""
         with self._lock:
             self._sessions.pop(digest(_cookie(request.headers.get("cookie", ""))), None)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict", path="/")
@@ -122,13 +122,14 @@ def _cookie(text: str) -> str:
 
 
 async def token_in_form(request: Request) -> str | None:
-    """The token in a submitted form; None: too long, or from another site's page."""
+    """Reads the token in a submitted form; None: the form is too long, or from another site's page."""
     fields = await form(request)
     return None if fields is None else fields.get("token", "").strip()
 
 
 async def form(request: Request) -> dict[str, str] | None:
-    """The first value of each field of a submitted form; None: too long, or from another site's page."""
+    """Reads the first value of each field of a submitted form; None: the form is too long, or from another
+    site's page."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         return None

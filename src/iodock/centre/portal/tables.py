@@ -24,7 +24,7 @@ class Column:
     title: str
     kind: str = "text"
     sort: str = ""
-    """Sort key of the server when the user clicks on the heading; empty: not sortable."""
+    """Name by which the server sorts when the user clicks on the heading; empty: not sortable."""
 
     @property
     def is_number(self) -> bool:
@@ -33,21 +33,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows have a value for every column's key, `exact` if sums may be lower bounds, and `link`, `full` (the
-    whole text of a job's id) if a name is a link."""
+    """A table. Its rows have a value for every column's key, `exact` if sums may be lower bounds, and `link`
+    and `full` (the whole text of a job's id) if a name is a link."""
 
     name: str
-    """Name in addresses."""
+    """Name of the table in addresses."""
     title: str
     columns: tuple[Column, ...]
     rows: list[Row]
     empty: str
-    """Text shown if there are no rows."""
+    """Text that is shown if there are no rows."""
     note: str = ""
     sorted_by: str = ""
-    """The column's `sort`; empty: the default of the address."""
+    """The `sort` of the column by which rows are sorted; empty: the address's default."""
     has_bounds: bool = True
-    """`exact` is a column of the file for download."""
+    """Whether the file for download has a column `exact`."""
 
     @property
     def has_lower_bounds(self) -> bool:
@@ -55,7 +55,7 @@ class Table:
 
     @property
     def shown(self) -> list[Column]:
-        """Columns with a value in some row; files for download have all."""
+        """Columns that have a value in some row. Files for download have all columns."""
         first, *others = self.columns
         filled = (
             column
@@ -69,8 +69,8 @@ class Table:
 
 
 def as_csv(table: Table) -> str:
-    """Plain numbers: bytes, counts, seconds, ns since the epoch. Text that a spreadsheet would take for a
-    formula gets an apostrophe."""
+    """Formats a table as CSV with plain numbers: bytes, counts, seconds, ns since the epoch. Text that a
+    spreadsheet would take for a formula gets an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.fields())
@@ -80,7 +80,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_json(table: Table, begin: int, end: int) -> str:
-    """The span in ns since the epoch, and rows with the keys of the CSV."""
+    """Formats a table as JSON: the span in ns since the epoch, and rows with the keys of the CSV."""
     rows = [{key: _plain(row.get(key)) for key in table.fields()} for row in table.rows]
     return json.dumps(
         {"table": table.name, "begin_ts": begin, "end_ts": end, "rows": rows}, ensure_ascii=False
@@ -88,7 +88,7 @@ def as_json(table: Table, begin: int, end: int) -> str:
 
 
 def total(values: Iterable[object]) -> float | None:
-    """Their sum; None if none of them is known."""
+    """Sums values; None if none of them is known."""
     known = [value for value in values if isinstance(value, (int, float))]
     return float(sum(known)) if known else None
 
@@ -102,7 +102,7 @@ def _field(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """Sums of shares are integers if no row was shared."""
+    """Converts a number to an integer if it is one, as sums of shares usually are."""
     if isinstance(value, float):
         rounded = round(value, 6)
         return int(rounded) if rounded.is_integer() else rounded

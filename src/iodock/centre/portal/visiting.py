@@ -1,5 +1,5 @@
-"""Queries a portal for what its visitor may see. Only the standard library's HTTP is imported: a command at
-the end of a job must start quickly."""
+"""Sends queries to a portal as one of its visitors. Only the standard library's HTTP is imported, because a
+command at the end of a job must start quickly."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Portal:
-    """A portal. TOKEN: a file with a token, read for each request. AUTHORITY: certificates (PEM) to trust,
-    instead of the system's. PATIENCE_S: timeout of one response."""
+    """A portal that is queried. TOKEN: a file with a token, read for each request. AUTHORITY: certificates
+    (PEM) to trust, instead of the system's. PATIENCE_S: time limit for one response."""
 
     def __init__(
         self, url: str, token: str | None = None, authority: str | None = None, patience_s: float = 10.0
@@ -31,8 +31,9 @@ class Portal:
         self.url, self.token, self.authority, self.patience_s = url, token, authority, patience_s
 
     def get(self, path: str, values: dict[str, str]) -> tuple[int, bytes]:
-        """Status and content. Neither redirects nor the environment's proxies are followed, because the token
-        would be sent there. Raises RequestError: invalid address, or no token; AnswerError: no response."""
+        """Returns status and content of a response. Neither redirects nor the environment's proxies are
+        followed, because they would receive the token. Raises RequestError if the address is invalid or there
+        is no token, AnswerError if there is no response."""
         host, port, is_secure = self._place()
         ends = time.monotonic() + self.patience_s
         headers = {"Authorization": f"Bearer {_secret(self.token)}"} if self.token else {}
@@ -46,7 +47,8 @@ class Portal:
             finally:
                 connection.close()
         except TimeoutError:
-            # Imported here, because a digest is fetched at the end of every job.
+            # The import is here and not at the top, because it is rarely needed and a digest is fetched at
+            # the end of every job.
             from iodock.shared.units import number_text
 
             raise AnswerError(
@@ -87,7 +89,8 @@ class Portal:
 
 
 def _content(answer: http.client.HTTPResponse, ends: float) -> bytes:
-    """The connection's timeout applies to each piece; a slow response must not exceed it in total either."""
+    """The connection's time limit applies to each piece, so a slow response could exceed it in total. The
+    whole response is limited here."""
     content = bytearray()
     while piece := answer.read1(_PIECE):
         content += piece

@@ -33,7 +33,7 @@ class Address:
 
     @property
     def is_private(self) -> bool:
-        """Whether the connection can't be intercepted."""
+        """Whether the connection can't be intercepted: it is encrypted, or stays on this machine."""
         try:
             return self.is_secure or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -41,7 +41,7 @@ class Address:
 
 
 def is_address(store: str) -> bool:
-    """Whether the text is the address of a Prometheus, not a folder."""
+    """Whether the text is the address of a Prometheus rather than a folder."""
     return store.partition("://")[0] in _PORTS
 
 
@@ -71,15 +71,15 @@ class Credentials:
     """Files with credentials. They are read for each request, so that renewing them needs no restart."""
 
     token: Path | None = None
-    """A bearer token."""
+    """File with a bearer token."""
     user: str = ""
     password: Path | None = None
-    """Password of that user."""
+    """File with the password of `user`."""
     authority: Path | None = None
-    """Certificates (PEM) to trust, instead of the system's."""
+    """File with certificates (PEM) to trust, instead of the system's."""
 
     def check(self, address: Address) -> None:
-        """Raises RequestError: they are inconsistent, or would be sent unencrypted."""
+        """Raises RequestError if the credentials are inconsistent, or would be sent unencrypted."""
         if bool(self.user) != bool(self.password):
             raise RequestError("--store-user and --store-password FILE belong together")
         if self.token and self.user:
@@ -95,7 +95,7 @@ class Credentials:
             self.trust()
 
     def headers(self) -> dict[str, str]:
-        """Headers of a request. Raises RequestError: a file can't be read, or others may read it."""
+        """Headers of a request. Raises RequestError if a file can't be read, or if others may read it."""
         if self.token:
             return {"Authorization": f"Bearer {_secret(self.token)}"}
         if self.password:

@@ -31,7 +31,7 @@ SIZE = """
         OR len(list_filter(samples, lambda s: NOT coalesce(isfinite(s[1] + s[2]), false))) > 0
     ) FROM answer
 """
-"""Number of samples, and number of invalid series."""
+"""SQL for the number of samples, and the number of invalid series."""
 NUMBERED = pa.schema(
     [pa.field("number", pa.int64()), pa.field("series", pa.int64()), pa.field("part", pa.string())]
 )
@@ -46,7 +46,7 @@ TABLES = """
     CREATE TEMP VIEW samples AS SELECT DISTINCT * FROM every_sample;
     CREATE TEMP VIEW readings AS SELECT DISTINCT * FROM every_reading;
 """
-# A step that is not complete has the present time.
+# The last step is incomplete and ends after the present time, so it gets the present time.
 _EACH = """
     SELECT series, part, sample[2] AS value,
         least(round(sample[1] * 1000)::BIGINT * 1000000, {{latest}}) AS ts
@@ -68,7 +68,8 @@ _SORTED = f"""
 
 
 def sorted_until(latest: int = _MOST) -> str:
-    """Statements that load `answer` into the tables; nothing is later than LATEST, ns since the epoch."""
+    """SQL that loads `answer` into the tables. Times later than LATEST (ns since the epoch) are set to
+    LATEST."""
     return _SORTED.format(latest=latest)
 
 
@@ -80,9 +81,9 @@ SEEN = """
     SELECT ts AS begin_ts, ts AS end_ts, host, source, file_system, target
     FROM readings JOIN places USING (place)
 """
-"""As rows of `job_io`."""
+"""SQL for readings as rows of `job_io`, without counts."""
 HOSTS = "SELECT ts AS begin_ts, ts AS end_ts, labels->>'host' AS host, 'agent' AS source FROM levels"
-"""As rows of `targets`."""
+"""SQL for readings of machines as rows of `targets`."""
 LOSSES = """
     SELECT ts, host, name, source, target, count, '' AS detail FROM (
         SELECT ts, name, labels->>'host' AS host, coalesce(labels->>'target', '') AS target,
@@ -92,4 +93,4 @@ LOSSES = """
         FROM levels
     ) WHERE count > 0
 """
-"""As rows of `losses`."""
+"""SQL for rows of `losses`."""

@@ -16,9 +16,9 @@ from iodock.shared.errors import AnswerError
 
 SECOND = 1_000_000_000
 PATIENCE_S = 30.0
-"""Timeout of one response."""
+"""Time limit for one response."""
 LONGEST_BYTES = 32 << 20
-"""Size of one response; a longer one is fetched in several periods."""
+"""Largest size of one response. A longer one is fetched in several periods."""
 _PIECE = 256 << 10
 _TOO_MUCH = (
     "too many samples",
@@ -26,16 +26,16 @@ _TOO_MUCH = (
     "maxpointspertimeseries",
     "exceeded maximum resolution",
 )
-"""Messages of Prometheus and VictoriaMetrics for a query that would need more memory than allowed."""
+"""Texts in the errors of Prometheus and VictoriaMetrics if a query would need more memory than is allowed."""
 
 
 class TooMuch(Exception):
-    """The response is too long for this or the other side: a shorter period is needed."""
+    """The response is too long for us or for the server, so a shorter period must be requested."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """A Prometheus, or a compatible server."""
+    """Queries a Prometheus, or a compatible server."""
 
     address: Address
     credentials: Credentials = field(default_factory=Credentials)
@@ -43,14 +43,15 @@ class Client:
     longest_bytes: int = LONGEST_BYTES
 
     def readings(self, selector: str, begin: int, end: int) -> bytes:
-        """The response (JSON) with everything scraped from BEGIN to END, ns since the epoch. Raises TooMuch,
-        AnswerError, RequestError."""
-        # Whole seconds: a period includes both its ends, so adjacent periods must not share one.
+        """Returns the response (JSON) with everything that was scraped from BEGIN to END, ns since the epoch.
+        Raises TooMuch, AnswerError, RequestError."""
+        # A period includes both of its ends, so adjacent periods must not share one: ends are rounded to
+        # whole seconds.
         last, length = -(-end // SECOND), -(-(end - begin) // SECOND) + 1
         return self._asked("query", {"query": f"{selector}[{length}s]", "time": str(last)})
 
     def steps(self, expression: str, begin: int, end: int, step: int) -> bytes:
-        """Evaluates an expression at BEGIN and every STEP until END."""
+        """Evaluates an expression at BEGIN and at every STEP until END."""
         times = {"start": begin, "end": end, "step": step}
         form = {name: str(value // SECOND) for name, value in times.items()}
         return self._asked("query_range", {"query": expression, **form})
@@ -75,8 +76,8 @@ class Client:
         return body
 
     def _post(self, path: str, form: dict[str, str]) -> tuple[int, bytes]:
-        """Status and body. Neither redirects nor the environment's proxies are followed, because the
-        credentials would be sent there."""
+        """Returns status and body of a response. Neither redirects nor the environment's proxies are
+        followed, because they would receive the credentials."""
         ends = time.monotonic() + self.patience_s
         headers = {
             "Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json",
@@ -90,8 +91,8 @@ class Client:
                 body += piece
                 if len(body) > self.longest_bytes:
                     raise TooMuch
-                # The connection's timeout applies to each piece; a slow response must not exceed it in total
-                # either.
+                # The connection's time limit applies to each piece, so a slow response could exceed it in
+                # total. The whole response is limited here.
                 if time.monotonic() > ends:
                     raise TimeoutError
             if answer.length:
@@ -123,7 +124,7 @@ class Client:
 
 
 def _error(body: bytes) -> str:
-    """The message of a response with another status, as one short line."""
+    """Returns the error message in a response as one short line."""
     try:
         found = from_json(body)
         text = f"{found['errorType']}: {found['error']}"

@@ -17,22 +17,23 @@ from iodock.shared.engine.need import Need
 from iodock.shared.errors import AnswerError
 
 MOST_SAMPLES = 6_000_000
-"""Samples of one query; more would need gigabytes."""
+"""Largest number of samples for one query. More would need gigabytes of memory."""
 MOST_SERIES = 200_000
 _HOUR = 3600 * SECOND
 _SHORTEST = 10 * SECOND
-"""A period that is still too long is not divided further."""
+"""If the response for a period of this length is still too long, the query fails."""
 
 
 class Fetch:
-    """The rows of one table for one query, in tables of a separate connection."""
+    """Builds the rows of one table for one query. The tables are those of a separate connection."""
 
     def __init__(
         self, client: Client, connection: duckdb.DuckDBPyConnection, begin: int, end: int, step: int
     ) -> None:
-        """STEP: 0 for readings as they were scraped, ns."""
+        """STEP: length of a step, ns; 0 for readings as they were scraped."""
         self._client, self._connection, self._step = client, connection, step
-        # Earlier data shows which entries are new: an entry is removed after being idle for that long.
+        # Earlier data is needed to see which entries are new: a server removes an entry that was idle for
+        # IDLE.
         self._begin = begin - growth.IDLE - 2 * step
         self._end = end
         self._series = Series()
@@ -56,7 +57,7 @@ class Fetch:
         return self._made(growth.targets(self._step))
 
     def _presence(self, table: str, need: Need) -> pa.Table:
-        """A row without counts for every reading of a source, or of a machine, as they were scraped."""
+        """Rows without counts, one for every reading of a source or of a machine as it was scraped."""
         self._step, self._latest = 0, ()
         if table == "job_io":
             self._take(selection.of_places(need))
@@ -65,8 +66,8 @@ class Fetch:
         return self._made(f"SELECT * FROM ({nothing(table)}) UNION ALL BY NAME {answers.HOSTS}")
 
     def _losses(self) -> pa.Table:
-        """The maximum of each hour: Prometheus does not have the times of values that are reported at every
-        reading."""
+        """Rows of losses, with the maximum of each hour: a loss is reported at every reading, so Prometheus
+        does not have the time of its occurrence."""
         for name, function, selector in selection.LOSSES:
             self._take_levels(selector, _HOUR, function, name)
         return self._made(f"SELECT * FROM ({nothing('losses')}) UNION ALL BY NAME {answers.LOSSES}")
@@ -93,7 +94,7 @@ class Fetch:
     def _answers(
         self, selector: str, begin: int, end: int, step: int, function: str = "last_over_time"
     ) -> Iterator[bytes]:
-        """Splits the time into periods whose answers are not too long."""
+        """Sends a query, and splits its time into shorter periods while the responses are too long."""
         whole = step or SECOND
         begin, end = begin // whole * whole, -(-end // whole) * whole
         answer = self._asked(selector, begin, end, step, function)
@@ -107,11 +108,12 @@ class Fetch:
         yield from self._answers(selector, half + step, end, step, function)
 
     def _asked(self, selector: str, begin: int, end: int, step: int, function: str) -> bytes | None:
-        """None: it would be too long."""
+        """Sends one query; None: its response would be too long."""
         try:
             if not step:
                 return self._client.readings(selector, begin, end)
-            # An entry that ended within a step is also reported at the step's end.
+            # An entry that ended within a step must be reported at the step's end, so the last value in the
+            # step is taken.
             return self._client.steps(f"{function}({selector}[{step // SECOND}s])", begin, end, step)
         except TooMuch:
             return None
@@ -123,7 +125,7 @@ class Fetch:
         )
 
     def _open(self, answer: bytes) -> None:
-        """Loads it into the table `answer`."""
+        """Loads a response into the table `answer`."""
         try:
             self._connection.execute(answers.OPENED, [answer.decode()])
             head = self._connection.execute(answers.HEAD).fetchall()
@@ -171,7 +173,7 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def _part(kind: Kind) -> str:
-    """Meaning of a series' values: see answers.NUMBERED."""
+    """Returns the meaning of a series' values, see answers.NUMBERED."""
     if kind.quantity == "owners":
         return "others"
     if kind.is_created:

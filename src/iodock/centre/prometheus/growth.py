@@ -14,9 +14,9 @@ from __future__ import annotations
 from iodock.centre.prometheus.selection import QUANTITIES, counted
 
 IDLE = 300 * 1_000_000_000
-"""Minimum idle time of an entry before a server removes it (`Expiry` in growth.rs)."""
+"""A server removes an entry only if it was idle for at least this time, ns (`Expiry` in growth.rs)."""
 _MOST = 1 << 62
-"""Limit of any value: a damaged counter must not abort the query."""
+"""Values are cut at this limit, so that a damaged counter does not abort the query."""
 
 _READINGS = """
     SELECT place, ts, others, lag(ts) OVER w AS before_ts, lag(others) OVER w AS before_others,
@@ -35,7 +35,7 @@ _VALUES = """
     WHERE c.quantity <> 'level'
     WINDOW w AS (PARTITION BY s.series ORDER BY s.ts)
 """
-# One row for each reading of an entry. Its activity shows in changes of its counters.
+# One row for each reading of an entry. The entry was active when its counters changed.
 _PRESENT = """
     SELECT *, lag(ts) OVER w AS last_present, lag(start) OVER w AS last_start,
         lead(ts) OVER w AS next_present,
@@ -66,8 +66,9 @@ _COMPARED = f"""
 
 
 def _grown(step: int) -> str:
-    """entry, begin_ts, end_ts, operation, quantity, bucket, growth, exact, moved (the part that was in the
-    sum of the others before). STEP: largest age of a reading at its time, ns."""
+    """SQL for the growth of counters: entry, begin_ts, end_ts, operation, quantity, bucket, growth, exact,
+    moved (the part that was in the sum of the others before). STEP: largest age of a reading at its time,
+    ns."""
     same, other = (
         "entry_start = last_start",
         "entry_start <> last_start",
@@ -90,14 +91,15 @@ def _grown(step: int) -> str:
     """
 
 
-# Entries that are not listed at the next reading: removed by the server, or now among the others.
+# Entries that are missing in the next reading. Either the server removed them, or they are now counted among
+# the others.
 _ENDED = """
     SELECT entry, place, ts, after_ts, coalesce(after_others, 0) > 0 AS is_among_others, change
     FROM present WHERE after_ts IS NOT NULL AND next_present IS DISTINCT FROM after_ts
 """
-# The sum of the other owners grew by the difference, plus the values of owners that left the sum, minus those
-# of owners that joined it. Owners that were removed from the sum appear nowhere, so the result is a lower
-# bound.
+# Growth of the sum of all owners that are not listed: the difference, plus the values of owners that left the
+# sum, minus the values of those that joined it. Owners that the server removed appear nowhere, so the result
+# is a lower bound.
 _OF_OTHERS = """
     SELECT e.entry, d.* EXCLUDE (place, source) FROM (
         SELECT place, source, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
@@ -114,8 +116,8 @@ _OF_OTHERS = """
         ) GROUP BY ALL
     ) d JOIN entries e ON e.place = d.place AND e.is_others
 """
-# The losses of some owners are subtracted from the gains of others: a process that waits for a child takes
-# over the child's counts.
+# The losses of some owners are subtracted from the gains of others. The reason: a process that waits for a
+# child takes over the child's counts.
 _FALLING = """
     SELECT entry, begin_ts, end_ts, operation, quantity, NULL::BIGINT AS bucket,
         (gain * greatest(gained - lost, 0) / gained)::BIGINT AS growth, false AS exact
@@ -136,7 +138,7 @@ _FALLING = """
 
 
 def _growths(step: int) -> str:
-    """Names (WITH) for all of the above, to be followed by a SELECT."""
+    """SQL clause WITH that defines all of the above. A SELECT must follow."""
     return f"""
         WITH reading AS MATERIALIZED ({_READINGS}), valued AS MATERIALIZED ({_VALUES}),
             present AS MATERIALIZED ({_PRESENT}), compared AS ({_COMPARED}),
@@ -145,15 +147,16 @@ def _growths(step: int) -> str:
 
 
 def _begun(step: int) -> str:
-    """With steps: an entry in the first reading was active then, or not. With readings as scraped the first
-    one says nothing about any period."""
+    """SQL for entries in the first reading. Whether they were active in the first step is not known, so their
+    growth is 0 and not exact. Without steps there are no such rows, because the first scraped reading says
+    nothing about any period."""
     where = "before_ts IS NULL AND NOT is_nobodys" if step else "false"
     return f"SELECT DISTINCT entry, ts - {step}, ts, '', '', 0, false FROM valued WHERE {where}"
 
 
 def job_io(step: int, columns: tuple[str, ...]) -> str:
-    """The rows of `job_io`, as described in docs/explanation/monitor-store.md. COLUMNS: those that are
-    computed; others are 0."""
+    """SQL for the rows of `job_io`, as described in docs/explanation/monitor-store.md. COLUMNS: those that
+    are computed; others are 0."""
     sums = ", ".join(f'{_column(name)} AS "{name}"' for name in columns)
     return f"""
         {_growths(step)}, parts AS (
@@ -176,7 +179,7 @@ def job_io(step: int, columns: tuple[str, ...]) -> str:
 
 
 def _column(name: str) -> str:
-    """The first of a column's operations that grew: a server may count one thing twice."""
+    """SQL for a column: the first of its operations that grew, because a server may count one thing twice."""
     columns, within_others = counted()
     if name == "time_us":
         return _bounded("sum(growth) FILTER (quantity = 'time_seconds')")
@@ -197,7 +200,7 @@ def _bounded(value: str) -> str:
 
 
 def targets(step: int) -> str:
-    """The rows of `targets`."""
+    """SQL for the rows of `targets`."""
     endings = " ".join(f"WHEN '{kind}' THEN {_ending(kind)}" for kind in QUANTITIES)
     units = " ".join(f"WHEN '{kind}' THEN '{unit}'" for kind, (unit, _) in QUANTITIES.items() if unit)
     metric, unit = f"operation || CASE quantity {endings} ELSE '' END", f"CASE quantity {units} END"
@@ -216,7 +219,8 @@ def targets(step: int) -> str:
 
 
 def _ending(quantity: str) -> str:
-    """The text after the operation's name (`Quantity::metric_name` in crates/iodock-samples)."""
+    """The text that follows the operation's name in a metric (`Quantity::metric_name` in
+    crates/iodock-samples)."""
     ending = QUANTITIES[quantity][1]
     if quantity == "operations":
         return "CASE WHEN operation LIKE '%\\_bytes' ESCAPE '\\' THEN '_count' ELSE '' END"

@@ -13,17 +13,17 @@ QUANTITIES = {
     "by_in_flight": ("1", "_by_in_flight"), "by_offset": ("1", "_by_offset"),
     "by_latency": ("1", "_by_latency"), "level": (None, ""),
 }  # fmt: skip
-"""Suffix of a family's name -> unit, and suffix of the metric in `targets`."""
+"""Maps the ending of a family's name to the unit, and to the ending of the metric in `targets`."""
 _OF_ANY = {"other": "operations", "time_us": "time_seconds"}
 _OF_JOBS = ("operations", "bytes", "time_seconds")
 HOST = 'iodock_agent_source_done{source="process-io"}'
-"""A series that each agent has, whatever is on its machine."""
+"""A series that every agent has, whatever its machine contains."""
 
 
 @cache
 def counted() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
-    """Column of `job_io` -> the operations and quantities, of which the first existing one is used; and
-    operations that another one includes."""
+    """Returns, for each column of `job_io`, the operations and quantities of which the first existing one is
+    used, and the operations that another operation includes."""
     from iodock import _native
 
     columns, within_others = _native.monitor_counted()
@@ -31,7 +31,7 @@ def counted() -> tuple[dict[str, list[tuple[str, str]]], tuple[str, ...]]:
 
 
 def of_owners(need: Need) -> list[str]:
-    """Counters of owners: one selector for each label that may hold their ids."""
+    """Selects counters of owners. There is one selector for each label that may contain an owner's id."""
     operations, quantities = _columns(need.metrics)
     family = f"iodock_{_either(need.sources)}_{_either(quantities)}(_total|_created)?"
     common = [_is_like("__name__", family), 'known_by!=""', *_operations(operations)]
@@ -46,8 +46,8 @@ def of_owners(need: Need) -> list[str]:
 
 
 def of_places(need: Need) -> str:
-    """Number of owners of each target that are not listed, at each reading; and the sum of their counters, if
-    that is needed."""
+    """Selects, for each target, the number of owners that are not listed at a reading, and the sum of their
+    counters if it is needed."""
     operations, quantities = _columns(need.metrics)
     is_whole = need.session == OTHERS or not (need.jobs or need.session)
     sums = f"|{'|'.join(quantities)}" if is_whole and not need.is_presence else ""
@@ -56,7 +56,7 @@ def of_places(need: Need) -> str:
 
 
 def of_nobody(need: Need) -> str:
-    """Counters and levels of targets, machines and mounts."""
+    """Selects counters and levels of targets, machines and mounts."""
     family = f"iodock_{_either(need.sources)}_{_either(tuple(QUANTITIES))}(_total|_created)?"
     if not need.metrics:
         return _selector([_is_like("__name__", family), 'known_by=""'])
@@ -70,24 +70,25 @@ def of_nobody(need: Need) -> str:
     return _selector([_is_like("__name__", family), 'known_by=""', *_operations(sorted(operations))])
 
 
-# All functions except the last remove a series' name, which gives the source if no label does.
+# All functions except `last_over_time` remove the name of a series, which gives the source if no label does.
 LOSSES = (
     ("no-answer", "min_over_time", "iodock_agent_source_done"),
     ("refused-files", "max_over_time", "iodock_agent_source_refused_files"),
     ("unreadable-lines", "last_over_time", '{__name__=~"iodock_.+_unreadable_lines"}'),
     ("orphaned-lines", "last_over_time", '{__name__=~"iodock_.+_orphaned_lines"}'),
 )
-"""Losses of agents: name of the loss, and a function over an hour of the series that show it."""
+"""Losses of agents: name of the loss, function over an hour, and selector of the series."""
 
 
 def _columns(metrics: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
-    """Operations and quantities for these columns; no operation: all."""
+    """Returns the operations and quantities that these columns need. An empty list of operations means all of
+    them."""
     columns, _ = counted()
     if not metrics:
         return [], _OF_JOBS
     sources = [source for metric in metrics for source in columns.get(metric, [])]
     quantities = {quantity for _, quantity in sources}
-    # These two columns are sums over operations of any name.
+    # The columns in _OF_ANY are sums over operations of any name.
     quantities |= {kind for column, kind in _OF_ANY.items() if column in metrics}
     is_any = bool(_OF_ANY.keys() & set(metrics))
     return [] if is_any else sorted({operation for operation, _ in sources}), tuple(sorted(quantities))
@@ -110,6 +111,6 @@ def _selector(matchers: list[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """As a PromQL string."""
+    """Quotes a text as a PromQL string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

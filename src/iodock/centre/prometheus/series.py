@@ -25,19 +25,19 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Kind:
-    """Information in a series' name."""
+    """The information that the name of a series contains."""
 
     source: str
     quantity: str
     """A key of QUANTITIES, or `owners` (number of owners not listed)."""
     is_sum_of_others: bool
     is_created: bool
-    """The series contains the start time of a counter instead of its value."""
+    """Whether the series contains the start time of a counter instead of its value."""
     is_counter: bool
 
 
 def kind_of(name: str) -> Kind | None:
-    """None: not a series with an agent's readings."""
+    """Parses the name of a series; None: it does not contain readings of an agent."""
     found = re.fullmatch(_NAME, name)
     if found is None:
         return None
@@ -59,12 +59,12 @@ class Series:
     entry_rows: list[tuple[object, ...]] = field(default_factory=list)
     counter_rows: list[tuple[object, ...]] = field(default_factory=list)
     growing: set[str] = field(default_factory=set)
-    """Sources with counters."""
+    """Sources that have counters of owners."""
     falling: set[str] = field(default_factory=set)
     """Sources whose sums over owners may decrease."""
 
     def number(self, labels: Labels, kind: Kind) -> int:
-        """The number of the series; a `_created` series has the number of its counter."""
+        """Returns the number of a series. A `_created` series has the number of its counter."""
         place = self._place(labels, kind)
         if kind.quantity == "owners":
             return place
@@ -82,7 +82,8 @@ class Series:
         return self.counters[key]
 
     def _place(self, labels: Labels, kind: Kind) -> int:
-        """The label `job` of the scrape applies only to series without an owner."""
+        """Returns the number of a place. The label `job` of the scrape is ignored: it says nothing about an
+        owner."""
         key = (*_rest(labels, _OWN_LABELS), ("", kind.source))
         if key not in self.places:
             self.places[key] = len(self.places)
@@ -107,7 +108,7 @@ class Series:
         return self.entries[key]
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """`places`, `entries`, `counters`, and `falling`: sources of sums that may decrease."""
+        """Returns `places`, `entries`, `counters`, and `falling`, the sources whose sums may decrease."""
         yield "places", _table(self.place_rows, _PLACES)
         yield "entries", _table(self.entry_rows, _ENTRIES)
         yield "counters", _table(self.counter_rows, _COUNTERS)
@@ -116,15 +117,15 @@ class Series:
 
 
 def _owner(labels: Labels, kind: Kind) -> dict[str, str | None]:
-    """job, user, session, command, known_by. All None: no owner."""
+    """Returns job, user, session, command and known_by. All are None if the series has no owner."""
     names = ("job", "user", "session", "command", "known_by")
     if kind.is_sum_of_others:
         return {**dict.fromkeys(names), "session": OTHERS, "known_by": "others"}
     evidence = labels.get("known_by")
     if not evidence:
-        # Here the label `job` is that of the scrape.
+        # In a series without an owner the label `job` comes from the scrape.
         return dict.fromkeys(names)
-    # An owner with an empty id differs from no owner.
+    # An owner with an empty id is still an owner, so an empty id is not None.
     job = labels.get("exported_job", labels.get("job", "")) if evidence in _WITH_JOB else None
     others = {name: labels.get(name) or None for name in names[1:]}
     return {"job": job, **others}

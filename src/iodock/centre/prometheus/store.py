@@ -17,15 +17,15 @@ from iodock.shared.errors import QueryError
 from iodock.shared.language import N_
 
 STEPS = {"fine": 0, "minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
-"""Resolution -> step, ns; 0: readings as they were scraped."""
+"""Maps a resolution to its step, ns; 0: readings as they were scraped."""
 
 
 class PrometheusStore:
-    """Supports the queries of a `MonitorStore`: each fetches what it needs. Nothing is cached between
-    them."""
+    """Answers the same queries as a `MonitorStore`. Each query fetches the data that it needs, and nothing is
+    cached."""
 
     catalogue: Catalogue | None = None
-    """None, because the store does not know what data exists."""
+    """There is no catalogue, because the store does not know what data exists."""
     is_empty = False
     limits: tuple[str, ...] = (
         N_(
@@ -52,7 +52,7 @@ class PrometheusStore:
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """As `MonitorStore.table`. Raises AnswerError, RequestError, QueryError."""
+        """Like `MonitorStore.table`. Raises AnswerError, RequestError, QueryError."""
         try:
             with self._connection.cursor() as cursor:
                 for name in tables_in(sql):

@@ -6,24 +6,25 @@ from __future__ import annotations
 from iodock.shared.units import BYTES, BYTES_PER_SECOND
 
 _NEXT = 0.9995
-"""With three digits, a larger value rounds to 1 of the next unit."""
+"""Share of the next unit from which a value is shown in that unit: with three digits it would be rounded to
+1."""
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
 def scaled(value: float, unit: str) -> str:
-    """`1.23 M/s`, `960`: three digits and a decimal prefix."""
+    """Formats a value with three digits and a decimal prefix: `1.23 M/s`, `960`."""
     size, power = abs(value), 0
     while size >= 1000 * _NEXT and power < len(_DECIMAL) - 1:
         size, power = size / 1000, power + 1
-    # A count is an integer until it is scaled.
+    # A count without a prefix is an integer.
     digits = 0 if size >= 99.95 or (power == 0 and size == int(size)) else 1 if size >= 9.995 else 2
     sign = "-" if value < 0 else ""
     return f"{sign}{size:.{digits}f} {_DECIMAL[power]}{unit}".replace(" /", "/").rstrip()
 
 
 def amount(value: object, kind: str) -> str:
-    """A number with its unit; empty for None, which differs from 0. KIND: integer, number, bytes, bytes_rate,
-    rate, share (1 is all), seconds, short_seconds."""
+    """Formats a number with its unit. None, which is not 0, gives an empty text. KIND: integer, number,
+    bytes, bytes_rate, rate, share (1 is all), seconds, short_seconds."""
     if not isinstance(value, (int, float)):
         return ""
     if value == 0:
@@ -43,7 +44,7 @@ def amount(value: object, kind: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    """Formats a duration: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
@@ -55,7 +56,7 @@ def duration(seconds: float) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """`55 µs`, `2.50 ms`, `240 s`."""
+    """Formats a short time: `55 µs`, `2.50 ms`, `240 s`."""
     if seconds >= _NEXT * 1000:
         return f"{seconds:,.0f} s"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):

@@ -14,7 +14,7 @@ from iodock.shared.text import visible
 
 
 def digest_html(digest: Digest, text: Language) -> str:
-    """The document."""
+    """Renders the document."""
     style = joined("css") + (resources.files(__package__) / "digest_page.css").read_text(encoding="utf-8")
     said = headline(digest, text)
     header = [tag("h1", tag("bdi", visible(title(digest, text)), translate="no"))]

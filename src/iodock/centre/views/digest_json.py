@@ -14,7 +14,8 @@ SCHEMA = "iodock-digest-1"
 
 
 def digest_json(digest: Digest, text: Language) -> str:
-    """The document, with the prose in the language of TEXT; ends with a line break. null is unknown."""
+    """Formats a digest as JSON that ends with a line break. Sentences are in the language of TEXT. null means
+    unknown."""
     troubles = digest.troubles
     document = {
         "schema": SCHEMA,
@@ -34,7 +35,8 @@ def digest_json(digest: Digest, text: Language) -> str:
 
 
 def written(document: object) -> str:
-    """JSON that is safe to print in a terminal: direction marks and unprintable characters are escaped."""
+    """Formats JSON so that it is safe to print in a terminal: direction marks and unprintable characters are
+    escaped."""
     text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
 
@@ -60,7 +62,7 @@ def _compared(digest: Digest) -> dict[str, object] | None:
 
 
 def recorded_json(recorded: Recorded, text: Language) -> dict[str, object]:
-    """The part from a recording."""
+    """Formats the results of a recording."""
     finding = recorded.finding
     return {
         "store": recorded.store, "wall_seconds": recorded.wall_seconds, "io_share": recorded.io_share,
@@ -70,7 +72,7 @@ def recorded_json(recorded: Recorded, text: Language) -> dict[str, object]:
 
 
 def _whole(value: float | None) -> float | int | None:
-    """Sums of shares are integers if no row was shared."""
+    """Converts a number to an integer if it is one, as sums of shares usually are."""
     if value is None:
         return None
     rounded = round(value, 6)

@@ -13,7 +13,7 @@ from iodock.shared.text import visible
 
 
 def with_recorded(content: str, form: str, recorded: Recorded, text: Language) -> str:
-    """CONTENT: a digest as text or JSON. Raises AnswerError: it is neither."""
+    """Adds the results. CONTENT: a digest as text or JSON. Raises AnswerError if it is neither."""
     advice = say(recorded.advice, text) if recorded.advice else ""
     if form == "json":
         return _in_json(content, recorded, advice, text)

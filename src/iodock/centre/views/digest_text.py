@@ -9,7 +9,8 @@ from iodock.shared.text import visible
 
 
 def digest_text(digest: Digest, text: Language) -> str:
-    """Ends with a line break. Names in it can't move a cursor or begin a line."""
+    """Formats a digest as text that ends with a line break. Names can't move the cursor or begin a line,
+    because control characters are escaped."""
     said = headline(digest, text)
     head = (
         text.gettext("{title}: {what}", title=title(digest, text), what=said) if said else title(digest, text)

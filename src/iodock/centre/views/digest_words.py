@@ -18,7 +18,7 @@ from iodock.shared.sentences import say
 from iodock.shared.text import shorten, visible
 
 Line = tuple[str, str]
-"""A label and a sentence."""
+"""A line of the digest: a label and a sentence."""
 LONGEST_NAME = 80
 _MOST_KINDS = 4
 _PLACES = {
@@ -31,11 +31,11 @@ _AT_WORST = N_("{file_system} was in trouble for {took} of {of}, at worst {state
 _SMALL_REQUEST = 32 << 10
 _SMALL_FILE = 1 << 20
 _MANY = 10_000
-"""With fewer calls or files their size does not matter."""
+"""Below this number of calls or files, their size does not matter."""
 
 
 def title(digest: Digest, text: Language) -> str:
-    """`Job 4711 (ocean) of alice`."""
+    """Title of a digest: `Job 4711 (ocean) of alice`."""
     job = shorten(digest.written or digest.job, LONGEST_NAME)
     if digest.name:
         name = shorten(digest.name, LONGEST_NAME)
@@ -49,7 +49,8 @@ def title(digest: Digest, text: Language) -> str:
 
 
 def headline(digest: Digest, text: Language) -> str:
-    """`3.1 times slower than usual; lfs was overloaded for 24 min of 41 min`; empty if nothing is known."""
+    """Headline of a digest: `3.1 times slower than usual; lfs was overloaded for 24 min of 41 min`. Empty if
+    nothing is known."""
     return text.joined(part for part in (_speed(digest, text), *_suffered(digest, text)) if part)
 
 
@@ -73,14 +74,14 @@ def lines(digest: Digest, text: Language) -> list[Line]:
 
 
 def times_slower(digest: Digest) -> float | None:
-    """Duration of the run as a multiple of the usual; None: the usual is not known."""
+    """Duration of the run as a multiple of the usual duration; None: the usual duration is not known."""
     if digest.run is None or digest.judgement is None or not digest.judgement.usual_s:
         return None
     return digest.run.seconds / digest.judgement.usual_s
 
 
 def advice(digest: Digest, text: Language) -> str:
-    """One or two sentences: the next step. Empty: nothing is unusual."""
+    """One or two sentences with the next step for the job's owner. Empty: nothing is unusual."""
     recorded = digest.recorded
     if recorded and recorded.advice:
         return say(recorded.advice, text)
@@ -106,7 +107,7 @@ def advice(digest: Digest, text: Language) -> str:
 
 
 def _of_shape(digest: Digest, text: Language) -> str:
-    """Based only on the sizes of requests and files."""
+    """Advice that follows only from the sizes of requests and files."""
     for one in digest.sums:
         if one.place == PROCESSES:
             for moved, count in ((one.write_bytes, one.writes), (one.read_bytes, one.reads)):
@@ -145,7 +146,7 @@ def _suffered(digest: Digest, text: Language) -> Iterator[str]:
 
 
 def suffered(trouble: Trouble, digest: Digest, text: Language) -> str:
-    """`lfs was overloaded for 24 min of 41 min`."""
+    """Describes trouble of a file system: `lfs was overloaded for 24 min of 41 min`."""
     return text.gettext(
         _ALL_OF_IT if trouble.is_all else _AT_WORST,
         file_system=shorten(trouble.file_system, LONGEST_NAME), state=text.gettext(STATES[trouble.state]),
@@ -225,7 +226,7 @@ def _metadata(sums: Sums, text: Language) -> str:
 
 
 def _says_nothing(value: float, sums: Sums) -> bool:
-    """Whether the value is only known to be at least 0."""
+    """Whether the value is only known to be at least 0, which says nothing."""
     return value == 0 and not sums.is_exact
 
 
@@ -234,7 +235,7 @@ def _at_least(shown: str, sums: Sums, text: Language) -> str:
 
 
 def of_recording(recorded: Recorded, text: Language) -> Iterator[Line]:
-    """Results of a recording, without its advice."""
+    """Lines with the results of a recording, without its advice."""
     if recorded.io_share is not None:
         share = amount(recorded.io_share, "share")
         shown = share if recorded.is_whole else text.gettext("at least {amount}", amount=share)
@@ -245,5 +246,6 @@ def of_recording(recorded: Recorded, text: Language) -> Iterator[Line]:
 
 
 def shell_word(name: str) -> str:
-    """One quoted word for a shell, with any content, and without characters that move a cursor."""
+    """Quotes a name as one word for a shell, whatever it contains. Characters that move the cursor are
+    avoided."""
     return shlex.quote(visible(name))

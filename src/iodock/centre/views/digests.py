@@ -16,4 +16,4 @@ FORMS: Mapping[str, Callable[[Digest, Language], str]] = {
 KINDS: Mapping[str, str] = {
     "text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8",
 }  # fmt: skip
-"""Content types by format."""
+"""Maps a format to its content type."""

@@ -23,7 +23,7 @@ _COLUMNS = (
     ("end_ts", N_("last seen"), "time"), ("seconds", N_("active"), "seconds"),
 )  # fmt: skip
 _LONGEST = 24
-"""Maximum length of a name."""
+"""Longest name that is shown in full."""
 _WIDE = 150
 _NARROW = ("job", "user", "metadata", "metadata_share", "opens", "object_creates", "write_bytes", "episodes")
 """Columns that are shown in a terminal narrower than _WIDE cells."""
@@ -31,8 +31,8 @@ _NOTHING = N_("File servers counted no activity of any job.")
 
 
 def heavy_table(rows: Rows, total: int, sort: str, text: Language, width: int) -> Group:
-    """TOTAL: number of jobs. Columns that are not counted are left out, and on a narrow terminal others,
-    too."""
+    """Formats the table. TOTAL: number of all jobs. Columns that are not counted are left out; on a narrow
+    terminal, others are left out, too."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

@@ -35,7 +35,7 @@ _LATE_S = 60.0
 
 @dataclass(frozen=True)
 class Heading:
-    """Content of the table."""
+    """The facts that the lines above the table show."""
 
     at_ns: int
     is_live: bool
@@ -45,11 +45,11 @@ class Heading:
     seconds: float
     having: str = ""
     health: str = ""
-    """State of the servers; empty: not known, as in a replay."""
+    """State of the servers; empty: not known, for example in a replay."""
 
 
 def top_table(rows: pa.Table, heading: Heading, text: Language, width: int, height: int) -> Group:
-    """As many rows as fit."""
+    """Formats the table with as many rows as fit."""
     from rich.console import Group
     from rich.text import Text
 
@@ -77,7 +77,7 @@ def _head(rows: pa.Table, heading: Heading, text: Language) -> Iterator[str]:
     place = text.gettext(_PLACES[heading.place])
     yield f"{clock} {live} · {place}"
     begin = time.localtime(heading.at_ns / 1e9 - heading.seconds)
-    # The date is omitted if it is the same day.
+    # The date is omitted if it is today's.
     form = "%H:%M:%S" if clock.startswith(time.strftime("%Y-%m-%d", begin)) else "%Y-%m-%d %H:%M:%S"
     mean = text.gettext(
         N_("rates are means over {took}, since {since}"),
@@ -107,7 +107,7 @@ def _table(rows: list[dict[str, Any]], heading: Heading, text: Language, width: 
 
 
 def _details(heading: Heading, width: int) -> list[tuple[str, str]]:
-    """Further columns that fit."""
+    """Further columns, as far as they fit."""
     details = [("user", N_("user")), ("file_systems", N_("file systems")), ("nodes", N_("nodes")),
                ("command", N_("command"))]  # fmt: skip
     if heading.by == "job":
@@ -134,7 +134,7 @@ def _detail(value: object) -> Any:
 
 
 def printed(group: Group, width: int, colour: bool) -> str:
-    """As text."""
+    """Renders the table as text."""
     from rich.console import Console
 
     out = StringIO()

@@ -42,7 +42,7 @@ _MEANS: dict[tuple[State, bool], str] = {
     ("degraded", True): N_("The metadata server {server} is slower than usual, or a part of it is missing."),
     ("degraded", False): N_("The server {server} is slower than usual, or a part of it is missing."),
 }
-"""By state, and whether it is a metadata server."""
+"""Sentences on the effect of a state, by state and whether the server is a metadata server."""
 EVIDENCE = {
     "handled": N_("requests handled"),
     "opens": N_("files opened"),
@@ -75,21 +75,21 @@ EVIDENCE = {
     "node-bytes": N_("bytes of the job's processes on any file system, as counted by nodes"),
 }
 _LONGEST = 60
-"""Maximum length of a name."""
+"""Longest name that is shown in full."""
 _MOST = 4
-"""Number of pieces of evidence in a sentence."""
+"""Largest number of observations in a sentence."""
 NOBODY = N_("No job stands out.")
 BY_CLIENTS = N_("Based on client measurements only, so this is less certain.")
 
 
 def what(one: Evidence, text: Language) -> str:
-    """Name of an observation; a site's own kind of event has its own name."""
+    """Name of an observation. A site's own kind of event is shown under its own name."""
     named = EVIDENCE.get(one.what) or TITLES.get(one.what)
     return text.gettext(named) if named else one.what
 
 
 def value(number: float | None, unit: str) -> str:
-    """Value of an observation; empty: there is no number."""
+    """Formats the value of an observation; empty if there is no number."""
     kind = {"1/s": "rate", "bytes/s": "bytes_rate", "s": "short_seconds", "share": "share"}.get(
         unit, "number"
     )
@@ -97,7 +97,7 @@ def value(number: float | None, unit: str) -> str:
 
 
 def piece(one: Evidence, text: Language) -> str:
-    """`requests handled: 12 /s (usually 1.8 k/s)`."""
+    """Formats an observation: `requests handled: 12 /s (usually 1.8 k/s)`."""
     shown = value(one.value, one.unit)
     if not shown:
         return what(one, text)
@@ -112,7 +112,8 @@ def head(verdict: Verdict, text: Language) -> str:
 
 
 def sentence(verdict: Verdict, text: Language) -> str:
-    """A sentence on the effect on programs, and the most important evidence. Only for states of trouble."""
+    """A sentence on the effect of a state on programs, with the most important evidence. Only for states of
+    trouble."""
     means = _MEANS[verdict.state, verdict.kind == "metadata"]
     pieces = [piece(one, text) for one in verdict.evidence[:_MOST]]
     certain = [text.gettext(BY_CLIENTS)] if verdict.kind == "client" else []
@@ -121,7 +122,8 @@ def sentence(verdict: Verdict, text: Language) -> str:
 
 
 def suspect(one: Suspect, text: Language) -> str:
-    """`job 700 (shared-dir) of alice on 1,008 nodes: 93 %`. Names are shortened: users choose them."""
+    """Describes a suspect: `job 700 (shared-dir) of alice on 1,008 nodes: 93 %`. Names are shortened, because
+    users choose them."""
     job = shorten(one.job, _LONGEST)
     called = text.gettext("job {job} ({name})", job=job, name=shorten(one.name, _LONGEST)) if one.name else ""
     named = called or text.gettext("job {job}", job=job)
@@ -135,8 +137,8 @@ def suspect(one: Suspect, text: Language) -> str:
 
 
 def health_line(verdicts: Iterable[Verdict], text: Language, now: int) -> str:
-    """One line for a terminal: the worst state, since when, and the suspect; else that all is well, or that
-    nothing is known."""
+    """One line about all servers for a terminal. It names the worst state, since when it lasts, and the
+    suspect; or says that all is well, or that nothing is known."""
     every = list(verdicts)
     unwell = [one for one in every if one.state in HEADS]
     silent = sum(one.state == "no-samples" for one in every)

@@ -42,12 +42,12 @@ WHY = {
     "not-confirmed": N_("the action was not confirmed in time"),
     "declined": N_("an operator declined the action"),
 }
-"""Reasons why nothing was done, or nothing was undone."""
+"""Reasons why an action was not taken or not undone."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """Earlier actions."""
+    """What was done before this decision."""
 
     started_ns: int
     """Time of the collector's start."""
@@ -62,15 +62,15 @@ class Past:
 @dataclass(frozen=True)
 class Choice:
     suspect: Suspect | None
-    """Jobs to act on; None: none."""
+    """The job to act on; None: no action."""
     why: Mapping[str, str] = field(default_factory=dict)
-    """Job, or empty for all of them -> a key of WHY."""
+    """Why no action is taken: a key of WHY for each job, or for all jobs under the key ""."""
 
 
 def choice(
     verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int
 ) -> Choice:
-    """NOW: ns since the epoch. `rules.mode` is ask or act."""
+    """Chooses the job to act on. NOW: ns since the epoch. `rules.mode` must be ask or act."""
     reason = refused(verdict, rules, scheduler, past, now)
     if reason or scheduler is None:
         return Choice(None, {"": reason or "no-scheduler"})
@@ -84,7 +84,7 @@ def choice(
 
 
 def refused(verdict: Verdict, rules: Intervention, scheduler: Scheduler | None, past: Past, now: int) -> str:
-    """The reason for not acting on any job: a key of WHY, or empty. Does not use `past.jobs`."""
+    """The reason for not acting on any job: a key of WHY, or empty. `past.jobs` is not used."""
     tests = (
         ("no-scheduler", scheduler is None),
         (
@@ -120,6 +120,6 @@ def _spared(suspect: Suspect, rules: Intervention, scheduler: Scheduler, past: P
 
 
 def is_protected_job(job: str, rules: Intervention) -> bool:
-    """Whether the job is protected by its id, or by that of its array or parent job."""
+    """Whether the site protects the job, by its id or by the id of its array or parent job."""
     whole = re.split(r"[^0-9]", job, maxsplit=1)[0]
     return job in rules.protected_jobs or whole in rules.protected_jobs

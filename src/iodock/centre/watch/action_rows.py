@@ -12,8 +12,9 @@ from iodock.shared.response import ActionKind
 Status = Literal[
     "asked", "wanted", "doing", "done", "undo", "undoing", "undone", "failed", "left", "lapsed", "declined"
 ]
-"""asked -> wanted -> doing -> done -> undo -> undoing -> undone. `doing` and `undoing` are written before a
-command runs. `left`: another party changed the job's state, and it is not touched any more."""
+"""The normal order is asked, wanted, doing, done, undo, undoing, undone. `doing` and `undoing` are written
+before a command runs. `left`: another party changed the job's state, so iodock does not touch the job any
+more."""
 UNDER_WAY: tuple[Status, ...] = ("wanted", "doing", "undo", "undoing")
 BY_ITSELF = "iodock"
 """Value of `by` for automatic actions."""
@@ -28,20 +29,20 @@ class Action:
     kind: ActionKind
     status: Status
     by: str
-    """BY_ITSELF, or the operator who confirmed it."""
+    """BY_ITSELF, or the name of the operator who confirmed the action."""
     made_ns: int
     did_ns: int | None
-    """Time just before its command ran."""
+    """Time just before the action's command ran, ns since the epoch."""
     mark: str | None
-    """State of the job after the command: compared before undoing."""
+    """Identifies the state of the job after the command. It is compared before the action is undone."""
     why: str
-    """A key of acting.WHY; empty: no problem."""
+    """A key of acting.WHY; empty if there was no problem."""
     tries: int
     next_ns: int
 
 
 def add(connection: sqlite3.Connection, action: Action) -> int:
-    """Assigns its number and returns it."""
+    """Adds an action and returns the number that it got."""
     made = connection.execute(
         "INSERT INTO actions (episode, job, owner, kind, status, by, made_ns, did_ns, "
 "mark, why, tries, next_ns) "
@@ -55,7 +56,7 @@ def add(connection: sqlite3.Connection, action: Action) -> int:
 
 
 def change(connection: sqlite3.Connection, number: int, was: Status, **values: object) -> bool:
-    """Changes an action whose status is still WAS. False: its status has changed."""
+    """Changes an action if its status is still WAS. Returns False if the status has changed."""
     changes = ", ".join(f"{name} = ?" for name in values)
     done = connection.execute(
         f"UPDATE actions SET {changes} WHERE number = ? AND status = ?", (*values.values(), number, was)
@@ -64,33 +65,33 @@ def change(connection: sqlite3.Connection, number: int, was: Status, **values: o
 
 
 def due(ledger: Ledger, now: int) -> list[Action]:
-    """Actions to be performed now, in order. Raises StoreError."""
+    """Actions whose next step is due, in order. Raises StoreError."""
     places = ", ".join("?" for _ in UNDER_WAY)
     sql = f"SELECT * FROM actions WHERE status IN ({places}) AND next_ns <= ? ORDER BY number"
     return [_action(row) for row in ledger.read(sql, *UNDER_WAY, now)]
 
 
 def with_status(ledger: Ledger, *statuses: Status) -> list[Action]:
-    """Raises StoreError."""
+    """Actions that have one of these statuses. Raises StoreError."""
     places = ", ".join("?" for _ in statuses)
     sql = f"SELECT * FROM actions WHERE status IN ({places}) ORDER BY number"
     return [_action(row) for row in ledger.read(sql, *statuses)]
 
 
 def of_episode(ledger: Ledger, episode: int, status: Status) -> list[Action]:
-    """Raises StoreError."""
+    """Actions of an episode that have this status. Raises StoreError."""
     sql = "SELECT * FROM actions WHERE episode = ? AND status = ? ORDER BY number"
     return [_action(row) for row in ledger.read(sql, episode, status)]
 
 
 def action(ledger: Ledger, number: int) -> Action | None:
-    """Raises StoreError."""
+    """The action with this number, or None. Raises StoreError."""
     rows = ledger.read("SELECT * FROM actions WHERE number = ?", number)
     return _action(rows[0]) if rows else None
 
 
 def newest(ledger: Ledger, most: int) -> list[Action]:
-    """Raises StoreError."""
+    """The latest actions, the newest first. Raises StoreError."""
     return [_action(row) for row in ledger.read("SELECT * FROM actions ORDER BY number DESC LIMIT ?", most)]
 
 
@@ -100,14 +101,15 @@ def jobs_of(ledger: Ledger, episode: int) -> frozenset[str]:
 
 
 def unasked_since(ledger: Ledger, since: int) -> int:
-    """Automatic actions, without those that were dropped before their command ran. Raises StoreError."""
+    """Number of automatic actions since a time, without those that were dropped before their command ran.
+    Raises StoreError."""
     sql = "SELECT count(*) AS n FROM actions WHERE by = ? AND coalesce(did_ns, made_ns) >= ? AND "
     sql += "(did_ns IS NOT NULL OR status IN ('wanted', 'doing'))"
     return int(ledger.read(sql, BY_ITSELF, since)[0]["n"])
 
 
 def latest_on(ledger: Ledger, file_system: str) -> int | None:
-    """Time when a command last ran for this file system, or is about to run. Raises StoreError."""
+    """Time at which a command last ran for this file system, or is about to run. Raises StoreError."""
     sql = "SELECT max(coalesce(did_ns, made_ns)) AS last FROM actions JOIN episodes ON "
     sql += "episodes.number = actions.episode WHERE file_system = ? AND "
     sql += "(did_ns IS NOT NULL OR status = 'wanted')"

@@ -1,6 +1,6 @@
-"""Performs and undoes actions. Before each command a line of the audit log and an entry of the ledger say
-what is about to happen; the result is obtained by querying the scheduler, in the same way after the command
-and after a crash."""
+"""Performs and undoes actions. Before each command, the audit log and the ledger record what is about to
+happen. The result is obtained by querying the scheduler, in the same way after the command and after a
+crash."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from iodock.centre.watch.schedulers.desk import SchedulerDesk
 from iodock.shared.response import Intervention
 
 MOST_TRIES = 3
-"""Timeout for information about a job before acting on it."""
+"""Number of queries to a scheduler that does not respond before an action is dropped."""
 WANTED_FOR_S = 300
-"""An action that has not begun by then is dropped."""
+"""An action that has not begun after this time is dropped, s."""
 RETRY_S, SLOWLY_S = 5, 60
 NO_EFFECT_S, SETTLES_S = 30, 180
-"""Time until a command must have taken effect: a job that is requeued must end first."""
+"""Times until a command must have had an effect, s: until the job's state changes at all, and until it has
+the new state. A requeued job must end first."""
 _CLOCK_S = 2
-"""Schedulers' times are in whole seconds, and clocks differ slightly."""
+"""Tolerance for times of schedulers: they are in whole seconds, and clocks differ slightly."""
 
 
 class Actions:
-    """Actions of one collector. One thread performs at a time."""
+    """Performs the actions of one collector. One thread may do this at a time."""
 
     def __init__(self, ledger: Ledger, audit: Audit, desk: SchedulerDesk, rules: Intervention) -> None:
         self._ledger, self._audit, self._desk, self._rules = ledger, audit, desk, rules
 
     def recover(self, now: int) -> None:
-        """Called at the start. Actions that were decided but not begun are dropped; those that were begun are
-        continued by `perform`. Raises StoreError."""
+        """Is called when the collector starts. Actions that were decided but not begun are dropped; those
+        that were begun are continued by `perform`. Raises StoreError."""
         for action in rows.with_status(self._ledger, "wanted"):
             self._end(action, "lapsed", "restart", now)
         with self._ledger.writing() as connection:
             connection.execute("UPDATE actions SET next_ns = 0 WHERE status IN ('doing', 'undo', 'undoing')")
 
     def perform(self, now: int, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Performs actions that are due. IS_OVER: no new action begins. Raises StoreError: then all completed
-        actions are recorded."""
+        """Performs actions that are due. No new action begins once IS_OVER returns true. Raises StoreError;
+        all completed actions are recorded then."""
         steps = {
             "wanted": self._begin,
             "doing": self._settle,
@@ -55,7 +56,7 @@ class Actions:
             try:
                 steps[action.status](action, now)
             except JobIdRefused:
-                # Only ids that were checked are written; this one was changed in the ledger.
+                # Ids were checked before they were written, so this one was changed in the ledger.
                 self._end(action, "left", "job-id", now)
             except SchedulerError as error:
                 self._failed_to_ask(action, now, str(error))
@@ -80,8 +81,8 @@ class Actions:
         return self._settle_now(action.number, now)
 
     def _refused(self, action: Action, facts: JobFacts | None) -> str:
-        """The reason why acting is not allowed, from the scheduler's information: its owner of the job
-        counts."""
+        """Returns the reason why acting is not allowed, or an empty text. Only the scheduler's information
+        counts, for example on the job's owner."""
         if facts is None or facts.state == "ended":
             return "job-over"
         tests = (
@@ -99,7 +100,8 @@ class Actions:
             self._settle(action, now)
 
     def _settle(self, action: Action, now: int) -> None:
-        """The command ran, or the collector ended before or after it."""
+        """Checks whether the action took effect. The command ran, or the collector ended shortly before or
+        after it."""
         way, facts = self._desk.way(action.kind), self._desk.facts(action.job)
         did, since = action.did_ns or now, (now - (action.did_ns or now)) / SECOND
         if facts is None or facts.state == "ended":
@@ -115,7 +117,7 @@ class Actions:
         return self._again(action, now, RETRY_S)
 
     def _begin_undo(self, action: Action, now: int) -> None:
-        """Undoes only our own actions, and only if the job's state is unchanged."""
+        """Undoes an action only if iodock performed it and the job's state is unchanged."""
         way, facts = self._desk.way(action.kind), self._desk.facts(action.job)
         if facts is None or facts.state == "ended":
             return self._end(action, "left", "job-over", now)
@@ -145,7 +147,7 @@ class Actions:
         self._end(action, "undone", "", now)
 
     def _commanded(self, action: Action, undo: bool) -> str:
-        """The scheduler's error message; empty: none."""
+        """Runs the command; returns the scheduler's error message, empty if there is none."""
         try:
             (self._desk.undo if undo else self._desk.do)(action.kind, action.job)
         except SchedulerError as error:
@@ -157,11 +159,12 @@ class Actions:
             self._note(action, "scheduler-failed", now, said=said)
         if action.status == "wanted" and action.tries + 1 >= MOST_TRIES:
             return self._end(action, "failed", "no-answer", now)
-        # A begun action is checked until the scheduler responds: we may have suspended the job.
+        # An action that was begun is checked until the scheduler responds, because its command may have
+        # suspended the job.
         return self._again(action, now, RETRY_S if action.tries < MOST_TRIES else SLOWLY_S)
 
     def _again(self, action: Action, now: int, wait_s: int) -> None:
-        # The action's status may have changed in between: the current one counts.
+        # The action's status may have changed since it was read, so it is not written here.
         with self._ledger.writing() as connection:
             connection.execute(
                 "UPDATE actions SET tries = tries + 1, next_ns = ? WHERE number = ?",
@@ -169,7 +172,7 @@ class Actions:
             )
 
     def _end(self, action: Action, status: Status, why: str, now: int, mark: str | None = None) -> None:
-        """Tries of this step."""
+        """Ends the current step of an action with a new status, and starts counting tries again."""
         self._note(action, status, now, why=why)
         with self._ledger.writing() as connection:
             rows.change(

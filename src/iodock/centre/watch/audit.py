@@ -1,5 +1,5 @@
-"""The audit log: one JSON line for every action, and for every action not taken with the reason. The file of
-a month is only appended to; whole months are removed when they are too old."""
+"""The audit log: one JSON line for every action, and one with the reason for every action that was not taken.
+The file of a month is only appended to; whole months are removed when they are too old."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Audit:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                # If a crash or a full disk cut the last line, this one begins on a new line.
+                # A crash or a full disk may have cut the last line. The new entry then begins on a line of
+                # its own.
                 os.write(descriptor, (b"" if _is_whole(descriptor) else b"\n") + line.encode() + b"\n")
                 os.fsync(descriptor)
             finally:
@@ -81,7 +82,7 @@ def _read(file: object, path: Path) -> Iterator[dict[str, object]]:
 
 
 def _end_of(name: str) -> int:
-    """Time in seconds since the epoch by which the month is over in every time zone."""
+    """Time by which the month is over in every time zone, seconds since the epoch."""
     found = _NAME.fullmatch(name)
     assert found
     year, month = int(found[1]), int(found[2])

@@ -17,12 +17,12 @@ Pattern = Literal["opens", "creates", "objects", "bytes"]
 _PATTERNS: dict[str, Pattern] = {
     "opens": "opens", "creates": "creates", "object-creates": "objects", "moved": "bytes",
 }  # fmt: skip
-"""Key of an observation of a job (suspects.py) -> what the job did."""
+"""Maps an observation of a job (suspects.py) to what the job did."""
 _FIRST: dict[State, tuple[Pattern, ...]] = {"stall": ("objects", "creates", "opens", "bytes")}
 _OTHERWISE: tuple[Pattern, ...] = ("creates", "opens", "objects", "bytes")
 _OF_OBJECTS: tuple[Pattern, ...] = ("bytes", "objects", "creates", "opens")
 _FEW_CREATES = 0.3
-"""Share of creates in opens: below it, the job mostly opens existing files."""
+"""If creates are a smaller share of the opens, the job mostly opens existing files."""
 MOST_OWNER_CURES = 2
 
 _SEEN = {
@@ -63,7 +63,7 @@ _NAMED: dict[State, str] = {
     ),
     "stall": N_("Suspend the job, so that it sends no further requests, and talk to its owner."),
 }
-"""Advice about the suspected job."""
+"""Advice for operators if a job is suspected, by state."""
 _NOT_NAMED = N_(
     "The server works at its limit, and only fewer requests help. See which jobs send most requests."
 )
@@ -77,7 +77,7 @@ _STALLED = {
         "their events."
     ),
 }
-"""By whether it is a metadata server."""
+"""Advice on a stalled server; True: it is a metadata server."""
 _OPERATOR = {
     "failover": N_(
         "Clients reconnect and recover. Wait until they have, and check lctl get_param "
@@ -94,11 +94,11 @@ _OPERATOR = {
 class OperatorCures:
     advice: str
     commands: tuple[tuple[str, tuple[str, ...]], ...]
-    """Each a title and lines to copy."""
+    """Commands: each a title and lines to copy."""
 
 
 def patterns(state: State, kind: str, suspect: Suspect) -> list[Pattern]:
-    """Activities of a job, the most important first."""
+    """Lists the activities of a job, the most important first."""
     rates = rates_of(suspect.evidence)
     order = _OF_OBJECTS if kind == "object" else _FIRST.get(state, _OTHERWISE)
     found = [one for one in order if one in rates]
@@ -108,7 +108,8 @@ def patterns(state: State, kind: str, suspect: Suspect) -> list[Pattern]:
 
 
 def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
-    """The largest rate of each pattern per second; None: seen, with an unknown rate."""
+    """Returns the largest rate of each pattern per second; None: it was observed, but the rate is not
+    known."""
     found: dict[Pattern, float | None] = {}
     for one in evidence:
         pattern = _PATTERNS.get(one.what)
@@ -118,7 +119,7 @@ def rates_of(evidence: Sequence[Evidence]) -> dict[Pattern, float | None]:
 
 
 def for_owner(state: State, kind: str, suspect: Suspect, rules: Intervention, text: Language) -> list[str]:
-    """Sentences; empty if the job's activity is not known."""
+    """Advice for the job's owner in sentences; empty if the job's activity is not known."""
     found = patterns(state, kind, suspect)[:MOST_OWNER_CURES]
     said = [text.gettext(_OWNER[pattern]) for pattern in found]
     if any(pattern in ("opens", "creates") for pattern in found):
@@ -133,7 +134,7 @@ def for_pattern(pattern: Pattern, text: Language) -> str:
 
 
 def seen(suspect: Suspect, text: Language) -> list[str]:
-    """The job's activity, in sentences."""
+    """Describes the job's activity in sentences."""
     rates = rates_of(suspect.evidence)
     return [
         text.gettext(_SEEN[pattern], rate=_amount(pattern, rate))
@@ -145,7 +146,7 @@ def for_operators(
     state: State, kind: str, suspects: Sequence[Suspect], rules: Intervention, desk: SchedulerDesk | None,
     text: Language,
 ) -> OperatorCures:  # fmt: skip
-    """Commands apply to the first suspect; without a suspect there are none."""
+    """Advice for operators. The commands apply to the first suspect; without a suspect there are none."""
     advice = _advice(state, kind, bool(suspects), text)
     if not suspects or state not in ("overload", "stall"):
         return OperatorCures(advice, ())
@@ -192,7 +193,7 @@ def _of_lustre(
         "nodemap": text.gettext("Or limit it by nodemap: replace NODEMAP with its name"),
     }  # fmt: skip
     rates = rates_of(suspect.evidence)
-    # Objects and bytes per second are not requests per second to this server.
+    # Rates of objects and bytes can't be used here: they are not requests per second to this server.
     requests = max(rates.get("opens") or 0, rates.get("creates") or 0)
     asked = requests or None if kind == "metadata" else None
     version = tbf.version_of(rules.lustre_version)
@@ -206,7 +207,7 @@ def _of_lustre(
 def _without_job_id(
     has_rules: bool, suspect: Suspect, asked: float | None, text: Language
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """The reason why there is no rule by JobID."""
+    """Explains why there is no rule by JobID."""
     if not has_rules or not tbf.is_too_divided(asked, suspect.job_ids):
         return []
     why = text.gettext(

@@ -19,12 +19,12 @@ from iodock.shared.response import Intervention
 
 _NOT_OVER: tuple[Status, ...] = ("asked", "wanted", "doing", "done", "undo", "undoing")
 _ORDINARY = ("few-samples", "missing-samples", "settling", "acted-before", "state", "nobody")
-"""Reasons that recur in every interval and are not logged."""
+"""Reasons that recur in every interval, and are therefore not logged."""
 _MOST_SAID = 10_000
 
 
 class Decider:
-    """Decisions of one collector. One thread decides at a time."""
+    """Makes the decisions of one collector. One thread may do this at a time."""
 
     def __init__(
         self, ledger: Ledger, audit: Audit, rules: Intervention, scheduler: Scheduler | None, started_ns: int
@@ -34,7 +34,7 @@ class Decider:
         self._said: set[tuple[str, str, str]] = set()
 
     def weigh(self, verdicts: Iterable[Verdict], episodes: Mapping[Key, Episode], now: int) -> None:
-        """Proposes or decides actions, if the site wants this. Raises StoreError."""
+        """Proposes or decides actions, if the site's settings allow it. Raises StoreError."""
         if self._rules.mode == "suggest":
             return
         pasts = dict[str, Past]()
@@ -51,12 +51,13 @@ class Decider:
                 pasts.clear()
 
     def _weighed(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> bool:
-        """Whether an action is needed now."""
+        """Decides on one server; returns whether an action was proposed or decided."""
         if self._rules.mode == "ask":
             self._keep_asking(verdict, episode, past, now)
         made = choice(verdict, self._rules, self._scheduler, past, now)
         if made.suspect is not None:
-            # Computed late, only if needed: thousands of servers may name one job that has an action already.
+            # The jobs with an action in this episode are read only now, because thousands of servers may name
+            # one job that has an action already.
             full = replace(past, jobs=past.jobs | rows.jobs_of(self._ledger, episode.number))
             made = choice(verdict, self._rules, self._scheduler, full, now)
         self._say(episode, made.why, now)
@@ -65,7 +66,8 @@ class Decider:
         return made.suspect is not None
 
     def _keep_asking(self, verdict: Verdict, episode: Episode, past: Past, now: int) -> None:
-        """A proposal stands as long as its evidence: an overload may last for a day."""
+        """Renews proposals whose evidence still holds: an overload may last for a day, and a proposal must
+        not expire before."""
         for action in rows.of_episode(self._ledger, episode.number, "asked"):
             about = tuple(one for one in verdict.suspects if one.job == action.job)
             alone, before = replace(verdict, suspects=about), replace(past, jobs=frozenset())
@@ -74,7 +76,7 @@ class Decider:
                     rows.change(connection, action.number, "asked", made_ns=now)
 
     def _past(self, file_system: str, now: int) -> Past:
-        """Jobs of all its episodes."""
+        """Earlier actions on this file system, with the jobs whose actions are not over."""
         under_way = frozenset(action.job for action in rows.with_status(self._ledger, *_NOT_OVER))
         unasked = rows.unasked_since(self._ledger, now - HOUR)
         return Past(self._started_ns, under_way, unasked, rows.latest_on(self._ledger, file_system))
@@ -95,7 +97,7 @@ class Decider:
             rows.add(connection, action)
 
     def _say(self, episode: Episode, why: Mapping[str, str], now: int) -> None:
-        """Each reason once while the file system is unwell."""
+        """Logs why no action was taken. Each reason is logged once while the file system is unwell."""
         for job, reason in why.items():
             mark = (episode.file_system, job, reason)
             if reason in _ORDINARY or mark in self._said or len(self._said) >= _MOST_SAID:
@@ -104,8 +106,7 @@ class Decider:
             self._audit.write(now, "refused", episode=episode.number, job=job[:200], why=reason)
 
     def recall(self, episodes: Collection[Episode], now: int) -> None:
-        """EPISODES: all that are open. Cancels or undoes actions that are no longer needed. Raises
-        StoreError."""
+        """Cancels or undoes actions that are no longer needed. EPISODES: all open ones. Raises StoreError."""
         places = {one.file_system for one in episodes}
         self._said = {one for one in self._said if one[0] in places}
         found = rows.with_status(self._ledger, "asked", "wanted", "done")
@@ -130,8 +131,8 @@ class Decider:
             self._turn(action, "undo", "", now, reason="longest")
 
     def confirm(self, number: int, by: str, episodes: Iterable[Episode], now: int) -> None:
-        """An operator confirms. EPISODES: all that are open. Raises RequestError: it is too late, or samples
-        are missing; StoreError."""
+        """Processes an operator's confirmation. EPISODES: all open ones. Raises RequestError if it is too
+        late, or if samples are missing; StoreError."""
         action = self._asked(number)
         episode = next((one for one in episodes if one.number == action.episode), None)
         if episode is None:
@@ -144,11 +145,12 @@ class Decider:
         self._turn(action, "wanted", "", now, by=by, made_ns=now)
 
     def decline(self, number: int, by: str, now: int) -> None:
-        """An operator declines. Raises RequestError, StoreError."""
+        """Processes an operator's refusal. Raises RequestError, StoreError."""
         self._turn(self._asked(number), "declined", "declined", now, by=by)
 
     def undo(self, number: int, by: str, now: int) -> None:
-        """An operator undoes an action before the server has recovered. Raises RequestError, StoreError."""
+        """Undoes an action at an operator's request, before the server has recovered. Raises RequestError,
+        StoreError."""
         action = rows.action(self._ledger, number)
         if action is None or action.status != "done":
             raise RequestError("there is nothing to undo", "see the list of actions")
@@ -171,7 +173,7 @@ class Decider:
             job=action.job, kind=action.kind, **{name: one for name, one in told.items() if one},
         )  # fmt: skip
         if status == "undo":
-            # `by` is kept: it names who decided on the action.
+            # `by` keeps its value, because it names who decided on the action.
             changed.pop("by", None)
         with self._ledger.writing() as connection:
             is_done = rows.change(

@@ -23,7 +23,7 @@ _MOMENT = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True)
 class Sums:
-    """Counts of a job at one place. None: not counted there."""
+    """Counts of a job at one place; None: the quantity is not counted there."""
 
     place: str
     read_bytes: float | None
@@ -32,9 +32,9 @@ class Sums:
     writes: float | None
     metadata: float | None
     operations: tuple[tuple[str, float], ...]
-    """Metadata operations by kind, the most frequent first; without zeros."""
+    """Metadata operations by kind, the most frequent first, without those that are 0."""
     is_exact: bool
-    """False: a lower bound."""
+    """Whether the counts are exact; False: they are lower bounds."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class Trouble:
     state: State
     """The worst state in that time."""
     is_all: bool
-    """False: for a part of that time it was in another state of trouble."""
+    """Whether the file system was in this state all the time; False: partly in another state of trouble."""
     seconds: float
     by_clients: bool
-    """The state is based on clients only."""
+    """Whether the state is based on clients only."""
 
 
 @dataclass(frozen=True)
 class Blame:
-    """The job may have caused an episode."""
+    """An episode that the job may have caused."""
 
     state: State
     kind: str
@@ -67,11 +67,11 @@ class Recorded:
     store: str
     wall_seconds: float | None
     io_share: float | None
-    """Share of I/O in the wall time; None: not known."""
+    """I/O time as a share of the wall time; None: not known."""
     is_whole: bool
-    """False: there may have been more I/O than was recorded."""
+    """Whether all I/O was recorded; False: there may have been more."""
     finding: tuple[Message, Message] | None = None
-    """The change with the largest gain: title and observation."""
+    """The finding with the largest gain: title and observation."""
     advice: Message | None = None
 
 
@@ -83,31 +83,32 @@ class Digest:
     """The scheduler's id, as servers or agents reported it; not validated."""
     users: tuple[str, ...]
     name: str | None
-    """None: no name was reported."""
+    """Name of the job; None: no agent reported one."""
     begin: int
     """First and last reading with growth, ns since the epoch."""
     end: int
     is_over: bool
-    """False: the job still runs, or only computes."""
+    """Whether the job has ended; False: it still runs, and may only compute at the moment."""
     sums: tuple[Sums, ...]
-    """Servers first. The same bytes are counted at several places."""
+    """Counts at each place, servers first. The same bytes are counted at several places."""
     file_systems: tuple[str, ...] = ()
     run: Run | None = None
-    """Compared with runs of the same name; None, like `judgement`, if no name was reported."""
+    """The job as it is compared with runs of the same name; None, like `judgement`, if no name was
+    reported."""
     judgement: Judgement | None = None
     troubles: tuple[Trouble, ...] | None = None
-    """None: episodes of servers are not stored."""
+    """Trouble of the file systems; None: episodes of servers are not stored."""
     blame: Blame | None = None
     rules: Intervention = field(default_factory=Intervention)
-    """Folder on a node for temporary files."""
+    """The site's settings, which contain the folder on a node for temporary files."""
     recorded: Recorded | None = None
     is_synthetic: bool = False
     written: str | None = None
-    """Users' notation of the job if it differs from its id: `1234_7` for a task of an array."""
+    """The job's id as users write it, if that differs: `1234_7` for a task of an array."""
     again: int = 0
-    """Number of restarts by the scheduler; this is the last run."""
+    """Number of restarts by the scheduler. The digest is about the last run."""
     earlier: int | None = None
-    """Since when the job was active before this run; the earlier time is left out."""
+    """Time since which the job was active before this run. The earlier time is not part of the digest."""
 
     @property
     def seconds(self) -> float:
@@ -115,14 +116,14 @@ class Digest:
 
     @property
     def id(self) -> str:
-        """Id with which `iodock bundle` collects the job's data: the job and, because job ids are reused, its
-        begin."""
+        """The id with which `iodock bundle` collects the job's data. It contains the job's begin, because job
+        ids are reused."""
         return f"{self.job}@{time.strftime(_MOMENT, time.gmtime(self.begin // _SECOND))}"
 
 
 def parsed_id(text: str) -> tuple[str, int | None]:
-    """A job and its begin, ns since the epoch; None: TEXT is a job's id without a time. Raises RequestError:
-    invalid time."""
+    """Splits an id into the job and its begin, ns since the epoch; None: TEXT is a job's id without a time.
+    Raises RequestError if the time is invalid."""
     found = _ID.fullmatch(text)
     if not found:
         return text, None
@@ -135,14 +136,14 @@ def parsed_id(text: str) -> tuple[str, int | None]:
 
 
 def looked_back_from(began: int, now: int) -> int | None:
-    """Start of the search for a job that began at BEGAN, seconds since the epoch; None: now. Pages search
-    back 30 days."""
+    """Moment from which to search back for a job that began at BEGAN, seconds since the epoch; None: now.
+    Pages search back 30 days."""
     until = began + _LOOKED_BACK
     return until // _SECOND if until < now else None
 
 
 def is_id(text: str) -> bool:
-    """Whether it looks like an id from a digest."""
+    """Whether the text has the form of an id from a digest."""
     return _ID.fullmatch(text) is not None
 
 
@@ -173,7 +174,7 @@ def _trouble(name: str, episodes: list[Episode], begin: int, end: int) -> Troubl
 
 
 def blame(episodes: Iterable[Episode], job: str, begin: int, end: int) -> Blame | None:
-    """The episode that the job most likely caused. Only the job's owner and operators may see it."""
+    """Returns the episode that the job most likely caused. Only the job's owner and operators may see it."""
     found = [
         (suspect.share, one, suspect)
         for one in episodes
@@ -192,5 +193,5 @@ def _overlap(episode: Episode, begin: int, end: int) -> int:
 
 
 def _end(episode: Episode) -> int:
-    """The end of an episode, or for a continuing one the time of its last informative verdict."""
+    """Returns the end of an episode; if it continues, the time of its last verdict that was based on data."""
     return episode.seen_ns if episode.end_ns is None else episode.end_ns

@@ -20,7 +20,7 @@ _FIELDS = (
 
 
 def save(connection: sqlite3.Connection, episode: Episode) -> Episode:
-    """Adds or updates it. Returns it with its number."""
+    """Adds or updates an episode, and returns it with its number."""
     suspects = json.dumps([asdict(suspect) for suspect in episode.suspects])
     values = [suspects if name == "suspects" else getattr(episode, name) for name in _FIELDS]
     if episode.number:
@@ -50,8 +50,8 @@ def recent(ledger: Ledger, since: int, most: int = 200) -> list[Episode]:
 
 
 def suspected(ledger: Readable, since: int) -> dict[str, int]:
-    """Job -> number of episodes not over at SINCE (ns since the epoch) in which it was a suspect. Raises
-    StoreError."""
+    """For each suspected job, the number of episodes in which it was a suspect and which were not over at
+    SINCE (ns since the epoch). Raises StoreError."""
     rows = ledger.read("SELECT suspects FROM episodes WHERE end_ns IS NULL OR end_ns >= ?", since)
     return dict(
         Counter(job for row in rows for job in {str(one["job"]) for one in from_json(row["suspects"])})
@@ -70,7 +70,7 @@ def between(ledger: Readable, begin: int, end: int) -> list[Episode]:
 
 
 def episode(ledger: Ledger, number: int) -> Episode | None:
-    """Raises StoreError."""
+    """The episode with this number, or None. Raises StoreError."""
     rows = ledger.read("SELECT * FROM episodes WHERE number = ?", number)
     return _episode(rows[0]) if rows else None
 
@@ -83,7 +83,8 @@ def of_group(ledger: Ledger, group: int) -> list[Episode]:
 
 
 def forget(connection: sqlite3.Connection, before: int) -> None:
-    """Removes episodes that ended before this time, and their actions unless these are in progress."""
+    """Removes episodes that ended before this time. Their actions are removed, too, unless they are in
+    progress."""
     old = "SELECT number FROM episodes WHERE end_ns < ?"
     over = "('failed', 'undone', 'left', 'lapsed', 'declined')"
     connection.execute(f"DELETE FROM actions WHERE status IN {over} AND episode IN ({old})", (before,))
@@ -106,7 +107,7 @@ def _episode(row: Row) -> Episode:
 
 
 def _suspect(values: dict[str, Any]) -> Suspect:
-    # Fields that a later version of iodock adds to a suspect are unknown here.
+    # A later version of iodock may have added fields to a suspect, which are ignored here.
     known = {name: value for name, value in values.items() if name in Suspect.__dataclass_fields__}
     evidence = tuple(Evidence(**one) for one in known.pop("evidence"))
     return Suspect(**known, evidence=evidence)

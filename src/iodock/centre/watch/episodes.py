@@ -10,12 +10,12 @@ from iodock.centre.watch.verdict import UNWELL, State, Suspect, Verdict
 
 ServerKind = Literal["metadata", "object", "client"]
 Key = tuple[str, str, str]
-"""File system, server, kind."""
+"""Identifies a server by file system, host and kind."""
 MOST_SUSPECTS = 10
 RECOVERED_SAMPLES = 3
-"""Consecutive good samples that end an episode: a server with a fluctuating state is unwell."""
+"""Number of consecutive good samples that end an episode. A server whose state fluctuates remains unwell."""
 _SEVERITY: tuple[State, ...] = ("degraded", "failover", "overload", "stall")
-"""From the least severe to the worst."""
+"""States from the least severe to the worst."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Episode:
     kind: ServerKind
     begin_ns: int
     state: State
-    """The last state among those that are unwell."""
+    """The last of its states that was a state of trouble."""
     worst: State
     seen_ns: int
-    """Time of the last informative verdict."""
+    """Time of the last verdict that was based on data."""
     confidence: float
     samples: int
-    """Evidence of the last verdict."""
+    """Number of consecutive samples that support the last verdict."""
     suspects: tuple[Suspect, ...] = ()
-    """Suspects, worst first: those of the last verdict, then earlier ones."""
+    """Suspects, worst first: those of the last verdict, followed by earlier ones."""
     end_ns: int | None = None
     told: int | None = None
     """Number of the episode with which this one shares a notice; None: no notice was sent."""
@@ -54,8 +54,8 @@ def key_of(verdict: Verdict) -> Key:
 
 
 def advanced(episode: Episode | None, verdict: Verdict) -> Episode | None:
-    """The open episode of a server after one more verdict; None: it is and was well. A verdict that is not
-    newer than the last one, and missing samples, change nothing."""
+    """Returns the episode of a server after one more verdict; None: the server is well and was well before. A
+    verdict that is not newer than the last one, and missing samples, change nothing."""
     if episode is None:
         return _begun(verdict) if verdict.state in UNWELL and not verdict.missed else None
     if verdict.at_ns <= episode.seen_ns or verdict.state == "no-samples" or verdict.missed:
@@ -89,7 +89,7 @@ def worse(one: State, other: State) -> State:
 
 
 def merged(now: Iterable[Suspect], before: Iterable[Suspect]) -> tuple[Suspect, ...]:
-    """Current suspects, then earlier ones that are not among them."""
+    """Returns the current suspects, followed by earlier ones that are not among them."""
     found: dict[str, Suspect] = {}
     for suspect in (*now, *before):
         found.setdefault(suspect.job, suspect)

@@ -1,5 +1,5 @@
-"""Information about a server from others: which machine has its targets, clients that lost the connection to
-it, probes, arrays."""
+"""Information about a server from other machines: which machine has its targets, clients that lost the
+connection to it, probes, arrays."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from iodock.centre.store import MonitorTables
 from iodock.centre.watch.observation import News
 
 _TOLD_FOR = 900 * SECOND
-"""Age after which a loss or the beginning of a recovery is ignored, ns."""
+"""Age after which a lost connection or the beginning of a recovery is ignored, ns."""
 _JUST_NOW = 60 * SECOND
 _PROBE_STANDS = 120 * SECOND
 _PROBES_EVERY = 60 * SECOND
-"""Interval of checks for probes if there were none, ns."""
+"""If there were no probes, the store is searched for them again after this time, ns."""
 _PROBES = ("probe-failed", "probe-no-answer", "probe-slow")
 Row = Mapping[str, object]
 
 
 @dataclass
 class Homes:
-    """The server of each target in normal operation, and now."""
+    """For each target, the server in normal operation and the present one."""
 
     file_system: dict[str, str] = field(default_factory=dict)
-    """By host."""
+    """File system of each host."""
     metadata: set[str] = field(default_factory=set)
     """Hosts of metadata targets."""
     of_target: dict[str, str] = field(default_factory=dict)
     guests: set[str] = field(default_factory=set)
-    """Hosts that now serve a target of another one."""
+    """Hosts that now serve a target of another host."""
     away: set[str] = field(default_factory=set)
     """Hosts whose targets are all served elsewhere now."""
     asked_probes: int = 0
@@ -41,7 +41,7 @@ class Homes:
 
 
 def homes(store: MonitorTables, begin: int, end: int) -> Homes:
-    """The home of a target is the host where it was read most in that time. Raises StoreError."""
+    """Finds the home of each target: the host where it was read most in that time. Raises StoreError."""
     found = Homes()
     for row in servers.homes(store, begin, end, "ten_minutes").to_pylist():
         target, host = str(row["target"]), str(row["host"])
@@ -55,8 +55,9 @@ def homes(store: MonitorTables, begin: int, end: int) -> Homes:
 
 
 def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dict[str, News]:
-    """By host. AHEAD: events dated up to this much later count, too, ns, because agents' clocks may be wrong.
-    For a past moment it is short, because later events were not known then. Raises StoreError."""
+    """Returns reports about each host. AHEAD: events dated up to this much later count, too, ns, because
+    agents' clocks may be wrong. For a past moment it is short, because later events were not known then.
+    Raises StoreError."""
     found: dict[str, News] = {host: News(is_away=True) for host in known.away}
     rows = latest(store, now - _TOLD_FOR, now + ahead, {}).to_pylist() if has_events(store) else []
     for host, lost in _lost(rows, known).items():
@@ -72,7 +73,7 @@ def news(store: MonitorTables, now: int, known: Homes, ahead: int = HOUR) -> dic
 def place_targets(
     store: MonitorTables, now: int, step: int, known: Homes, ahead: int = HOUR, resolution: str = "fine"
 ) -> None:
-    """The present server of each target: the last one that read it. AHEAD: as in `news`. Raises
+    """Finds the present server of each target: the last one that read the target. AHEAD: as in `news`. Raises
     StoreError."""
     last: dict[str, tuple[int, str]] = {}
     for row in servers.places(store, now - 3 * step, now + ahead, resolution).to_pylist():
@@ -82,12 +83,12 @@ def place_targets(
     known.guests = {host for target, (_, host) in last.items() if home.get(target, host) != host}
     at_home = {host for target, (_, host) in last.items() if home.get(target) == host}
     moved = {home[target] for target in last if target in home}
-    # The last known server of a target stays valid until another one reads it.
+    # A target that nobody reads at the moment stays with its last known server.
     known.away = (known.away | moved) - at_home
 
 
 def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
-    """Number of machines that lost their connection to each server and have not recovered it. ROWS: of
+    """Number of machines that lost their connection to each server and have not recovered it. ROWS: result of
     `latest`."""
     ends: dict[tuple[str, str], tuple[int, str]] = {}
     kinds = {"lustre-connection-lost", "lustre-connection-back", "nfs-not-responding", "nfs-responding"}
@@ -95,7 +96,7 @@ def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
         if row["kind"] in kinds and row["target"]:
             key = (str(row["host"]), str(row["target"]))
             ends[key] = max(ends.get(key, (0, "")), (int(str(row["last_ts"])), str(row["kind"])))
-    # A client has a connection to each target of a server but counts once.
+    # A client has a connection to each target of a server, but counts only once.
     tellers: dict[str, set[str]] = {}
     for (teller, target), (_, kind) in ends.items():
         host = known.of_target.get(target.partition("-osc")[0].partition("-mdc")[0], target)
@@ -105,7 +106,8 @@ def _lost(rows: list[Row], known: Homes) -> dict[str, int]:
 
 
 def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:
-    """Host, whether a target on it is in recovery, and the number of clients that it evicted recently."""
+    """What servers report about themselves: host, whether a target on it is in recovery, and the number of
+    clients that it evicted recently."""
     begun: dict[str, int] = {}
     ended: dict[str, int] = {}
     evicted: dict[str, int] = {}
@@ -122,7 +124,7 @@ def _told_itself(rows: list[Row], now: int) -> list[tuple[str, bool, int]]:
 
 
 def _faults(store: MonitorTables, now: int, ahead: int) -> Iterable[tuple[str, tuple[str, ...], bool]]:
-    """Host, kinds of present faults, and whether an array is only being checked."""
+    """Faults of each host: host, kinds of present faults, and whether an array is only being checked."""
     by_host: dict[str, list[str]] = {}
     for one in degraded(store, now, ahead):
         if one.kind not in _PROBES:
@@ -145,7 +147,8 @@ def _checked(store: MonitorTables, now: int, ahead: int) -> set[str]:
 
 
 def _add_probes(store: MonitorTables, now: int, known: Homes, found: dict[str, News]) -> None:
-    """A probe of a file system tests its metadata server: it creates, opens and removes files."""
+    """Adds results of probes. A probe tests the metadata server of its file system, because it creates, opens
+    and removes files."""
     if now - known.asked_probes < _PROBES_EVERY:
         return
     within = span(now - _PROBE_STANDS, now)

@@ -1,4 +1,5 @@
-"""Past trouble of servers: verdicts since the collector's start, and earlier episodes from the ledger."""
+"""Past trouble of servers, from verdicts since the collector's start and from earlier episodes in the
+ledger."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from iodock.centre.watch.watching import Spell
 
 
 def together(spells: Iterable[Spell], episodes: Iterable[Episode]) -> list[Spell]:
-    """The newest first. Verdicts are preferred to episodes, because they distinguish every state; spells that
-    were derived from the store are the poorest, because they have no suspects."""
+    """Merges both kinds, the newest first. Verdicts since the start are preferred, because they distinguish
+    every state. Spells that were derived from the store come last, because they have no suspects."""
     every = list(spells)
     watched = [one for one in every if not one.is_learnt]
     unwell = [one for one in watched if one.verdict.state in UNWELL]
@@ -25,7 +26,7 @@ def together(spells: Iterable[Spell], episodes: Iterable[Episode]) -> list[Spell
 
 
 def _spell(episode: Episode) -> Spell:
-    """With its worst state."""
+    """Makes a spell from an episode, with the episode's worst state."""
     verdict = Verdict(
         episode.file_system, episode.server, episode.kind, episode.worst, episode.begin_ns, episode.seen_ns,
         episode.confidence, episode.samples, (), episode.suspects,

@@ -40,18 +40,18 @@ CREATE TABLE counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 
 
 class Readable(Protocol):
-    """A ledger for queries."""
+    """A ledger that supports queries."""
 
     def read(self, sql: str, *values: object) -> list[Row]:
-        """Raises StoreError."""
+        """Runs a query. Raises StoreError."""
 
 
 class Ledger:
     """The ledger of one process; may be used from any thread."""
 
     def __init__(self, folder: Path) -> None:
-        """Creates the folder if it is missing. Raises StoreError: in use, damaged, of a later version, or its
-        file system fails."""
+        """Opens the ledger, and creates its folder if it is missing. Raises StoreError if the ledger is in
+        use, damaged or of a later version, or if its file system fails."""
         self._path = folder / "response.db"
         self._using = threading.RLock()
         try:
@@ -110,7 +110,7 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: either all of its changes are on the disk at the end, or none. Raises StoreError."""
+        """Opens a transaction: at its end, either all changes are on the disk or none. Raises StoreError."""
         with self._using, self._as_store_error():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -122,7 +122,7 @@ class Ledger:
                 raise
 
     def read(self, sql: str, *values: object) -> list[Row]:
-        """Raises StoreError."""
+        """Runs a query. Raises StoreError."""
         with self._using, self._as_store_error():
             return self._connection.execute(sql, values).fetchall()
 
@@ -134,18 +134,18 @@ class Ledger:
 
 
 class LedgerBeside:
-    """The ledger of a collector that may be using it: read-only."""
+    """The ledger of a collector that may be running. It is only read."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "response.db"
 
     @property
     def is_there(self) -> bool:
-        """False also if the folder is not readable."""
+        """Whether the ledger exists; False also if the folder is not readable."""
         return os.access(self._path, os.R_OK)
 
     def read(self, sql: str, *values: object) -> list[Row]:
-        """Raises StoreError."""
+        """Runs a query. Raises StoreError."""
         try:
             made = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
             with closing(made):
@@ -170,5 +170,5 @@ def count(connection: sqlite3.Connection, name: str, more: int = 1) -> None:
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
-    """Name -> count since the ledger was created. Raises StoreError."""
+    """Counts since the ledger was created, by name. Raises StoreError."""
     return {row["name"]: row["count"] for row in ledger.read("SELECT name, count FROM counts ORDER BY name")}

@@ -1,4 +1,4 @@
-"""Names of states and kinds of servers, the same on pages, in `top` and in mails."""
+"""Names of states and kinds of servers. They are the same on pages, in `top` and in mails."""
 
 from __future__ import annotations
 

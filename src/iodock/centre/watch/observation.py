@@ -1,5 +1,6 @@
-"""Observations of servers in one round: readings of each agent, reports from others, and requests of jobs.
-Times in ns since the epoch. None: not read. docs/explanation/server-states.md explains the use of each."""
+"""Observations of servers in one round: readings of each agent, reports from other machines, and requests of
+jobs. Times are in ns since the epoch. None means that the value was not read.
+docs/explanation/server-states.md explains how each value is used."""
 
 from __future__ import annotations
 
@@ -13,44 +14,46 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One interval of one server, from its own agent; kind `client`: from clients' agents."""
+    """One interval of one server, as its own agent read it. The kind `client` means that clients' agents read
+    it."""
 
     host: str
     file_system: str
     kind: Kind
     begin_ns: int
     end_ns: int
-    """Both by the agent's clock, which may be wrong."""
+    """Begin and end are by the agent's clock, which may be wrong."""
     handled: float | None = None
-    """Requests in this interval, as are the following fields."""
+    """Requests handled in this interval. The following counts are of this interval, too."""
     opens: float | None = None
     closes: float | None = None
     creates: float | None = None
     object_creates: float | None = None
-    """Objects created on its own targets; for a metadata server on those of its file system."""
+    """Objects created on the server's own targets; for a metadata server, on all targets of its file
+    system."""
     moved_bytes: float | None = None
     waiting: float | None = None
-    """Mean number of waiting requests; for clients those without an answer yet."""
+    """Mean number of waiting requests; for clients, of requests without an answer yet."""
     wait_s: float | None = None
-    """Waiting time of the handled requests; for clients the response time."""
+    """Mean waiting time of the handled requests; for clients, the mean response time."""
     operation_s: float | None = None
-    """Mean time of one operation after it began."""
+    """Mean time of one operation, without the time that it waited before."""
     threads: float | None = None
     """Mean number of busy service threads."""
     cpu: float | None = None
-    """Share of all its processors, 0 to 1."""
+    """Use of all processors of the server, from 0 to 1."""
     pressure: float | None = None
     """Share of the time in which at least one task waited for I/O."""
     load: float | None = None
     uptime_s: float | None = None
     evictions: int = 0
-    """Clients that it evicted."""
+    """Number of clients that the server evicted."""
     is_recovering: bool = False
-    """A target on it waits for its clients to reconnect."""
+    """Whether a target on the server waits for its clients to reconnect."""
     answer_s: float | None = None
-    """Response time of its service to the agent on the same machine, or time until that gave up."""
+    """Response time of the service to the agent on the same machine, or the time until the agent gave up."""
     has_no_answer: bool = False
-    """The agent gave up waiting."""
+    """Whether the agent gave up waiting for an answer."""
     has_guests: bool = False
     """Whether the server serves targets whose home is another server."""
 
@@ -61,28 +64,29 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Reports from others about one server in a round."""
+    """Reports from other machines about one server in a round."""
 
     lost: int = 0
-    """Connections to it that clients or other servers lost and have not recovered."""
+    """Number of clients and servers that lost the connection to this server and have not recovered it."""
     is_away: bool = False
     """Whether the server's targets are served by another server."""
     faults: tuple[str, ...] = ()
     """Kinds of events that began and are not over: arrays, paths, links."""
     is_checked: bool = False
-    """An array is being checked: a scrub, not a fault."""
+    """Whether an array is being checked by a scrub, which is not a fault."""
     probe_s: float | None = None
     """Duration of a probe's round."""
     has_no_answer: bool = False
-    """A probe failed or got no answer in time."""
+    """Whether a probe failed or got no answer in time."""
     client_wait_s: float | None = None
     """Mean response time for clients."""
     backlog: float | None = None
     """Mean number of clients' requests without an answer."""
     is_recovering: bool = False
-    """From the server's own log: a target on it waits for its clients to reconnect."""
+    """Whether a target on the server waits for its clients to reconnect, according to the server's own
+    log."""
     evictions: int = 0
-    """Recently evicted clients, from its own log."""
+    """Number of recently evicted clients, according to the server's own log."""
 
 
 NOTHING = News()
@@ -90,13 +94,13 @@ NOTHING = News()
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """All data since the previous round."""
+    """All data that arrived since the previous round."""
 
     now_ns: int
-    """By the collector's clock."""
+    """Time of the round by the collector's clock."""
     observations: tuple[Observation, ...]
     news: Mapping[str, News] = field(default_factory=dict)
-    """By host."""
+    """Reports from other machines about each host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +113,18 @@ class Asked:
     opens: float = 0.0
     creates: float = 0.0
     object_creates: float | None = None
-    """Objects created for its files; None: no object server reports by job."""
+    """Objects created for the job's files; None: no object server reports by job."""
     moved_bytes: float = 0.0
     requests: float = 0.0
-    """Reads and writes."""
+    """Number of reads and writes."""
     node_bytes: float = 0.0
-    """Bytes read and written by its processes on any file system, if no server reports the job's requests."""
+    """Bytes that the job's processes read and wrote on any file system. It is used if no server reports the
+    job's requests."""
 
 
 class Jobs(Protocol):
-    """Source of the requests of jobs."""
+    """Provides the requests of jobs."""
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """Between two moments by the agent's clock, a row for each job. WITH_OBJECTS: for a metadata server
-        also the objects created for it on all object servers, which costs more."""
+        """Returns a row for each job between two moments by the agent's clock. WITH_OBJECTS: for a metadata
+        server, the objects created for it on all object servers are included, which costs more."""

@@ -1,4 +1,5 @@
-"""Observations of servers from a monitor store: new data since the previous round, and the hours before."""
+"""Observations of servers from a monitor store: the data since the previous round, and the data of the last
+hours."""
 
 from __future__ import annotations
 
@@ -18,23 +19,23 @@ from iodock.centre.watch.observation import NOTHING, Asked, News, Observation, R
 
 Row = Mapping[str, object]
 IsWanted = Callable[[str, int], bool]
-"""Key of a host's round."""
+"""Whether a round of a host is needed."""
 _AHEAD = HOUR
-"""Largest error of agents' clocks: the collector refuses more. ns."""
+"""Largest error of agents' clocks, ns: the collector refuses data with a larger one."""
 _CLOCKS_EVERY = 300 * SECOND
 _MOUNTS_EVERY = 10 * SECOND
 _HOMES_EVERY = HOUR
 _NEWS_EVERY = 60 * SECOND
-"""For periods in the past."""
+"""In periods of the past, reports from other machines are read at this interval, ns."""
 _STEPS_BACK = 4
-"""Delay up to which late data is used."""
+"""Data that is late by up to this number of steps is used."""
 _ON_ITS_WAY = 3 * SECOND
-"""Maximum time until a reading is sent, stored and written: longer than a short sample, ns."""
+"""Longest time until a reading is sent, stored and written, ns. It may exceed a short sample."""
 
 
 @dataclass
 class Observer:
-    """The observer of one store."""
+    """Makes the observations from one store."""
 
     store: MonitorTables
     ids: JobIds
@@ -42,12 +43,13 @@ class Observer:
     """Length of a sample, ns."""
     _given: Given = field(default_factory=Given)
     _late: dict[str, int] = field(default_factory=dict)
-    """Hosts whose clock is behind, with the difference in ns."""
+    """For each host whose clock is behind, the difference in ns."""
     _reads: dict[str, set[str]] = field(default_factory=dict)
-    """Host -> all counters that its agent ever reported. A counter that did not grow has no row."""
+    """For each host, all counters that its agent ever reported. This is needed because a counter that did not
+    grow has no row."""
     _homes: Homes = field(default_factory=Homes)
     _newest: dict[str, int] = field(default_factory=dict)
-    """For hosts whose newest rows are old: the step of the last check."""
+    """For hosts whose newest rows are old, the step of these rows at the last check."""
     _mounts: dict[tuple[str, str], str] = field(default_factory=dict)
     """Maps a client and its name for the server to the mounted file system."""
     _asked_mounts: int = 0
@@ -62,18 +64,19 @@ class Observer:
 
     @property
     def file_systems(self) -> Mapping[str, str]:
-        """Host -> its file system, for servers that have an agent and for those known only from clients."""
+        """Maps hosts to their file systems, for servers that have an agent and for servers known only from
+        clients."""
         mounted = sorted(self._mounts.items(), reverse=True)
         seen = {server: name for (_, server), name in mounted if self._server_called(server) is None}
         return {**seen, **self._homes.file_system}
 
     def prepare(self, now: int) -> None:
-        """Determines which servers exist. Raises StoreError."""
+        """Finds out which servers exist. Raises StoreError."""
         self._know_homes(now)
 
     def past(self, now: int, hours: float, step_s: float, resolution: str = "minute") -> Iterator[Round]:
-        """Observations of the last hours up to NOW, in steps, without reports from other machines, to learn
-        normal values. Raises StoreError."""
+        """Gives observations of the last hours up to NOW, in steps, from which normal values are learnt.
+        Reports from other machines are left out. Raises StoreError."""
         self._know_homes(now)
         end, step = now - _STEPS_BACK * self.step, max(int(step_s * SECOND), self.step)
         found = self._observations(end - int(hours * HOUR), end, step, resolution)
@@ -81,9 +84,9 @@ class Observer:
             yield Round(at * step, tuple(observations))
 
     def stretch(self, begin: int, end: int, resolution: str, news_from: int) -> Iterator[Round]:
-        """Every round that ended between two past moments, including those without readings. Reports from
-        others are read for each minute from NEWS_FROM on, which costs more than the rest. Raises StoreError,
-        QueryError."""
+        """Gives every round that ended between two past moments, even those without readings. From NEWS_FROM
+        on, reports from other machines are read for each minute, which costs more than the rest. Raises
+        StoreError, QueryError."""
         found = self._observations(begin, end + self.step, self.step, resolution)
         by_clients = self._by_clients(end, begin, end + self.step, resolution)
         by_round = _rounds(found + self._without_agent(by_clients))
@@ -100,13 +103,14 @@ class Observer:
             yield Round(now, tuple(observations), self._told(said, observations, seen.get(at, [])))
 
     def round(self, now: int) -> Round:
-        """New data since the last call. NOW: ns since the epoch, by the collector's clock. Raises
-        StoreError."""
+        """Returns the data that arrived since the last call. NOW: ns since the epoch, by the collector's
+        clock. Raises StoreError."""
         self._know_homes(now)
         self._know_clocks(now)
         if self._may_have_moved():
             place_targets(self.store, now, self.step, self._homes)
-        # Data that is late by a step is still used; after a pause also later data.
+        # Data that is late by one step is still used. After a pause, data that is up to _STEPS_BACK steps
+        # late is used.
         back = min(max(now - self._asked_round, self.step), _STEPS_BACK * self.step)
         late = max(self.step // 2, _ON_ITS_WAY)
         begin, is_set_back = self._begin_of_round(now - back - late), now < self._asked_round
@@ -124,13 +128,14 @@ class Observer:
         return Round(now, tuple(fresh), told)
 
     def asked(self, host: str, begin_ns: int, end_ns: int, with_objects: bool = False) -> Sequence[Asked]:
-        """See `Jobs`. For a metadata server with the objects that its file system's object servers created
-        for each job. Raises StoreError."""
+        """See `Jobs`. For a metadata server, the objects that its file system's object servers created for
+        each job are included if they are requested. Raises StoreError."""
         found = self._asked_of_servers(host, begin_ns, end_ns, with_objects)
         return found or self._asked_of_nodes(host, begin_ns, end_ns)
 
     def _asked_of_nodes(self, host: str, begin_ns: int, end_ns: int) -> list[Asked]:
-        """Nodes that are known to have mounted it, else all machines that are not servers."""
+        """Requests of jobs as counted by nodes: those that are known to have mounted the server, else all
+        machines that are not servers."""
         mounted = sorted({node for node, server in self._mounts if self._is_called(server, host)})
         rows = servers.asked_of_nodes(self.store, mounted or None, self.ids, begin_ns, end_ns).to_pylist()
         return [Asked(str(row["job"]), node_bytes=number(row, "node_bytes") or 0.0) for row in rows]
@@ -147,20 +152,20 @@ class Observer:
         return _asked(servers.asked(self.store, hosts, self.ids, begin_ns, end_ns).to_pylist())
 
     def _server_called(self, address: str) -> str | None:
-        """The host behind the address or target that clients know, if it has an agent."""
+        """Returns the host behind an address or target that clients know, if the host has an agent."""
         known = self._homes.file_system
         if address in self._homes.of_target:
             return self._homes.of_target[address]
         return next((host for host in sorted(self._homes.metadata) if known.get(host) == address), None)
 
     def _without_agent(self, by_clients: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
-        """Servers that are known only from clients."""
+        """Selects the servers that are known only from clients."""
         return [pair for pair in by_clients if self._server_called(pair[1].host) is None]
 
     def _told(
         self, said: Mapping[str, News], observations: list[Observation], by_clients: list[Observation]
     ) -> dict[str, News]:
-        """SAID, with the view of clients for servers that have an agent, and the responses of services to
+        """Adds to SAID the view of clients, for servers that have an agent, and the responses of services to
         their agents."""
         told = dict(said)
         seen: dict[str, dict[str, Observation]] = {}
@@ -175,12 +180,12 @@ class Observer:
         return told
 
     def _begin_of_round(self, moment: int) -> int:
-        """The step that contains the moment, or follows it."""
+        """Begin of the round in which this moment lies."""
         return moment // self.step * self.step + self.step // servers.LATE
 
     def _may_have_moved(self) -> bool:
-        """Whether a server with targets did not report in the last round, or has lost its targets, or serves
-        targets of others."""
+        """Whether targets may have moved: a server with targets did not report in the last round, has lost
+        its targets, or serves targets of others."""
         seen = self._given.seen
         last = max(seen.values(), default=0)
         is_silent = any(seen.get(host, 0) < last for host in self._homes.of_target.values())
@@ -192,7 +197,7 @@ class Observer:
             self._homes = homes(self.store, now - 7 * DAY, now + _AHEAD)
 
     def _know_clocks(self, now: int) -> None:
-        """Finds servers whose newest rows are older than they should be."""
+        """Finds servers whose clock is behind: their newest rows are old, but data still arrives."""
         if now - self._asked_clocks < _CLOCKS_EVERY:
             return
         self._asked_clocks = now
@@ -207,7 +212,7 @@ class Observer:
         }
 
     def _goes_on(self, host: str, newest: int) -> bool:
-        """Whether data arrived since the last check: then its clock is behind, and it is not silent."""
+        """Whether data arrived since the last check. The host is then not silent, and its clock is behind."""
         at = newest // self.step
         before, self._newest[host] = self._newest.get(host, at), at
         return at > before
@@ -221,7 +226,7 @@ class Observer:
         hosts: Sequence[str] | None = None,
         is_wanted: IsWanted = lambda host, at: True,
     ) -> list[tuple[int, Observation]]:
-        """Round and observation of file servers."""
+        """Returns round and observation of file servers."""
         asked = (self.store, begin, end, step, resolution, hosts)
         machines = self._by_round(servers.machines(*asked), is_wanted)
         served = self._by_round(servers.served(*asked), is_wanted)
@@ -233,7 +238,8 @@ class Observer:
         return _with_creates(found)
 
     def _by_round(self, table: pa.Table, is_wanted: IsWanted) -> dict[tuple[str, int], Row]:
-        """Only file servers and rounds that are still needed, because there are many."""
+        """Groups rows by host and round. Only file servers and rounds that are still needed are kept, because
+        there are many."""
         names = table.column_names
         columns = [column.to_pylist() for column in table.columns]
         hosts, rounds = columns[names.index("host")], columns[names.index("round")]
@@ -247,11 +253,12 @@ class Observer:
     def _by_clients(
         self, now: int, begin: int, end: int, resolution: str = "fine"
     ) -> list[tuple[int, Observation]]:
-        """Servers that clients have mounted; for NFS only those without an agent."""
-        # If none is known yet, the first clients may just have begun to send.
+        """Observations of servers that clients have mounted; for NFS, only of servers without an agent."""
+        # If no mount is known yet, the first clients may just have begun to send, so the store is queried
+        # more often.
         if now - self._asked_mounts > (_CLOCKS_EVERY if self._mounts else _MOUNTS_EVERY):
             self._asked_mounts = now
-            # Minutes are enough, unless they are no longer kept.
+            # The resolution of minutes is good enough, unless it is no longer kept.
             kept = "minute" if resolution == "fine" else resolution
             rows = servers.mounts(self.store, now - HOUR, now + _AHEAD, kept).to_pylist()
             self._mounts = {
@@ -312,7 +319,7 @@ def _rounds(found: list[tuple[int, Observation]]) -> dict[int, list[Observation]
 
 
 def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
-    """An agent that queries the service on its machine acts as a probe."""
+    """Adds answers of services. An agent that queries the service on its machine acts as a probe."""
     for one in fresh:
         if one.answer_s is not None:
             known = told.get(one.host, NOTHING)
@@ -320,7 +327,8 @@ def _add_answers(told: dict[str, News], fresh: list[Observation]) -> None:
 
 
 def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Observation]]:
-    """The metadata servers' requests with the objects created on all object servers of their file system."""
+    """Adds to the metadata servers' requests the objects created on all object servers of their file
+    system."""
     made: dict[tuple[int, str], float] = {}
     for at, one in found:
         if one.object_creates is not None:
@@ -333,14 +341,15 @@ def _with_creates(found: list[tuple[int, Observation]]) -> list[tuple[int, Obser
 
 
 def _counted(row: Row, name: str, reads: set[str]) -> float | None:
-    """0 if the agent reads it and it did not grow."""
+    """Returns a counter of a row. A counter that the agent reads but that has no row did not grow, so it is
+    0."""
     value = number(row, name)
     return 0.0 if value is None and name in reads else value
 
 
 def _ratio(row: Row, above: str, below: str, factor: float = 1.0) -> float | None:
-    """A ratio of two counters, or None if nothing was counted, or no time: Lustre before 2.13 has no
-    operation times."""
+    """Returns the ratio of two counters, or None if nothing was counted or there is no time: Lustre before
+    2.13 has no operation times."""
     sum_, count = number(row, above), number(row, below)
     if sum_ is None or not count or (sum_ == 0 and above == "time_us"):
         return None
@@ -353,7 +362,7 @@ def _seconds(row: Row, name: str) -> float | None:
 
 
 def _share(row: Row, service_us: float | None, step: int) -> float | None:
-    """Share of all processors, or of one if the service has one thread."""
+    """Returns the use of all processors, or of one processor if the service has one thread."""
     if service_us is not None:
         return min(1.0, service_us * 1000 / step)
     busy, idle = number(row, "busy_us"), number(row, "idle_us")

@@ -40,14 +40,14 @@ ENDS_WITHIN_S = 20.0
 
 
 class Responder:
-    """The responder of one collector; may be used from any thread."""
+    """Responds to the verdicts of one collector. May be used from any thread."""
 
     def __init__(
         self, folder: Path, settings: Settings, started: int, sufferers: Sufferers = of_nobody,
         run: Run = answer_of, send: Sender | None = None,
     ) -> None:  # fmt: skip
-        """STARTED: ns since the epoch. RUN runs commands of the scheduler; SEND sends letters. Raises
-        RequestError: invalid settings; StoreError."""
+        """STARTED: ns since the epoch. RUN: runs commands of the scheduler. SEND: sends letters. Raises
+        RequestError if settings are invalid; StoreError."""
         self.rules, self._privacy = settings.response, settings.privacy
         notices = checked(settings.notices)
         self.desk = _desk(self.rules, run)
@@ -69,8 +69,8 @@ class Responder:
             self._actions.recover(started)
 
     def respond(self, verdicts: Sequence[Verdict], now: int) -> None:
-        """One interval: at most one verdict of each server, as of NOW, ns since the epoch. Raises StoreError;
-        the next call then makes up for it."""
+        """Processes one interval. VERDICTS: at most one of each server, as of NOW, ns since the epoch. Raises
+        StoreError; the next call then makes up for it."""
         with self._deciding:
             self._tell(verdicts, now)
             self._decider.weigh(verdicts, self._open, now)
@@ -94,7 +94,8 @@ class Responder:
             raise
 
     def _told(self, found: dict[Key, Episode], stale: list[Key], now: int) -> dict[Key, Episode]:
-        """One transaction. STALE: changes that the ledger does not have yet. Returns the open episodes."""
+        """Writes all changes of an interval in one transaction, and returns the open episodes. STALE: changes
+        that are not yet in the ledger."""
         with self._ledger.writing() as connection:
             found |= {key: episode_rows.save(connection, found[key]) for key in stale}
             over = [one for one in found.values() if one.is_over]
@@ -143,7 +144,7 @@ class Responder:
             self._decider.undo(number, f"operator {by}".strip(), now)
 
     def actions(self, most: int = 100) -> list[Action]:
-        """The newest first. Raises StoreError."""
+        """Actions, the newest first. Raises StoreError."""
         return action_rows.newest(self._ledger, most)
 
     def asked(self) -> list[tuple[Action, Episode]]:
@@ -159,13 +160,13 @@ class Responder:
         return episode_rows.recent(self._ledger, since, most)
 
     def suspected(self, since: int) -> dict[str, int]:
-        """Job -> number of episodes not over at SINCE in which it was a suspect. Raises StoreError."""
+        """For each suspected job, the number of episodes that were not over at SINCE. Raises StoreError."""
         return episode_rows.suspected(self._ledger, since)
 
     def episodes_between(self, begin: int, end: int) -> list[Episode]:
         """Episodes that were open at any time between two moments, ns since the epoch. Raises StoreError."""
         open_ones = {one.number: one for one in self.open_episodes()}
-        # The duration of an open episode is saved only at intervals.
+        # The ledger has the duration of an open episode only as of the last save, so the current one is used.
         return [open_ones.get(one.number, one) for one in episode_rows.between(self._ledger, begin, end)]
 
     def waiting(self) -> int:
@@ -185,7 +186,7 @@ class Responder:
         """Sends commands and letters while the context is open. TELL gets a line for each failure."""
         tasks: tuple[tuple[str, Callable[[int], object], float], ...] = (
             ("actions", self.perform, WORK_EVERY_S), ("forgetting", self.forget, FORGET_EVERY_S),
-            # A mail server that hangs delays only mails.
+            # Each channel has its own thread, so that a mail server that hangs delays only mails.
             *((f"notices by {one}", partial(self.send, channel=one), WORK_EVERY_S) for one in CHANNELS),
         )  # fmt: skip
         threads = [threading.Thread(target=self._again, args=(*task, tell), daemon=True) for task in tasks]
@@ -196,7 +197,7 @@ class Responder:
         finally:
             self._end.set()
             for thread in threads:
-                # A server that hangs must not prevent the collector from ending.
+                # A mail server that hangs must not prevent the collector from ending.
                 thread.join(ENDS_WITHIN_S)
 
     def _again(self, name: str, task: Callable[[int], object], every: float, tell: Tell) -> None:
@@ -206,10 +207,10 @@ class Responder:
                 task(time.time_ns())
             except IodockError as error:
                 trouble = str(error)
-            # A bug must not silently stop notices and undoing.
+            # Bugs are caught, too: they must not silently stop notices and the undoing of actions.
             except Exception as error:
                 trouble = f"{name}: {type(error).__name__}: {error}"
-            # A full disk must not fill a log, too.
+            # Only new errors are printed. An error that lasts, such as a full disk, would fill the log.
             if not self._end.is_set() and trouble != self._trouble.get(name, ""):
                 tell(f"error: {trouble}" if trouble else f"over: {self._trouble[name]}")
             self._trouble[name] = trouble
@@ -220,8 +221,8 @@ class Responder:
 
 
 def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
-    """Thousands of servers may be unwell for hours, so values that change with every verdict are saved only
-    at intervals."""
+    """Whether an episode must be saved now. Thousands of servers may be unwell for hours, so values that
+    change with every verdict are saved only at intervals."""
     if saved is None or episode.is_over or episode.seen_ns - saved.seen_ns >= SAVE_EVERY_NS:
         return True
     jobs = [[suspect.job for suspect in one.suspects] for one in (episode, saved)]
@@ -229,17 +230,18 @@ def _is_to_be_saved(episode: Episode, saved: Episode | None) -> bool:
 
 
 def _in_time(verdict: Verdict, now: int) -> Verdict:
-    """A verdict with a future time must not make all later ones look old."""
+    """Limits a verdict's time to the present: a future time would make all later verdicts look old."""
     return verdict if verdict.at_ns <= now else replace(verdict, at_ns=now)
 
 
 def _not_ahead(episode: Episode | None, now: int) -> Episode | None:
-    """For example after this machine's clock was set back."""
+    """Limits an episode's time to the present. It may be in the future if this machine's clock was set
+    back."""
     return replace(episode, seen_ns=now - 1) if episode is not None and episode.seen_ns > now else episode
 
 
 def _desk(rules: Intervention, run: Run) -> SchedulerDesk | None:
-    """Raises RequestError: an action that the scheduler does not support, or no scheduler."""
+    """Raises RequestError if the scheduler does not support the action, or if there is no scheduler."""
     if rules.scheduler is None:
         if rules.mode != "suggest":
             raise RequestError(f'[response] mode = "{rules.mode}" needs a scheduler', 'scheduler = "slurm"')

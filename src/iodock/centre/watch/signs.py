@@ -16,18 +16,19 @@ _TIMES_WAITING = 4.0
 _LEAST_THREADS = 8.0
 _LEAST_LOAD = 4.0
 _FEW_LOST = 3
-"""If this number of clients lost a server, it is not the fault of one client."""
+"""From this number of clients on, lost connections are no longer considered the fault of single clients."""
 _LONG_PROBE_S = 10.0
 _LONG_WAIT_S = 1.0
 _LEAST_SLOW_S = 0.02
 _LEAST_FILLING_S = 0.005
 _FILLING_TIMES = 10.0
 _FULL_CPU = 0.85
-"""A burst also fills the queue, but leaves the processors partly idle."""
+"""Use of the processors from which the server counts as fully used. A burst also fills the queue, but leaves
+the processors partly idle."""
 _MORE = 1.5
-"""Multiple of the usual from which the server has more requests."""
+"""If the rate is this multiple of the usual one, the server has more requests than usual."""
 _LEAST_BUSY = 20.0
-"""Requests per second below which no server is busy."""
+"""Below this number of requests per second, no server counts as busy."""
 _CLIENT_MOST = 0.5
 _UNITS = {
     "handled": "1/s", "opens": "1/s", "closes": "1/s", "creates": "1/s", "object-creates": "1/s",
@@ -43,12 +44,12 @@ _SHOWN = {
     "busy": ("handled", "moved", "cpu", "threads", "pressure", "wait", "operation"),
     "failover": ("handled",),
 }  # fmt: skip
-"""State -> its evidence, the most important first."""
+"""Evidence of each state, the most important first."""
 
 
 @dataclass(frozen=True)
 class Sign:
-    """The result for one sample."""
+    """The state that one sample indicates, with its evidence."""
 
     state: State
     confidence: float
@@ -56,7 +57,8 @@ class Sign:
 
 
 class Sample:
-    """One observation compared with normal values. HELD: the present state, whose limits are lower."""
+    """One observation that is compared with usual values. HELD: the present state, for which lower limits
+    apply."""
 
     def __init__(
         self, one: Observation, news: News | None, usual: Usual, held: State | None, limits: ServerStates
@@ -66,7 +68,7 @@ class Sample:
         self._held = held
 
     def sign(self, has_restarted: bool) -> Sign:
-        """HAS_RESTARTED: its uptime decreased."""
+        """Returns the sign of this sample. HAS_RESTARTED: the server's uptime decreased."""
         state = self._state(has_restarted)
         evidence = tuple(self._evidence(state, has_restarted))
         return Sign(state, self._confidence(state, len(evidence)), evidence)
@@ -109,18 +111,19 @@ class Sample:
         drain = self.drain_s
         if drain is None or drain < self.limits.drain_s or (usual is not None and rate > usual):
             return False
-        # If the state lasts, their waiting time is as long by Little's law.
+        # If the state lasts, the waiting time of the waiting requests becomes as long, by Little's law.
         return self.one.wait_s is None or self.one.wait_s >= _LONG_WAIT_S
 
     @property
     def drain_s(self) -> float | None:
-        """Time for the waiting requests at the present rate."""
+        """Time that the waiting requests would take at the present rate."""
         rate, waiting = self.found.get("handled"), self.one.waiting
         return waiting / rate if rate and waiting is not None else None
 
     @property
     def _answers_quickly(self) -> bool:
-        """The few handled requests had not waited, and took no longer than usual; and no others wait."""
+        """Whether the few handled requests had not waited and took no longer than usual, and no other
+        requests wait."""
         if self._has_queue:
             return False
         if self.one.wait_s is not None:
@@ -129,7 +132,7 @@ class Sample:
 
     @property
     def _waits_here(self) -> bool:
-        """Based on the server's own values."""
+        """Whether requests wait, according to the server's own values."""
         one = self.one
         if self._has_queue:
             return True
@@ -148,7 +151,7 @@ class Sample:
 
     @property
     def _waits_elsewhere(self) -> bool:
-        """Based on clients and probes."""
+        """Whether requests wait, according to clients and probes."""
         news = self.news
         if news.has_no_answer or (news.probe_s or 0.0) >= _LONG_PROBE_S:
             return True
@@ -159,7 +162,7 @@ class Sample:
 
     @property
     def is_unreachable(self) -> bool:
-        """Clients lose the connection, and none of their requests waits at the server."""
+        """Whether clients lose the connection while none of their requests waits at the server."""
         lost = max(self.news.lost, self.evictions)
         return lost >= _FEW_LOST and not self._waits_here
 
@@ -179,8 +182,8 @@ class Sample:
 
     @property
     def _fills_up(self) -> bool:
-        """More requests wait than there are threads, and far longer than usual: the first seconds of an
-        overload."""
+        """Whether more requests wait than there are threads, and far longer than usual. This happens in the
+        first seconds of an overload."""
         waiting, threads, usual = self.one.waiting, self.one.threads, self.usual.of("wait")
         if waiting is None or threads is None or usual is None or self.one.wait_s is None:
             return False
@@ -191,14 +194,14 @@ class Sample:
 
     @property
     def _is_slow(self) -> bool:
-        """Operations take several times as long as usual, per operation and per MiB."""
+        """Whether operations take several times as long as usual, both per operation and per MiB."""
         is_long = self._is_times("operation", self.one.operation_s, _LEAST_SLOW_S)
         if not is_long or self.usual.of("operation-mib") is None or "operation-mib" not in self.found:
             return is_long
         return self._is_times("operation-mib", self.found["operation-mib"], 0.0)
 
     def _is_times(self, name: str, value: float | None, least: float) -> bool:
-        """Several times the usual, and not short."""
+        """Whether a value is several times the usual one, and at least LEAST."""
         usual, times = self.usual.of(name), self.limits.slow_times
         if self._held in ("overload", "degraded", "stall"):
             times /= 2
@@ -211,7 +214,7 @@ class Sample:
 
     @property
     def works(self) -> bool:
-        """At least as much as usual."""
+        """Whether the server handles at least as many requests as usual."""
         if self.is_cpu_busy or self._is_more("handled", _MORE) or self._is_more("moved", _MORE):
             return True
         knows_cpu = self.one.cpu is not None and self.one.kind == "metadata"
@@ -258,7 +261,7 @@ class Sample:
 
 
 def told(news: News, evictions: int = 0) -> Iterator[Evidence]:
-    """Reports from others, as evidence."""
+    """Lists reports from other machines as evidence."""
     if news.lost:
         yield Evidence("lost", float(news.lost), None, "1")
     if evictions:

@@ -12,57 +12,58 @@ from iodock.centre.watch.verdict import UNWELL, Evidence, State, Verdict
 from iodock.shared.settings import ServerStates
 
 _FORGOTTEN_S = 86_400.0
-"""A server without any data for this time is removed."""
+"""A server that sent no data for this time is forgotten."""
 _SURE_LOST = 2
 _GAPS, _ALIKE, _LONGER = 4, 3, 1.25
 _EARLY = 0.15
-"""Share of a sample by which the collector may look early."""
+"""The collector may look early by up to this share of a sample."""
 
 
 @dataclass
 class _Server:
-    """Data that is kept for one server."""
+    """What is known about one server."""
 
     file_system: str
     kind: Kind
     usual: Usual
     state: State
     since_ns: int
-    """Begin of the state, by the collector's clock."""
+    """Begin of the present state, by the collector's clock, ns."""
     heard_ns: int
-    """By the collector's clock."""
+    """Time of the last data, by the collector's clock, ns."""
     step_s: float
-    """Length of a sample when it is judged."""
+    """Length of one sample, s."""
     known_ns: int = 0
-    """Time of the beginning, by the collector's clock."""
+    """Time of the first data, by the collector's clock, ns."""
     gaps_s: deque[float] = field(default_factory=lambda: deque(maxlen=_GAPS))
-    """Intervals between the last samples."""
+    """Intervals between the last samples, s."""
     missed: int = 0
-    """Number of samples missing since the last one."""
+    """Number of samples that are missing since the last one."""
     is_by_silence: bool = False
     """Whether the server is reported as gone because no data arrives."""
     clock_ns: int = 0
-    """Difference by which its clock is ahead."""
+    """Difference by which the server's clock is ahead, ns."""
     uptime_s: float | None = None
     last_waiting: tuple[float, float] | None = None
-    """Waiting requests, and their waiting time, when a request was last handled."""
+    """Number of waiting requests, and their waiting time, when a request was last handled."""
     samples: int = 0
     sign: Sign = field(default_factory=lambda: Sign("no-samples", 0.0, ()))
     last: Sign | None = None
-    """The sign of the last sample alone; None: there was none in the last round."""
+    """The sign of the last sample; None: there was no sample in the last round."""
     other: list[tuple[State, int]] = field(default_factory=list)
-    """The last samples, if they indicate another state: which state, and when they began."""
+    """The last samples if they indicate another state than the present one: that state, and when each sample
+    began."""
 
     @property
     def every_s(self) -> float:
-        """Interval between samples: some agents read less often than the collector looks."""
+        """Interval between samples. Some agents read less often than the collector looks."""
         least = sorted(self.gaps_s)[:_ALIKE]
-        # Equal gaps show an interval; other gaps are missing samples.
+        # If the shortest gaps are equal they show the interval; a longer gap means that samples are missing.
         is_known = len(least) == _ALIKE and least[-1] <= _LONGER * least[0]
         return max(self.step_s, least[0]) if is_known else self.step_s
 
     def come_back(self, sign: Sign, begin_ns: int) -> None:
-        """Handles a server that was reported as gone, and reports again without a restart."""
+        """Handles a server that was reported as gone and now reports again, without having restarted."""
         is_unwell = sign.state in UNWELL
         self.state, self.sign, self.samples = sign.state, sign, 1
         self.since_ns = self.since_ns if is_unwell else begin_ns
@@ -80,7 +81,7 @@ class _Server:
         is_sure = sign.state in ("failover", "no-samples") or len(alike) >= limits.samples
         if is_sure or len(self.other) > limits.samples:
             first = begin_ns if sign.state in ("failover", "no-samples") else alike[0]
-            # Trouble that changes its kind began with its first sign.
+            # If trouble changes its kind, it began with the first sign of any trouble.
             if sign.state in UNWELL:
                 first = min([first, *(begin for state, begin in self.other if state in UNWELL)])
             self.state, self.since_ns, self.samples = sign.state, first, len(alike)
@@ -106,41 +107,41 @@ class States:
         return [self._verdict(host, server, round_.now_ns) for host, server in sorted(self._servers.items())]
 
     def wake(self, now_ns: int) -> None:
-        """Called after processing the past: silence counts from now on, because later data was not
-        examined."""
+        """Is called after the past was processed. Silence of servers counts only from now on, because later
+        data was not examined."""
         for server in self._servers.values():
             server.heard_ns = max(server.heard_ns, now_ns)
             server.step_s = min(server.step_s, self.limits.sample_s)
-            # The past was processed in longer steps than its samples.
+            # The past was processed in steps that are longer than its samples, so their gaps say nothing.
             server.gaps_s.clear()
 
     def clock(self, host: str) -> tuple[float, int]:
-        """For a known server: length of a sample in seconds, and the difference by which its clock is ahead,
-        ns."""
+        """Returns, for a known server, the length of a sample in seconds, and the difference by which its
+        clock is ahead, ns."""
         server = self._servers[host]
         return server.every_s, server.clock_ns
 
     def known_since(self, host: str) -> int:
-        """Begin of the first sample of a known server, ns since the epoch by its clock."""
+        """Begin of the first sample of a known server, ns since the epoch by the server's clock."""
         server = self._servers[host]
         return server.known_ns + server.clock_ns
 
     def sample(self, host: str) -> Sign | None:
-        """The sign of a server's sample in the last round; None: there was none."""
+        """The sign of a server's sample in the last round; None: there was no sample."""
         server = self._servers.get(host)
         return server.last if server else None
 
     @property
     def hosts(self) -> list[str]:
-        """Known servers."""
+        """Hosts of the known servers."""
         return sorted(self._servers)
 
     def known(self, host: str) -> frozenset[str]:
-        """The amounts with a usual value, for a known server."""
+        """Names of the quantities for which a known server has a usual value."""
         return self._servers[host].usual.known
 
     def usual(self, host: str, what: str) -> float | None:
-        """The usual values of a server; None: not known."""
+        """The usual value of a quantity for a server; None: not known."""
         server = self._servers.get(host)
         return server.usual.of(what) if server else None
 
@@ -187,13 +188,13 @@ class States:
             return
         missed = silent_s / server.every_s + _EARLY
         is_gone = news.is_away or news.has_no_answer or news.lost >= _SURE_LOST
-        # Clients of a stalled server get no answer either, so its samples may be late.
+        # A stalled server's agent may get no answer either and be late, so a longer silence is allowed.
         least = self.limits.silent_samples if server.state == "stall" and not news.is_away else 1
         state: State
         if missed >= least and is_gone:
             state = "failover"
         elif missed >= self.limits.silent_samples:
-            # A server that was gone and is silent has not come back.
+            # A server that was gone and is silent has not come back, so its state remains.
             state = "failover" if server.state == "failover" else "no-samples"
         else:
             server.missed = int(missed)
@@ -213,13 +214,14 @@ class States:
 
 
 def _with_last(sign: Sign, last: tuple[float, float]) -> Sign:
-    """No request was handled that would show how many wait, so the last known values are used."""
+    """Completes a sign in which no request was handled: the number of waiting requests is then unknown, and
+    the last known values are used."""
     waiting, wait_s = Evidence("last-waiting", last[0], None, "1"), Evidence("last-wait", last[1], None, "s")
     return replace(sign, evidence=(*sign.evidence, waiting, wait_s))
 
 
 def _has_restarted(server: _Server | None, one: Observation) -> bool:
-    """Whether the uptime decreased. A decrease by less than a sample may be due to rounding."""
+    """Whether the server's uptime decreased. A decrease by less than a sample may be due to rounding."""
     if server is None or server.uptime_s is None or one.uptime_s is None:
         return False
     return one.uptime_s < server.uptime_s - 1

@@ -1,4 +1,4 @@
-"""The present users of a file system, who can be notified that it is unwell."""
+"""Finds the present users of a file system, so that they can be notified that it is unwell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_JOBS = 20_000
 
 
 def sufferers(store: MonitorTables, ids: JobIds) -> Sufferers:
-    """Users with a job that moved bytes on the file system in the last quarter of an hour."""
+    """Returns users with a job that moved bytes on the file system in the last quarter of an hour."""
 
     def found(file_system: str) -> set[str] | None:
         now = time.time_ns()

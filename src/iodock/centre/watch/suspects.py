@@ -1,5 +1,5 @@
-"""Jobs that may have caused an overload or a stall: by their requests just before and during it, minus those
-of the same jobs in the quarter of an hour before. Source: K 2017, sections 2 and 3, in
+"""Finds jobs that may have caused an overload or a stall. Their requests just before and during it are
+compared with their requests in the quarter of an hour before. Source: K 2017, sections 2 and 3, in
 docs/explanation/server-states.md."""
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ from iodock.centre.watch.verdict import Evidence, Suspect, Verdict
 _BEFORE_S = 180.0
 _REFERENCE = (60, 900.0)
 _DURING = (30, 300.0)
-"""Largest number of samples, and seconds."""
+"""Length of the examined period in samples and in seconds, at most."""
 _SAMPLES = 3
-"""A partial sample and two whole ones: at least before and during."""
+"""Number of samples that are needed: one of them may be partial, and two whole ones are before and during the
+trouble."""
 _LEAST_SHARE = 0.1
-"""Share of all requests."""
+"""A suspect's requests must be at least this share of all requests."""
 _LEAST_GROWTH = 0.2
-"""Share of the total growth."""
+"""A suspect's growth must be at least this share of the total growth."""
 _LEAST_MORE = 0.5
-"""Share of the earlier requests of all jobs: a smaller growth may be chance."""
+"""A suspect's growth must be at least this share of the earlier requests of all jobs, because a smaller one
+may be chance."""
 _MOST = 5
 _LONG_BEFORE_S = (1800.0, 3600.0, 10_800.0, 21_600.0)
-"""Applies if the quarter of an hour before shows no job: the growth of a job that slowly increases is small
-in every period."""
+"""If the quarter of an hour before shows no suspect, requests are compared with these earlier times: a job
+that increases slowly grows little in every short period."""
 _LEAST_OF_ALL = 0.5
 _LATELY_S, _LEAST_LATELY = 10.0, 0.1
-"""Just before the beginning; share of the rate."""
+"""A suspect must still send requests this long before the trouble, at no less than this share of its rate."""
 _UNSURE, _HARDLY_SURE = 0.6, 0.3
-"""The largest confidence for a job that grew slowly, if nothing earlier is known, and if only nodes report,
+"""Largest confidence for a job that grew slowly, or if nothing earlier is known; and if only nodes report,
 which count all file systems."""
 
 Measure = Callable[[Asked], float]
@@ -56,7 +58,7 @@ _MEASURES: Mapping[tuple[str, str], tuple[Measure, ...]] = {
     ("object", "overload"): (lambda one: one.moved_bytes, _objects, lambda one: one.requests),
     ("object", "stall"): (_objects, lambda one: one.moved_bytes, lambda one: one.requests),
 }
-"""By kind of server and state; the first one in which a job stands out is used."""
+"""Quantities to compare, by kind of server and state. The first one in which a job stands out is used."""
 _TOLD = {
     "metadata": "metadata", "opens": "opens", "creates": "creates", "object_creates": "object-creates",
     "moved_bytes": "moved", "requests": "requests", "node_bytes": "node-bytes",
@@ -65,7 +67,7 @@ _TOLD = {
 
 @dataclass(frozen=True)
 class _Window:
-    """Rates per second of each job in a period, and before it."""
+    """Rates per second of each job in a period, and before the period."""
 
     seconds: float
     reference_s: float
@@ -75,7 +77,7 @@ class _Window:
     lately_s: float
 
     def went_on(self, job: str, measure: Measure, rate: float) -> bool:
-        """A load that ended before the trouble did not cause it."""
+        """Whether a job's load continued. A load that ended before the trouble did not cause it."""
         one = self.lately.get(job)
         return one is not None and measure(one) / self.lately_s >= _LEAST_LATELY * rate
 
@@ -89,8 +91,9 @@ class _Window:
 def suspects(
     verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int = 0, known_ns: int = 0
 ) -> tuple[Suspect, ...]:
-    """Worst first; empty: no job stands out. STEP_S: length of a sample; CLOCK_NS: difference by which the
-    server's clock is ahead; KNOWN_NS: time since which data exists, by its clock."""
+    """Returns the suspects, worst first; empty: no job stands out. STEP_S: length of a sample. CLOCK_NS:
+    difference by which the server's clock is ahead. KNOWN_NS: time since which data exists, by the server's
+    clock."""
     measures = _MEASURES.get((verdict.kind, verdict.state), ())
     if not measures:
         return ()
@@ -107,7 +110,7 @@ def suspects(
 def _grown_slowly(
     verdict: Verdict, jobs: Jobs, latest: _Window, measure: Measure, clock_ns: int
 ) -> tuple[Suspect, ...]:
-    """Half of all requests come from one job, which sent far fewer an hour or so ago."""
+    """Finds a job that sends half of all requests and sent far fewer an hour or so ago."""
     length = int(_REFERENCE[1] * SECOND)
     for long_s in _LONG_BEFORE_S:
         end = verdict.since_ns + clock_ns - int(long_s * SECOND)
@@ -125,10 +128,10 @@ def _at_most(confidence: float, found: tuple[Suspect, ...]) -> tuple[Suspect, ..
 
 
 def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_ns: int) -> list[_Window]:
-    """From three samples before, and from three minutes before: the job that begins a stall may need little
-    time for it."""
+    """Returns periods that begin three samples to three minutes before the trouble: a job that causes a stall
+    may need little time for it."""
     since, now = verdict.since_ns + clock_ns, verdict.at_ns + clock_ns
-    # In a stall hardly anything is counted any more.
+    # During a stall hardly any request is counted, so only its first sample is used.
     lasts_s = step_s if verdict.state == "stall" else _length(_DURING, step_s)
     reference_s = _length(_REFERENCE, step_s)
     end = min(now, since + int(lasts_s * SECOND))
@@ -139,18 +142,18 @@ def _windows(verdict: Verdict, jobs: Jobs, step_s: float, clock_ns: int, known_n
 
     windows: list[_Window] = []
     least_s = _SAMPLES * step_s
-    # The requests before the beginning do not change, so they are not queried again.
+    # Requests before the beginning do not change, so they are queried only once.
     meanwhile = asked(since, end) if end > since else {}
     lately_s = max(least_s, _LATELY_S)
     lately = _together(asked(since - int(lately_s * SECOND), since), meanwhile)
     lately_s += max(0.0, (end - since) / SECOND) if end > since else 0.0
     for before_s in sorted({least_s, _length((18, _BEFORE_S), step_s), max(_BEFORE_S, least_s)}):
         begin = since - int(before_s * SECOND)
-        # In the first minutes the known period is shorter than the requested one.
+        # In the first minutes of the data, the known period is shorter than the requested one.
         compared_s = min(reference_s, (begin - known_ns) / SECOND)
         is_known = compared_s >= step_s
         before = asked(begin - int(compared_s * SECOND), begin) if is_known else {}
-        # Without a comparison, only the shortest window shows which job sends many requests now.
+        # If nothing can be compared, only the shortest period shows which job sends many requests now.
         if before or not windows:
             during = _together(asked(begin, since), meanwhile)
             seconds = max((end - begin) / SECOND, 1e-3)
@@ -181,7 +184,8 @@ def _length(most: tuple[int, float], step_s: float) -> float:
 
 
 def _standing_out(window: _Window, measure: Measure) -> tuple[float, tuple[Suspect, ...]]:
-    """The growth of the first job compared with the earlier requests of all, and the jobs that stand out."""
+    """Returns the growth of the first job, relative to the earlier requests of all jobs, and the jobs that
+    stand out."""
     during, before = window.rates(measure)
     total, usual = sum(during.values()), sum(before.values())
     grown = {job: max(0.0, rate - before.get(job, 0.0)) for job, rate in during.items()}

@@ -15,47 +15,48 @@ JOB_IDS: Version = (2, 7)
 _NAMED_ARGUMENTS: Version = (2, 9)
 PROJECTS: Version = (2, 16)
 NODEMAPS: Version = (2, 17)
-"""The first release with rules of each kind."""
+"""The first Lustre release that has each kind of rule."""
 _SERVICES = {"metadata": "mds.MDS.mdt", "object": "ost.OSS.ost_io"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.@+-]{1,31}", re.ASCII)
 """Characters that are safe in a rule's list: no blank, brace, wildcard or quote."""
 _VERSION = re.compile(r"([0-9]+)\.([0-9]+)([._-].*)?", re.ASCII)
 _ABOUT = 10
-"""A rule lets a tenth of the requests through."""
+"""A rule reduces the requests to about a tenth."""
 _UNKNOWN = 100
-"""Requests per second, if the job's rate is not known."""
+"""Requests per second that are assumed if the job's rate is not known."""
 _MOST = 65_535
-"""The largest rate that releases before 2.15 accept."""
+"""The largest rate that Lustre before 2.15 accepts."""
 _STILL_SLOWS = 0.5
-"""Share of the requests: a rule that lets more through does not help."""
+"""A rule must reduce the requests at least to this share. Otherwise it does not help."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Commands for the server, and their reversal."""
+    """Commands to run on the server, and the commands that reverse them."""
 
     by: str
-    """jobid, projid or nodemap."""
+    """What the rule selects by: jobid, projid or nodemap."""
     start: tuple[str, ...]
     stop: tuple[str, ...]
 
 
 def version_of(text: str) -> Version | None:
-    """From `2.15.3`; None: not known."""
+    """Parses a version such as `2.15.3`; None: not known."""
     found = _VERSION.fullmatch(text.strip())
     return (int(found[1]), int(found[2])) if found else None
 
 
 def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Version | None) -> list[Rule]:
-    """For a server of this KIND. RATE: requests per second of the whole job. IDS: number of JobIDs with which
-    the server counts it; the rule's rate applies to each of them. The rule by project or nodemap has a
-    placeholder for its name. For an unknown VERSION only the rule by JobID, for 2.9 and later."""
+    """Returns rules for a server of this KIND. RATE: requests per second of the whole job. IDS: number of
+    JobIDs with which the server counts the job; a rule's rate applies to each of them. Rules by project or
+    nodemap have a placeholder for its name. If VERSION is unknown there is only the rule by JobID, which
+    works in 2.9 and later."""
     service = _SERVICES.get(kind)
     if service is None or (version is not None and version < JOB_IDS):
         return []
     found = []
     if _PLAIN.fullmatch(job) and not is_too_divided(rate, ids):
-        # Servers may know the job as JOB or, by jobid_name, as JOB:USER:HOST.
+        # Depending on jobid_name, servers know the job as JOB or as JOB:USER:HOST.
         wanted = f"{job} {job}:*"
         found.append(_rule(service, "jobid", _name(job), wanted, _limit(rate, ids or 1), version))
     limit = _limit(rate, 1)
@@ -67,7 +68,7 @@ def rules(kind: str, job: str, rate: float | None, ids: int | None, version: Ver
 
 
 def is_too_divided(rate: float | None, ids: int | None) -> bool:
-    """Whether even the lowest rate, 1 for each JobID, would hardly slow the job down."""
+    """Whether even the lowest rate, which is 1 for each JobID, would hardly slow the job down."""
     return ids is not None and ids > 1 and ids > _STILL_SLOWS * (rate or _UNKNOWN * _ABOUT)
 
 
@@ -91,5 +92,5 @@ def _rule(service: str, by: str, name: str, wanted: str, limit: int, version: Ve
 
 
 def _name(job: str) -> str:
-    """Name of a rule: letters, digits and _, 15 at most."""
+    """Makes the name of a rule: letters, digits and _, at most 15."""
     return "j" + re.sub(r"[^A-Za-z0-9]", "_", job)[:14]

@@ -1,5 +1,6 @@
-"""When notices of episodes are sent: once at the begin and once at the end. Servers of one file system that
-are unwell at the same time share a notice: a network failure must not send a thousand mails."""
+"""Decides when notices of episodes are sent: once at the begin and once at the end. Servers of one file
+system that are unwell at the same time share a notice, because a network failure must not send a thousand
+mails."""
 
 from __future__ import annotations
 
@@ -23,12 +24,13 @@ class Teller:
         self._owners: set[tuple[int, str]] = set()
 
     def is_due(self, episodes: Iterable[Episode]) -> bool:
-        """Whether a notice will be sent for one of them."""
+        """Whether a notice will be sent for at least one of these episodes."""
         least = self._letters.notices.least_samples
         return any(one.told is None and one.samples >= least for one in episodes)
 
     def begun(self, connection: sqlite3.Connection, episodes: Sequence[Episode], now: int) -> list[Episode]:
-        """EPISODES: all that are open. Returns those with a notice now, or with a share in an earlier one."""
+        """Sends notices of begun episodes. EPISODES: all open ones. Returns those that have a notice now, or
+        a share in an earlier one."""
         groups: dict[tuple[str, str], int] = {
             (one.file_system, one.kind): one.told for one in episodes if one.told is not None
         }
@@ -48,7 +50,7 @@ class Teller:
         return told
 
     def owners(self, connection: sqlite3.Connection, episodes: Iterable[Episode], now: int) -> None:
-        """For open episodes with a notice: also notifies owners of jobs that were suspected since."""
+        """Notifies owners of jobs that became suspects after the episode's notice was sent."""
         for one in episodes:
             for suspect in one.suspects if one.told is not None else ():
                 mark = (one.told or 0, suspect.job)
@@ -69,7 +71,8 @@ class Teller:
         is_open: set[int],
         now: int,
     ) -> None:
-        """OVER: those that ended now. IS_OPEN: groups that go on."""
+        """Sends notices of ended episodes. OVER: those that ended now. IS_OPEN: numbers of the groups of
+        which an episode continues."""
         for group in sorted({one.told for one in over if one.told is not None} - is_open):
             of_group = episode_rows.of_group(ledger, group)
             occasion = Occasion("end", _together(of_group), tuple(one.server for one in of_group), now)
@@ -77,7 +80,7 @@ class Teller:
             self._owners = {one for one in self._owners if one[0] != group}
 
     def forget(self) -> None:
-        """The recipients are looked up again, because the last text was not kept."""
+        """Recipients are looked up again, because the text of the last notice was not kept."""
         self._owners.clear()
 
     def _put(self, connection: sqlite3.Connection, letters: list[Letter], now: int) -> None:
@@ -90,7 +93,7 @@ class Teller:
 
 
 def _together(episodes: Sequence[Episode]) -> Episode:
-    """One episode that spans all of them."""
+    """Combines several episodes into one that spans all of them."""
     first = episodes[0]
     for one in episodes[1:]:
         ends = [end for end in (first.end_ns, one.end_ns) if end is not None]

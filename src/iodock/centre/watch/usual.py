@@ -8,16 +8,16 @@ from statistics import median
 from iodock.centre.watch.observation import News, Observation
 
 LEAST = 12
-"""Number of samples below which there is no usual value."""
+"""With fewer samples there is no usual value."""
 _FEW = 16
 _MOST = 240
-"""Number of samples that are kept; beyond it every second one is dropped, and then the oldest."""
+"""Largest number of samples that are kept. Beyond it, first every second one is dropped, then the oldest."""
 MIB = 1 << 20
 
 
 def amounts(one: Observation, news: News) -> dict[str, float]:
-    """Amounts that are compared with their usual values: rates per second, levels and times; only those that
-    were read."""
+    """Returns the quantities that are compared with their usual values: rates per second, levels and times.
+    Those that were not read are left out."""
     found = {
         "handled": _rate(one.handled, one), "opens": _rate(one.opens, one), "closes": _rate(one.closes, one),
         "creates": _rate(one.creates, one), "object-creates": _rate(one.object_creates, one),
@@ -34,14 +34,14 @@ def _rate(count: float | None, one: Observation) -> float | None:
 
 
 def _per_mib(one: Observation) -> float | None:
-    """Time of an operation for each MiB that it moved, so that large requests do not count as slow."""
+    """Time of an operation for each MiB that it moved. Without this, large requests would count as slow."""
     if one.operation_s is None or not one.moved_bytes or not one.handled:
         return None
     return one.operation_s / (0.1 + one.moved_bytes / one.handled / MIB)
 
 
 class Usual:
-    """Usual values of one server. Only the amounts in `_KEPT` have one."""
+    """The usual values of one server. Only the quantities in `_KEPT` have one."""
 
     _KEPT = (
         *("handled", "moved", "waiting", "wait", "operation", "operation-mib", "threads", "load", "probe"),
@@ -60,7 +60,7 @@ class Usual:
 
     @property
     def known(self) -> frozenset[str]:
-        """The amounts that have a usual value."""
+        """The quantities that have a usual value."""
         return frozenset(self._medians)
 
     @property
@@ -68,7 +68,7 @@ class Usual:
         return "handled" in self._medians
 
     def add(self, found: dict[str, float], seconds: float) -> None:
-        """Adds a sample in which the server was well."""
+        """Adds a sample from a time in which the server was well."""
         self._passed_s += seconds
         if self._passed_s < self._every_s:
             return
@@ -78,8 +78,8 @@ class Usual:
             if value is not None:
                 kept = self._values.setdefault(name, array("d"))
                 kept.append(value)
-                # Recomputed each time while there are few; with many samples one more hardly changes the
-                # median.
+                # The median is computed after each sample while there are few. With many samples, one more
+                # hardly changes it.
                 if LEAST <= len(kept) <= _FEW or len(kept) % _FEW == 0:
                     self._medians[name] = median(kept)
         if len(self._values.get("handled", ())) > _MOST:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples"]
-"""Meaning of each: docs/explanation/server-states.md."""
+"""docs/explanation/server-states.md explains each state."""
 
 UNWELL: tuple[State, ...] = ("overload", "stall", "failover", "degraded")
 """States that open an episode and send a notice. `busy` means a high load without trouble; `no-samples`
@@ -20,9 +20,9 @@ class Evidence:
     what: str
     """Key of the catalogue of observations, such as `handled`, `waiting`, `server-cpu`."""
     value: float | None
-    """None: not read."""
+    """The observed value; None: not read."""
     usual: float | None
-    """Over the server's last hours; None: not known."""
+    """The median over the server's last hours; None: not known."""
     unit: str
 
 
@@ -33,11 +33,11 @@ class Suspect:
     job: str
     """The scheduler's id, as the server or the agent reported it; not validated."""
     share: float
-    """0 to 1, of the total of the relevant quantity."""
+    """Share of the total of the quantity that shows the trouble, from 0 to 1."""
     confidence: float
     evidence: tuple[Evidence, ...]
     owner: str | None = None
-    """None: the scheduler does not know. Then only operators are notified."""
+    """Login name of the owner; None: the scheduler does not know it. Then only operators are notified."""
     name: str | None = None
     nodes: int | None = None
     job_ids: int | None = None
@@ -48,19 +48,20 @@ class Suspect:
 class Verdict:
     file_system: str
     server: str
-    """Host of the server."""
+    """Name of the server's host."""
     kind: Literal["metadata", "object", "client"]
-    """`client`: judged from the clients' view only."""
+    """Kind of server; `client`: the verdict is based on the clients' view only."""
     state: State
     since_ns: int
     at_ns: int
-    """Both since the epoch."""
+    """Begin of the state and time of the verdict, ns since the epoch."""
     confidence: float
-    """0 to 1."""
+    """How certain the verdict is, from 0 to 1."""
     samples: int
-    """Number of consecutive samples that agree."""
+    """Number of consecutive samples that support this state."""
     evidence: tuple[Evidence, ...] = ()
     suspects: tuple[Suspect, ...] = ()
     """Worst first; empty: no job stands out."""
     missed: int = 0
-    """Samples that should have arrived since the last one and did not: the state is the previous one."""
+    """Number of samples that should have arrived since the last one but did not. The state is then the
+    previous one."""

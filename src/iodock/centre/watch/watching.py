@@ -1,4 +1,5 @@
-"""Watches a store: present verdicts, with suspects and information about their jobs, and the history."""
+"""Watches a store: present verdicts with suspects and information about their jobs, and the history of
+verdicts."""
 
 from __future__ import annotations
 
@@ -31,15 +32,16 @@ _MOST_PAST = 1000
 _NAMED_STATES: tuple[State, ...] = ("overload", "stall")
 _NAMED_AGAIN = 30 * SECOND
 _FRESH = 4
-"""Number of samples for which a state counts as new."""
+"""A state counts as new for this number of samples."""
 _FACTS_AGAIN = 300 * SECOND
 _ENDS_IN_S = 5.0
 _WRITTEN = 6 * SECOND
-"""Time until a reading is a row, ns."""
+"""Time until a reading is in the store, ns."""
 _MOST_KEPT = 12
-"""Time spans of an episode: the latest is dropped first, because it is not requested again."""
+"""Number of time spans of an episode whose requests are remembered. The latest is dropped first, because it
+is not requested again."""
 _SMALL = 200
-"""Maximum number of servers whose last hours are read minute by minute."""
+"""Largest number of servers for which the last hours are read minute by minute."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,16 @@ class Spell:
     """A period in which a server was in one state."""
 
     verdict: Verdict
-    """The last verdict of the episode."""
+    """The last verdict in this period."""
     end_ns: int | None
-    """None: the episode continues."""
+    """End of the period; None: the episode continues."""
     is_learnt: bool = False
-    """From the hours that the store had at the start: in coarser steps, and without suspects."""
+    """Whether the period was derived from data that the store had at the start. Such periods are in coarser
+    steps, and have no suspects."""
 
 
 class Remembered:
-    """The store is queried only once for the requests of jobs before an episode."""
+    """Remembers the requests of jobs before an episode, so that the store is queried only once."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -79,18 +82,18 @@ class Watching:
     ids: JobIds = field(default_factory=JobIds)
     limits: ServerStates = field(default_factory=ServerStates)
     names_jobs: bool = True
-    """False: the site does not store the names of jobs."""
+    """Whether the names of jobs are used. A site can disable this."""
     listener: Callable[[tuple[Verdict, ...], int], None] | None = None
-    """Called with the verdicts of each look and its duration, if this is running."""
+    """If the watch is running, this is called with the verdicts of each look and the duration of the look."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _verdicts: tuple[Verdict, ...] = ()
     _at: int | None = None
     _learnt_ns: int = 0
-    """Judgements of the time before were derived from the store."""
+    """Judgements of the time before this moment were derived from the store."""
     _past: deque[Spell] = field(default_factory=lambda: deque(maxlen=_MOST_PAST))
     _named: dict[tuple[str, int], tuple[int, tuple[Suspect, ...]]] = field(default_factory=dict)
     _asked: dict[tuple[str, int], Remembered] = field(default_factory=dict)
-    """By server and beginning."""
+    """Remembered requests, by server and begin of the episode."""
     _facts: dict[str, tuple[int, JobDescription]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -99,8 +102,8 @@ class Watching:
         self._states = States(self.limits)
 
     def look(self, now: int | None = None) -> tuple[Verdict, ...]:
-        """As of now, or at most a sample old: for each server, the worst first. NOW: ns since the epoch.
-        Raises StoreError, QueryError."""
+        """Returns verdicts as of now, or at most a sample old, one for each server, the worst first. NOW: ns
+        since the epoch. Raises StoreError, QueryError."""
         now = time.time_ns() if now is None else now
         with self._lock:
             if self._at is None or now - self._at >= self._step or now < self._at:
@@ -119,8 +122,8 @@ class Watching:
 
     @contextmanager
     def running(self, tell: Callable[[str], None]) -> Iterator[None]:
-        """Examines every sample, in a thread, until the context ends: consecutive samples are only found by
-        examining each. TELL gets a line for what can't be read."""
+        """Examines every sample in a thread until the context ends, because only then it is known which
+        samples are consecutive. TELL gets a line about data that can't be read."""
         ends = threading.Event()
         thread = threading.Thread(target=self._run, args=(ends, tell), daemon=True)
         thread.start()
@@ -139,22 +142,22 @@ class Watching:
                 if self.listener:
                     self.listener(verdicts, now)
                 said = ""
-            # A bug must not end the watch, because no notices would be sent any more.
+            # A bug must not end the watch, because then no notices would be sent any more.
             except Exception as error:
                 trouble = str(error) if isinstance(error, IodockError) else f"{type(error).__name__}: {error}"
-                # Repeating the same message would fill the log.
+                # A message is printed only once, because repeating it would fill the log.
                 if trouble != said:
                     said = trouble
                     tell(f"warning: states of servers: {said}")
 
     def _until_next(self, now: int) -> float:
-        """Seconds until the next round of all agents, which is at a multiple of the clock, is in the
-        store."""
+        """Seconds until the next round of all agents is in the store. Rounds are at multiples of the
+        clock."""
         after = min(self._step * 7 // 10, self._step // LATE + _WRITTEN)
         return ((now - after) // self._step * self._step + self._step + after - now) / SECOND
 
     def _learn(self, now: int) -> None:
-        """From the last hours; in coarser steps if there are many servers."""
+        """Derives verdicts from the last hours. If there are many servers, it uses coarser steps."""
         self._observer.prepare(now)
         self._learnt_ns = now
         step_s = 60.0 if self._observer.servers <= _SMALL else 300.0
@@ -181,7 +184,7 @@ class Watching:
     def _suspects(self, verdict: Verdict, now: int) -> tuple[Suspect, ...]:
         key = (verdict.server, verdict.since_ns)
         at, found = self._named.get(key, (0, ()))
-        # A recent state is examined every time.
+        # A recent state is examined at every look.
         if now - at >= (_NAMED_AGAIN if verdict.samples > _FRESH else 0):
             step_s, clock_ns = self._states.clock(verdict.server)
             remembered = self._asked.setdefault(key, Remembered(self._observer))
@@ -195,7 +198,7 @@ class Watching:
         return found
 
     def _known(self, jobs: list[str], now: int) -> Mapping[str, JobDescription]:
-        """From the scheduler, else from the store."""
+        """Information about jobs from the scheduler, or else from the store."""
         wanted = [job for job in jobs if now - self._facts.get(job, (0, None))[0] > _FACTS_AGAIN]
         if wanted:
             told = described(chosen(self.limits.scheduler), wanted)

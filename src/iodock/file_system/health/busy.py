@@ -8,18 +8,19 @@ from typing import Any
 from iodock.file_system.health.measurements import Cell, Load, Unit, User
 
 HIGH_CPU_SHARE = 0.15
-"""Share of all processors' time that other programs used: from here on values may be lower than the file
+"""If other programs used at least this share of all processors' time, values may be lower than the file
 system's own."""
 HIGH_STEAL_SHARE = 0.05
 HIGH_IO_SHARE = 0.2
-"""Bytes per second that another program moved, as a share of the cell's own."""
+"""If another program moved at least this share of the cell's own bytes per second, its I/O counts as high."""
 _HIGH_IO_BYTES_PER_S = 10 << 20
-"""The limit of other I/O for a cell that transfers no data, in bytes per second."""
+"""For a cell that transfers no data, other I/O counts as high from this rate on, in bytes per second."""
 _NAMED = 3
 
 
 def load_of(several: Sequence[Mapping[str, Any]]) -> Load | None:
-    """The busiest of several repeats, as defined in crates/iodock-load/src/busy.rs; None without repeats."""
+    """Returns the busiest of several repeats, as defined in crates/iodock-load/src/busy.rs; None without
+    repeats."""
     if not several:
         return None
     return Load(
@@ -48,7 +49,7 @@ def _users(several: Sequence[Mapping[str, Any]], name: str, amount: str) -> tupl
 
 
 def high_io(cell: Cell) -> User | None:
-    """The other program that moved much data during this cell."""
+    """Returns the other program that moved much data during this cell, if there was one."""
     first = next(iter((cell.load and cell.load.by_io) or ()), None)
     if first is None:
         return None
@@ -58,13 +59,13 @@ def high_io(cell: Cell) -> User | None:
 
 
 def high_cpu(cell: Cell) -> float | None:
-    """The share of the processors that other programs used, if it was high."""
+    """Returns the share of the processors that other programs used, if it was high."""
     share = cell.load.others_cpu_share if cell.load else None
     return share if share is not None and share >= HIGH_CPU_SHARE else None
 
 
 def high_steal(cell: Cell) -> float | None:
-    """The share of the processors that other virtual machines used, if it was high."""
+    """Returns the share of the processors that other virtual machines used, if it was high."""
     share = cell.load.steal_share if cell.load else None
     return share if share is not None and share >= HIGH_STEAL_SHARE else None
 

@@ -1,4 +1,5 @@
-"""The card of a file system: its properties. Data only; calls that may hang are made elsewhere."""
+"""The card of a file system: its properties. This module has data only; calls that may hang are made
+elsewhere."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The result of statvfs."""
+    """Space and inodes of a file system, from statvfs."""
 
     size_bytes: int
     free_bytes: int
-    """Available to ordinary users."""
+    """Space that is available to ordinary users."""
     inodes: int
-    """0 if the file system does not count them."""
+    """Number of inodes; 0 if the file system does not count them."""
     free_inodes: int
     block_bytes: int
     """Preferred size of a request."""
@@ -53,12 +54,12 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The properties of a file system that its users need. None is not known."""
+    """The properties of a file system that its users need. None: not known."""
 
     folder: str
     host: str
     ts: int
-    """Time of its creation, ns since the epoch."""
+    """Time at which the card was made, ns since the epoch."""
     mount: Mount
     kind: FileSystemKind
     servers: tuple[str, ...]
@@ -66,21 +67,21 @@ class Card:
     space: Space | None
     stripes: Stripes | None
     quotas: Quotas | None
-    """For the user, and for the group and project of new files there."""
+    """Quotas of the user, and of the group and project of new files in the folder."""
     caches: tuple[Cache, ...]
     typical: FileSystem | None
-    """Values from the site's settings: link limit, typical values, knees."""
+    """Values from the site's settings: link limit, typical values and knees."""
     remarks: tuple[Message, ...]
 
 
 def options_of(mount: Mount) -> tuple[Option, ...]:
-    """Each option with its meaning."""
+    """Each mount option with its meaning."""
     return tuple(Option(name, value, explanation(mount.fs_type, name)) for name, value in mount.options)
 
 
 def servers_of(mount: Mount) -> tuple[str, ...]:
-    """Names or addresses of the servers, from the source and the options: `host:/path` of NFS and GlusterFS,
-    `host@tcp:host2@tcp:/name` of Lustre, `//host/share` of SMB."""
+    """Names or addresses of the servers. They are found in the source and the options: `host:/path` of NFS
+    and GlusterFS, `host@tcp:host2@tcp:/name` of Lustre, `//host/share` of SMB."""
     options = dict(mount.options)
     found: list[str] = []
     if mount.source.startswith("//"):
@@ -119,7 +120,7 @@ def _device_caches(mount: Mount, sys: Path) -> Iterator[Cache]:
     if ahead is not None:
         yield Cache("read_ahead", f"{ahead} KiB", _READ_AHEAD)
     device = sys / "dev" / "block" / mount.device
-    # A partition shares the queue of its device.
+    # A partition has no queue of its own: its device has it.
     queue = next((one for one in (device / "queue", device / ".." / "queue") if one.is_dir()), None)
     if queue is None:
         return
@@ -209,7 +210,7 @@ _QUOTA_OVER: Mapping[str, str] = {
 def remarks_of(
     mount: Mount, space: Space | None, stripes: Stripes | None, quotas: Quotas | None
 ) -> Iterator[Message]:
-    """Warnings for users."""
+    """Warnings for users of the file system."""
     for name, value in mount.options:
         said = _SLOW_OPTIONS.get((name, value))
         if said is not None:
@@ -243,5 +244,5 @@ def _room(space: Space) -> Iterator[Message]:
 
 
 def kind(mount: Mount, typical: FileSystem | None) -> FileSystemKind:
-    """From the site's settings, else from its type."""
+    """Kind of the file system, from the site's settings, or else from its type."""
     return typical.kind if typical is not None and typical.kind is not None else kind_of(mount.fs_type)

@@ -17,24 +17,24 @@ TESTS = ("large-transfer", "constant-volume", "metadata")
 
 @dataclass(frozen=True)
 class Class:
-    """Amounts of a class. Volumes are those of all processes together."""
+    """Sizes and volumes of a class of check-up. Volumes are those of all processes together."""
 
     name: str
     sizes: tuple[int, ...]
-    """Size of one request of large transfer, bytes."""
+    """Request sizes of the test `large transfer`, bytes."""
     processes: tuple[int, ...]
     volume_bytes: int
-    """Volume of large transfer: each process makes at least one request."""
+    """Volume of the test `large transfer`. Each process makes at least one request."""
     constant_volumes: tuple[int, ...]
     pieces: tuple[int, ...]
-    """File sizes of constant volume, bytes."""
+    """File sizes of the test `constant volume`, bytes."""
     items: int
-    """Files, and directories, per process."""
+    """Number of files, and of directories, that each process creates."""
     limit_s: float
     """Time limit of one phase of a data test."""
     metadata_limit_s: float
     budget_s: float | None
-    """Time limit for all: volumes are reduced to meet it."""
+    """Time limit of the whole check-up. Volumes are reduced to meet it."""
 
 
 CLASSES: Mapping[str, Class] = {
@@ -82,21 +82,21 @@ CLASSES: Mapping[str, Class] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the grid: the work of the engine there, and its names in measurements."""
+    """One point of the grid: the engine's work at this point, and its names in measurements."""
 
     test: str
     size_bytes: int | None
     processes: int
-    """Processes of all ranks together."""
+    """Total number of processes of all ranks."""
     pattern: Mapping[str, Any]
-    """In the form of crates/iodock-load/src/plan.rs."""
+    """The engine's work, in the form of crates/iodock-load/src/plan.rs."""
     limit_s: float
     variant: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The user's choices in a class, or instead of its values."""
+    """The user's choices within a class, or instead of its values."""
 
     tests: Sequence[str] = TESTS
     sizes: Sequence[int] = ()
@@ -104,14 +104,14 @@ class Choice:
     ranks: int = 1
     direct: bool = False
     shared: bool = False
-    """Large transfer: all processes write blocks of one file."""
+    """Whether all processes write blocks of one file in the test `large transfer`."""
     memory_bytes: int = 1 << 62
-    """The read buffers of all processes stay below a quarter of the memory."""
+    """Memory of the machine. The read buffers of all processes stay below a quarter of it."""
 
 
 def cells(of: Class, choice: Choice, shrunk: float = 1.0) -> list[Cell]:
-    """The grid of a class, with volumes multiplied by SHRUNK. Process counts are rounded up to a multiple of
-    the ranks."""
+    """Makes the grid of a class, with volumes multiplied by SHRUNK. Process counts are rounded up to a
+    multiple of the ranks."""
     counts = choice.processes or of.processes
     processes = sorted({-(-count // choice.ranks) * choice.ranks for count in counts})
     makers = {"large-transfer": _large, "constant-volume": _constant, "metadata": _metadata}
@@ -131,7 +131,7 @@ def _fits(cell: Cell, choice: Choice) -> bool:
 def _large(of: Class, choice: Choice, processes: int, shrunk: float) -> Iterator[Cell]:
     for size in choice.sizes or of.sizes:
         wanted = int(of.volume_bytes * shrunk) // processes
-        # Whole requests, at least one.
+        # A file consists of whole requests, at least one.
         file_bytes = max(wanted // size, 1) * size
         pattern = {
             "kind": "data",
@@ -181,7 +181,7 @@ class Step:
     cell: Cell
 
     def request(self, ranks: int) -> dict[str, Any]:
-        """In the engine's form."""
+        """The step as a request in the engine's form."""
         return {
             "id": self.id,
             "processes": self.cell.processes // ranks,
@@ -191,8 +191,8 @@ class Step:
 
 
 def shuffled(grid: Sequence[Cell], repeats: int, seed: int) -> list[Step]:
-    """Each cell REPEATS times, in an order that does not coincide with drifts of the machine: every round has
-    all cells."""
+    """Lists each cell REPEATS times, in rounds that contain every cell once. The order within a round is
+    random, so that it does not coincide with drifts of the machine."""
     chance = random.Random(seed)
     steps: list[Step] = []
     for _ in range(repeats):

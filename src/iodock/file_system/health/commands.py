@@ -1,4 +1,4 @@
-"""Output of the file systems' own tools, and stripes from it. A tool that hangs is abandoned."""
+"""Runs the file systems' own tools, and parses stripes in their output. A tool that hangs is abandoned."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """Layout of new files in a folder."""
+    """Layout that new files in a folder get."""
 
     count: int
-    """Number of targets of a file; -1: all."""
+    """Number of targets of a file; -1: all targets."""
     size_bytes: int
     """Bytes on one target before the next one is used."""
     pool: str | None = None
@@ -31,13 +31,13 @@ def asked(command: Sequence[str], limit_s: float = LIMIT_S) -> Answer:
 
 
 def output_of(command: Sequence[str], limit_s: float = LIMIT_S) -> str | None:
-    """Standard output of a command; None if the command is missing, fails, or takes too long."""
+    """Returns standard output of a command; None if the command is missing, fails, or takes too long."""
     answer = asked(command, limit_s)
     return answer.said if answer.status == 0 else None
 
 
 def stripes_of(folder: str, mount: Mount) -> Stripes | None:
-    """Stripes of a Lustre folder, if `lfs` is installed."""
+    """Returns the stripes of a Lustre folder, if `lfs` is installed."""
     if mount.fs_type not in ("lustre", "fefs"):
         return None
     said = output_of(["lfs", "getstripe", "-d", folder])
@@ -45,8 +45,8 @@ def stripes_of(folder: str, mount: Mount) -> Stripes | None:
 
 
 def stripes_in(said: str) -> Stripes | None:
-    """From the output of `lfs getstripe -d`: `stripe_count:  1 stripe_size:   1048576 ...`, in one or several
-    lines. For a composite layout the first component's."""
+    """Parses the output of `lfs getstripe -d`: `stripe_count:  1 stripe_size:   1048576 ...`, in one or
+    several lines. For a composite layout, the stripes are those of the first component."""
     words = said.replace(":", ": ").split()
     values = {
         name.rstrip(":").removeprefix("lmm_"): value

@@ -1,4 +1,5 @@
-"""Compares two check-ups of one file system: changes beyond the spread, and cells that are not comparable.
+"""Compares two check-ups of one file system. Reports changes beyond the spread, and cells that are not
+comparable.
 
 Cells with the same test, operation, size, processes, nodes and variant form a pair. Repeats of one run show
 how values vary within minutes, not from day to day; so the error of an operation's change is the larger of
@@ -29,12 +30,12 @@ MARGIN = 0.05
 _CELL_MARGIN = 0.10
 _BY_CHANCE = math.log(1.5)
 _TIMES_REPEATS = 3.0
-"""Chance variation of cells' changes from one day to another: by half, or three times as much as their own
-repeats."""
+"""From one day to another, the changes of cells may differ by chance: by half, or by three times the spread
+of their own repeats."""
 _LARGE = math.log(1.3)
 """A change of this size is never dismissed as spread."""
 _ENOUGH = 3
-"""With fewer repeats only a clear change means anything."""
+"""With fewer repeats, only a clear change is reported."""
 _ALPHA = 0.05
 """Probability of a false alarm in a whole comparison."""
 
@@ -48,12 +49,12 @@ class Verdict(StrEnum):
     UNSURE = "unsure"
     """The change is within the spread of single repeats, which is too large to call the results equal."""
     TOO_FEW = "too-few-repeats"
-    """There may be a change: more repeats are needed."""
+    """There may be a change, but more repeats are needed to decide."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One cell in both check-ups."""
+    """The same cell in both check-ups."""
 
     base: Cell
     now: Cell
@@ -61,13 +62,14 @@ class Pair:
 
     @property
     def change(self) -> float:
-        """0.1 is 10 % better, -0.1 is 10 % worse: larger values, or smaller ones if less is better."""
+        """Relative change: 0.1 means 10 % better, -0.1 means 10 % worse. Better means larger, or smaller if
+        less is better."""
         return math.exp(_gain(self.base, self.now)) - 1.0
 
 
 @dataclass(frozen=True)
 class Change:
-    """An operation of a test, over all its cells."""
+    """The change of one operation of a test, over all its cells."""
 
     test: str
     operation: str
@@ -76,14 +78,14 @@ class Change:
     change: float
     low: float | None
     high: float | None
-    """Interval of the true change: 95 % confidence for all operations together. None if the spread is not
-    known."""
+    """Upper end of the interval of the true change. The confidence is 95 % for all operations together. None:
+    the spread is not known."""
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Incomparable:
-    """Cells that were left out, and why."""
+    """Cells that were left out, and the reason."""
 
     cells: tuple[Cell, ...]
     why: Message
@@ -98,7 +100,7 @@ class Comparison:
     changes: tuple[Change, ...]
     incomparable: tuple[Incomparable, ...]
     warnings: tuple[Message, ...]
-    """Differences between the two measurements' conditions."""
+    """Sentences about differences between the conditions of the two measurements."""
 
     @property
     def regressed(self) -> bool:
@@ -119,7 +121,7 @@ Key = tuple[object, ...]
 
 
 def compare(base: Measurements, now: Measurements) -> Comparison:
-    """Changes from BASE to NOW."""
+    """Compares NOW with BASE."""
     then, later = _keyed(base.cells), _keyed(now.cells)
     incomparable = [*_unpaired(then, later)]
     both = [(then[key], later[key]) for key in then if key in later]
@@ -138,13 +140,14 @@ def compare(base: Measurements, now: Measurements) -> Comparison:
 
 
 def _same_cache(one: Cell, other: Cell) -> bool:
-    """Earlier versions did not label writes, and did not examine the layers below a file system."""
+    """Earlier versions did not label writes, and did not examine the layers below a file system. Their cells
+    may therefore have another label."""
     labels = {one.cache, other.cache}
     return len(labels) == 1 or None in labels or labels == {Cache.UNCACHED, Cache.MAYBE_CACHED}
 
 
 def _keyed(cells: Sequence[Cell]) -> dict[Key, Cell]:
-    """Cells by the properties that identify them; of duplicates the first."""
+    """Cells by the properties that identify them. Of duplicates, the first one is kept."""
     keyed: dict[Key, Cell] = {}
     for cell in cells:
         if cell.value > 0:
@@ -177,7 +180,7 @@ def _grouped(pairs: list[tuple[Cell, Cell]]) -> list[list[tuple[Cell, Cell]]]:
 
 
 def _noise(group: list[tuple[Cell, Cell]]) -> Noise | None:
-    """Spread of both runs together; None if a cell was not repeated in either."""
+    """The common spread of both runs; None if no cell was repeated in both."""
     if any(cell.spread is None for pair in group for cell in pair):
         group = [pair for pair in group if all(cell.spread is not None for cell in pair)]
     return noise_of([cell for pair in group for cell in pair], 1e-3) if group else None
@@ -228,7 +231,8 @@ def _pair(base: Cell, now: Cell, noise: Noise, cells: int) -> Pair:
 
 
 def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
-    """Without a spread nothing is certain; the change is still shown, so that it is not overlooked."""
+    """The change of an operation without repeats. Nothing is certain without a spread, but the change is
+    still shown, so that it is not overlooked."""
     pairs = tuple(Pair(base, now, Verdict.TOO_FEW) for base, now in group)
     mean = fmean(_gain(base, now) for base, now in group)
     return Change(*_named(group[0][0]), pairs, math.exp(mean) - 1.0, None, None, Verdict.TOO_FEW)
@@ -237,13 +241,14 @@ def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
 def _verdict(
     gain: float, reach: float, margin: float, noise: Noise, group: Sequence[tuple[Cell, Cell]]
 ) -> Verdict:
-    """REACH is half the width of the interval around GAIN, both as logarithms."""
+    """Returns the verdict on a change. REACH: half the width of the interval around GAIN. Both are
+    logarithms."""
     if abs(gain) > reach and abs(gain) > math.log1p(margin):
         return Verdict.REGRESSION if gain < 0 else Verdict.IMPROVEMENT
     if abs(gain) + reach < 2.0 * math.log1p(margin):
         return Verdict.SAME
     if abs(gain) > reach:
-        # Certain, but too small to matter.
+        # The change is certain, but too small to matter.
         return Verdict.SAME
     fewest = min(cell.repeats or 1 for pair in group for cell in pair)
     is_large = abs(gain) > min(noise.sigma, _LARGE)
@@ -257,7 +262,7 @@ _BUSY = (
 
 
 def _warnings(base: Measurements, now: Measurements) -> Iterator[Message]:
-    """Differences between the protocols, which may explain a change; and other load."""
+    """Sentences about differences between the protocols, which may explain a change, and about other load."""
     for text, measured in zip(_BUSY, (base, now), strict=True):
         if high := sum(is_high(cell) for cell in measured.cells):
             yield Message(text, {"busy": high, "cells": len(measured.cells)})

@@ -1,6 +1,7 @@
-"""Runs the engine of crates/iodock-load in a separate process: plan in, events out, nothing left behind.
+"""Runs the engine of crates/iodock-load in a separate process. It receives a plan, sends events, and leaves
+nothing behind.
 
-It needs its own process because it forks its workers, which is safe only in a process with one thread. It
+The engine forks its workers, which is safe only in a process with one thread, so it needs its own process. It
 ends, and removes its files, when it receives a signal or its standard input is closed, and therefore also
 when this process is killed.
 """
@@ -24,7 +25,7 @@ from iodock.shared.errors import IodockError
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from iodock._native import load_engine\n"
-    # The input is empty if the command was interrupted before it could send the plan.
+    # The input is empty if the command was interrupted before it sent the plan.
     "plan = sys.stdin.readline()\nplan and load_engine(plan)"
 )
 
@@ -32,7 +33,7 @@ Event = Mapping[str, Any]
 
 
 class EngineError(IodockError):
-    """The engine could not continue; earlier measurements are valid. `kind` as in
+    """The engine could not continue. Earlier measurements are valid. `kind` is as in
     crates/iodock-load/src/error.rs."""
 
     def __init__(self, message: str, hint: str | None, kind: str) -> None:
@@ -41,10 +42,11 @@ class EngineError(IodockError):
 
 
 def run(plan: Mapping[str, Any], meeting: Meeting | None = None) -> Generator[Event, None, None]:
-    """Executes PLAN and yields the event of each step. Raises EngineError, after everything was removed.
-    MEETING: the synchronisation of ranks for a plan whose job is `met_outside`.
+    """Executes PLAN and yields the event of each step. MEETING: synchronises the ranks for a plan whose job
+    is `met_outside`. Raises EngineError after everything was removed.
 
-    However the iteration ends (close it if it may end early), the engine has ended before.
+    When the iteration has ended, in whatever way, the engine has ended, too. Close the iterator if it may end
+    early.
     """
     failure: EngineError | None = None
     ended = False
@@ -77,7 +79,8 @@ def _left_behind(left: list[str], plan: Mapping[str, Any]) -> EngineError:
 @contextmanager
 def _engine(plan: Mapping[str, Any]) -> Iterator[tuple[subprocess.Popen[str], Iterator[Event]]]:
     package = str(Path(iodock.__file__).parent.parent)
-    # Blocked until the engine has its own handlers: Python's would end it with a traceback.
+    # These signals are blocked until the engine has its own handlers: with Python's handlers it would end
+    # with a traceback.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         process = subprocess.Popen(
@@ -96,7 +99,7 @@ def _engine(plan: Mapping[str, Any]) -> Iterator[tuple[subprocess.Popen[str], It
     finally:
         with _undisturbed():
             _close(process.stdin)
-            # Further output is ignored; end of file means that everything was removed.
+            # Further output is ignored. Its end means that everything was removed.
             for _ in process.stdout:
                 pass
             process.wait()
@@ -107,7 +110,7 @@ def _send(stdin: IO[str], line: str) -> None:
         stdin.write(line + "\n")
         stdin.flush()
     except BrokenPipeError:
-        # The engine has ended: its missing events show that.
+        # The engine has ended, which shows in its missing events.
         pass
 
 
@@ -118,8 +121,8 @@ def _close(stdin: IO[str]) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Delays signals that request the end until everything is removed. If it is ending already, they have no
-    effect."""
+    """Delays signals that request the end until everything is removed. If the process is ending already, they
+    have no effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -130,7 +133,7 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            # None: the handler was not installed by Python.
+            # The handler is None if it was not installed by Python.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
     if waiting and not is_ending:
         signal.raise_signal(waiting[0])

@@ -1,9 +1,10 @@
 """Reads Filebench's `.f` files (its workload model language, WML) as a mixture: operations, their
 frequencies, and files.
 
-Used: the file set (entries, size), the flow operations as weights, I/O and append size, fsync, threads, and
-the duration. The order is shuffled, and an open and a close belong to the operation between them. A random
-variable is replaced by its mean, and the parts of a composite operation count once for each thread.
+The following is used: the file set (entries, size), the flow operations as weights, I/O and append size,
+fsync, threads, and the duration. The order is shuffled, and an open and a close belong to the operation
+between them. A random variable is replaced by its mean, and the parts of a composite operation count once for
+each thread.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ _IGNORED = (
 )
 _SAMPLES = 32
 _ROUNDS = 20
-"""Number of operations for each file; usually the time limit is reached first."""
+"""Number of operations for each file. Usually the time limit is reached earlier."""
 _MOST_SECONDS = 60
 
 
 class _Script:
-    """One file, line by line: variables, and errors with their positions."""
+    """Reads one file line by line. It keeps the variables, and gives errors their positions."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
@@ -69,7 +70,7 @@ class _Script:
         return RequestError(f"{self.path}:{line}: {what}", hint)
 
     def commands(self) -> Iterator[tuple[int, str, str]]:
-        """Line, first word, and the rest with variables replaced."""
+        """Yields line number, first word, and the rest of each command, with variables replaced."""
         for number, bare in self._lines():
             word, _, rest = bare.partition(" ")
             if word == "set":
@@ -80,12 +81,14 @@ class _Script:
                 self._set(number, found[1] if found else "", f"randvar({rest})")
             else:
                 if word == "define" and rest.startswith("flowop"):
-                    # Parameters of the flow operation, which are names of file sets.
+                    # The flow operation has parameters, which are names of file sets. They are not variables
+                    # with a value.
                     self.variables.update(dict.fromkeys(re.findall(r"\$(\w+)", rest), ""))
                 yield number, word, rest if word in _IGNORED else self._filled(number, rest)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Whole commands, each with its first line: a comma or `=` at the end continues a line."""
+        """Yields whole commands, each with the number of its first line. A comma or `=` at the end continues
+        a line."""
         begun, parts = 0, list[str]()
         for number, line in enumerate(self.text.splitlines(), 1):
             bare = line.split("#", 1)[0].strip()
@@ -116,7 +119,7 @@ _SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def _mean(variable: str) -> str:
-    """Mean of a random variable: from its table (share, from, to), else as given."""
+    """Returns the mean of a random variable: from its table (share, from, to), or else the given value."""
     rows = [
         (int(share), (int(low) << _SHIFT[low_unit]) + (int(high) << _SHIFT[high_unit]))
         for share, low, low_unit, high, high_unit in _ROW.findall(variable)
@@ -129,13 +132,14 @@ def _mean(variable: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """`name=a,size=cvar(type=x,parameters=mean:1;gamma:2)` by name; commas inside brackets are kept."""
+    """Parses fields by name, as in `name=a,size=cvar(type=x,parameters=mean:1;gamma:2)`. Commas inside
+    brackets do not separate fields."""
     parts = re.findall(r"(\w+)=((?:[^,(]|\([^)]*\))*)", text)
     return {name: value.strip().strip('"') for name, value in parts}
 
 
 def mixture(path: Path, text: str) -> Mapping[str, Any]:
-    """Input for workload.py, equivalent to its TOML. Raises RequestError with file and line."""
+    """Returns input for workload.py, equivalent to its TOML. Raises RequestError with file and line."""
     script = _Script(path, text)
     found = _Mixture(script)
     for line, word, rest in script.commands():
@@ -149,7 +153,7 @@ def mixture(path: Path, text: str) -> Mapping[str, Any]:
 
 
 class _Mixture:
-    """The content of the commands so far."""
+    """The operations, sizes and files of the commands read so far."""
 
     def __init__(self, script: _Script) -> None:
         self._script = script
@@ -178,7 +182,7 @@ class _Mixture:
 
     def flowop(self, line: int, rest: str) -> None:
         name = rest.split(maxsplit=1)[0].split(",")[0]
-        # A file is created with its content.
+        # A file gets its content when it is created, so its first write is not counted.
         if name not in self._composites and not (self._created and name == "writewholefile"):
             _count(self._script, line, name, self._threads, self._weights)
         self._created = name == "createfile"
@@ -191,7 +195,7 @@ class _Mixture:
     psrun = run
 
     def taken(self, path: Path) -> Mapping[str, Any]:
-        """The complete mixture. Raises RequestError if there is nothing to do."""
+        """Returns the complete mixture. Raises RequestError if there is nothing to do."""
         if not self._weights:
             known = f"known flow operations: {', '.join(_KINDS)}"
             raise RequestError(f"{path}: no operation was found", known)
@@ -236,7 +240,7 @@ def _number(script: _Script, line: int, text: str) -> int:
 
 
 def _sizes(script: _Script, line: int, text: str) -> list[int]:
-    """One size, or a sample of a gamma distribution that is always the same."""
+    """Returns one size, or a sample of a gamma distribution that is the same in every run."""
     mean, gamma = _number(script, line, text), re.search(r"gamma:([0-9.]+)", text)
     if not gamma or not 0 < float(gamma[1]) < 1e6:
         return [mean]

@@ -1,6 +1,7 @@
-"""Measurements of a file system by any tool: cells with their protocol. Data only, and its JSON.
+"""Measurements of a file system by any tool: cells with their protocol. This module has data only, and its
+JSON.
 
-The JSON is described by `docs/reference/measurements.schema.json`. `null` is not known.
+The JSON is described by `docs/reference/measurements.schema.json`. `null` means not known.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ class MeasurementError(IodockError):
 
 
 class Unit(StrEnum):
-    """Unit of a cell's value. For all but seconds more is better."""
+    """Unit of a cell's value. More is better, except for seconds."""
 
     BYTES_PER_S = "bytes_per_s"
     OPERATIONS_PER_S = "operations_per_s"
     SECONDS = "seconds"
     SCORE = "score"
-    """Without a unit, such as the score of the IO500."""
+    """A value without a unit, such as the score of the IO500."""
 
     @property
     def more_is_better(self) -> bool:
@@ -37,14 +38,14 @@ class Unit(StrEnum):
 
 
 class Cache(StrEnum):
-    """Source of a read and destination of a write, as far as they are known."""
+    """Where a read came from, and where a write went, as far as this is known."""
 
     CACHED = "cached"
     UNCACHED = "uncached"
     MAYBE_CACHED = "maybe-cached"
-    """Past the page cache of its file system; the layers below may have a cache on this machine."""
+    """Not served by the page cache of the file system. The layers below may have a cache on this machine."""
     PAGE_CACHE = "page-cache"
-    """Writes without sync: the rate is that of memory."""
+    """Writes without sync. Their rate is that of memory."""
     UNKNOWN = "unknown"
 
     @property
@@ -73,24 +74,25 @@ class User:
 
     name: str
     amount: float
-    """Processors (1: one of them all the time), or bytes per second from and to devices."""
+    """Processor time (1: one processor all the time), or bytes per second from and to devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Other activity of the machine while a cell was measured: the busiest of its repeats and machines. None
-    is not known."""
+    """Other activity of the machine while a cell was measured: the busiest of its repeats and machines. None:
+    not known."""
 
     load_average: float | None = None
     """Load average of the last minute, including the check-up's own processes."""
     others_cpu_share: float | None = None
-    """Share of the time of all processors, used by other programs."""
+    """Share of the time of all processors that other programs used."""
     steal_share: float | None = None
-    """Share of the time of all processors, used by other virtual machines."""
+    """Share of the time of all processors that other virtual machines used."""
     by_cpu: tuple[User, ...] | None = None
-    """Other programs that used most processor time, without those that ended in between."""
+    """The other programs that used most processor time. Programs that ended during the measurement are
+    missing."""
     by_io: tuple[User, ...] | None = None
-    """Other programs that moved most data to and from devices, as far as their counters are readable."""
+    """The other programs that moved most data to and from devices, as far as their counters are readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,37 +102,39 @@ class Cell:
     test: str
     """`large-transfer`, `constant-volume`, `metadata`, `workload`, or the name of the foreign benchmark."""
     operation: str
-    """`write`, `read`, `file-create`, `file-stat`, `file-remove`, `directory-create`, ...; kebab-case."""
+    """Operation in kebab-case: `write`, `read`, `file-create`, `file-stat`, `file-remove`,
+    `directory-create`, ..."""
     size_bytes: int | None
     """Size of one I/O request; null if the operation moves no data."""
     processes: int | None
-    """Total number. Threads that do I/O independently count."""
+    """Total number of processes. Threads that do I/O independently count, too."""
     nodes: int | None
     value: float
-    """For all processes together: the median of `values`, else the mean that the source gives."""
+    """Value for all processes together: the median of `values`, or else the mean that the source gives."""
     unit: Unit
     repeats: int | None
     spread: float | None
-    """Standard deviation of the repeats (n - 1) as a share of their mean; null for a single repeat."""
+    """Standard deviation of the repeats (n - 1) as a share of their mean; null if there is a single
+    repeat."""
     cache: Cache | None = None
-    """Null if no data is moved, and if a write was synced or bypassed the page cache."""
+    """Role of the cache; null if no data is moved, or if a write was synced or bypassed the page cache."""
     latency_ns: Latency | None = None
     values: tuple[float, ...] = ()
-    """One value per repeat, if the source has them."""
+    """The value of each repeat, if the source has them."""
     minimum: float | None = None
-    """Smallest and largest value of the repeats, if the source has only these."""
+    """Smallest value of the repeats, if the source has only extremes."""
     maximum: float | None = None
     variant: Mapping[str, str] = field(default_factory=dict)
-    """Further properties of cells: `api`, `access` (`file-per-process`, `shared-file`), ..."""
+    """Further properties that distinguish cells: `api`, `access` (`file-per-process`, `shared-file`), ..."""
     cache_reason: str | None = None
     volume_bytes: int | None = None
-    """Bytes moved in one repeat by all processes."""
+    """Bytes that all processes together moved in one repeat."""
     seconds: float | None = None
     """Mean wall time of one repeat."""
     source: str | None = None
-    """File and line of its origin."""
+    """File and line from which the cell was read."""
     load: Load | None = None
-    """Null if it was not examined."""
+    """Other activity of the machine; null: not examined."""
 
     @property
     def best(self) -> float:
@@ -141,22 +145,23 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Upper limit of the hardware as an administrator stated it: a link, a server, a controller."""
+    """Upper limit of the hardware, such as a link, a server or a controller, as an administrator stated
+    it."""
 
     name: str
     bytes_per_s: float
     per: str = "total"
-    """`total`, or `node`: then N nodes have N times the limit."""
+    """`total`, or `node`, which means that N nodes have N times the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The conditions under which cells were measured: without them a value is meaningless."""
+    """The conditions under which cells were measured. Without them a value is meaningless."""
 
     tool: str | None = None
     version: str | None = None
     started: str | None = None
-    """ISO 8601; without a time zone if the source has none."""
+    """Start time in ISO 8601; without a time zone if the source has none."""
     finished: str | None = None
     host: str | None = None
     target: str | None = None
@@ -166,15 +171,15 @@ class Protocol:
     command: str | None = None
     limits: tuple[Limit, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)
-    """Further properties from the tool: class, seed, memory, ...; names end in the unit."""
+    """Further properties that the tool reports: class, seed, memory, ...; names end in the unit."""
     notes: tuple[str, ...] = ()
-    """Omissions and facts needed to interpret the values, in English."""
+    """Sentences in English about omissions, and facts that are needed to interpret the values."""
     parts: tuple[Protocol, ...] = ()
-    """The protocol of each run, if measurements of several runs were combined."""
+    """If measurements of several runs were combined, the protocol of each run."""
 
 
 PLAIN_FIELDS = ("tool", "version", "started", "finished", "host", "target", "file_system", "command")
-"""Fields of a protocol that are a text each."""
+"""Fields of a protocol that contain a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +187,11 @@ class Remark:
     """A sentence that a specialist would write next to the graph."""
 
     kind: str
-    """Kebab-case; docs/explanation/remarks.md explains each."""
+    """Name of the kind in kebab-case; docs/explanation/remarks.md explains each."""
     at: Mapping[str, Json]
-    """The cells concerned: `test`, `operation`, `processes`, `size_bytes`, ..."""
+    """Identifies the cells that the remark is about: `test`, `operation`, `processes`, `size_bytes`, ..."""
     message: Message
-    """The sentence in English; it is translated for display."""
+    """The sentence in English, which is translated when it is shown."""
     evidence: Mapping[str, Json]
 
 
@@ -200,12 +205,13 @@ class Measurements:
 
 
 def from_memory(cell: Cell) -> bool:
-    """Whether its rate says nothing about a disk or server."""
+    """Whether the cell's rate says nothing about a disk or server."""
     return cell.cache is not None and cell.cache.is_memory
 
 
 def spread_of(values: Iterable[float]) -> float | None:
-    """Standard deviation (n - 1) as a share of the mean; None for fewer than two values or a mean of 0."""
+    """Returns the standard deviation (n - 1) as a share of the mean; None for fewer than two values or a mean
+    of 0."""
     several = tuple(values)
     if len(several) < 2 or fmean(several) == 0:
         return None
@@ -213,7 +219,7 @@ def spread_of(values: Iterable[float]) -> float | None:
 
 
 def repeated(cell: Cell, values: Iterable[float]) -> Cell:
-    """CELL with value, repeats and spread from VALUES (one per repeat, at least one)."""
+    """Returns CELL with value, repeats and spread computed from VALUES (one per repeat, at least one)."""
     several = tuple(values)
     return replace(
         cell, value=median(several), values=several, repeats=len(several), spread=spread_of(several)
@@ -221,8 +227,8 @@ def repeated(cell: Cell, values: Iterable[float]) -> Cell:
 
 
 def joined(several: Iterable[Measurements]) -> Measurements:
-    """Combines measurements of several runs: the common protocol is what all protocols agree on; each is kept
-    as a part."""
+    """Combines measurements of several runs. The common protocol contains what all protocols agree on; each
+    protocol is kept as a part."""
     given = tuple(several)
     if len(given) == 1:
         return given[0]

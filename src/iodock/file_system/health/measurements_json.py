@@ -35,12 +35,12 @@ _HINT = "create it with `iodock health run DIR --format json`, or with `iodock b
 
 
 def plain(remark: Remark) -> str:
-    """The remark in English with unformatted numbers."""
+    """Returns the remark in English with unformatted numbers."""
     return fill(remark.message.text, remark.message.values)
 
 
 def to_json(measurements: Measurements, say: Callable[[Remark], str] = plain) -> dict[str, Json]:
-    """In the schema's form; SAY turns a remark into text."""
+    """Converts measurements to the form of the schema. SAY turns a remark into text."""
     return {
         "schema": SCHEMA,
         "protocol": _protocol_out(measurements.protocol),
@@ -53,7 +53,7 @@ def to_json(measurements: Measurements, say: Callable[[Remark], str] = plain) ->
 
 
 def text_of(measurements: Measurements, say: Callable[[Remark], str] = plain) -> str:
-    """A whole file, one cell a line."""
+    """Formats measurements as a whole file, with one cell a line."""
     whole = to_json(measurements, say)
     lines = {
         name: ",\n    ".join(_line(one) for one in rows) if isinstance(rows := whole[name], list) else ""
@@ -116,7 +116,7 @@ def _load_out(load: Load) -> dict[str, Json]:
 
 
 def read(path: Path) -> Measurements:
-    """The measurements in a JSON file. Raises MeasurementError."""
+    """Reads the measurements in a JSON file. Raises MeasurementError."""
     try:
         content = documents.from_json(files.content(path, RESULT, MeasurementError))
     except OSError as error:
@@ -127,7 +127,7 @@ def read(path: Path) -> Measurements:
 
 
 def from_json(content: Any, path: str) -> Measurements:
-    """The measurements in CONTENT (of the file PATH). Unknown members are ignored. Raises
+    """Reads the measurements in CONTENT of the file PATH. Unknown members are ignored. Raises
     MeasurementError."""
     whole = _Place(path, "", content)
     schema = whole.member("schema", (str,), True).value
@@ -286,7 +286,7 @@ def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
     except OverflowError:
-        # A whole number of hundreds of digits.
+        # An integer with hundreds of digits can't be converted to a float.
         return False
 
 

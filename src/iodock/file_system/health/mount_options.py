@@ -1,7 +1,7 @@
 """Meaning of mount options for users who read and write files there.
 
-From the manual pages mount(8), ext4(5), xfs(5), nfs(5), mount.lustre(8), mount.cifs(8), fuse(8), the kernel's
-Documentation/filesystems (overlayfs, tmpfs, 9p) and IBM's mmchfs and mmmount.
+The texts are based on the manual pages mount(8), ext4(5), xfs(5), nfs(5), mount.lustre(8), mount.cifs(8),
+fuse(8), the kernel's Documentation/filesystems (overlayfs, tmpfs, 9p) and IBM's mmchfs and mmmount.
 """
 
 from __future__ import annotations
@@ -242,12 +242,12 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "posixacl": N_("access control lists are checked by the client"),
     },
 }
-"""Type of the file system -> option -> its meaning; `*` applies to all types."""
+"""Meaning of each option by type of the file system; `*` applies to all types."""
 FAMILIES = {"ext2": "ext4", "ext3": "ext4", "nfs4": "nfs", "smb3": "cifs", "fefs": "lustre"}
-"""Types that have the options of another one."""
+"""Maps a type to another type with the same options."""
 
 
 def explanation(fs_type: str, option: str) -> str | None:
-    """Meaning of OPTION there, in English for translation; None if it is not known."""
+    """Meaning of OPTION for this type, in English for translation; None if it is not known."""
     family = "fuse" if fs_type.startswith("fuse") else FAMILIES.get(fs_type, fs_type)
     return OPTIONS.get(family, {}).get(option) or OPTIONS[ANY].get(option)

@@ -18,15 +18,16 @@ class Mount:
     point: str
     fs_type: str
     source: str
-    """A device, or the server and its export."""
+    """The device, or the server and its export."""
     device: str
-    """`MAJOR:MINOR`."""
+    """Device number as `MAJOR:MINOR`."""
     options: tuple[tuple[str, str | None], ...]
-    """Options of the mount, then of the file system; name and value, each name once."""
+    """Name and value of each option, each name once: those of the mount, followed by those of the file
+    system."""
 
 
 def mounts(path: Path = Path("/proc/self/mountinfo")) -> tuple[Mount, ...]:
-    """All mounts in order: a later one hides an earlier one at the same place."""
+    """All mounts in order. A later mount hides an earlier one at the same place."""
     lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     return tuple(found for line in lines if (found := _mount(line)) is not None)
 
@@ -50,18 +51,19 @@ def _options(listed: str) -> tuple[tuple[str, str | None], ...]:
         name, equals, value = part.partition("=")
         if name:
             found[name] = _plain(value) if equals else None
-    # A mount is read-only if one of the two is.
+    # A mount is read-only if the option `ro` is set for the mount or for the file system.
     if "ro" in found:
         found.pop("rw", None)
     return tuple(found.items())
 
 
 def mount_of(folder: str, known: Iterable[Mount], device: int | None = None) -> Mount | None:
-    """The mount of FOLDER (absolute, without links); DEVICE, its st_dev, selects among mounts that match."""
+    """Finds the mount of FOLDER, which is an absolute path without links. DEVICE, its st_dev, selects among
+    mounts that match."""
     fitting = [one for one in known if _lies_below(folder, one.point)]
     if device is not None:
         name = f"{os.major(device)}:{os.minor(device)}"
-        # btrfs and overlay have their own numbers in st_dev: then only the path counts.
+        # btrfs and overlay give other device numbers in st_dev, so for them only the path is compared.
         fitting = [one for one in fitting if one.device == name] or fitting
     deepest = max((len(one.point) for one in fitting), default=0)
     return next((one for one in reversed(fitting) if len(one.point) == deepest), None)

@@ -15,12 +15,12 @@ class Meeting(Protocol):
     """A barrier for all ranks."""
 
     def wait(self, on: Callable[[], bool]) -> bool:
-        """Waits until all ranks are here; False as soon as ON returns that waiting is useless."""
+        """Waits until all ranks are here. Returns False as soon as ON returns that waiting is useless."""
 
 
 def meeting(size: int) -> Meeting | None:
-    """A barrier over MPI with SIZE ranks. None if mpi4py or its MPI is missing, or is not the MPI that
-    started the ranks: then each rank finds itself alone."""
+    """Returns a barrier over MPI with SIZE ranks. None if mpi4py or its MPI is missing, or is not the MPI
+    that started the ranks, in which case each rank finds itself alone."""
     try:
         from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
     except (ImportError, RuntimeError):
@@ -36,7 +36,7 @@ class _World:
         atexit.register(self._give_up)
 
     def wait(self, on: Callable[[], bool]) -> bool:
-        """See `Meeting`. Not MPI_Barrier, because no signal is handled while that waits."""
+        """See `Meeting`. MPI_Barrier is not used, because no signal is handled while it waits."""
         request = self._communicator.Ibarrier()
         self._waits, pause = True, _FIRST_PAUSE_S
         while not request.Test():
@@ -48,6 +48,6 @@ class _World:
         return True
 
     def _give_up(self) -> None:
-        """MPI can't be finalised while it waits for a rank that will never come."""
+        """Exits without MPI's finalisation, which would wait for a rank that will never come."""
         if self._waits:
             self._communicator.Abort(1)

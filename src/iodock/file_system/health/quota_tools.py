@@ -30,34 +30,35 @@ _WHICH_FILESET = N_(
     "your quota is unknown, because the fileset of the folder is unknown and each fileset has its own quota"
 )
 GPFS_PROGRAMS = "/usr/lpp/mmfs/bin"
-"""Their folders, in case PATH lacks them."""
+"""Folder of the programs of GPFS, in case PATH lacks it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Owners of new files in a folder."""
+    """User and group that new files in a folder will have."""
 
     user: int
     group: int
 
     @classmethod
     def of(cls, folder: str) -> Owner:
-        """In a folder with the set-group-ID bit, new files get the folder's group. Raises OSError."""
+        """Determines the owners. In a folder with the set-group-ID bit, new files get the folder's group.
+        Raises OSError."""
         status = Path(folder).stat()
         return cls(os.geteuid(), status.st_gid if status.st_mode & stat.S_ISGID else os.getegid())
 
 
 @dataclass
 class _Asking:
-    """The tools are run in sequence; after one that did not respond, no other is waited for."""
+    """Runs the tools one after the other. If a tool does not respond, no further one is run."""
 
     limit_s: float
     unknown: list[Message] = field(default_factory=list)
     hangs: bool = False
 
     def rows(self, command: Sequence[str], is_of_interest: re.Pattern[str]) -> str:
-        """A command's output if it contains the expected text, even if the command fails, as `quota` does if
-        a limit is exceeded, and `lfs` if a target is missing. Empty otherwise."""
+        """Returns a command's output if it contains the expected text, even if the command fails: `quota`
+        fails if a limit is exceeded, and `lfs` if a target is missing. Empty otherwise."""
         said = self.said(command)
         if said is None:
             return ""
@@ -67,7 +68,7 @@ class _Asking:
         return said
 
     def said(self, command: Sequence[str], quietly: bool = False) -> str | None:
-        """Output of the command; None without output, with the reason unless QUIETLY."""
+        """Returns the output of a command; None without output. The reason is recorded unless QUIETLY."""
         if self.hangs:
             return None
         answer = asked(command, self.limit_s)
@@ -85,8 +86,8 @@ class _Asking:
 
 
 def quotas_of(mount: Mount, folder: str, owner: Owner, limit_s: float = LIMIT_S) -> Quotas:
-    """The limits of OWNER in FOLDER of MOUNT, from the tools of its type. Never takes longer than LIMIT_S in
-    addition to the time of tools that respond."""
+    """Returns the limits of OWNER in FOLDER of MOUNT, from the tools of the file system's type. Tools that do
+    not respond take at most LIMIT_S in total."""
     asking = _Asking(limit_s)
     if mount.fs_type in ("lustre", "fefs"):
         known = _of_lustre(mount, folder, owner, asking)
@@ -100,7 +101,8 @@ def quotas_of(mount: Mount, folder: str, owner: Owner, limit_s: float = LIMIT_S)
 
 
 ONLY_TOOLS_TELL = frozenset(("lustre", "fefs", "gpfs", "nfs", "nfs4"))
-"""Types of file systems whose quotas the kernel does not report itself, as it does for local ones."""
+"""Types of file systems whose quotas only a tool reports. For local file systems the kernel itself reports
+them."""
 _QUOTA_OPTIONS = frozenset(("quota", "usrquota", "grpquota", "uquota", "gquota", "usrjquota", "grpjquota"))
 
 
@@ -117,17 +119,18 @@ def _of_lustre(mount: Mount, folder: str, owner: Owner, asking: _Asking) -> list
 
 
 def project_in(said: str) -> int | None:
-    """From `lfs project -d`: `1001 P /scratch/x`; None if new files do not inherit it."""
+    """Parses the output of `lfs project -d`: `1001 P /scratch/x`. None if new files do not inherit the
+    project."""
     first = re.match(r"\s*(\d+)\s+P\s", said)
     return int(first[1]) or None if first else None
 
 
 def _of_rquota(mount: Mount, owner: Owner, asking: _Asking) -> list[Quota]:
-    # -v: lists owners that use nothing yet; -p: ends of grace periods as numbers.
+    # -v also lists owners that use nothing yet; -p prints ends of grace periods as numbers.
     common = ["-v", "-w", "-p", "-f", mount.point]
     said = asking.rows(["quota", "-u", *common], _ROW_OR_NONE)
     found = list(quotas_in(said, "user", str(owner.user)))[:1]
-    # Among all groups of the user only the one of new files matters, and a server may have no group quotas.
+    # Of all groups of the user, only the group of new files matters. A server may have no group quotas.
     said = asking.said(["quota", "-g", *common], quietly=True) or ""
     groups = quotas_in(said, "group", "")
     return found + [one for one in groups if _group_number(said, one.owner) == owner.group][:1]
@@ -141,14 +144,14 @@ def _group_number(said: str, name: str) -> int | None:
 _USED, _LIMIT, _GRACE = r"(\[?\d[\d.]*[kKMGTPE]?\]?\*{0,2}|-)", r"(\[?\d[\d.]*[kKMGTPE]?\]?|-)", r"(\S+)"
 _HALF = rf"{_USED}\s+{_LIMIT}\s+{_LIMIT}\s+{_GRACE}"
 ROW = re.compile(rf"(?:^|\s){_HALF}\s+{_HALF}\s*$", re.MULTILINE)
-"""Used, soft, hard and grace for KiB, then for files; the name of the file system before them may contain
+"""Used, soft, hard and grace, for KiB and then for files. The name of the file system before them may contain
 blanks, or be on a separate line."""
 _ROW_OR_NONE = re.compile(rf"{ROW.pattern}|: none$", re.MULTILINE)
 _HEADING = re.compile(r"Disk quotas for \w+ (.+?) \(\w?id \d+\):")
 
 
 def quotas_in(said: str, kind: Kind, owner: str) -> Iterator[Quota]:
-    """From the output of `lfs quota` and `quota -wp`; OWNER if no heading names one."""
+    """Parses the output of `lfs quota` and `quota -wp`. OWNER is used if no heading names an owner."""
     for line in said.splitlines():
         if heading := _HEADING.match(line):
             owner = heading[1]
@@ -164,14 +167,15 @@ def _allowance(cells: Sequence[str], unit: int) -> Allowance:
     is_over = used.endswith("*") and _has_ended(grace)
     state = Grace.OVER if is_over else Grace.RUNNING if _is_running(grace) else Grace.NONE
     amount = _number(used, unit)
-    # `[0]` appears if the servers that count did not respond.
+    # `[0]` means that the servers that count did not respond.
     if amount == 0 and "[" in used:
         amount = None
     return Allowance(amount, _number(soft, unit) or None, _number(hard, unit) or None, state, is_exact)
 
 
 def _has_ended(grace: str) -> bool:
-    """`none` means that no time is left; a number is the end, seconds since the epoch."""
+    """Whether the grace period has ended. `none` means that no time is left; a number is the end, seconds
+    since the epoch."""
     return grace == "none" or (grace.isdigit() and 0 < int(grace) <= time.time())
 
 
@@ -183,7 +187,8 @@ _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{0,20})?)([kKMGTPEkmgtpe]?)")
 
 
 def _number(cell: str, unit: int) -> int | None:
-    """In multiples of UNIT (bytes or files), or with its own unit (`lfs quota -h`); None for `-`."""
+    """Parses an amount in multiples of UNIT (bytes or files), or with its own unit (`lfs quota -h`); None for
+    `-`."""
     found = _AMOUNT.fullmatch(cell.strip("[]*"))
     if found is None:
         return None
@@ -216,7 +221,7 @@ def _gpfs(program: str) -> str:
 
 
 def fileset_in(said: str) -> str | None:
-    """From `mmlsattr -L`: `fileset name:         scratch`."""
+    """Parses the output of `mmlsattr -L`: `fileset name:         scratch`."""
     found = re.search(r"^fileset name:\s*(\S+)\s*$", said, re.MULTILINE)
     return found[1] if found else None
 
@@ -228,11 +233,11 @@ class GpfsRow:
     kind: Kind
     number: str
     fileset: str
-    """The fileset in which the quota of a user or group applies; empty: in all."""
+    """Fileset in which the quota of a user or group applies; empty: in all filesets."""
     quota: Quota
 
     def is_of(self, owner: Owner, fileset: str | None) -> bool:
-        """Whether it applies to OWNER there."""
+        """Whether the quota applies to OWNER in this fileset."""
         if self.kind == "fileset":
             return fileset is not None and self.quota.owner == fileset
         return self.number == str(owner.user if self.kind == "user" else owner.group)
@@ -242,8 +247,8 @@ _GPFS_KINDS: dict[str, Kind] = {"USR": "user", "GRP": "group", "FILESET": "files
 
 
 def gpfs_rows(said: str) -> Iterator[GpfsRow]:
-    """Fields between colons, escaped as in URLs, with names from the preceding HEADER line. Space that other
-    nodes may have allocated and not yet reported (in doubt) counts as used."""
+    """Parses rows: their fields are separated by colons and escaped as in URLs, and a preceding HEADER line
+    names them. Space that other nodes may have allocated and not yet reported (in doubt) counts as used."""
     names: list[str] = []
     for line in said.splitlines():
         cells = [unquote(cell) for cell in line.split(":")]

@@ -26,15 +26,15 @@ class Grace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """For bytes, or for files; None: no limit."""
+    """Limits for bytes, or for files; None: no limit."""
 
     used: int | None
-    """Used amount, None if the tool does not report it."""
+    """Amount that is used; None: the tool does not report it."""
     soft: int | None
     hard: int | None
     grace: Grace = Grace.NONE
     is_exact: bool = True
-    """False if the tool itself reports incomplete data."""
+    """Whether the amount is complete. The tool itself reports if it is not."""
 
     @property
     def limit(self) -> int | None:
@@ -43,8 +43,8 @@ class Allowance:
 
     @property
     def left(self) -> int | None:
-        """The amount that is still available; None if no limit is known. Exceeding the soft limit alone has
-        no effect until its grace period ends."""
+        """Amount that is still available; None: no limit is known. Exceeding the soft limit alone has no
+        effect until its grace period ends."""
         if not self.is_exact:
             return None
         if self.grace is Grace.OVER:
@@ -58,7 +58,7 @@ class Quota:
 
     kind: Kind
     owner: str
-    """A name, or a number if there is none."""
+    """Name of the owner, or its number if it has no name."""
     bytes: Allowance
     files: Allowance
 
@@ -69,7 +69,7 @@ class Quotas:
 
     known: tuple[Quota, ...] = ()
     unknown: tuple[Message, ...] = ()
-    """Reasons why others are unknown: a tool that is missing, hangs or fails."""
+    """Reasons why further quotas are unknown: a tool is missing, hangs or fails."""
 
 
 KINDS: Mapping[str, str] = {
@@ -78,7 +78,7 @@ KINDS: Mapping[str, str] = {
     "project": N_("project"),
     "fileset": N_("fileset"),
 }
-"""The kind of owner, for translation."""
+"""Names of the kinds of owners, listed for translation."""
 _INEXACT = N_("quota of {kind} {owner}: the quota tool says that its numbers are uncertain")
 _SOFT = N_(
     "quota of {kind} {owner}: this check-up needs {wanted_bytes}, which is more than the soft limit "
@@ -91,7 +91,7 @@ _SOFT_FILES = N_(
 
 
 def check_room(quotas: Quotas, place: str, need_bytes: int, need_files: int) -> Iterator[Message]:
-    """Warnings before a check-up that needs this space at a time in PLACE, with the margin of
+    """Yields warnings before a check-up that needs this space at a time in PLACE, with the margin of
     crates/iodock-load/src/space.rs. Raises IodockError if a quota does not have enough space; an unknown
     quota prevents nothing."""
     wanted_bytes = need_bytes + need_bytes // 20 + (1 << 20)
@@ -131,8 +131,8 @@ def _below_soft(one: Allowance) -> int | None:
 
 
 def shares_used(quotas: Iterable[Quota]) -> Iterator[tuple[Quota, float]]:
-    """Share of its quota that each owner uses, of bytes or files, whichever is larger; without owners for
-    whom it is not known."""
+    """Yields the share of its quota that each owner uses, of bytes or of files, whichever is larger. Owners
+    without a known share are left out."""
     for quota in quotas:
         both = (quota.bytes, quota.files)
         shares = [one.used / one.limit for one in both if one.limit and one.used is not None]

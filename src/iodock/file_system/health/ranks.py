@@ -1,4 +1,4 @@
-"""The rank of this process in a job started by mpirun or srun, from environment variables."""
+"""Finds the rank of this process in a job that mpirun or srun started, from environment variables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Job:
-    """Rank, number of ranks, a name that only the ranks of this job share, ranks on one machine, and whether
-    they synchronise outside the engine."""
+    """A job: rank, number of ranks, a name that only the ranks of this job share, ranks on one machine, and
+    whether they synchronise outside the engine."""
 
     rank: int
     size: int
@@ -22,14 +22,15 @@ class Job:
 _LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
     ("PMI_RANK", "PMI_SIZE", ("PMI_JOBID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PJM_JOBID")),
-    # For a step started by srun: the batch script itself has a SLURM_PROCID, too.
+    # The number of tasks is that of a step, because the batch script itself has a SLURM_PROCID, too.
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ("SLURM_JOB_ID",)),
 )
-"""Rank, size, and candidates for the job's name, by launcher: Open MPI, MPICH and Intel MPI, Slurm."""
+"""Variables with rank, size, and candidates for the job's name, for each launcher: Open MPI, MPICH and Intel
+MPI, Slurm."""
 
 
 def job_of(environment: Mapping[str, str]) -> Job | None:
-    """The job; None if this is a single process."""
+    """Returns the job; None if this is a single process."""
     for rank, size, names in _LAUNCHERS:
         if (given := _number(environment, rank)) is None or (many := _number(environment, size)) is None:
             continue
@@ -42,7 +43,7 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
 
 
 def _per_node(environment: Mapping[str, str]) -> int:
-    """Open MPI, MPICH and Intel MPI give a number, Slurm `4(x8),3`."""
+    """Number of ranks on this machine. Open MPI, MPICH and Intel MPI give a number, Slurm gives `4(x8),3`."""
     for name in ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
         if given := _number(environment, name):
             return given

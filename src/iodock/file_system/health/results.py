@@ -1,4 +1,4 @@
-"""Results of the engine's steps: stored in a file during a check-up, and combined into cells."""
+"""Results of the engine's steps. They are stored in a file during a check-up, and combined into cells."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """Decisions made before the first step, which a resumed run needs."""
+    """Decisions that were made before the first step, and that a resumed run needs."""
 
     directory: str
     name: str
-    """S, M, L or workload."""
+    """Name of the class: S, M, L or workload."""
     repeats: int
     seed: int
     ranks: int
@@ -45,15 +45,15 @@ class Plan:
 
 
 class Partial:
-    """The file: the plan in the first line, then a line for each completed step."""
+    """The file with partial results: the plan in the first line, then a line for each completed step."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._out: IO[str] | None = None
 
     def begin(self, plan: Plan) -> None:
-        """Creates it in place of an earlier run's. Raises IodockError if it can't be written, or another file
-        has its name."""
+        """Creates the file in place of an earlier run's. Raises IodockError if it can't be written, or if
+        another file has its name."""
         if os.path.lexists(self.path) and not self._is_own():
             raise IodockError(
                 f"{self.path}: is not the saved state of an interrupted check-up, so it is not replaced",
@@ -74,12 +74,12 @@ class Partial:
         return False
 
     def go_on(self) -> tuple[Plan, list[Result]]:
-        """The plan and the results so far; new ones will be appended. Raises RequestError if there are
-        none."""
+        """Reads the plan and the results so far. New results will be appended. Raises RequestError if there
+        are none."""
         plan, results, length = _read(self.path)
         try:
             self._out = self.path.open("r+", encoding="utf-8")
-            # A line that was incomplete when the run was killed.
+            # The last line is incomplete if the run was killed, so it is cut off.
             self._out.truncate(length)
             self._out.seek(0, 2)
         except OSError as error:
@@ -87,7 +87,7 @@ class Partial:
         return plan, results
 
     def add(self, result: Result) -> None:
-        """Appends one step. Raises OSError; the file is valid up to the previous step."""
+        """Appends the result of one step. Raises OSError; the file is then valid up to the previous step."""
         self._line(result)
 
     def _line(self, content: Mapping[str, Any]) -> None:
@@ -96,7 +96,7 @@ class Partial:
         self._out.flush()
 
     def close(self, remove: bool) -> None:
-        """REMOVE: all was done and is stored elsewhere."""
+        """Closes the file. REMOVE: all steps were done and their results are stored elsewhere."""
         if self._out is not None:
             self._out.close()
         if remove:
@@ -133,7 +133,7 @@ def _plan_in(first: Mapping[str, Any]) -> Plan:
 
 
 def folded(plan: Plan, results: Iterable[Result]) -> tuple[Measured, ...]:
-    """Cells of all repeats, in the order of the grid."""
+    """Combines all repeats into cells, in the order of the grid."""
     cells = {step.id: step.cell for step in plan.steps}
     gathered: dict[tuple[Any, ...], list[tuple[Result, Mapping[str, Any]]]] = {}
     grid: dict[tuple[Any, ...], Cell] = {}
@@ -152,7 +152,7 @@ def folded(plan: Plan, results: Iterable[Result]) -> tuple[Measured, ...]:
     keys = sorted(
         gathered, key=lambda key: (_ORDER.index(key[0]), *key[3:-1], _place(key[-1]), key[1] or 0, key[2])
     )
-    # A step that took no measurable time has no rate.
+    # A step that took no measurable time has no rate, so it is left out.
     timed = {key: [one for one in gathered[key] if one[1]["seconds"] > 0] for key in keys}
     return tuple(_measured(grid[key], timed[key]) for key in keys if timed[key])
 
@@ -193,7 +193,7 @@ def _measured(cell: Cell, several: Sequence[tuple[Result, Mapping[str, Any]]]) -
 
 
 def _most_careful(labels: Iterable[tuple[str | None, str | None]]) -> tuple[str | None, str | None]:
-    """One label for repeats with different labels."""
+    """Chooses one label if repeats have different labels."""
     given = sorted((label, reason) for label, reason in labels if label is not None)
     if not given:
         return None, None

@@ -1,5 +1,5 @@
-"""A check-up from its plan to its measurements: estimate, steps, and the results that remain if it is
-interrupted."""
+"""A check-up from its plan to its measurements. It makes an estimate, runs the steps, and keeps the results
+if it is interrupted."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from iodock.file_system.health.results import Partial, Plan, Result, folded
 from iodock.shared.errors import IodockError, RequestError
 
 _OVERHEAD_S = 0.02
-"""Overhead of a step: forking, cleaning, reporting."""
+"""Time of a step in addition to its I/O: forking, cleaning, reporting."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The request. WORKLOAD: own cells instead of a class."""
+    """What the user requested. WORKLOAD: cells that replace those of a class."""
 
     directory: Path
     name: str = "S"
@@ -61,29 +61,29 @@ class Estimate:
 
     seconds: float
     written_bytes: int
-    """Upper bound of all bytes written."""
+    """Upper bound of all bytes that are written."""
     files: int
-    """Upper bound of the files and directories created."""
+    """Upper bound of the number of files and directories that are created."""
     bytes_at_once: int
     inodes_at_once: int
     of_step: Mapping[int, float]
-    """Seconds, by step."""
+    """Estimated duration of each step, s."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Results of a short trial. Seconds and bytes per second of one process."""
+    """Results of a short trial, in seconds and in bytes per second of one process."""
 
     write: float
     read: float
     file_s: float
-    """Writing, syncing and closing a small file."""
+    """Seconds for writing, syncing and closing a small file."""
     item_s: float
-    """Creating a file."""
+    """Seconds for creating a file."""
 
 
 def planned(wanted: Wanted) -> tuple[Plan, Estimate]:
-    """Tests the file system for about a second, then makes the plan. Raises IodockError."""
+    """Tests the file system for about a second and makes the plan. Raises IodockError."""
     speed = _tried(wanted.directory)
     seed = random.randrange(1 << 32) if wanted.seed is None else wanted.seed
     shrunk, notes = 1.0, []
@@ -122,19 +122,19 @@ def _estimate(plan: Plan, job: Job | None, speed: Speed) -> Estimate:
 
 
 def estimated_anew(plan: Plan, job: Job | None) -> Estimate:
-    """The estimate of an earlier plan after a new trial: the file system may perform differently today.
-    Raises IodockError."""
+    """Makes a new trial and estimate for an earlier plan, because the file system may perform differently
+    today. Raises IodockError."""
     return _estimate(plan, job, _tried(Path(plan.directory)))
 
 
 def need_of(plan: Plan, job: Job | None) -> tuple[int, int]:
-    """Largest space, and largest number of files and folders, that one step needs."""
+    """Returns the largest space, and the largest number of files and folders, that a single step needs."""
     return _native.load_need(json.dumps(_request(plan, job, ())))
 
 
 def quotas_at(directory: Path) -> Quotas:
-    """Quotas of the owners of new files there, if only a tool reports them: the engine queries the kernel
-    itself."""
+    """Returns the quotas of the owners of new files there, if only a tool reports them. The engine queries
+    the kernel's quotas itself."""
     mount = mount_of(str(directory), mounts(), directory.stat().st_dev)
     if mount is None or mount.fs_type not in ONLY_TOOLS_TELL:
         return Quotas()
@@ -142,7 +142,8 @@ def quotas_at(directory: Path) -> Quotas:
 
 
 def _seconds(step: Step, speed: Speed) -> float:
-    """Duration of a step, from the speed of one process, which several processes are assumed to share."""
+    """Estimates the duration of a step from the speed of one process. Several processes are assumed to share
+    this speed."""
     pattern, limit = step.cell.pattern, step.cell.limit_s
     items = made_files(step)
     if pattern["kind"] == "metadata":
@@ -152,7 +153,7 @@ def _seconds(step: Step, speed: Speed) -> float:
     reading = volume / speed.read + items * speed.item_s
     if pattern["kind"] == "mixed":
         return min(writing + reading, limit) + _OVERHEAD_S
-    # Data written within the limit must still be synced.
+    # Data that was written within the time limit must still be synced.
     reads = 2 if pattern.get("reread") else 1
     return min(writing, 2 * limit) + reads * min(reading, limit) + items * speed.item_s / 2 + _OVERHEAD_S
 
@@ -196,7 +197,8 @@ def _request(plan: Plan, job: Job | None, done: Sequence[Result]) -> dict[str, A
 
 
 Progress = Callable[[float, int], None]
-"""Called with the completed seconds of the estimate, and steps."""
+"""Reports progress: called with the completed part of the estimated seconds, and the number of completed
+steps."""
 
 
 def carried_out(
@@ -209,8 +211,8 @@ def carried_out(
     note: Callable[[str], None] = lambda text: None,
     meeting: Meeting | None = None,
 ) -> list[Result]:
-    """Runs all steps that are not DONE and returns all results. Each is written to PARTIAL immediately.
-    MEETING: for a job that synchronises outside the engine. Raises EngineError."""
+    """Runs all steps that are not DONE, and returns all results. Each result is written to PARTIAL
+    immediately. MEETING: for a job that synchronises outside the engine. Raises EngineError."""
     results = list(done)
     keeps = True
     seconds = sum((estimate.of_step[one["id"]] for one in done), 0.0) if estimate else 0.0
@@ -236,7 +238,7 @@ def _kept(partial: Partial, result: Result) -> bool:
 
 
 def follow(directory: Path, job: Job, meeting: Meeting | None = None) -> None:
-    """The part of all ranks except the first: they execute the plan of rank 0. Raises EngineError."""
+    """Takes part in a check-up as a rank other than 0: it executes the plan of rank 0. Raises EngineError."""
     request = {"directory": str(directory), "steps": [], "job": asdict(job)}
     with closing(engine.run(request, meeting)) as events:
         for _ in events:
@@ -244,7 +246,7 @@ def follow(directory: Path, job: Job, meeting: Meeting | None = None) -> None:
 
 
 def measurements(plan: Plan, results: Sequence[Result], command: str | None = None) -> Measurements:
-    """The cells of RESULTS, with the conditions of the measurement."""
+    """Makes cells from RESULTS, with the conditions of the measurement."""
     limited = {
         (result["id"], one["operation"]) for result in results for one in result["done"] if one["limited"]
     }
@@ -286,7 +288,7 @@ def memory_bytes() -> int:
 
 
 def file_system_of(directory: Path) -> str | None:
-    """Type of the file system in the kernel's list of mounts; None if it is not found there."""
+    """Type of the file system according to the kernel's list of mounts; None if it is not found there."""
     try:
         folder, device = str(directory.resolve()), directory.stat().st_dev
         found = mount_of(folder, mounts(), device)
@@ -300,8 +302,8 @@ def _now() -> str:
 
 
 def check_directory(directory: Path) -> Path:
-    """Absolute path of DIRECTORY. Raises IodockError if it does not exist, or nothing can be created
-    there."""
+    """Returns the absolute path of DIRECTORY. Raises IodockError if it does not exist, or if nothing can be
+    created there."""
     if not directory.is_dir():
         raise RequestError(f"{directory}: no such folder", "name a folder on the file system to measure")
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -312,13 +314,13 @@ def check_directory(directory: Path) -> Path:
 
 
 def steps_left(plan: Plan, results: Sequence[Result]) -> Iterator[Step]:
-    """The remaining steps."""
+    """Yields the steps that are not done yet."""
     over = {result["id"] for result in results}
     return (step for step in plan.steps if step.id not in over)
 
 
 def waited(seconds: float) -> str:
-    """`40 s`, `3 min`, `1 h 30 min`."""
+    """Formats a duration: `40 s`, `3 min`, `1 h 30 min`."""
     if seconds < 100:
         return f"{max(round(seconds), 1)} s"
     minutes = round(seconds / 60)

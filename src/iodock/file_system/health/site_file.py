@@ -25,12 +25,12 @@ _KEY = re.compile(r"\s*([\w-]+)\s*=")
 
 
 def section(mount: str, values: Sequence[Value], protocol: Protocol) -> str:
-    """The section for a mount point, as in a new file."""
+    """Formats the section for a mount point, as in a new file."""
     return "".join(f"{line}\n" for line in (_header(mount), _origin(protocol), *map(_line, values)))
 
 
 def _header(mount: str) -> str:
-    # A TOML basic string, written as JSON, whose escapes are valid in TOML, too.
+    # The name becomes a TOML basic string. It is written as JSON, whose escapes are valid in TOML, too.
     return f"[file_systems.{json.dumps(mount, ensure_ascii=False)}]"
 
 
@@ -41,7 +41,7 @@ def _origin(protocol: Protocol) -> str:
 
 
 def _comment(text: str) -> str:
-    """On one line, whatever names contain."""
+    """Formats a comment on one line, whatever names contain."""
     return MARK + re.sub(r"[\x00-\x1f\x7f]", "?", text)
 
 
@@ -51,7 +51,7 @@ def _line(one: Value) -> str:
 
 
 def merged(content: str, mount: str, values: Sequence[Value], protocol: Protocol) -> str:
-    """CONTENT with the values in the mount's section: lines that iodock wrote are replaced, and an
+    """Returns CONTENT with the values in the mount's section. Lines that iodock wrote are replaced; an
     administrator's own line of the same name stays."""
     lines = content.splitlines()
     start = _find(lines, mount)
@@ -70,7 +70,7 @@ def merged(content: str, mount: str, values: Sequence[Value], protocol: Protocol
 
 
 def _find(lines: Sequence[str], mount: str) -> int | None:
-    """The line of the mount's header, however its name is quoted."""
+    """Finds the line of the mount's header, however its name is quoted."""
     names = {json.dumps(mount, ensure_ascii=False), f"'{mount}'", json.dumps(mount.rstrip("/") + "/")}
     for at, line in enumerate(lines):
         found = re.fullmatch(r"\s*\[\s*file_systems\s*\.\s*(.+?)\s*\]\s*(#.*)?", line)
@@ -80,8 +80,9 @@ def _find(lines: Sequence[str], mount: str) -> int | None:
 
 
 def write(path: Path, mount: str, values: Sequence[Value], protocol: Protocol) -> None:
-    """Writes the values into the settings file, creating it if it is missing, as a whole or not at all.
-    Raises IodockError, and RequestError for a file that was invalid before or would be afterwards."""
+    """Writes the values into the settings file, and creates it if it is missing. It is written as a whole or
+    not at all. Raises IodockError, and RequestError for a file that was invalid before or would be
+    afterwards."""
     if path.exists():
         load(path)
     try:

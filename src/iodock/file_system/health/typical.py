@@ -13,7 +13,7 @@ from iodock.shared.settings import kind_of
 
 SMALL_BYTES = 4096
 LARGE_BYTES = 1 << 20
-"""From this request size on the bandwidth limits the rate, not the latency of requests."""
+"""From this request size on, the rate is limited by bandwidth and not by the latency of requests."""
 METADATA = ("file-create", "file-open", "file-stat", "file-remove")
 KNEES = (Kind.LEVELS_OFF, Kind.DEGRADES)
 
@@ -23,15 +23,15 @@ class Value:
     """One line of a site's settings."""
 
     name: str
-    """A field of `iodock.shared.settings.FileSystem`."""
+    """Name of a field of `iodock.shared.settings.FileSystem`."""
     value: str | int
     source: str
-    """The measurements that it comes from, in a few words."""
+    """Describes in a few words the measurements that the value comes from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A value that the measurements do not provide, and what would provide it."""
+    """A value that the measurements do not provide, and the measurement that would provide it."""
 
     name: str
     why: str
@@ -50,8 +50,9 @@ _NEEDS = {
 
 
 def typical(measured: Measurements) -> tuple[tuple[Value, ...], tuple[Missing, ...]]:
-    """The values that the measurements provide, and those they do not. Values of one process come from cells
-    with only one process: dividing by processes would hide the effects of contention."""
+    """Returns the values that the measurements provide, and those that they do not provide. Values of one
+    process come from cells with only one process: dividing by processes would hide the effects of
+    contention."""
     found = [one for one in (make(measured) for make in _MAKERS) if one is not None]
     names = {one.name for one in found}
     return tuple(found), tuple(Missing(name, why) for name, why in _NEEDS.items() if name not in names)
@@ -63,7 +64,7 @@ def _kind(measured: Measurements) -> Value | None:
 
 
 def _link(measured: Measurements) -> Value | None:
-    # The maximum of one node: the narrowest bottleneck.
+    # One node can't exceed the narrowest limit.
     least = min(measured.protocol.limits, key=lambda one: one.bytes_per_s, default=None)
     return None if least is None else Value("link_bytes_per_s", round(least.bytes_per_s), least.name)
 
@@ -75,7 +76,7 @@ def _stream(name: str, operation: str) -> Callable[[Measurements], Value | None]
             for one in _alone(measured.cells, operation)
             if one.unit is Unit.BYTES_PER_S and (one.size_bytes or 0) >= LARGE_BYTES
         ]
-        # The dedicated test, if the result has it.
+        # A result of the dedicated test is preferred.
         best = max(cells, key=lambda one: (one.test == "large-transfer", one.value), default=None)
         return None if best is None else Value(name, round(best.value), _said(best))
 
@@ -102,7 +103,7 @@ def _per_s(cell: Cell) -> float | None:
 
 
 def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | None]:
-    """From the remarks that one process is good only above a size."""
+    """Takes the size from the remarks that one process is good only above it."""
 
     def make(measured: Measurements) -> Value | None:
         uncached = [one for one in measured.cells if not from_memory(one)]
@@ -122,7 +123,8 @@ def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | No
 
 
 def _metadata(measured: Measurements) -> Value | None:
-    """Equal numbers of calls of each kind in turn: the harmonic mean of their rates."""
+    """Rate of metadata calls: the harmonic mean of the rates of all kinds, which assumes equal numbers of
+    each."""
     best: dict[str, Cell] = {}
     for operation in METADATA:
         for cell in _alone(measured.cells, operation):
@@ -138,7 +140,8 @@ def _metadata(measured: Measurements) -> Value | None:
 
 
 def _knee(measured: Measurements) -> Value | None:
-    """From the remarks that metadata levels off or degrades: of stat, else the earliest."""
+    """Takes the number of processes from the remarks that metadata levels off or degrades: that of stat, else
+    the smallest."""
     known = [one for one in remarks.find(measured) if one.kind in KNEES and _processes(one)]
     of_stat = [one for one in known if one.at.get("operation") == "file-stat"]
     chosen = of_stat or [one for one in known if one.at.get("operation") in METADATA]
@@ -175,7 +178,7 @@ _MAKERS: tuple[Callable[[Measurements], Value | None], ...] = (
 
 
 def _alone(cells: Iterable[Cell], operation: str) -> Iterator[Cell]:
-    """Cells of one process that did not come from a cache."""
+    """Selects cells of one process that did not come from a cache."""
     for one in cells:
         is_alone = one.operation == operation and one.processes == 1
         if is_alone and not from_memory(one) and one.value > 0:

@@ -53,8 +53,8 @@ _MOST = 10_000_000
 
 
 def cells(path: Path, choice: Choice) -> list[Cell]:
-    """A cell for each number of processes; PATH is TOML, or Filebench's format if it ends in `.f`. Raises
-    RequestError with the invalid field."""
+    """Makes a cell for each number of processes. PATH is TOML, or Filebench's format if it ends in `.f`.
+    Raises RequestError with the invalid field."""
     try:
         text = files.text(path, PLAN)
         given = mixture(path, text) if path.suffix == ".f" else from_toml(text)
@@ -93,7 +93,7 @@ def _cells(fields: _Fields, path: Path, choice: Choice) -> list[Cell]:
 
 
 class _Fields:
-    """Values of a TOML table, with their position for error messages."""
+    """Reads values of a TOML table. Errors contain their position."""
 
     def __init__(self, path: Path, given: Mapping[str, Any], where: str = "") -> None:
         self.path, self.given, self.where = path, given, where

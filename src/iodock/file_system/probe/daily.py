@@ -22,10 +22,11 @@ LEAST_RATIO = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Daily:
-    """The hours of an operation. Medians over days of the hour's median, in ns."""
+    """Durations of an operation by hour of the day. Each is a median over days of the hour's median, in
+    ns."""
 
     hours: Mapping[int, float]
-    """Hour of the day, local time -> usual duration then."""
+    """Usual duration by hour of the day, local time."""
     busy: tuple[int, int]
     """The first slow hour, and the first hour after it that is not slow: 9 and 17 for 'from 9 to 17'."""
     busy_ns: float
@@ -35,13 +36,13 @@ class Daily:
 
 @cache
 def local_hour(hour: int) -> tuple[int, int]:
-    """(Day, hour of the day) in local time of an hour since the epoch."""
+    """Converts an hour since the epoch to (day, hour of the day) in local time."""
     local = time.localtime(hour * 3600)
     return local.tm_year * 366 + local.tm_yday, local.tm_hour
 
 
 def by_hour(series: Series) -> dict[int, dict[int, float]]:
-    """Day -> hour of the day -> median."""
+    """Medians by day and by hour of the day."""
     cells: dict[tuple[int, int], list[int]] = defaultdict(list)
     for ts, ns in zip(series.times, series.spans, strict=True):
         cells[local_hour(ts // HOUR_NS)].append(ns)
@@ -52,7 +53,7 @@ def by_hour(series: Series) -> dict[int, dict[int, float]]:
 
 
 def daily(series: Series) -> Daily | None:
-    """The pattern; None if there is none, or too few days."""
+    """Finds the daily pattern; None if there is none, or if there are too few days."""
     days = by_hour(series)
     fullest = max((len(hours) for hours in days.values()), default=0)
     full = [hours for hours in days.values() if len(hours) == fullest]
@@ -76,8 +77,8 @@ def daily(series: Series) -> Daily | None:
 
 
 def _busiest(logs: Mapping[int, float]) -> tuple[int, int]:
-    """The period of the day whose hours are above the others and explain most of the variation (least
-    squares): its first hour, and its length."""
+    """Finds the period of the day whose hours are slower than the others and explain most of the variation
+    (least squares). Returns its first hour and its length."""
     total, count = sum(logs.values()), len(logs)
     gains: dict[tuple[int, int], float] = {}
     for start in range(24):

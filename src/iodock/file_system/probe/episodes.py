@@ -1,4 +1,5 @@
-"""Singular points: operations without an answer, with an error, or with a duration far above the usual."""
+"""Finds singular points: operations without an answer, with an error, or with a duration far above the
+usual."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from iodock.file_system.probe.records import Kind, Late
 from iodock.shared.quantile import quantile
 
 BLOCK = 101
-"""Number of points whose median is the normal duration at that time: it may change over the days."""
+"""The median of this number of points is the usual duration at that time. It may change over the days."""
 FACTOR = 10.0
-"""A point is singular if it took this multiple of the usual duration,"""
+"""A point is singular only if it took at least this multiple of the usual duration."""
 TAIL = 8.0
-"""if its excess over the 90 % quantile is also this multiple of that quantile's distance from the median,
-because long durations are normal where they vary widely,"""
+"""A point is singular only if its excess over the 90 % quantile is at least this multiple of the quantile's
+distance from the median. Where durations vary widely, long ones are normal."""
 LEAST_NS = 20_000_000
-"""and if it is long enough to be noticed."""
+"""A point is singular only if it took at least this time, which is long enough to be noticed."""
 GAP_ROUNDS = 3.0
-"""Points closer than this belong to one episode."""
+"""Points that are at most this number of rounds apart belong to one episode."""
 
 
 class Sort(Enum):
@@ -42,9 +43,9 @@ class Point:
     operation: Operation
     kind: Kind
     ns: int | None
-    """Duration of the operation, or of the wait."""
+    """Duration of the operation; if there was no answer, the time waited."""
     usual_ns: int | None
-    """Usual duration, for a slow one."""
+    """Usual duration, if the operation was slow."""
     detail: str | None = None
 
     @property
@@ -64,7 +65,7 @@ class Episode:
 
     @property
     def worst(self) -> Point:
-        """The longest."""
+        """The point with the longest duration."""
         return max(self.points, key=lambda one: one.ns or 0)
 
     @property
@@ -78,24 +79,25 @@ class Episode:
 
 
 def episodes(watch: Watch) -> tuple[Episode, ...]:
-    """All of them, by time."""
+    """Returns all episodes, sorted by time."""
     points = list(_troubles(watch))
     for operation, series in watch.series.items():
         points += slow_points(operation, series)
     points.sort(key=lambda one: (one.ts, list(Operation).index(one.operation)))
     gap_ns = int(GAP_ROUNDS * watch.every_s * 1e9)
-    # A slow point before an outage is an episode of its own.
+    # Kinds are kept apart, so a slow point before an outage is an episode of its own.
     sorts = ([one for one in points if one.sort is wanted] for wanted in Sort)
     found = [one for several in sorts for one in _joined(several, gap_ns)]
     return tuple(sorted(found, key=lambda one: one.start_ts))
 
 
 def _troubles(watch: Watch) -> Iterator[Point]:
-    """Points with another outcome than a plain answer; a late answer has its real duration."""
+    """Yields points with another outcome than a plain answer. If the answer came late, they have its real
+    duration."""
     late = {
         one: sorted((answer.ts, answer.ns) for answer in answers) for one, answers in _late(watch).items()
     }
-    # An operation begins at most this long after its round.
+    # An operation begins at most this long after the begin of its round.
     within = int(watch.limit_s * len(Operation) * 1e9) + 1
     for one in watch.troubles:
         ns = one.outcome.ns
@@ -115,7 +117,7 @@ def _late(watch: Watch) -> dict[Operation, list[Late]]:
 
 
 def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
-    """Points whose duration was far above the normal one at that time."""
+    """Yields points whose duration was far above the normal duration at that time."""
     for at, (usual, most) in enumerate(_limits(series.spans)):
         for place in range(at * BLOCK, min((at + 1) * BLOCK, len(series.spans))):
             if series.spans[place] > most:
@@ -123,8 +125,8 @@ def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
 
 
 def _limits(spans: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """For each block the usual duration and the limit for singular points, computed from the block and its
-    neighbours."""
+    """Yields for each block the usual duration and the limit for singular points. Both are computed from the
+    block and its neighbours."""
     for start in range(0, len(spans), BLOCK):
         around = spans[max(0, start - BLOCK) : start + 2 * BLOCK]
         ordered = sorted(around)
@@ -144,6 +146,7 @@ def _joined(points: Sequence[Point], gap_ns: int) -> Iterator[Episode]:
 
 
 def _episode(points: list[Point]) -> Episode:
-    # Waiting means only that the same call still has no answer: it ends where that was last observed.
+    # A waiting operation ends where waiting was last observed: waiting only means that the same call still
+    # has no answer.
     ends = (one.ts if one.kind is Kind.WAITING else one.ts + (one.ns or 0) for one in points)
     return Episode(points[0].ts, max(ends), tuple(points))

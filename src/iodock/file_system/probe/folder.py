@@ -1,4 +1,4 @@
-"""Checks the watched folder before the first round, in a child process like everything that may hang."""
+"""Checks the watched folder before the first round. A child process does this, because the check may hang."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class ProbedFolder:
     device: int
     """Device number (st_dev) of the folder."""
     path: str
-    """Without links."""
+    """Absolute path without links."""
     space: Mapping[str, int]
     """Result of statvfs, under the names of its C structure."""
     group: int
-    """Stripes of new files."""
+    """Group of new files in the folder."""
 
 
 _SPACE = ("f_frsize", "f_bsize", "f_blocks", "f_bavail", "f_files", "f_favail", "f_namemax")
@@ -49,8 +49,8 @@ class _Look(Steps):
 
 
 def look(target: str, seconds: float, to_write: bool = True) -> ProbedFolder | None:
-    """The folder; None if it does not respond in time. Raises RequestError if it does not exist, or is not
-    writable although that is required."""
+    """Examines a folder; None if it does not respond in time. Raises RequestError if it does not exist, or is
+    not writable although that is required."""
     worker = Worker(_Look(target, "", 0))
     worker.ask(Operation.STAT)
     reply = worker.reply(seconds)

@@ -1,4 +1,5 @@
-"""The data of a probe store about each watch, in columns: a year has half a million rounds."""
+"""The data of a probe store about each watch. It is kept in columns, because a year has half a million
+rounds."""
 
 from __future__ import annotations
 
@@ -15,23 +16,23 @@ from iodock.file_system.probe.store import Losses, ProbeStore, Progress
 
 @dataclass(slots=True)
 class Series:
-    """Durations of an operation when it was answered, by ascending time."""
+    """Durations of an operation in those rounds in which it was answered, by ascending time."""
 
     times: array[int] = field(default_factory=lambda: array("q"))
-    """Time of the round, ns since the epoch."""
+    """Time of each round, ns since the epoch."""
     spans: array[int] = field(default_factory=lambda: array("q"))
-    """In ns."""
+    """Duration in each round, ns."""
 
     def add(self, ts: int, ns: int) -> None:
         self.times.append(ts)
         self.spans.append(ns)
 
     def between(self, since: int, until: int) -> array[int]:
-        """The durations of rounds from SINCE up to UNTIL."""
+        """Returns the durations of rounds from SINCE up to UNTIL."""
         return self.spans[bisect_left(self.times, since) : bisect_left(self.times, until)]
 
     def ordered(self) -> Series:
-        """Sorts by time: several runs may have written at the same time."""
+        """Sorts by time, because several runs may have written at the same time."""
         if all(self.times[at] <= self.times[at + 1] for at in range(len(self.times) - 1)):
             return self
         pairs = sorted(zip(self.times, self.spans, strict=True))
@@ -55,11 +56,11 @@ class Watch:
     target: str
     is_command: bool
     every_s: float
-    """Settings of the latest run."""
+    """Interval between rounds, from the settings of the latest run."""
     limit_s: float
     series: dict[Operation, Series] = field(default_factory=lambda: defaultdict(Series))
     totals: Series = field(default_factory=Series)
-    """Sum over all operations of a round, if all were answered."""
+    """Duration of each round in which all operations were answered: the sum over its operations."""
     troubles: list[Trouble] = field(default_factory=list)
     late: list[Late] = field(default_factory=list)
     rounds: int = 0
@@ -67,7 +68,7 @@ class Watch:
     """The latest round."""
     first_ts: int = 0
     found: dict[str, int] = field(default_factory=dict)
-    """Free bytes and inodes at the latest `df`."""
+    """Free bytes and inodes according to the latest `df`."""
 
     def add(self, one: Round) -> None:
         total, good = 0, True
@@ -88,7 +89,7 @@ class Watch:
             self.found.update(one.found)
 
     def finish(self) -> None:
-        """Sorts by time the records that several runs wrote."""
+        """Sorts the records of several runs by time."""
         self.series = {one: self.series[one].ordered() for one in Operation if one in self.series}
         self.totals = self.totals.ordered()
         self.troubles.sort(key=lambda one: one.ts)
@@ -96,13 +97,13 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A store, or a part of its time."""
+    """The content of a store, or of a part of its time."""
 
     watches: tuple[Watch, ...]
     marks: tuple[Mark, ...]
     losses: Losses
     orphans: int
-    """Number of rounds of runs whose own record is damaged: their target is unknown."""
+    """Number of rounds whose target is unknown, because the record of their run is damaged."""
 
 
 def history(
@@ -111,7 +112,7 @@ def history(
     until_ns: int | None = None,
     progress: Progress | None = None,
 ) -> History:
-    """The store's data for the period. Raises StoreError."""
+    """Reads the store's data for the period. Raises StoreError."""
     losses = Losses()
     records = list(_within(store.records(losses, since_ns, progress), since_ns, until_ns))
     runs = {one.run: one for one in records if isinstance(one, Run)}
@@ -134,7 +135,7 @@ def history(
 
 def _within(records: Iterable[Record], since: int | None, until: int | None) -> Iterator[Record]:
     for one in records:
-        # A run may have begun earlier, and its record is needed to interpret its rounds.
+        # Rounds can only be interpreted with the record of their run, which may have begun before the period.
         inside = (since is None or one.ts >= since) and (until is None or one.ts < until)
         if isinstance(one, Run) or (inside and not isinstance(one, End)):
             yield one

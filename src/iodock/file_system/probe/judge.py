@@ -28,7 +28,7 @@ MARK_LEAST, MARK_CHANCE, MARK_RATIO = 8, 1e-3, 1.1
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Durations of an operation in ns."""
+    """Usual durations of an operation, ns."""
 
     count: int
     p50_ns: float
@@ -41,7 +41,8 @@ class Usual:
 
 @dataclass(frozen=True, slots=True)
 class MarkEffect:
-    """An operation in the week before a mark and in the week after it, at most up to the next mark."""
+    """Durations of an operation in the week before a mark and in the week after it. A period ends at the next
+    mark at the latest."""
 
     mark: Mark
     before_ns: float
@@ -52,32 +53,32 @@ class MarkEffect:
 
     @property
     def is_clear(self) -> bool:
-        """Whether it changed by more than chance and by more than a little."""
+        """Whether the duration changed by more than chance, and by more than a little."""
         ratio = self.after_ns / self.before_ns if self.before_ns else 1.0
         return self.chance < MARK_CHANCE and not 1 / MARK_RATIO < ratio < MARK_RATIO
 
 
 class State(StrEnum):
-    """The present state."""
+    """The present state of a watch."""
 
     OK = "ok"
     SLOW = "slow"
     FAILING = "failing"
     NO_ANSWER = "no-answer"
     STALE = "stale"
-    """No round for some time: the prober does not run."""
+    """There was no round for some time, so the prober does not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The latest rounds."""
+    """The present state, and the latest rounds that show it."""
 
     state: State
     ts: int
     recent_ns: float | None
-    """Median of the latest rounds, sum over all operations."""
+    """Median of the latest rounds, each as the sum over all operations, ns."""
     usual_ns: float | None
-    """The normal duration over the whole period."""
+    """The usual duration of a round over the whole period, ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ _Found = tuple[Daily | None, tuple[Change, ...], Drift | None]
 
 
 def judge(known: History, now_ns: int, progress: Progress | None = None) -> tuple[Sight, ...]:
-    """Every watch of the store; NOW is the current time, or the end of the examined period."""
+    """Judges every watch of the store. NOW: the current time, or the end of the examined period."""
     watches = [one for one in known.watches if one.rounds]
     total, done = sum(len(one.series) for one in watches), 0
     sights = []
@@ -141,7 +142,7 @@ def _usual(watch: Watch, operation: Operation) -> Usual:
 
 
 def current(watch: Watch, now_ns: int) -> Now:
-    """The state, from the latest rounds."""
+    """Determines the present state from the latest rounds."""
     assert watch.last is not None
     recent = median(watch.totals.spans[-RECENT_ROUNDS:]) if watch.totals.spans else None
     usual = median(watch.totals.spans) if watch.totals.spans else None
@@ -151,7 +152,7 @@ def current(watch: Watch, now_ns: int) -> Now:
 def _state(watch: Watch, recent: float | None, usual: float | None, now_ns: int) -> State:
     assert watch.last is not None
     kinds = {one.kind for one in watch.last.outcomes.values()}
-    # The duration of a round without answers is the sum of all its limits.
+    # A round without any answer takes the sum of all time limits.
     allowed = STALE_ROUNDS * watch.every_s + watch.limit_s * len(watch.last.outcomes)
     if now_ns - watch.last.ts > allowed * 1e9:
         return State.STALE

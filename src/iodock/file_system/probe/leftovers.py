@@ -1,4 +1,5 @@
-"""Finds files that killed runs left in a folder, through their records: the folder need not be listed."""
+"""Finds files that killed runs left in a folder. The runs' records name them, so the folder need not be
+listed."""
 
 from __future__ import annotations
 
@@ -14,17 +15,17 @@ from iodock.file_system.probe.store import Losses, ProbeStore, host_name
 
 @dataclass(slots=True)
 class _Traces:
-    """Rounds of one run."""
+    """What the store knows about the rounds of one run."""
 
     run: Run
     next_round: int | None = 0
-    """The round in progress when the run was killed; None if the run ended normally."""
+    """Number of the round that was in progress when the run was killed; None if the run ended normally."""
     unclean: set[int] = field(default_factory=set)
 
 
 def clean(store: ProbeStore, target: str, limit_s: float) -> int:
-    """Removes what earlier runs of this host left below TARGET, in child processes with a short timeout;
-    returns how many rounds' folders may still be there. Raises StoreError."""
+    """Removes what earlier runs of this host left below TARGET. Child processes with a short time limit do
+    this. Returns the number of rounds whose folders may still be there. Raises StoreError."""
     remaining = 0
     for traces in _traces(store, target):
         prober = Prober(Plan(traces.run.run, target, False, limit_s, 0))
@@ -34,7 +35,7 @@ def clean(store: ProbeStore, target: str, limit_s: float) -> int:
         store.append(End(time.time_ns(), traces.run.run, left))
         remaining += len(left)
         if left:
-            break  # The folder does not respond: no further child processes.
+            break  # The folder does not respond, so no further child processes are started.
     return remaining
 
 
@@ -61,7 +62,8 @@ def _traces(store: ProbeStore, target: str) -> list[_Traces]:
 
 
 def _is_running(run: Run) -> bool:
-    """Whether the process with that id began before the run, and is therefore not another process."""
+    """Whether a run's process still exists. The process with its id must have begun before the run; otherwise
+    it is another process."""
     try:
         stat = Path(f"/proc/{run.pid}/stat").read_text(encoding="ascii", errors="replace")
         ticks = int(stat.rpartition(")")[2].split()[19])

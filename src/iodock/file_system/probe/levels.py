@@ -1,4 +1,4 @@
-"""Change points and drift: the usual duration of an operation changed, suddenly or gradually."""
+"""Change points and drift: finds when the usual duration of an operation changed suddenly or gradually."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from iodock.file_system.probe.statistics import mann_kendall, pettitt, theil_sen
 MOST_BINS = 300
 LEAST_BINS = 16
 LEAST_SEGMENT = 6
-"""Number of bins on either side of a change."""
+"""There must be at least this number of bins on either side of a change."""
 LEAST_POINTS = 3
-"""Number of values in a bin for a meaningful median."""
+"""A bin needs this number of values for a meaningful median."""
 CHANCE = 1e-4
 LEAST_RATIO = 1.25
 _WIDTHS_S = (60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
@@ -25,10 +25,10 @@ _WIDTHS_S = (60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 30 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The usual duration changed. Times in ns since the epoch, durations in ns."""
+    """A sudden change of the usual duration. Times are in ns since the epoch, durations in ns."""
 
     ts: int
-    """Latest possible time; it was after `ts - within_ns`."""
+    """Latest possible time of the change. The earliest is `ts - within_ns`."""
     within_ns: int
     before_ns: float
     after_ns: float
@@ -50,13 +50,14 @@ class Drift:
 class _Bins:
     width_ns: int
     times: tuple[int, ...]
-    """Start of each level."""
+    """Start of each bin, ns since the epoch."""
     values: tuple[float, ...]
-    """Logarithms of the medians, without the daily pattern."""
+    """Logarithm of the median in each bin, with the daily pattern removed."""
 
 
 def levels(series: Series, every_s: float, pattern: Daily | None) -> tuple[tuple[Change, ...], Drift | None]:
-    """Changes, or a drift: whichever describes the values with fewer parameters (Schwarz's criterion)."""
+    """Returns changes, or a drift, whichever describes the values better for its number of parameters
+    (Schwarz's criterion)."""
     bins = _bins(series, every_s, pattern)
     if len(bins.values) < LEAST_BINS:
         return (), None
@@ -85,13 +86,13 @@ def _bins(series: Series, every_s: float, pattern: Daily | None) -> _Bins:
 
 
 def _usual(hour: int, pattern: Daily) -> float:
-    """The factor of the hour of the day."""
+    """Factor by which this hour of the day differs from others."""
     return pattern.hours.get(local_hour(hour)[1], pattern.quiet_ns) / pattern.quiet_ns
 
 
 def _places(values: Sequence[float], start: int, end: int) -> list[int]:
-    """Positions where the level changes between START and END: the clearest one, then those on both sides of
-    it."""
+    """Finds the positions between START and END where the level changes: the clearest one first, then those
+    on both sides of it."""
     if end - start < 2 * LEAST_SEGMENT:
         return []
     place, chance = pettitt(values[start:end])
@@ -102,9 +103,9 @@ def _places(values: Sequence[float], start: int, end: int) -> list[int]:
 
 
 def _told(values: Sequence[float], places: Sequence[int]) -> list[int]:
-    """Removes positions at which the level hardly changes, the smallest change first; each remaining position
-    is then searched again between its neighbours. (The two ends of a hump are found one by one, and the first
-    looks insignificant until the second is known.)"""
+    """Removes positions at which the level hardly changes, the smallest change first. Each remaining position
+    is then searched again between its neighbours, because the two ends of a hump are found one by one, and
+    the first looks insignificant until the second is known."""
     kept = list(places)
     while kept:
         steps = {place: _step(values, kept, at) for at, place in enumerate(kept)}
@@ -119,8 +120,8 @@ def _told(values: Sequence[float], places: Sequence[int]) -> list[int]:
 
 
 def _cut(values: Sequence[float]) -> int:
-    """The position that divides VALUES into two levels with the smallest sum of squares; Pettitt's test
-    detects that there is one, but its estimate is biased towards the middle."""
+    """Finds the position that divides VALUES into two levels with the smallest sum of squares. Pettitt's test
+    detects that there is a change, but its estimate of the position is biased towards the middle."""
     count, total, low = len(values), sum(values), 0.0
     gains: dict[int, float] = {}
     for at in range(1, count):
@@ -155,7 +156,7 @@ def _changes(bins: _Bins, places: Sequence[int]) -> list[Change]:
 
 
 def _drift(bins: _Bins) -> tuple[Drift | None, float]:
-    """A steady rise or fall, and how well it describes the values."""
+    """Fits a steady rise or fall, and returns how well it describes the values."""
     chance = mann_kendall(bins.values)
     if chance >= CHANCE:
         return None, math.inf
@@ -175,6 +176,6 @@ def _step_errors(values: Sequence[float], places: Sequence[int]) -> list[float]:
 
 
 def _criterion(errors: Sequence[float], parameters: int) -> float:
-    """Schwarz's criterion for Laplace errors, so that single outliers do not decide."""
+    """Computes Schwarz's criterion for Laplace errors, so that single outliers do not decide."""
     mean = sum(abs(one) for one in errors) / len(errors)
     return 2 * len(errors) * math.log(max(mean, 1e-9)) + parameters * math.log(len(errors))

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 1 << 20
-"""Bytes that a round may move, written and read back."""
+"""Most bytes that a round may write and read back."""
 MOST_CALLS = 20
-"""Calls on the watched file system in one round."""
+"""Most calls on the watched file system in one round."""
 PREFIX = ".iodock-probe-"
 
 
 class Operation(StrEnum):
-    """In the order of a round."""
+    """The operations in the order of a round."""
 
     MKDIR = "mkdir"
     CREATE = "create"
@@ -33,7 +33,7 @@ class Operation(StrEnum):
     RMDIR = "rmdir"
     DF = "df"
     COMMAND = "command"
-    """The user's command, instead of all others."""
+    """A user's command, which replaces all other operations."""
 
 
 ROUND = tuple(one for one in Operation if one is not Operation.COMMAND)
@@ -49,9 +49,10 @@ NEEDS: dict[Operation, Operation] = {
     Operation.REMOVE: Operation.CREATE,
     Operation.RMDIR: Operation.MKDIR,
 }
-"""Operation -> the operation that must have been answered before it."""
+"""For each operation, the operation that must have been answered before it."""
 OPEN_FILE = (Operation.WRITE, Operation.FSYNC, Operation.CLOSE)
-"""These use the descriptor from `create`, so only the process that created the file can execute them."""
+"""These operations use the descriptor from `create`, so only the process that created the file can execute
+them."""
 
 
 class WrongContent(Exception):
@@ -59,27 +60,28 @@ class WrongContent(Exception):
 
 
 class Steps:
-    """The operations of one round. Only a child process calls these: any of them may never return."""
+    """Executes the operations of one round. Only a child process does this, because any of them may never
+    return."""
 
     keeps_folder = False
-    """Whether they need the folder in which the run was started."""
+    """Whether the operations need the folder in which the run was started."""
 
     def __init__(self, target: str, folder: str, size_bytes: int, made: bool = False) -> None:
         self.target = target
         self.folder = Path(target) / folder
         self.file = self.folder / "probe"
         self.renamed = self.folder / "renamed"
-        # The content is the same in each process of a round, and not compressible.
+        # The content must be the same in each process of a round, and not compressible.
         self.content = random.Random(folder).randbytes(size_bytes)
         self.descriptor: int | None = None
         self.made = made
 
     def do(self, operation: Operation) -> dict[str, Any]:
-        """Executes it; returns further results. Raises OSError, WrongContent."""
+        """Executes an operation, and returns further results. Raises OSError, WrongContent."""
         return getattr(self, f"_{operation.value}")() or {}
 
     def clean(self) -> None:
-        """Removes the files of this round, if they still exist, and nothing else."""
+        """Removes the files of this round if they still exist, and nothing else."""
         if not self.made:
             return
         for remove in (self.file.unlink, self.renamed.unlink, self.folder.rmdir):
@@ -113,7 +115,8 @@ class Steps:
     def _read(self) -> None:
         descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            # The data is written back by now, so the client can drop it: the next read goes to the server.
+            # The data was written back before, so the client can drop it. The next read then goes to the
+            # server.
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             found = b""
             while len(found) < len(self.content) and (
@@ -137,7 +140,7 @@ class Steps:
         self.file.rename(self.renamed)
 
     def _remove(self) -> None:
-        # If renaming got no answer, it is unknown which name the file has.
+        # If renaming got no answer, it is unknown which name the file has, so both are removed.
         try:
             self.renamed.unlink()
         except FileNotFoundError:
@@ -158,7 +161,7 @@ class Steps:
 
 
 class CommandSteps(Steps):
-    """A user's command as the only operation; it runs in the folder where it was typed."""
+    """Executes a user's command as the only operation, in the folder where it was typed."""
 
     keeps_folder = True
 

@@ -1,4 +1,4 @@
-"""The content of a probe store as data, and its JSON."""
+"""The content of a probe store as data, and its conversion to JSON."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class Kind(StrEnum):
     ANSWERED = "answered"
     FAILED = "failed"
     NO_ANSWER = "no-answer"
-    """No answer within the limit; its child process was left behind."""
+    """There was no answer within the limit. The child process was left behind."""
     WAITING = "waiting"
-    """Not started, because the child of an earlier round is still in the same operation."""
+    """The operation was not started, because the child of an earlier round is still waiting in the same
+    operation."""
     NOT_TRIED = "not-tried"
-    """The operation that it needs was not answered."""
+    """The operation was not started, because one that it needs was not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,19 @@ class Outcome:
 
     kind: Kind
     ns: int | None = None
-    """Duration; the limit if there was no answer; how long the earlier round has waited."""
+    """Duration, ns. If there was no answer it is the limit; if an earlier round still waits, the time that it
+    has waited."""
     detail: str | None = None
-    """Name of the error, or the missing operation."""
+    """Name of the error, or of the operation that was not answered."""
 
     def to_json(self) -> Any:
-        """A number for an answer, which is the most frequent case; else a list."""
+        """Converts the outcome to JSON: a number if it is an answer, which is the most frequent case; else a
+        list."""
         return self.ns if self.kind is Kind.ANSWERED else [self.kind.value, self.ns, self.detail]
 
     @classmethod
     def from_json(cls, value: Any) -> Outcome:
-        """Raises ValueError, TypeError."""
+        """Parses an outcome. Raises ValueError, TypeError."""
         if isinstance(value, int):
             return cls(Kind.ANSWERED, value)
         kind, ns, detail = value
@@ -50,15 +53,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A running prober: its target and settings. Times are ns since the epoch."""
+    """A run of the prober, with its target and settings. Times are in ns since the epoch."""
 
     ts: int
     run: str
-    """Id of this run, which its rounds contain; unique."""
+    """Unique id of this run. Its rounds contain it."""
     host: str
     pid: int
     target: str
-    """The folder, or the command."""
+    """The folder or the command that is watched."""
     is_command: bool
     every_s: float
     limit_s: float
@@ -68,7 +71,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round, by a run."""
+    """The outcomes of one round."""
 
     ts: int
     run: str
@@ -84,7 +87,7 @@ class Round:
 
     @property
     def is_clean(self) -> bool:
-        """Whether it certainly left no files behind."""
+        """Whether the round certainly left no files behind."""
         made, removed = (self.outcomes.get(one) for one in (Operation.MKDIR, Operation.RMDIR))
         if made is None or made.kind in (Kind.FAILED, Kind.WAITING, Kind.NOT_TRIED):
             return True
@@ -96,7 +99,7 @@ class Late:
     """An operation that was given up was answered later."""
 
     ts: int
-    """When it began."""
+    """Time at which the operation began, ns since the epoch."""
     run: str
     operation: Operation
     ns: int
@@ -106,7 +109,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A run ended normally: it left nothing in the folder, or the rounds listed here."""
+    """A run ended normally. It left nothing in the folder, except for the rounds listed here."""
 
     ts: int
     run: str
@@ -115,7 +118,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A change that a user noted."""
+    """A note of a user that something was changed."""
 
     ts: int
     text: str
@@ -125,7 +128,7 @@ Record = Run | Round | Late | End | Mark
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """Short names, because a store contains a year of rounds."""
+    """Converts a record to JSON. Names are short, because a store contains a year of rounds."""
     match record:
         case Run():
             return {"k": "run", **{name: getattr(record, name) for name in _RUN}}
@@ -146,13 +149,13 @@ _RUN = {
 }  # fmt: skip
 
 
-# A dictionary is used because there are half a million rounds per year, and an enum's own look-up takes
-# longer than parsing JSON.
+# A dictionary is faster: the look-up of an enum takes longer than parsing JSON, and there are half a million
+# rounds per year.
 _OPERATIONS = {one.value: one for one in Operation}
 
 
 def from_json(said: dict[str, Any]) -> Record | None:
-    """Reads a record. None for a kind of record that only later versions know. Raises KeyError, ValueError,
+    """Parses a record; None for a kind of record that only later versions know. Raises KeyError, ValueError,
     TypeError."""
     match said["k"]:
         case "run":

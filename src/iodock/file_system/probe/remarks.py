@@ -58,7 +58,7 @@ ORPHANS = N_("Rounds whose target is unknown, because its record is damaged: {co
 
 
 def remarks(sight: Sight) -> tuple[Message, ...]:
-    """All remarks."""
+    """Returns all remarks on a watch."""
     return (
         now_remark(sight),
         *_episodes(sight.episodes),
@@ -70,7 +70,7 @@ def remarks(sight: Sight) -> tuple[Message, ...]:
 
 
 def losses(known: History) -> tuple[Message, ...]:
-    """Data of the store that could not be used."""
+    """Sentences about data in the store that could not be used."""
     counts = (
         (DAMAGED, known.losses.damaged), (UNKNOWN, known.losses.unknown), (ORPHANS, known.orphans),
     )  # fmt: skip
@@ -78,7 +78,7 @@ def losses(known: History) -> tuple[Message, ...]:
 
 
 def now_remark(sight: Sight) -> Message:
-    """The present state."""
+    """Describes the present state."""
     now, last = sight.now, sight.watch.last
     bad = [
         one.value
@@ -95,7 +95,7 @@ def now_remark(sight: Sight) -> Message:
 
 
 def moment(ts: int) -> str:
-    """Local date and time, to the minute."""
+    """Formats local date and time, to the minute."""
     return datetime.fromtimestamp(ts / 1e9).strftime("%Y-%m-%d %H:%M")
 
 
@@ -104,7 +104,7 @@ def _day(ts: int) -> str:
 
 
 def _episodes(found: tuple[Episode, ...]) -> Iterator[Message]:
-    """The worst ones, by time; and the number of the others."""
+    """Describes the worst episodes, by time, and gives the number of the others."""
     worst = sorted(found, key=_weight, reverse=True)[:MOST_EPISODES]
     for one in sorted(worst, key=lambda one: one.start_ts):
         yield episode_remark(one)
@@ -118,7 +118,7 @@ def _weight(one: Episode) -> tuple[int, int, int]:
 
 
 def episode_remark(one: Episode) -> Message:
-    """Description of the point."""
+    """Describes an episode."""
     worst = one.worst
     values: dict[str, Scalar] = {
         "when": moment(one.start_ts),
@@ -134,7 +134,7 @@ def episode_remark(one: Episode) -> Message:
 
 
 def _dailies(found: Mapping[Operation, Daily]) -> Iterator[Message]:
-    """Operations with the same hours in one sentence."""
+    """Describes daily patterns. Operations with the same hours share a sentence."""
     by_hours = sorted(found.items(), key=lambda one: (one[1].busy, -one[1].busy_ns / one[1].quiet_ns))
     for (start, end), group in groupby(by_hours, key=lambda one: one[1].busy):
         together = list(group)

@@ -1,4 +1,5 @@
-"""Runs one round after the other: which process executes the operations, and what happens without an answer.
+"""Runs one round after the other. Decides which process executes the operations, and what happens if there is
+no answer.
 
 At most one child per operation is ever left behind: while it has not returned, later rounds do not start that
 operation, and record that it still waits.
@@ -32,10 +33,10 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The target, and the time limits."""
+    """Target and time limits of a run."""
 
     run: str
-    """Unique; part of the names of folders."""
+    """Unique id of the run, which is a part of the names of folders."""
     target: str
     is_command: bool
     limit_s: float
@@ -46,11 +47,11 @@ class Plan:
         return (Operation.COMMAND,) if self.is_command else ROUND
 
     def folder(self, number: int) -> str:
-        """The name of a round's folder."""
+        """Name of the folder of a round."""
         return f"{PREFIX}{self.run}-{number}"
 
     def steps(self, number: int, made: bool = False) -> Steps:
-        """The work of a child in that round."""
+        """Returns the operations for a child in this round."""
         if self.is_command:
             return CommandSteps(self.target)
         return Steps(self.target, self.folder(number), self.size_bytes, made)
@@ -58,7 +59,7 @@ class Plan:
 
 @dataclass(slots=True)
 class _Stuck:
-    """A child that was given up."""
+    """A child process that did not answer within the limit."""
 
     worker: Worker
     since_ns: int
@@ -67,7 +68,7 @@ class _Stuck:
 
 
 class Prober:
-    """Executes rounds by PLAN. WAKE is a descriptor that becomes readable when the run is stopped; MAKE
+    """Executes the rounds of PLAN. WAKE: a descriptor that becomes readable when the run is stopped. MAKE:
     starts a child."""
 
     def __init__(self, plan: Plan, wake: int | None = None, make: Callable[[Steps], Worker] = Worker) -> None:
@@ -76,7 +77,7 @@ class Prober:
         self.make = make
         self.stuck: dict[Operation, _Stuck] = {}
         self.ending: list[_Stuck] = []
-        """Children that only have to end; at most one does not."""
+        """Children that were told to end. At most one of them has not ended."""
         self.left: set[int] = set()
         """Rounds that may have left files in the folder."""
 
@@ -92,7 +93,7 @@ class Prober:
         return Round(start, self.plan.run, number, under_way.outcomes, under_way.found)
 
     def late(self) -> Iterator[Late]:
-        """Answers that came after their round, each once. Reaps children that have ended."""
+        """Yields answers that came after their round, each once. Reaps children that have ended."""
         for operation, one in list(self.stuck.items()):
             if not one.is_answered and (reply := one.worker.reply(0.0)) is not None:
                 one.is_answered = True
@@ -109,11 +110,11 @@ class Prober:
         return ended
 
     def children(self) -> int:
-        """Number of its present processes."""
+        """Number of child processes at present."""
         return len(self.stuck) + len(self.ending)
 
     def end(self) -> tuple[int, ...]:
-        """Kills stuck children and removes their files; returns rounds that may have left some."""
+        """Kills stuck children and removes their files. Returns the rounds that may have left files."""
         rest = [*self.stuck.values(), *self.ending]
         until = time.monotonic() + _ENDING_SECONDS
         for one in rest:
@@ -125,7 +126,7 @@ class Prober:
         return tuple(sorted(number for number in left if not self.clean(number)))
 
     def clean(self, number: int) -> bool:
-        """Removes a round's files; returns whether that was quick."""
+        """Removes the files of a round. Returns whether this was quick."""
         worker = self.make(self.plan.steps(number, made=True))
         worker.give_up()
         done = worker.has_ended(_RETURNING_SECONDS)
@@ -136,7 +137,7 @@ class Prober:
 
 
 class _Round:
-    """A round in progress: its child, replaced when it gets stuck."""
+    """A round in progress. Its child is replaced when it gets stuck."""
 
     def __init__(self, prober: Prober, number: int) -> None:
         self.prober = prober
@@ -147,7 +148,7 @@ class _Round:
         self.found: dict[str, int] = {}
 
     def outcome(self, operation: Operation) -> Outcome:
-        """Executes an operation, or says why not."""
+        """Executes an operation; if this is impossible, the outcome says why."""
         needed = NEEDS.get(operation)
         if needed is not None and self.outcomes[needed].kind is not Kind.ANSWERED:
             return Outcome(Kind.NOT_TRIED, None, needed.value)
@@ -158,7 +159,7 @@ class _Round:
         return self._asked(operation)
 
     def _earlier(self, operation: Operation) -> _Stuck | None:
-        # While an earlier round is still being cleaned up, nothing new is created.
+        # While files of an earlier round are still being removed, nothing new is created.
         if operation is Operation.MKDIR and self.prober.ending:
             return self.prober.ending[0]
         return self.prober.stuck.get(operation)

@@ -17,11 +17,11 @@ from iodock.shared.message import Message, Scalar
 from iodock.shared.quantile import quantile
 
 USUAL_DAYS = 7
-"""Number of days before the run that define the normal duration."""
+"""Rounds in this number of days before the run define the usual duration."""
 SLOWER = 1.5
-"""Multiple of the usual duration which, above its 90 % quantile, counts as slow."""
+"""A duration counts as slow if it exceeds this multiple of the usual one, and its 90 % quantile."""
 LEAST_USUAL = 20
-"""Number of rounds needed to define the normal duration."""
+"""This number of rounds is needed to know the usual duration."""
 _NONE = N_("{mount}: no probe ran while the program did.")
 _USUAL = N_(
     "{mount}: while the program ran, probe times were normal: {rounds} rounds of {during_ns} each "
@@ -46,22 +46,23 @@ _BROKEN = N_("{mount}: the results of the probes can't be read: {error}.")
 
 
 def during(stores: Mapping[str, str], since_ns: int, until_ns: int) -> Iterator[Message]:
-    """Sentences for each mount point: STORES has the folder of its probe store. A store that can't be read
-    gives a sentence, too, and the others are still reported."""
+    """Yields sentences for each mount point. STORES: folder of the probe store by mount point. If a store
+    can't be read there is a sentence about it, and the others are still reported."""
     for mount, folder in sorted(stores.items()):
         try:
             found = history(ProbeStore.open(folder), since_ns - USUAL_DAYS * DAY_NS, until_ns + DAY_NS)
         except StoreError as error:
             yield Message(_BROKEN, {"mount": mount, "error": str(error)})
             continue
-        # A command's duration also depends on the file system, but is not comparable with a round of calls.
+        # If calls were probed, commands are left out: a command's duration also depends on the file system,
+        # but is not comparable with a round of calls.
         watches = [one for one in found.watches if not one.is_command] or list(found.watches)
         said = list(chain.from_iterable(_said(mount, one, since_ns, until_ns) for one in watches))
         yield from said or [Message(_NONE, {"mount": mount})]
 
 
 def _said(mount: str, watch: Watch, since: int, until: int) -> Iterator[Message]:
-    # A round takes a while, and the program's first call may come just after it.
+    # The margin is needed because a round takes a while, and the program's first call may come just after it.
     margin = int(watch.every_s * 1e9)
     within = [one for one in episodes(watch) if one.end_ts >= since and one.start_ts <= until]
     yield from _troubles(mount, within)
@@ -84,7 +85,7 @@ def _said(mount: str, watch: Watch, since: int, until: int) -> Iterator[Message]
 
 
 def _troubles(mount: str, within: list[Episode]) -> Iterator[Message]:
-    """All outages and errors; of slow points the slowest."""
+    """Describes all outages and errors. Of the slow points it describes the slowest."""
     slow = [one for one in within if one.sort is Sort.SLOW]
     for one in within:
         worst = one.worst

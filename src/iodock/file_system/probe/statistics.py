@@ -1,4 +1,4 @@
-"""Tests without assumptions on the distribution of durations; all use ranks or medians."""
+"""Statistical tests that assume nothing about the distribution of durations. All use ranks or medians."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal values share their mean rank."""
+    """Returns the rank of each value, from 1 on. Equal values share their mean rank."""
     order = sorted(range(len(values)), key=values.__getitem__)
     found = [0.0] * len(values)
     at = 0
@@ -24,20 +24,20 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def normal_tail(z: float) -> float:
-    """The probability of a normal value beyond Z on either side."""
+    """Probability that a normal value lies beyond Z on either side."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def chi_square_tail(value: float, freedom: int) -> float:
-    """The probability of a chi-square value above VALUE (Wilson and Hilferty, 1931)."""
+    """Probability of a chi-square value above VALUE (Wilson and Hilferty, 1931)."""
     spread = 2 / (9 * freedom)
     z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
 def pettitt(values: Sequence[float]) -> tuple[int, float]:
-    """The most likely position of a change in level: the first value after it, and the probability of so
-    clear a change in values of one level (Pettitt 1979, doi:10.2307/2346729)."""
+    """Finds the most likely position of a change in level: the first value after it. Also returns the
+    probability that values of one level show such a clear change (Pettitt 1979, doi:10.2307/2346729)."""
     count = len(values)
     sums = list(accumulate(ranks(values)))[:-1]
     scores = [abs(2 * total - (at + 1) * (count + 1)) for at, total in enumerate(sums)]
@@ -47,7 +47,7 @@ def pettitt(values: Sequence[float]) -> tuple[int, float]:
 
 
 def mann_kendall(values: Sequence[float]) -> float:
-    """The probability of so steady a rise or fall in values without a trend (Mann 1945, Kendall 1975)."""
+    """Probability that values without a trend rise or fall this steadily (Mann 1945, Kendall 1975)."""
     count = len(values)
     score = sum(
         (values[after] > values[at]) - (values[after] < values[at])
@@ -59,7 +59,8 @@ def mann_kendall(values: Sequence[float]) -> float:
 
 
 def theil_sen(times: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """Slope and value at time 0 of the line through the middle: the median of all slopes (Sen, 1968)."""
+    """Returns slope, and value at time 0, of the line through the middle: the slope is the median of all
+    slopes (Sen, 1968)."""
     slopes = [
         (values[after] - values[at]) / (times[after] - times[at])
         for at in range(len(values))
@@ -71,8 +72,8 @@ def theil_sen(times: Sequence[float], values: Sequence[float]) -> tuple[float, f
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
-    """The probability of so large a difference between two groups from one distribution, for eight or more
-    values each (normal approximation)."""
+    """Probability that two groups from one distribution differ this much, for eight or more values each
+    (normal approximation)."""
     here, there = len(first), len(second)
     total = sum(ranks([*first, *second])[:here])
     expected = here * (here + there + 1) / 2
@@ -80,8 +81,8 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def friedman(blocks: Sequence[Sequence[float]]) -> float:
-    """The probability that columns differ so much in all of the blocks (Friedman, 1937). Each block has a
-    value for each column; levels may differ between blocks."""
+    """Probability that columns differ this much in all of the blocks by chance (Friedman, 1937). Each block
+    has a value for each column; levels may differ between blocks."""
     count, width = len(blocks), len(blocks[0])
     sums = [sum(column) for column in zip(*(ranks(block) for block in blocks), strict=True)]
     score = 12 / (count * width * (width + 1)) * sum(one**2 for one in sums) - 3 * count * (width + 1)

@@ -26,7 +26,7 @@ from iodock.shared.bounded.limits import NOTE, PROBES
 from iodock.shared.errors import StoreError
 
 Progress = Callable[[int, int | None, int], None]
-"""Called with the amount done, the total, and the number of pieces."""
+"""Reports progress: called with the amount done, the total, and the number of pieces."""
 MARKER = "iodock-probe-store"
 VERSION = b"iodock probe store 1\n"
 SEPARATOR = b"\x1e"
@@ -37,7 +37,7 @@ _ROUND = re.compile(rb'[0-9a-f]{8} \{"k":"round","ts":([0-9]{1,19}),')
 
 
 def host_name() -> str:
-    """This machine's name, in a form for file names."""
+    """Name of this machine, in a form for file names."""
     return re.sub(r"[^\w.-]", "_", socket.gethostname())[:100] or "unknown"
 
 
@@ -46,9 +46,9 @@ class Losses:
     """Number of records that could not be read."""
 
     damaged: int = 0
-    """Pieces that are not complete records: cut by a crash or a full disk, or overwritten."""
+    """Number of pieces that are not complete records: cut by a crash or a full disk, or overwritten."""
     unknown: int = 0
-    """Records of a kind that this version does not know."""
+    """Number of records of a kind that this version does not know."""
 
 
 class ProbeStore:
@@ -59,7 +59,7 @@ class ProbeStore:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> ProbeStore:
-        """An existing one. Raises StoreError."""
+        """Opens an existing store. Raises StoreError."""
         store = cls(folder)
         try:
             version = files.content(store.folder / MARKER, NOTE, StoreError)
@@ -78,7 +78,7 @@ class ProbeStore:
 
     @classmethod
     def prepared(cls, folder: str | os.PathLike[str]) -> ProbeStore:
-        """One for writing, created if it does not exist yet. Raises StoreError."""
+        """Opens a store for writing, and creates it if it does not exist yet. Raises StoreError."""
         store = cls(folder)
         if (store.folder / MARKER).exists():
             return cls.open(folder)
@@ -87,7 +87,8 @@ class ProbeStore:
             strange = [one for one in store.folder.iterdir() if not one.name.startswith(MARKER)]
             if strange and not (store.folder / MARKER).exists():
                 raise StoreError(f"{folder}: exists and is not a probe store", "name a new folder with -o")
-            # As a whole or not at all, even if two processes create it at the same time.
+            # The marker is created as a whole or not at all, even if two processes create it at the same
+            # time.
             part = store.folder / f"{MARKER}.{host_name()}.{os.getpid()}"
             part.write_bytes(VERSION)
             part.replace(store.folder / MARKER)
@@ -98,7 +99,7 @@ class ProbeStore:
         return store
 
     def append(self, record: Record) -> None:
-        """Appends a complete record; any number of writers may do so. Raises StoreError."""
+        """Appends a record. Several writers may do this at the same time. Raises StoreError."""
         month = datetime.fromtimestamp(record.ts / 1e9, UTC).strftime("%Y-%m")
         path = self.folder / f"{host_name()}-{month}.log"
         content = framed(record)
@@ -117,7 +118,7 @@ class ProbeStore:
     def records(
         self, losses: Losses, since_ns: int | None = None, progress: Progress | None = None
     ) -> Iterator[Record]:
-        """All records, by host, in the order of writing; with SINCE only from that month on. Counts LOSSES,
+        """Yields all records by host, in the order of writing. SINCE: only from that month on. Counts LOSSES,
         and calls PROGRESS. Raises StoreError."""
         first = datetime.fromtimestamp(since_ns / 1e9, UTC).strftime("%Y-%m") if since_ns else ""
         paths = [path for path in sorted(self.folder.glob("*.log")) if path.stem[-7:] >= first]
@@ -140,13 +141,13 @@ class ProbeStore:
 
 
 def framed(record: Record) -> bytes:
-    """The bytes of a record in the file."""
+    """Returns the bytes of a record as they are in the file."""
     said = json.dumps(to_json(record), separators=(",", ":")).encode()
     return b"%b%08x %b\n" % (SEPARATOR, zlib.crc32(said), said)
 
 
 def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record]:
-    """The complete records in CONTENT, whatever is between them; rounds before SINCE are skipped."""
+    """Yields the complete records in CONTENT, whatever is between them. Rounds before SINCE are skipped."""
     head, *pieces = content.split(SEPARATOR)
     losses.damaged += bool(head)
     for piece in pieces:
@@ -156,7 +157,7 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
         if line is None or zlib.crc32(line[2]) != int(line[1], 16):
             losses.damaged += 1
             continue
-        # An incomplete record after a complete one has no separator of its own.
+        # If an incomplete record follows a complete one, it has no separator of its own.
         losses.damaged += line.end() != len(piece)
         try:
             record = from_json(documents.from_json(line[2]))
@@ -170,8 +171,8 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
 
 
 def _lock(descriptor: int) -> None:
-    """Waits for other writers of this host, but not forever: appending without a lock is safe on every local
-    file system, and an incomplete record affects only itself."""
+    """Locks the file. It waits for other writers of this host, but not forever: appending without a lock is
+    safe on every local file system, and an incomplete record affects only itself."""
     until = time.monotonic() + _LOCK_SECONDS
     while time.monotonic() < until:
         with suppress(BlockingIOError):

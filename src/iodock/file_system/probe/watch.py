@@ -1,4 +1,4 @@
-"""A run: executes rounds on schedule until it is stopped, and writes each to the store."""
+"""Executes rounds on schedule until it is stopped, and writes each round to the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iodock.file_system.probe.store import ProbeStore, host_name
 from iodock.shared.errors import StoreError
 
 _MOST_KEPT = 10_000
-"""Number of records kept while the store is not writable."""
+"""Number of records that are kept while the store is not writable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Wish:
     limit_s: float
     size_bytes: int
     rounds: int | None = None
-    """Number of rounds before it ends; None: until it is stopped."""
+    """Number of rounds after which it ends; None: until it is stopped."""
 
 
 Tell = Callable[[Round | Late | StoreError], None]
@@ -61,8 +61,8 @@ class _Log:
 
 
 def watch(wish: Wish, store: ProbeStore, wake: int, tell: Tell) -> int:
-    """Executes rounds until WAKE becomes readable or all are done; returns how many records were lost because
-    the store was not writable. Raises StoreError if the very first can't be written."""
+    """Executes rounds until WAKE becomes readable or all are done. Returns the number of records that were
+    lost because the store was not writable. Raises StoreError if the very first record can't be written."""
     plan = Plan(
         f"{host_name()[:40]}-{token_hex(4)}", wish.target, wish.is_command, wish.limit_s, wish.size_bytes
     )
@@ -93,8 +93,8 @@ def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> 
         _late(prober, log)
         done = prober.round(number)
         if _day(done.ts) != day:
-            # A reader of only a part of the time, or of a damaged store, then still knows what the rounds
-            # mean.
+            # The run's record is repeated every day. A reader of only a part of the time, or of a damaged
+            # store, can then still interpret the rounds.
             log.add(begin())
             day = _day(done.ts)
         log.add(done)
@@ -103,7 +103,7 @@ def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> 
         number += 1
         if wish.rounds is not None and number >= wish.rounds:
             return
-        # Turns that were missed while a round waited for answers are skipped.
+        # Rounds that were due while a round waited for answers are skipped.
         turn = max(turn + 1, int((time.monotonic() - first) // wish.every_s) + 1)
 
 
@@ -118,12 +118,12 @@ def _late(prober: Prober, log: _Log) -> None:
 
 
 def _pause(until: float, wake: int | None) -> bool:
-    """Waits; returns whether it was stopped."""
+    """Waits until a time; returns whether the run was stopped."""
     waiting = select.poll()
     if wake is not None:
         waiting.register(wake, select.POLLIN)
     while (rest := until - time.monotonic()) > 0:
-        # Waits an hour at most, so that no number is too large.
+        # The wait is at most an hour, so that no number is too large for the system.
         if waiting.poll(min(rest, 3600.0) * 1e3):
             return True
     return bool(waiting.poll(0))

@@ -34,7 +34,7 @@ class Reply:
 
     operation: Operation
     start_ns: int
-    """Since the epoch."""
+    """Time at which the operation began, ns since the epoch."""
     duration_ns: int
     error: str | None
     """Name of the errno, `exit N` of a command, or a sentence."""
@@ -42,7 +42,7 @@ class Reply:
 
 
 class Worker:
-    """A child from the parent's side, which never waits for it without a limit."""
+    """A child as its parent sees it. The parent never waits for it without a limit."""
 
     def __init__(self, steps: Steps) -> None:
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -53,14 +53,15 @@ class Worker:
         self.ended = False
 
     def ask(self, operation: Operation) -> None:
-        """Sends the start command. `reply` detects a child that died."""
+        """Tells the child to execute an operation. If the child has died, `reply` notices it."""
         try:
             self.channel.send(operation.value.encode())
         except OSError:
             return
 
     def reply(self, seconds: float, wake: int | None = None) -> Reply | None:
-        """The child's reply; None if there is none within SECONDS, or if WAKE became readable first."""
+        """Returns the child's reply; None if there is none within SECONDS, or if WAKE became readable
+        first."""
         until = time.monotonic() + seconds
         waiting = select.poll()
         waiting.register(self.channel, select.POLLIN)
@@ -84,14 +85,15 @@ class Worker:
         return Reply(Operation(said["op"]), said["start"], said["ns"], said["error"], said["found"])
 
     def give_up(self) -> None:
-        """No more requests follow: it ends when its call is done. Its last answer can still be read."""
+        """Tells the child that no more requests follow. It ends when its call is done, and its last answer
+        can still be read."""
         try:
             self.channel.shutdown(socket.SHUT_WR)
         except OSError:
             return
 
     def has_ended(self, seconds: float = 0.0) -> bool:
-        """Whether the process has ended, after waiting at most SECONDS. Reaps it."""
+        """Waits at most SECONDS and returns whether the process has ended. If so, it is reaped."""
         until = time.monotonic() + seconds
         while not self.ended:
             try:
@@ -104,7 +106,8 @@ class Worker:
         return self.ended
 
     def kill(self) -> None:
-        """Kills it and its processes; a process blocked inside a file system dies when that returns."""
+        """Kills the child and the processes that it started. A process that is blocked inside a file system
+        dies when its call returns."""
         if not self.has_ended():
             for ending in (os.killpg, os.kill):
                 try:
@@ -114,23 +117,24 @@ class Worker:
 
 
 def _serve(channel: socket.socket, steps: Steps) -> None:
-    """The child's whole life; does not return."""
+    """Everything that the child does. It does not return."""
     status = 1
     try:
         _stand_alone(channel.fileno())
         if not steps.keeps_folder:
-            # A stuck call must not keep a folder busy that an administrator wants to unmount.
+            # If a call is stuck, the child must not keep a folder busy that an administrator wants to
+            # unmount.
             os.chdir("/")
         _answer(channel, steps)
         steps.clean()
         status = 0
     finally:
-        # Without the parent's cleanup: buffers, exit functions and files belong to the parent.
+        # The cleanup at exit is skipped: buffers, exit functions and files belong to the parent.
         os._exit(status)
 
 
 def _stand_alone(channel: int) -> None:
-    """Closes everything that the parent has open, so that no process waits for this one on the parent's
+    """Closes everything that the parent has open, so that no process waits for this child on the parent's
     terminal, pipes, locks or sockets."""
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -139,7 +143,7 @@ def _stand_alone(channel: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    # Not all numbers up to the limit, which may be a thousand million.
+    # Only open descriptors are closed: the limit may be a thousand million.
     for descriptor in [int(one.name) for one in Path("/proc/self/fd").iterdir()]:
         if descriptor >= 3 and descriptor != channel:
             with suppress(OSError):

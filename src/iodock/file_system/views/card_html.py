@@ -15,7 +15,7 @@ from iodock.shared.text import visible
 
 
 def card_html(card: Card, text: Language) -> str:
-    """The document."""
+    """Renders the document."""
     style = joined("css") + (resources.files(__package__) / "card_page.css").read_text(encoding="utf-8")
     made = text.gettext(
         N_("Created by {writer} on {host}, {when}."),

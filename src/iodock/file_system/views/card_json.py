@@ -1,4 +1,4 @@
-"""A file system's card as JSON; `null` is not known."""
+"""A file system's card as JSON. `null` means not known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = "iodock-file-system-1"
 
 
 def card_json(card: Card, text: Language) -> str:
-    """The document; ends with a line break."""
+    """Formats the card as a JSON document that ends with a line break."""
     mount = card.mount
     typical = None if card.typical is None else asdict(card.typical)
     document = {

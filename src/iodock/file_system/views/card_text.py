@@ -1,4 +1,4 @@
-"""A file system's card in the terminal, and in a few lines for /etc/motd."""
+"""A file system's card as text: in the terminal, and in a few lines for /etc/motd."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOT_KNOWN_OPTION = N_("not known to iodock")
 
 
 def card_text(card: Card, text: Language, on_terminal: bool) -> str:
-    """The whole card."""
+    """Formats the whole card."""
     from rich.console import Console
 
     shape = Console()
@@ -69,7 +69,7 @@ def card_text(card: Card, text: Language, on_terminal: bool) -> str:
 
 
 def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The parts after the first, as pairs of name and text."""
+    """Yields the parts after the first, each with its pairs of name and text."""
     yield (
         "options",
         [
@@ -88,7 +88,7 @@ def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, 
 
 
 def facts(card: Card, text: Language) -> Iterator[tuple[str, str]]:
-    """Type and mount of the file system, in pairs of label and value."""
+    """Yields type and mount of the file system, in pairs of label and value."""
     mount = card.mount
     yield text.gettext(N_("mounted at")), visible(mount.point)
     yield text.gettext(N_("type")), f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"
@@ -125,7 +125,7 @@ def _space(card: Card, text: Language) -> Iterator[tuple[str, str]]:
 
 
 def stripes_words(stripes: Stripes, text: Language) -> str:
-    """`4 targets, 1 MiB each in turn`."""
+    """Describes stripes: `4 targets, 1 MiB each in turn`."""
     size = BYTES.text(stripes.size_bytes)
     if stripes.count == -1:
         return text.gettext(N_("all targets, with {size} on each in turn"), size=size)
@@ -133,7 +133,7 @@ def stripes_words(stripes: Stripes, text: Language) -> str:
 
 
 def quota_words(quota: Quota, text: Language) -> str:
-    """Used and total amount."""
+    """Formats the used and the total amount."""
     return text.gettext(
         N_("{kind} {owner}: {used} used, {limit}; files: {files}, {files_limit}"),
         kind=text.gettext(OWNERS[quota.kind]),
@@ -167,11 +167,11 @@ def _limit(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
 
 
 def typical_pairs(typical: FileSystem, text: Language) -> Iterator[tuple[str, str]]:
-    """Each value from the site's settings."""
+    """Yields each value from the site's settings."""
     for name, words in TYPICAL.items():
         value = getattr(typical, name)
         if value is not None:
-            # `_per_s` of a count is not a number of seconds.
+            # A count with `_per_s` in its name is not a number of seconds.
             said = value_text(name, value) if "bytes" in name else COUNT.text(value)
             yield said, text.gettext(words)
 
@@ -199,7 +199,8 @@ def _print_pairs(pairs: list[tuple[str, str]], console: Console) -> None:
 
 
 def card_motd(card: Card, text: Language) -> str:
-    """Text for users at login: one line for its type, one for its performance, one for each warning."""
+    """Text that users see at login: one line for the type, one for the performance, and one for each
+    warning."""
     mount, space = card.mount, card.space
     parts = [f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"]
     if space is not None and space.size_bytes:

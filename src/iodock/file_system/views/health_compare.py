@@ -36,7 +36,7 @@ _WIDTH = 120
 
 
 def render(comparison: Comparison, text: Language, width: int | None = None, colour: bool = False) -> str:
-    """The whole comparison for the terminal."""
+    """Formats the whole comparison for the terminal."""
     out = io.StringIO()
     console = Console(
         file=out, width=width or _WIDTH, force_terminal=colour, no_color=not colour, highlight=False
@@ -87,7 +87,7 @@ def _table(changes: Iterable[Change], text: Language) -> Table:
 
 
 def percent(change: float) -> str:
-    """`+12 %`, `-3.1 %`."""
+    """Formats a relative change: `+12 %`, `-3.1 %`."""
     return f"{change * 100:+.0f} %" if abs(change) >= 0.0995 else f"{change * 100:+.1f} %"
 
 
@@ -120,7 +120,7 @@ def _cell(pair: Pair, text: Language) -> str:
 
 
 def place(cell: Cell, text: Language) -> str:
-    """`metadata access, file creation, 1 MiB, 8 processes`."""
+    """Describes a cell: `metadata access, file creation, 1 MiB, 8 processes`."""
     parts = [test_text(cell.test, text), operation_text(cell.operation, text), size_text(cell.size_bytes)]
     if cell.processes is not None:
         parts.append(text.gettext(N_("processes {processes}"), processes=f"{cell.processes:,}"))
@@ -142,7 +142,7 @@ def _left_out(incomparable: Iterable[Incomparable], text: Language) -> list[str]
 
 
 def to_json(comparison: Comparison, text: Language) -> str:
-    """The document in the form of the schema."""
+    """Formats the comparison in the form of the schema."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "regression": comparison.regressed,

@@ -19,18 +19,18 @@ _WRAP = int(WIDTH * 1.15)
 
 
 def render(measurements: Measurements, text: Language) -> bytes:
-    """One page, as high as its graphs."""
+    """Renders one page that is as high as its graphs."""
     return pdf_of(sheet(measurements, text))
 
 
 def sheet(measurements: Measurements, text: Language) -> dict[str, Any]:
-    """The Vega-Lite specification of the sheet."""
+    """Makes the Vega-Lite specification of the page."""
     drawn = figures(measurements.cells, measurements.remarks, text)
     config = vega_config(THEMES["light"])
-    # Each graph has its own title, so titles must not be centred over the whole frame.
+    # Each graph has its own title. Titles must not be centred over the whole page.
     config["title"] = {**config["title"], "frame": "bounds"}
     views = [_view(one, measurements, text) for one in drawn] or [_nothing(text)]
-    # Data sets are defined at the top level only, and every graph has its own lines.
+    # Vega-Lite accepts data sets only at the top level, but every graph has its own lines.
     datasets = {name: rows for view in views for name, rows in view.pop("datasets", {}).items()}
     return {
         "vconcat": views,

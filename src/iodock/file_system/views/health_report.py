@@ -1,5 +1,5 @@
-"""A check-up as one self-contained HTML page without script: remarks, graphs, conditions, all cells. It looks
-like the report of a run."""
+"""A check-up as one self-contained HTML page without script: remarks, graphs, conditions, all cells. The page
+looks like the report of a run."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _GRAPHS_LEAD = N_(
 )
 _MOST_CELLS = 5_000
 Row = tuple[str, str, bool]
-"""Heading, text, and whether the text is a number."""
+"""A row of a table: heading, text, and whether the text is a number."""
 
 
 def render(measurements: Measurements, text: Language) -> str:
-    """The document, UTF-8."""
+    """Renders the document in UTF-8."""
     style = joined("css") + (resources.files(__package__) / "health_page.css").read_text(encoding="utf-8")
     target = measurements.protocol.target or measurements.protocol.file_system or ""
     title = text.gettext(N_("Check-up of a file system: {target}"), target=visible(target)).rstrip(": ")

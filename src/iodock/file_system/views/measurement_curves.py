@@ -36,8 +36,8 @@ class Figure:
 
 
 def figures(cells: Sequence[Cell], remarks: Sequence[Remark], text: Language) -> list[Figure]:
-    """The graphs of a result: for each test that moves data one per operation; for metadata one for files and
-    one for directories."""
+    """Makes the graphs of a result. A test that moves data has one per operation; metadata has one for files
+    and one for directories."""
     found = []
     for group in split(usable(cells), lambda cell: (cell.test, cell.unit, _panel(cell))):
         processes = {cell.processes for cell in group if cell.processes}
@@ -90,7 +90,7 @@ def _title(group: Sequence[Cell], text: Language) -> str:
 
 
 def rows_of(figure: Figure, text: Language) -> list[dict[str, Any]]:
-    """One row per point: its position and rank on the horizontal axis, its line, value, spread, and the
+    """Makes one row per point: its position and rank on the horizontal axis, its line, value, spread, and the
     numbers of the remarks about it."""
     common = in_common(figure.cells)
     by_nodes = not figure.by_size and _same_processes_on_other_nodes(figure.cells)
@@ -138,8 +138,9 @@ def _place(cell: Cell, by_size: bool, by_nodes: bool) -> tuple[str, float]:
 
 
 def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int, str | None]:
-    """The line of each cell: by size (or processes) or by operation, and by other properties. More than
-    twelve lines are thinned out evenly, because they could not be distinguished."""
+    """Assigns a line to each cell: by size (or processes) or by operation, and by other properties. If there
+    are more than twelve lines, they could not be distinguished, so only some of them are kept at equal
+    distances."""
     transfers = figure.cells[0].unit is Unit.BYTES_PER_S
     lines = sorted({line for cell in figure.cells if (line := _line(cell, figure.by_size))})
     variants = len({json.dumps(dict(cell.variant), sort_keys=True) for cell in figure.cells})
@@ -161,7 +162,7 @@ def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int,
 
 
 def _line(cell: Cell, by_size: bool) -> int | None:
-    """The property that distinguishes lines: the number that the horizontal axis does not show."""
+    """Returns the number that distinguishes lines: the one that the horizontal axis does not show."""
     return cell.processes if by_size else cell.size_bytes
 
 
@@ -191,6 +192,7 @@ def _is_point(cell: Cell, remark: Remark) -> bool:
 
 def _agrees(value: int | None, said: Any) -> bool:
     if isinstance(said, list):
-        # Only the largest of several points is marked: marks on all of them would hide the graph.
+        # If a remark concerns several points, only the largest is marked. Marks on all of them would hide the
+        # graph.
         return bool(value == max(said))
     return bool(said is None or value == said)

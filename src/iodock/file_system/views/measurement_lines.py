@@ -21,12 +21,12 @@ _DASHES = ((1, 0), (6, 3), (2, 2))
 
 
 def svg(figure: Figure, text: Language, theme_name: str = "light") -> str:
-    """The graph as an SVG picture. Needs vl-convert."""
+    """Draws the graph as an SVG picture. Needs vl-convert."""
     return svg_of(specification(figure, text, theme_name))
 
 
 def specification(figure: Figure, text: Language, theme_name: str = "light") -> dict[str, Any]:
-    """The Vega-Lite specification of the chart, which contains its data."""
+    """Makes the Vega-Lite specification of the chart. It contains the data."""
     import altair
 
     theme = THEMES[theme_name]
@@ -64,7 +64,7 @@ def specification(figure: Figure, text: Language, theme_name: str = "light") -> 
 
 
 def _marks(rows: Sequence[dict[str, Any]], x: Any, theme: Theme) -> list[Any]:
-    """Circles with the numbers of remarks, above their points."""
+    """Draws circles with the numbers of remarks, above their points."""
     import altair
 
     marked = _gathered([row for row in rows if row["numbers"]])
@@ -78,7 +78,7 @@ def _marks(rows: Sequence[dict[str, Any]], x: Any, theme: Theme) -> list[Any]:
 
 
 def _gathered(marked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One mark with all numbers if several would overlap."""
+    """If several circles would overlap, they become one circle with all numbers."""
     kept: list[dict[str, Any]] = []
     for row in marked:
         near = next(
@@ -122,14 +122,14 @@ def _y(figure: Figure, rows: Sequence[dict[str, Any]], text: Language) -> Any:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of two from LOW to HIGH, at most nine of them."""
+    """Returns powers of two from LOW to HIGH, at most nine of them."""
     first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
     stride = max(1, math.ceil((last - first + 1) / 9))
     return [2.0**power for power in range(first, last + 1, stride)]
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Powers of ten; if there are few of them also 2 and 5 times these."""
+    """Returns powers of ten. If there are few of them, 2 and 5 times these are added."""
     powers = decades(low, high)
     return powers if high / low > 1e4 else [factor * power for power in powers for factor in (1.0, 2.0, 5.0)]
 

@@ -1,4 +1,4 @@
-"""Measurements as CSV: one row per cell, plain numbers in base units; null is an empty field."""
+"""Measurements as CSV: one row per cell, with plain numbers in base units. An empty field means not known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LATENCY = ("p50", "p99", "p99_9", "max", "min", "mean", "count")
 
 
 def render(measurements: Measurements) -> str:
-    """The whole table; latencies are columns, lists and maps JSON."""
+    """Formats the whole table. Latencies are columns of their own; lists and maps are JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for at, cell in enumerate(measurements.cells):

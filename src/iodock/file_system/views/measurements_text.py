@@ -39,7 +39,8 @@ class _Column:
     text: Callable[[Cell], str]
     right: bool = True
     drop: int = 0
-    """If there is no room, the columns with the largest number are omitted first; those with 0 are kept."""
+    """If the terminal is too narrow, the columns with the largest number are omitted first. Columns with 0
+    are kept."""
 
 
 def render(
@@ -49,7 +50,7 @@ def render(
     width: int | None = None,
     colour: bool = False,
 ) -> str:
-    """The whole text, with or without its REMARKS. WIDTH is in cells, None without a terminal."""
+    """Formats the whole text. REMARKS: include them. WIDTH: in cells; None without a terminal."""
     out = io.StringIO()
     console = Console(
         file=out,
@@ -97,7 +98,7 @@ def _table(measurements: Measurements, text: Language, width: int) -> Table:
     used = [column for column in _columns(text, common, several) if any(map(column.text, shown))]
     columns = _fitting(used, shown, width)
     for column in columns:
-        # Names that are cut must stay distinct; numbers are never cut.
+        # Names are cut so that they stay distinct. Numbers are never cut.
         table.add_column(
             column.heading,
             justify="right" if column.right else "left",

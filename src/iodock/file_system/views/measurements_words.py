@@ -1,4 +1,4 @@
-"""Values of cells as text: rates, sizes, spreads, variants."""
+"""Formats values of cells as text: rates, sizes, spreads, variants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPERATIONS = {
     "directory-remove": N_("directory removal"),
     "directory-rename": N_("directory rename"),
 }
-"""Texts of known operations; others are shown under their names."""
+"""Texts of known operations. Other operations are shown under their names."""
 TESTS = {
     "large-transfer": N_("large transfer"),
     "constant-volume": N_("constant volume"),
@@ -51,12 +51,12 @@ CACHES = {
 
 
 def cache_text(cache: Cache | None, text: Language) -> str:
-    """Source of a read or destination of a write; empty if not known."""
+    """Text for the source of a read or the destination of a write; empty if it is not known."""
     return "" if cache is None else text.gettext(CACHES[cache])
 
 
 def busy_text(cell: Cell, text: Language) -> str:
-    """Other activity of the machine at that time; empty if it was low, or not known."""
+    """Text for the other activity of the machine at that time; empty if it was low, or not known."""
     parts = []
     load = cell.load
     if load is not None and (share := busy.high_cpu(cell)) is not None:
@@ -72,17 +72,17 @@ def busy_text(cell: Cell, text: Language) -> str:
 
 
 def operation_text(operation: str, text: Language) -> str:
-    """An operation in the language of TEXT."""
+    """Name of an operation in the language of TEXT."""
     return text.gettext(OPERATIONS[operation]) if operation in OPERATIONS else visible(operation)
 
 
 def test_text(test: str, text: Language) -> str:
-    """A test's name in the language of TEXT."""
+    """Name of a test in the language of TEXT."""
     return text.gettext(TESTS[test]) if test in TESTS else visible(test)
 
 
 def value_text(value: float | None, unit: Unit) -> str:
-    """`1.2 GiB/s`, `35,000/s`, `3.1 ms`, `14.3`."""
+    """Formats a value: `1.2 GiB/s`, `35,000/s`, `3.1 ms`, `14.3`."""
     if value is None:
         return ""
     if unit is Unit.BYTES_PER_S:
@@ -93,7 +93,7 @@ def value_text(value: float | None, unit: Unit) -> str:
 
 
 def size_text(size: int | None) -> str:
-    """`4 KiB`; empty if there is none."""
+    """Formats a size: `4 KiB`; empty if there is none."""
     return "" if size is None else BYTES.text(size)
 
 
@@ -102,14 +102,15 @@ def time_text(nanoseconds: float | None) -> str:
 
 
 def spread_text(spread: float | None) -> str:
-    """`±4 %`; empty if it is not known."""
+    """Formats a spread: `±4 %`; empty if it is not known."""
     if spread is None:
         return ""
     return f"±{spread:.0%}".replace("%", " %") if spread >= 0.0095 else f"±{spread * 100:.1f} %"
 
 
 def variant_text(variant: Mapping[str, str], same: Iterable[str] = ()) -> str:
-    """`api POSIX, access shared-file`; without properties that all share."""
+    """Formats a variant: `api POSIX, access shared-file`. Properties in SAME, which all cells share, are left
+    out."""
     left_out = set(same)
     parts = (_part(name, value) for name, value in variant.items() if name not in left_out)
     return visible(", ".join(parts))
@@ -122,7 +123,7 @@ def _part(name: str, value: str) -> str:
 
 
 def in_common(cells: Iterable[Cell]) -> dict[str, str]:
-    """Properties that all variants share, with one value."""
+    """Returns the properties that have the same value in all variants."""
     given = [cell.variant for cell in cells]
     if not given:
         return {}

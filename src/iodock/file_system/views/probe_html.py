@@ -25,11 +25,11 @@ WIDTH, HEIGHT, EDGE = 900, 160, 16
 BINS = 300
 _HOURS = 24
 MOST_PATTERNS = 4
-"""Number of daily patterns that are drawn."""
+"""Largest number of daily patterns that are drawn."""
 
 
 def probe_html(sights: Sequence[Sight], losses: Sequence[Message], text: Language) -> str:
-    """The document."""
+    """Renders the document."""
     style = joined("css") + (resources.files(__package__) / "probe_page.css").read_text(encoding="utf-8")
     made = text.gettext(N_("Created by {writer}."), writer=f"iodock {metadata.version('iodock')}")
     heading = text.gettext(N_("File systems under observation"))
@@ -65,7 +65,7 @@ def _section(number: int, sight: Sight, text: Language) -> Markup:
 
 
 def _strongest(sight: Sight) -> list[tuple[Operation, Daily]]:
-    """The clearest daily patterns; the remarks mention all."""
+    """Selects the clearest daily patterns. The remarks mention all of them."""
     found = sorted(sight.daily.items(), key=lambda one: one[1].busy_ns / one[1].quiet_ns, reverse=True)
     return found[:MOST_PATTERNS]
 
@@ -79,7 +79,7 @@ def _table(sight: Sight, text: Language) -> Markup:
 
 
 def _timeline(sight: Sight, text: Language) -> Markup | None:
-    """The duration of rounds over the days on a logarithmic axis, with singular points."""
+    """Draws the duration of rounds over the days on a logarithmic axis, with singular points."""
     totals = sight.watch.totals
     if len(totals.times) < 2:
         return None
@@ -97,7 +97,7 @@ def _timeline(sight: Sight, text: Language) -> Markup | None:
 
 
 def _marks(sight: Sight, start: int, end: int) -> Iterator[Markup]:
-    """A line at each change that a user noted."""
+    """Draws a line at each change that a user noted."""
     texts = {one.mark.ts: one.mark.text for several in sight.marks.values() for one in several}
     for ts, said in texts.items():
         at = f"{_x(ts, start, end):.1f}"
@@ -113,7 +113,7 @@ def _picture(said: str, *shapes: Markup) -> Markup:
 
 
 def _binned(times: Sequence[int], spans: Sequence[int], start: int, end: int) -> Iterator[tuple[int, float]]:
-    """Medians of equal parts of the time."""
+    """Divides the time into equal parts and yields the median of each part."""
     cells: dict[int, list[int]] = {}
     for ts, ns in zip(times, spans, strict=True):
         cells.setdefault((ts - start) * BINS // (end - start + 1), []).append(ns)
@@ -139,7 +139,7 @@ def _bar(one: Episode, start: int, end: int) -> Markup:
 
 
 def _daily(name: str, found: Daily, text: Language) -> Markup:
-    """Bars for the hours of the day."""
+    """Draws a bar for each hour of the day."""
     most = max(found.hours.values())
     step = WIDTH / _HOURS
     tall = {hour: HEIGHT * span / most for hour, span in found.hours.items()}

@@ -1,4 +1,4 @@
-"""Results of probes as JSON. Times are ns since the epoch, durations ns; `null` is not known."""
+"""Results of probes as JSON. Times are in ns since the epoch, durations in ns. `null` means not known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMA = "iodock-probe-1"
 
 
 def probe_json(known: History, sights: Sequence[Sight], text: Language) -> str:
-    """The document; ends with a line break."""
+    """Formats the document, which ends with a line break."""
     lost = known.losses
     document = {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""Results of probes in the terminal, and in one line for /etc/motd."""
+"""Results of probes as text: in the terminal, and in one line for /etc/motd."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DAY_NS = 86_400_000_000_000
 
 
 def probe_text(sights: Sequence[Sight], losses: Sequence[Message], text: Language, on_terminal: bool) -> str:
-    """All watches: a table and remarks for each."""
+    """Formats all watches: a table and remarks for each."""
     from rich.console import Console
 
     shape = Console()
@@ -63,20 +63,20 @@ def probe_text(sights: Sequence[Sight], losses: Sequence[Message], text: Languag
 
 
 def title(sight: Sight, text: Language) -> str:
-    """`/scratch as seen from node1: ok`."""
+    """Title of a watch: `/scratch as seen from node1: ok`."""
     watch, state = sight.watch, text.gettext(STATES[sight.now.state])
     return text.gettext(TITLE, target=visible(watch.target), host=visible(watch.host), state=state)
 
 
 def rounds_line(sight: Sight, text: Language) -> str:
-    """Number of rounds, and their time."""
+    """Describes the number of rounds, and the time in which they were made."""
     watch = sight.watch
     since, until = moment(watch.first_ts), moment(sight.now.ts)
     return text.gettext(ROUNDS, rounds=f"{watch.rounds:,}", since=since, until=until)
 
 
 def free_line(sight: Sight, text: Language) -> str | None:
-    """The latest result of `df`."""
+    """Describes the free space according to the latest `df`."""
     found = sight.watch.found
     if not found.get("size_bytes"):
         return None
@@ -86,7 +86,7 @@ def free_line(sight: Sight, text: Language) -> str | None:
 
 
 def rows(sight: Sight) -> list[list[str]]:
-    """The table's cells."""
+    """Texts of the table's cells, by row."""
     return [
         [
             operation.value,
@@ -127,7 +127,7 @@ def _table(sight: Sight, text: Language) -> Table:
 
 
 def probe_motd(sights: Sequence[Sight], text: Language) -> str:
-    """One line per watch."""
+    """Formats one line per watch."""
     return "".join(f"{_line(one, text)}\n" for one in sights)
 
 

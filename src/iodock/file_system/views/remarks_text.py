@@ -1,4 +1,4 @@
-"""A remark as a line: its subject, then the sentence."""
+"""Formats a remark as a line: its subject, then the sentence."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LISTED = 4
 
 
 def none_text(measurements: Measurements, text: Language) -> str:
-    """Text if there is no remark: what was compared, and what was not tested. It never claims more than
-    that."""
+    """Text that is shown if there is no remark. It says what was compared and what was not tested, and claims
+    nothing else."""
     known = tested(measurements)
     left_out = text.gettext(N_("; ")).join(say(one, text) for one in known.untested)
     if not known.operations:
@@ -46,17 +46,17 @@ def none_text(measurements: Measurements, text: Language) -> str:
 
 
 def remark_text(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
-    """`large transfer, write, 1 MiB: levels off at 100 processes: ...`, without the properties COMMON to all
-    cells."""
+    """Formats a remark: `large transfer, write, 1 MiB: levels off at 100 processes: ...`. Properties in
+    COMMON, which all cells share, are left out."""
     sentence = say(remark.message, text)
     if "test" not in remark.at or "operation" not in remark.at or not remark.message.values:
-        # Read from a file, where it is a whole line.
+        # A remark that was read from a file is a whole line already.
         return sentence
     return text.gettext(N_("{subject}: {sentence}"), subject=subject(remark, text, common), sentence=sentence)
 
 
 def subject(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
-    """The subject of a remark, without the numbers that its sentence contains."""
+    """Describes the subject of a remark, without the numbers that its sentence contains."""
     at, values = remark.at, remark.message.values
     parts = [test_text(str(at["test"]), text), operation_text(str(at["operation"]), text)]
     if at.get("cache") is not None:

@@ -1,4 +1,5 @@
-"""Every analysis: the modules of this folder that declare one, and the entry points `iodock.analyses`."""
+"""The list of all analyses: the modules of this folder that declare one, and the entry points
+`iodock.analyses`."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ _NOT_ANALYSES = {"base", "counters"}
 
 
 def names() -> tuple[str, ...]:
-    """Names of all analyses, without importing them; a module is named after its analysis."""
+    """Names of all analyses. The modules are not imported for this, because each is named after its
+    analysis."""
     own = {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES
     outside = {point.name for point in plugins("iodock.analyses")}
     ranked = {name: place for place, name in enumerate(_ORDER)}
@@ -49,14 +51,14 @@ def names() -> tuple[str, ...]:
 
 
 def listed() -> tuple[str, ...]:
-    """Names of the analyses that are listed for users; the others exist for the report but can be requested,
+    """Names of the analyses that are listed for users. The others exist for the report, but can be requested,
     too."""
     return tuple(name for name in names() if not find(name).hidden)
 
 
 @cache
 def find(name: str) -> Analysis:
-    """The analysis of that name. Raises RequestError."""
+    """Returns the analysis of this name. Raises RequestError."""
     if name in {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES:
         found: Analysis = import_module(f"{__name__}.{name}").ANALYSIS
         return _of_calls(_in_order(found))
@@ -68,7 +70,7 @@ def find(name: str) -> Analysis:
 
 
 def _in_order(analysis: Analysis) -> Analysis:
-    """The answer, with its rows in the requested order."""
+    """Makes an analysis return its rows in the requested order."""
     if analysis.orders:
         return analysis
     has_top = any(option.name == "top" for option in analysis.options)
@@ -81,14 +83,14 @@ def _in_order(analysis: Analysis) -> Analysis:
 
 
 def _of_calls(analysis: Analysis) -> Analysis:
-    """The answer; raises RequestError for a kind of store that it does not support."""
+    """Makes an analysis raise RequestError for a kind of store that it does not support."""
     need = partial(_check, analysis)
     stream = None if analysis.stream is None else _guarded(analysis.stream, need)
     return replace(analysis, run=_guarded(analysis.run, need), stream=stream)
 
 
 def _check(analysis: Analysis, store: Store) -> None:
-    """Raises RequestError for a kind of store that the analysis does not support."""
+    """Raises RequestError if the analysis does not support this kind of store."""
     if not analysis.calls:
         store.need_profiles()
     elif store.manifest.profiles_only:
@@ -109,5 +111,5 @@ def _guarded(
 
 
 def every() -> tuple[Analysis, ...]:
-    """All of them."""
+    """Returns all analyses."""
     return tuple(find(name) for name in names())

@@ -1,4 +1,4 @@
-"""Every call on the chosen files, one by one."""
+"""Lists every call on the chosen files, one by one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ ROWS = """SELECT e.ts, e.dur, p.pid, p.tid, c.name AS call, n.name AS file,
 
 
 def rows_sql(selection: Selection) -> str:
-    """One row per call and chosen end, in the order in which calls ended."""
+    """SQL with one row per call and chosen end, in the order in which calls ended."""
     return f"""{ROWS} FROM events e {selection.joins}
   LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id = e.call_id
   LEFT JOIN errnos x ON x.id = e.errno_id LEFT JOIN files n ON n.file_id = e.file_id {selection.where}"""
@@ -75,7 +75,7 @@ def rows_sql(selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """SQL of the rows, their columns, and the notes for the answer."""
+    """The SQL that gives the rows, their columns, and the notes for the answer."""
 
     sql: str
     columns: tuple[Column, ...]
@@ -83,14 +83,14 @@ class _Rows:
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """All rows at once."""
+    """Returns all rows at once."""
     rows = _rows(store, asked)
     table = store.reader(_chosen_sql(rows, asked)).read_all()
     return _answer(store, asked, table, rows)
 
 
 def _rows(store: Store, asked: Request) -> _Rows:
-    """Calls; or, in a store of counters, the single accesses that it has."""
+    """Returns the rows of calls. In a store of counters, they are the single accesses that it has."""
     if store.manifest.profiles_only:
         sql, notes = counters.rows_sql(store, asked, COLUMNS)
         return _Rows(sql, counters.columns(COLUMNS), notes)
@@ -99,7 +99,7 @@ def _rows(store: Store, asked: Request) -> _Rows:
 
 
 def _chosen_sql(rows: _Rows, asked: Request) -> str:
-    """The requested rows in the requested order."""
+    """SQL for the requested rows in the requested order."""
     order, top = order_sql(rows.columns, asked.options), asked.options["top"]
     sql = rows.sql
     if order:
@@ -116,7 +116,7 @@ def _answer(store: Store, asked: Request, table: pa.Table, rows: _Rows) -> Answe
 
 
 def stream(store: Store, asked: Request) -> Stream:
-    """The rows batch by batch, for any number of rows."""
+    """Returns the rows batch by batch, so that there may be any number of rows."""
     rows = _rows(store, asked)
     sql = _chosen_sql(rows, asked)
     names = [column.name for column in rows.columns]

@@ -23,7 +23,7 @@ class Option:
     """An option of one analysis, on the command line and in Python."""
 
     name: str
-    """With underscores; `--NAME` with hyphens on the command line."""
+    """Name with underscores; on the command line it is `--NAME` with hyphens."""
     type: OptionType
     default: Any
     doc: str
@@ -41,7 +41,7 @@ TOP = Option("top", "int", None, "only the first N rows")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: filters and the analysis' own options, complete with defaults."""
+    """One request to an analysis: filters and the analysis's own options, complete with defaults."""
 
     filters: Filters
     options: Mapping[str, Any]
@@ -51,33 +51,35 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One analysis: store -> table, every column documented."""
+    """One analysis. It makes a table from a store, and documents every column."""
 
     name: str
     title: str
     doc: str
-    """Description in whole sentences, which is also the manual page."""
+    """Description in whole sentences. It is also the manual page."""
     columns: tuple[Column, ...]
-    """All columns that the analysis can return; with keys, those of the default keys."""
+    """All columns that the analysis can return. If it has keys, the columns are those of its default keys."""
     run: Callable[[Store, Request], Answer]
     options: tuple[Option, ...] = ()
     examples: tuple[str, ...] = ()
     stream: Callable[[Store, Request], Stream] | None = None
-    """If there is one row per event: the same rows, batch by batch."""
+    """Returns the same rows batch by batch; only if there is one row per event."""
     counts: bool = field(default=False)
-    """Also works on counts by call alone (strace -c)."""
+    """Whether the analysis also works on stores with only counts by call (strace -c)."""
     profiles: bool = field(default=False)
-    """Also works on profiles (Darshan)."""
+    """Whether the analysis also works on stores with only profiles (Darshan)."""
     calls: bool = field(default=True)
-    """False: it works on profiles only."""
+    """Whether the analysis works on stores with calls; False: only on profiles."""
     orders: bool = field(default=False)
-    """Sorts by any column itself, if it has many rows or a row for those left out."""
+    """Whether the analysis itself sorts by any column. It must if it has many rows, or a row for those left
+    out."""
     hidden: bool = field(default=False)
-    """Exists for the report: works, but is not listed."""
+    """Whether the analysis is left out of lists, because it exists for the report. It can still be
+    requested."""
 
     @property
     def every_option(self) -> tuple[Option, ...]:
-        """The analysis's own options, and those that all analyses share."""
+        """The analysis's own options, and the options that all analyses share."""
         own = {option.name for option in self.options}
         return (*self.options, *(option for option in (TOP, SORT) if option.name not in own))
 
@@ -88,9 +90,10 @@ class Stream:
 
     head: Answer
     batches: Callable[[], pa.RecordBatchReader]
-    """Starts reading the rows as columns; only one reader at a time."""
+    """Starts reading the rows as columns. Only one reader may exist at a time."""
     json: Callable[[], pa.RecordBatchReader]
-    """Starts reading the rows as JSON objects: one text column, a comma and a line break before each."""
+    """Starts reading the rows as JSON objects. They are in one text column, with a comma and a line break
+    before each."""
 
 
 def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:
@@ -136,7 +139,7 @@ def answer(
     totals: Totals | None = None,
     keys: tuple[str, ...] = (),
 ) -> Answer:
-    """An answer with all notes and losses from the manifest."""
+    """Makes an answer with all notes and losses from the manifest."""
     notes = selection.notes if selection else ()
     return answered(analysis, title, store, asked, table, columns, notes, totals, keys)
 
@@ -152,7 +155,7 @@ def answered(
     totals: Totals | None = None,
     keys: tuple[str, ...] = (),
 ) -> Answer:
-    """The empty answer for a request that selects no calls, with NOTES."""
+    """Makes an answer without a selection of calls, with NOTES."""
     return Answer(
         analysis=analysis,
         title=title,

@@ -1,4 +1,4 @@
-"""Data that the program loaded into the page cache, compared with the data that it requested."""
+"""Compares the data that the program loaded into the page cache with the data that it requested."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ _UNKNOWN = "only recordings with --backend bpf show what was loaded into the pag
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file that was read or whose pages were loaded; with `--ranges` one per loaded piece."""
+    """Returns one row per file that was read or whose pages were loaded. With `--ranges` there is one row per
+    loaded piece."""
     selection = select(store, asked.filters.without_calls())
     came = as_events("pages", "other_file_id")
     store.keep(_BROUGHT, _chosen(came, "e.end_ts, e.bytes, e.is_written", selection))

@@ -1,4 +1,4 @@
-"""The costliest files of every call and of all calls together, in one pass over the events."""
+"""Finds the costliest files of every call and of all calls together, in one pass over the events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """The first N files of every call, and the sum of the others."""
+    """Returns the first N files of every call, and the sum of the others."""
     selection = select(store, asked.filters)
     store.keep(SUMS, sums_sql(selection))
     table = store.table(_top_sql(int(asked.options["top"]), int(asked.options["top_of_all"])))
@@ -41,7 +41,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def sums_sql(selection: Selection) -> str:
-    """Sums by call and file; a call with both its ends in one file counts as one call there."""
+    """SQL for sums by call and file. A call with both its ends in one file counts as one call there."""
     counted = f"NOT {selection.again_in_file}"
 
     def calls(condition: str) -> str:

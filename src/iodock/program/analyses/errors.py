@@ -1,4 +1,4 @@
-"""Which calls failed, how, and on which files."""
+"""Lists calls that failed, with their errors and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = tuple(column for column in MEASURES if column.name in _MEASURES)
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per call, error and file, the most frequent first."""
+    """Returns one row per call, error and file, the most frequent first."""
     if asked.filters.outcome == "succeeded":
         raise RequestError("errors are failed calls: --succeeded leaves none")
     failed = dataclasses.replace(asked, filters=dataclasses.replace(asked.filters, outcome="failed"))

@@ -1,4 +1,5 @@
-"""Where and when each of several files was read and written, in bins, so that any number of accesses fits."""
+"""Shows where and when each of several files was read and written. Accesses are counted in bins, so that
+there may be any number of them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file and cell of time and offset in which there was an access."""
+    """Returns one row per file and cell of time and offset in which there was an access."""
     selection = select(store, asked.filters)
     where = selection.and_where(
         "e.offset_bytes IS NOT NULL", "e.direction IN (1, 2)", "e.bytes IS NOT NULL", f"{_AT} IS NOT NULL"

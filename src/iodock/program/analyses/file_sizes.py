@@ -24,7 +24,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file, direction and bin 2^n+1 .. 2^(n+1)."""
+    """Returns one row per file, direction and bin. A bin contains sizes from 2^n+1 to 2^(n+1)."""
     selection = select(store, asked.filters)
     table = store.table(f"""WITH b AS (
   SELECT e.file_id, e.direction, e.bytes AS size, count(*) AS n, sum(e.dur) AS time

@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file and interval in which it was read or written."""
+    """Returns one row per file and interval in which the file was read or written."""
     selection = select(store, asked.filters)
     every = int(asked.options["every"])
     first = (store.manifest.first_ts or 0) // every

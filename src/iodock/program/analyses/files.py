@@ -1,4 +1,4 @@
-"""The files that a program used: their kind, size, handles and access patterns."""
+"""Lists the files that a program used: their kind, size, handles and access patterns."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ COLUMNS = (
 )
 _COSTLIEST = ("total_time_ns DESC NULLS LAST", "count DESC", "file", "file_id")
 _OF_CALLS = ("count", "failed", "total_time_ns", "io_count")
-"""Sums over calls; a call between two files is in the rows of both."""
+"""Columns that are sums over calls. A call between two files is in the rows of both files."""
 _PATTERNS = {2: "consecutive", 3: "sequential", 4: "strided", 5: "backward", 6: "random", 7: "repeated"}
 _ADDED_UP = (
     *_OF_CALLS, "opens", "handles", "read_bytes", "written_bytes", *_PATTERNS.values(), "read_again_bytes",
@@ -110,7 +110,7 @@ _ADDED_UP = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file, the costliest first."""
+    """Returns one row per file, the costliest first."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
@@ -135,8 +135,8 @@ def _totals(store: Store, selection: Selection, shown: int) -> Totals:
 
 
 def _added_up(store: Store, shown: int) -> dict[str, Any]:
-    """One row for all files after the first SHOWN: a call between two of them counts once. The number of
-    their processes can't be computed from the rows of single files."""
+    """Returns one row for all files after the first SHOWN. A call between two of them counts once. The number
+    of their processes is missing, because it can't be computed from the rows of single files."""
     shared = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _OF_CALLS)
     (row,) = store.rows(
         f"""SELECT {", ".join(_sum(name) for name in _ADDED_UP)},
@@ -155,7 +155,7 @@ def _sum(name: str) -> str:
 
 
 def _shared_sql(selection: Selection) -> str:
-    """Calls between two chosen files, which both of them count."""
+    """SQL for calls between two chosen files, which both files count."""
     where = selection.and_where("e.side IN (2, 4)", "e.file_id <> e.other_file_id")
     ends = f"FROM events e {selection.joins} {where if not selection.one_end else 'WHERE false'}"
     return f"""WITH s AS (SELECT e.file_id, e.other_file_id, count(*) AS count, count(e.errno_id) AS failed,
@@ -165,7 +165,7 @@ FROM s JOIN file_sums a ON a.file_id = s.file_id JOIN file_sums b ON b.file_id =
 
 
 def sums_sql(selection: Selection) -> str:
-    """One row per file; a call with both ends in the same file is one call."""
+    """SQL with one row per file. A call with both ends in the same file is one call."""
     again = selection.again_in_file
     patterns = ",\n  ".join(
         f"count(*) FILTER (WHERE e.pattern = {n}) AS {name}" for n, name in _PATTERNS.items()

@@ -52,7 +52,8 @@ _SCHEMA = pa.schema(
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """A row for each frame, before those inside it, of which the largest comes first."""
+    """Returns a row for each frame. A frame comes before those inside it, of which the largest comes
+    first."""
     paths = paths_of(store, asked.filters, asked.options["weigh"])
     weight = paths.weights[0]
     whole = tree_of(paths)
@@ -65,7 +66,7 @@ def run(store: Store, asked: Request) -> Answer:
             "depth": depth - 1,
             "share": box.weight(weight) / total,
             "count": box.calls,
-            # A sum with an unknown part is unknown.
+            # If a part of a sum is unknown, the sum is unknown.
             "total_time_ns": box.time_ns if "time" in known else None,
             "bytes": box.bytes if "bytes" in known else None,
         }

@@ -1,4 +1,4 @@
-"""The state of the machine while the program ran, as levels and rates, which may explain a slow period."""
+"""The state of the machine while the program ran, as levels and rates. It may explain a slow period."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per series and moment; a counter's first sample has no rate and is left out."""
+    """Returns one row per series and moment. A counter's first sample has no rate and is left out."""
     every = int(asked.options["every"])
     table = store.table(f"""WITH steps AS (
   SELECT ts, source, coalesce(target, '') AS target, metric, kind, value,
@@ -63,8 +63,8 @@ ORDER BY source, target, metric, 1""")
 
 
 def with_servers(answer: Answer, servers: Servers, text: Language) -> Answer:
-    """The same, with a row for each sample of a file server, other users that moved data from the machine,
-    and notes on both. A source that can't be read becomes a note."""
+    """Adds to an answer a row for each sample of a file server, other users that moved data from the machine,
+    and notes on both. If a source can't be read, a note says so."""
     notes = [say(one, text) for one in of_run(servers)]
     try:
         found = servers.meanwhile()
@@ -83,7 +83,7 @@ def _server_rows(found: Meanwhile) -> Iterator[dict[str, Any]]:
 
 
 def _other_rows(servers: Servers, answer: Answer) -> Iterator[dict[str, Any]]:
-    """Bytes over the whole run, with the time of its start."""
+    """Yields the bytes of other users over the whole run, at the time of its start."""
     moments = answer.table.column("ts").to_pylist()
     if answer.first_ts is None or not moments:
         return

@@ -1,4 +1,4 @@
-"""Where in a file, and when: transfers on a grid of time and offset."""
+"""Shows where in a file, and when, bytes were transferred, on a grid of time and offset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per cell that is not empty, direction and cell in which the transfers end."""
+    """Returns one row per direction, cell in which transfers begin and cell in which they end, except for
+    empty ones."""
     source, where, notes = _source(store, asked)
     across, up = asked.options["time_cells"], asked.options["offset_cells"]
     store.keep("extent", extent_sql(source, where, across, up))
@@ -41,7 +42,7 @@ _PLACED = ("e.direction IN (1, 2)", "e.bytes IS NOT NULL", "e.offset_bytes IS NO
 
 
 def _source(store: Store, asked: Request) -> tuple[str, str, tuple[str, ...]]:
-    """SQL: FROM and WHERE of transfers `e` with a known offset; and the notes for the answer."""
+    """SQL clauses FROM and WHERE for transfers `e` with a known offset, and the notes for the answer."""
     if store.manifest.profiles_only:
         notes = (*keep_traced(store, asked.filters), *keep_lowest(store))
         return f"FROM {TRACED} e", f"WHERE {' AND '.join(_PLACED)}", notes
@@ -58,8 +59,8 @@ def extent_sql(source: str, where: str, across: int, up: int) -> str:
 
 
 def cells_sql(source: str, where: str) -> str:
-    """Transfers counted by the cell in which they begin and the cell in which they end: a long transfer has
-    its own row."""
+    """SQL that counts transfers by the cell in which they begin and the cell in which they end, so that a
+    long transfer has its own row."""
     return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at,
     (e.offset_bytes - x.low_offset) // x.height AS place,
     (e.offset_bytes + greatest(e.bytes - 1, 0) - x.low_offset) // x.height AS last, e.direction,

@@ -78,7 +78,7 @@ _CALLED, _SUMS = "calls_of_ranks", "sums_of_ranks"
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per rank, the one with most I/O time first."""
+    """Returns one row per rank. The rank with most I/O time comes first."""
     if store.manifest.profiles_only and not store.manifest.is_light:
         store.need_no_profiles()
     filters = asked.filters
@@ -101,7 +101,7 @@ def _called(selection: Selection) -> str:
 
 
 def _sums() -> str:
-    """Sums by rank, part of the I/O and direction."""
+    """SQL for sums by rank, part of the I/O and direction."""
     return f"""WITH parts AS (SELECT p.rank, p.tid <> p.pid AS is_thread, {PART} AS part, s.direction,
     s.count, s.time, s.bytes
   FROM {_CALLED} s JOIN processes p ON p.utid = s.utid JOIN calls c ON c.id = s.call_id
@@ -122,8 +122,8 @@ _TIMES = {
 
 
 def _rows(selection: Selection, called: Selection) -> str:
-    """CALLED: the selection for calls of interfaces."""
-    # Without durations a time is unknown; without any such call it is 0.
+    """SQL for the rows. CALLED: the selection for calls of interfaces."""
+    # A time is unknown if no call of the part has a duration, and 0 if there is no such call.
     times = ", ".join(
         f"CASE WHEN count(time) > 0 THEN CAST(coalesce(sum(time) FILTER ({condition}), 0) AS BIGINT) END "
         f"AS {name}"

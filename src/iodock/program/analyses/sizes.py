@@ -31,8 +31,8 @@ COLUMNS = (
     Column("bytes", "int", "bytes", "measure", "sum of the bytes of these transfers", importance="first"),
 )
 LARGEST_BIN = 1 << 62
-"""Above this the next power of two, which coreutils' copy_file_range requests, exceeds int64 and needs
-uint64."""
+"""Largest size with a bin of its own. The next power of two, which coreutils' copy_file_range requests, does
+not fit into int64 and needs uint64."""
 
 LARGEST_SUM = (1 << 63) - 1
 _CAPPED = (
@@ -41,7 +41,7 @@ _CAPPED = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per direction and size bin (or exact size)."""
+    """Returns one row per direction and size bin (or exact size)."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS)
     selection = select(store, asked.filters)
@@ -60,7 +60,7 @@ FROM exact_sizes GROUP BY 1, 2 ORDER BY 1, 2"""
 
 
 def exact_sql(selection: Selection, requested: bool) -> str:
-    """Transfers by direction and exact size; each end of a two-ended call is one."""
+    """SQL for transfers by direction and exact size. A call with two ends counts as two transfers."""
     size = "e.requested_bytes" if requested else "e.bytes"
     where = selection.and_where("e.direction IN (1, 2)", "e.bytes IS NOT NULL", f"{size} >= 0")
     return (
@@ -70,7 +70,8 @@ def exact_sql(selection: Selection, requested: bool) -> str:
 
 
 _GUESS = "CAST(power(2, ceil(log2(size))) AS BIGINT)"
-# The logarithm is a float and may be one bin off next to a large power of two; the comparison corrects this.
+# The logarithm is a float, so its result may be one bin off near a large power of two. The comparison
+# corrects this.
 BIN = f"""CAST(CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN {LARGEST_BIN << 1}
   WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size <= {_GUESS} // 2 THEN {_GUESS} // 2 ELSE {_GUESS} END
   AS UBIGINT)"""

@@ -1,4 +1,4 @@
-"""The call stacks from which calls were made, with the number and cost of their calls."""
+"""Lists the call stacks from which calls were made, with the number and cost of their calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STACKS = "call_stacks"
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per stack, the costliest first."""
+    """Returns one row per stack, the costliest first."""
     keep_lines(store)
     keep_frames(store)
     selection = select(store, asked.filters)

@@ -1,4 +1,4 @@
-"""Number of calls, time and bytes: per call, file, process, ... or any combination of these."""
+"""Number of calls, time and bytes, by call, file, process, or any combination of keys."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per key, the costliest first."""
+    """Returns one row per key, the costliest first."""
     if store.manifest.profiles_only:
         return counters.run(store, asked)
     return grouped(store, asked)
 
 
 def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) -> Answer:
-    """One row per key in the order of an SQL expression over the measures."""
+    """Returns one row per key, in the order of an SQL expression over the measures."""
     keys = find_keys(asked.options["by"])
     if not keys:
         raise RequestError("--by needs at least one key", f"keys: {', '.join(KEYS)}")
@@ -66,7 +66,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
 
 
 def _title(store: Store, asked: Request) -> str:
-    """Calls without a file count here as elsewhere, and tables of counts do not know files."""
+    """Title of the answer. It counts calls without a file, too, and in tables of counts no file is known."""
     filters = asked.filters
     any_call = store.manifest.counts_only or filters.kind or filters.file
     return N_("Calls by {keys}") if any_call else N_("Calls on files with a path by {keys}")

@@ -22,7 +22,7 @@ from iodock.shared.units import number_text
 
 MOST_INTERVALS = 20_000_000
 _USUAL_INTERVALS = 60
-"""Largest number of intervals if no length is requested."""
+"""Largest number of intervals, unless their length is requested."""
 COLUMNS = (
     Column(
         "ts",
@@ -71,7 +71,7 @@ COLUMNS = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per interval from the first to the last; empty intervals are zeros."""
+    """Returns one row per interval from the first to the last. Empty intervals have zeros."""
     if store.manifest.profiles_only:
         return counters.run(store, asked, COLUMNS)
     every = asked.options["every"]
@@ -88,7 +88,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def intervals_sql(selection: Selection, every: int) -> str:
-    """Calls by the interval in which they end; their bytes also by the intervals during which they ran."""
+    """SQL for calls by the interval in which they end. Their bytes are distributed over the intervals in
+    which they ran."""
     source = f"FROM events e {selection.joins} {selection.and_where(f'{END} IS NOT NULL')}"
     return f"""WITH cells AS MATERIALIZED ({cells_sql(source, every, again=selection.again)}),
 counted AS (SELECT slot, {ended_sums()},
@@ -121,7 +122,7 @@ FROM events e {selection.joins} {selection.and_where(f"{END} IS NOT NULL")}"""
 
 
 def filled_sql(durations: bool, every: int) -> str:
-    """Every interval in order; empty ones are zeros."""
+    """SQL for every interval in order. Empty intervals have zeros."""
     names = [column.name for column in COLUMNS if column.name != "ts"]
     sums = ", ".join(
         f"CAST(NULL AS BIGINT) AS {name}"

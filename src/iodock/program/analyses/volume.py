@@ -1,4 +1,4 @@
-"""Expected against actual volume: the size of each file, and how many times it was moved."""
+"""Compares the expected with the actual volume: the size of each file, and how many times it was moved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _MOST_REDUNDANT = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """One row per file from or to which bytes were moved, most redundant bytes first."""
+    """Returns one row per file from or to which bytes were moved. The files with most redundant bytes come
+    first."""
     selection = select(store, asked.filters)
     store.keep(
         "volumes",

@@ -1,5 +1,5 @@
 """The casebook: patterns of I/O that were found at real centres, as small programs before and after the
-change, and the cases that a site adds of its own."""
+change, and cases that a site adds."""
 
 from iodock.program.casebook.case import Case, Version, damaged, every, find, names
 

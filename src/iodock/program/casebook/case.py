@@ -1,4 +1,4 @@
-"""A case as data, read from `cases/NAME/case.toml` of the package or of the site's own folder."""
+"""A case as data. It is read from `cases/NAME/case.toml` in the package or in the site's own folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWN_CASES = Path(__file__).parent / "cases"
 VARIABLE = "IODOCK_CASES"
 USUAL_PLACE = "~/.local/share/iodock/cases"
 TEXTS = ("title", "see", "why", "change", "beyond")
-"""Keys of case.toml that people read; `tools/messages.py` takes them into the catalogues."""
+"""Keys of case.toml whose texts users read. `tools/messages.py` takes them into the catalogues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +31,37 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One pattern: its symptoms, the reason and the change; as programs, or as two stores that a site
-    recorded."""
+    """One pattern: its symptoms, the reason and the change. It consists of two programs, or of two stores
+    that a site recorded."""
 
     name: str
     folder: Path
     rules: tuple[str, ...]
-    """Findings of the original version that the change removes."""
+    """Rules that find something in the original version and nothing after the change."""
     title: str
     see: str
     why: str
     change: str
     beyond: str
-    """When the change does not help, or has a cost."""
+    """Text that says when the change does not help, or has a cost."""
     before: Version | None
-    """None: `before.iodock` and `after.iodock` are in the folder."""
+    """The program before the change; None: the folder contains `before.iodock` and `after.iodock` instead."""
     after: Version | None
     input: tuple[str, ...] | None = None
     """Command that creates the input in the working folder."""
     needs: tuple[str, ...] = ()
-    """Programs that must be installed."""
+    """Names of programs that must be installed."""
     one_cpu: bool = True
-    """Whether it runs on one CPU, since only a parallel job would use more."""
+    """Whether the case runs on one CPU. Only a parallel job would use more."""
 
     @property
     def is_own(self) -> bool:
-        """Whether it is part of iodock."""
+        """Whether the case is a part of iodock."""
         return self.folder.parent == OWN_CASES
 
 
 def site_folder() -> Path:
-    """Folder of a site's own cases: $IODOCK_CASES or the user's data folder."""
+    """Returns the folder of a site's own cases: $IODOCK_CASES or the user's data folder."""
     return Path(os.environ.get(VARIABLE) or USUAL_PLACE).expanduser()
 
 
@@ -71,12 +71,12 @@ def _own() -> tuple[Case, ...]:
 
 
 def every() -> tuple[Case, ...]:
-    """All cases: those of iodock, then the readable ones of the site (see `damaged`)."""
+    """Returns all cases: those of iodock, then those of the site that can be read (see `damaged`)."""
     return (*_own(), *(found for found in _of_site() if isinstance(found, Case)))
 
 
 def damaged() -> tuple[RequestError, ...]:
-    """Errors of those site cases that can't be read."""
+    """Returns the errors of the site's cases that can't be read."""
     return tuple(found for found in _of_site() if isinstance(found, RequestError))
 
 
@@ -88,17 +88,17 @@ def _of_site() -> Iterator[Case | RequestError]:
         try:
             yield read(folder)
         except RequestError as error:
-            # A damaged case does not hide the others.
+            # The error is returned, because a damaged case must not hide the others.
             yield error
 
 
 def names() -> tuple[str, ...]:
-    """Names of all cases."""
+    """Returns the names of all cases."""
     return tuple(case.name for case in every())
 
 
 def find(name: str) -> Case:
-    """The case of that name. Raises RequestError."""
+    """Returns the case of this name. Raises RequestError."""
     for case in every():
         if case.name == name:
             return case
@@ -109,7 +109,7 @@ def find(name: str) -> Case:
 
 
 def read(folder: Path) -> Case:
-    """The case in a folder. Raises RequestError with file and key."""
+    """Reads the case in a folder. Raises RequestError with file and key."""
     path = folder / "case.toml"
     try:
         raw = from_toml(files.text(path, PLAN))

@@ -20,44 +20,43 @@ from iodock.shared.errors import IodockError
 from iodock.shared.settings import Settings
 
 PACKAGES = {"cc": "gcc", "c++": "g++", "mpicc": "libopenmpi-dev", "mpirun": "openmpi-bin", "awk": "gawk"}
-"""Program -> the Debian package that contains it."""
+"""Maps a program to the Debian package that contains it."""
 PATIENCE_S = 300
 
 Tell = Callable[[str, int, int], None]
-"""Called with the current step (`input`, `compile`, `before`, `after`), the number of the run and the number
-of runs."""
+"""Reports progress: called with the current step (`input`, `compile`, `before`, `after`), the number of the
+run and the number of runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """Both versions, each recorded several times."""
+    """The stores of both versions, each recorded several times."""
 
     case: Case
     before: tuple[Path, ...]
     """Stores of the runs before the change."""
     after: tuple[Path, ...]
     outputs: tuple[str, str]
-    """Output of the programs: if they differ, the change altered the result."""
+    """Output of both programs. If they differ, the change altered the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The measured gain of the change and the gain that the diagnosis expected. Seconds of recorded wall
-    time."""
+    """The measured gain of the change, and the gain that the diagnosis expected, in seconds of wall time."""
 
     before_seconds: float
     """Median elapsed time before the change, in s."""
     after_seconds: float
     low_seconds: float
-    """Sum over the findings that disappeared: smallest expected gain."""
+    """Smallest expected gain, as the sum over the findings that disappeared."""
     high_seconds: float
     gone: tuple[Finding, ...]
     remaining: int = 0
-    """Findings of the original version that are still worth changing afterwards."""
+    """Number of findings of the original version that are still worth changing afterwards."""
 
     @property
     def gain_seconds(self) -> float:
-        """The measured gain, in s."""
+        """The measured gain, s."""
         return self.before_seconds - self.after_seconds
 
     @property
@@ -67,7 +66,7 @@ class Effect:
 
 
 def missing(case: Case) -> tuple[str, ...]:
-    """Programs that the case needs and that are not installed."""
+    """Names of programs that the case needs but that are not installed."""
     versions = [one for one in (case.before, case.after) if one is not None]
     wanted = [*case.needs, *(one.compile[0] for one in versions if one.compile)]
     wanted += [one.run[0] for one in versions if not one.run[0].startswith("./")]
@@ -75,7 +74,7 @@ def missing(case: Case) -> tuple[str, ...]:
 
 
 def run_case(case: Case, folder: Path, times: int, tell: Tell) -> CaseRun:
-    """Records both versions TIMES times, alternating, in FOLDER, which is empty. Raises IodockError."""
+    """Records both versions TIMES times, in turn, in FOLDER, which must be empty. Raises IodockError."""
     lacking = missing(case)
     if lacking:
         packages = " ".join(PACKAGES.get(name, name) for name in lacking)
@@ -106,8 +105,8 @@ def run_case(case: Case, folder: Path, times: int, tell: Tell) -> CaseRun:
 
 @contextmanager
 def _one_cpu(wanted: bool) -> Iterator[None]:
-    """Processes started inside stay on one CPU: a stop of a traced program takes several times as long if the
-    recorder runs on another CPU, and the two versions would not be comparable."""
+    """Keeps processes that are started inside on one CPU. A stop of a traced program takes several times as
+    long if the recorder runs on another CPU, and the two versions would not be comparable."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(allowed)} if wanted else allowed)
     try:
@@ -138,8 +137,8 @@ def _run(command: Sequence[str], work: Path) -> str:
 
 
 def effect(run: CaseRun, settings: Settings) -> Effect:
-    """The measured gain, and the expected gains of the findings that disappeared, summed: medians over the
-    runs."""
+    """Computes the measured gain, and the sum of the expected gains of the findings that disappeared. Both
+    are medians over the runs."""
     befores = [_diagnosed(store, settings) for store in run.before]
     afters = [_diagnosed(store, settings) for store in run.after]
     still = {(one.rule, one.call) for one in afters[0].worth_changing}
@@ -151,7 +150,7 @@ def effect(run: CaseRun, settings: Settings) -> Effect:
         before_seconds=before_seconds,
         after_seconds=_median_wall(afters),
         low_seconds=statistics.median(sum(one.low_seconds for one in found) for found in gains),
-        # Each finding may promise up to the whole run, but all of them together may not promise more.
+        # A single finding may promise up to the whole run, but all findings together may not promise more.
         high_seconds=min(high_seconds, before_seconds),
         gone=tuple(gone[0]),
         remaining=len(befores[0].worth_changing) - len(gone[0]),

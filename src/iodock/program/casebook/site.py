@@ -1,4 +1,4 @@
-"""A site's own cases: two anonymised stores, and what the site learned."""
+"""A site's own cases. Each has two anonymised stores, and texts on what the site learned."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from iodock.shared.settings import Settings
 def add_case(
     name: str, before: Path, after: Path, texts: Mapping[str, str], settings: Settings, force: bool = False
 ) -> Path:
-    """Adds a case of two stores to the site's folder and returns the case's folder. TEXTS: keys of `TEXTS`,
-    at least `title`. Raises RequestError, IodockError, StoreError."""
+    """Adds a case to the site's folder and returns the case's folder. BEFORE and AFTER: its stores. TEXTS:
+    texts for keys of `TEXTS`, at least `title`. Raises RequestError, IodockError, StoreError."""
     _check(name, texts)
     folder = site_folder() / name
     if folder.exists() and not force:
@@ -75,9 +75,9 @@ def _check(name: str, texts: Mapping[str, str]) -> None:
 
 
 def _copy(before: Path, after: Path, part: Path, settings: Settings) -> list[str]:
-    """Copies both stores anonymised, and returns the rules with findings in the first store but not in the
-    second."""
-    # One set of made-up names, so that files of both stores can be matched.
+    """Copies both stores in anonymised form, and returns the rules that find something in the first store but
+    not in the second."""
+    # Both stores get the same made-up names, so that their files can be matched.
     mounts: set[str] = set()
     found = []
     for store in (before, after):
@@ -93,6 +93,6 @@ def _copy(before: Path, after: Path, part: Path, settings: Settings) -> list[str
 
 
 def _toml(texts: Mapping[str, str], rules: list[str]) -> str:
-    # A JSON string is also a TOML string, and so is a list of strings.
+    # A JSON string, and a JSON list of strings, are valid in TOML, too.
     lines = [f"{key} = {json.dumps(texts.get(key, ''), ensure_ascii=False)}" for key in TEXTS]
     return "\n".join([*lines, f"rules = {json.dumps(rules)}"]) + "\n"

@@ -35,16 +35,17 @@ def compare(
     every_file: bool = False,
     by_pattern: bool = True,
 ) -> Comparison:
-    """The changes between the stores BEFORE and the stores AFTER, one or more of each. PER: unit of work, as
-    in `--per`. EVERY_FILE: adds the table of all files. BY_PATTERN: files with similar names share a row.
-    Raises StoreError, QueryError, RequestError."""
+    """Returns the changes between the stores BEFORE and the stores AFTER, one or more of each. PER: unit of
+    work, as in `--per`. EVERY_FILE: add the table of all files. BY_PATTERN: files with similar names share a
+    row. Raises StoreError, QueryError, RequestError."""
     chosen = settings or load()
     check(per)
     _check_distinct("before", before)
     _check_distinct("after", after)
     # The same store may be on both sides.
     paths = list(dict.fromkeys((*before, *after)))
-    # The engine runs without Python's lock, and sequential queries would leave a core idle.
+    # Stores are read in parallel, because the engine runs without Python's lock, and one store would leave a
+    # core idle.
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         read = dict(zip(paths, pool.map(lambda path: sums_of(path, chosen), paths), strict=True))
     sides = [read[path] for path in before], [read[path] for path in after]
@@ -56,7 +57,7 @@ def compare(
 
 
 def _check_distinct(side: str, stores: Sequence[str]) -> None:
-    """Checks that no run is given twice: copies of one run would hide how much runs differ."""
+    """Checks that no run is given twice. A copy of a run would hide how much runs differ."""
     seen: dict[str, str] = {}
     for store in stores:
         place = os.path.realpath(store)
@@ -110,7 +111,7 @@ def _compared(
 
 
 def _time(before: Sequence[RunSums], after: Sequence[RunSums]) -> tuple[str | None, list[bool]]:
-    """The kind of all times, if they are comparable, and which runs have such times."""
+    """Returns the kind of all times, if they are comparable, and which runs have such times."""
     kinds = [run.time for run in (*before, *after)]
     kind = next((kind for kind in ("elapsed", "system-cpu") if kind in kinds), None)
     timed = [kind is not None and one == kind for one in kinds]
@@ -123,7 +124,7 @@ def _totals(
     units = (*work.before, *work.after) if work else (1.0,) * table.runs
     runs = [*before, *after]
     of_runs = {
-        # A run of length 0 has a clock that says nothing.
+        # If a run has length 0, its clock is useless.
         "wall_time_ns": [run.manifest.wall_ns or None for run in runs],
         "io_time_ns": [run.overview["io_time_ns"] for run in runs],
         "waiting_time_ns": [run.overview["waiting_time_ns"] for run in runs],

@@ -1,4 +1,4 @@
-"""Two stores of counters side by side: what each interface and file did before and after."""
+"""Compares two stores of counters: what each interface and file did before and after."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Sums = dict[_Key, dict[str, Any]]
 
 
 def are_counters(stores: Sequence[str]) -> bool:
-    """Whether these are stores of counters. Raises RequestError if only some are, and StoreError."""
+    """Whether these are stores of counters. Raises RequestError if only some of them are, and StoreError."""
     kinds = {}
     for path in dict.fromkeys(stores):
         with Store.open(path) as store:
@@ -49,8 +49,9 @@ def are_counters(stores: Sequence[str]) -> bool:
 
 
 def compare_counters(before: Sequence[str], after: Sequence[str], by: str, top: int | None) -> Answer:
-    """A row for each interface as a whole, then for each pattern of files or file, largest change in time
-    first. BY: pattern or file. Raises RequestError for several runs on a side, StoreError and QueryError."""
+    """Returns a row for each interface as a whole, then for each pattern of files or file. The largest change
+    in time comes first. BY: pattern or file. Raises RequestError if there are several runs on a side,
+    StoreError and QueryError."""
     if len(before) > 1 or len(after) > 1:
         raise RequestError(
             "counters can be compared only for one run before and one after", "iodock diff BEFORE AFTER"
@@ -132,7 +133,7 @@ def _is_changed(row: dict[str, Any]) -> bool:
 
 
 def _by_change(row: dict[str, Any]) -> tuple[int, str]:
-    # For a file on one side only the change is its whole time.
+    # If only one side has the file, its change is its whole time.
     change = (row["after_total_time_ns"] or 0) - (row["before_total_time_ns"] or 0)
     return -abs(change), str(row)
 

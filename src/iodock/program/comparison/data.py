@@ -1,4 +1,4 @@
-"""Result of a comparison of two runs, or of several runs on each side: data only."""
+"""Result of a comparison of two runs, or of several runs on each side. This module contains only data."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ from iodock.shared.message import Message
 
 
 class Sureness(enum.Enum):
-    """What the runs allow to conclude about a difference."""
+    """What can be concluded from the runs about a difference."""
 
     SAME = "same"
-    """No difference in any run."""
+    """There is no difference in any run."""
     CLEAR = "clear"
-    """With at least 4 runs on each side: in an exact test, chance gives such a difference in less than 5 % of
-    all cases."""
+    """The difference is significant. There are at least 4 runs on each side, and in an exact test chance
+    gives such a difference in less than 5 % of all cases."""
     NOISE = "noise"
     """The difference is within the spread of the runs."""
     FEW = "few-runs"
     """All runs of one side differ from all runs of the other, but there are too few to be sure."""
     SINGLE = "single-runs"
-    """One run on each side: the spread of runs is not known."""
+    """There is one run on each side, so the spread of runs is not known."""
     UNKNOWN = "unknown"
-    """One of the sides is not known."""
+    """The value of one side is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One quantity before and after: its value in each run, in the unit that its name gives."""
+    """One quantity before and after the change: its value in each run, in the unit that its name gives."""
 
     before_runs: tuple[float | None, ...]
     after_runs: tuple[float | None, ...]
     sureness: Sureness
     p_value: float | None = None
-    """Two-sided p-value of the exact test; None with fewer than 4 runs on each side."""
+    """Two-sided p-value of the exact test; None if there are fewer than 4 runs on each side."""
 
     @property
     def before(self) -> float | None:
-        """The median of the runs before; None where no run knows it."""
+        """Median of the runs before; None: no run knows the value."""
         return middle(self.before_runs)
 
     @property
     def after(self) -> float | None:
-        """The median of the runs after."""
+        """Median of the runs after; None: no run knows the value."""
         return middle(self.after_runs)
 
     @property
     def difference(self) -> float | None:
-        """After minus before."""
+        """Median after the change minus median before it."""
         before, after = self.before, self.after
         return None if before is None or after is None else after - before
 
     @property
     def ratio(self) -> float | None:
-        """After divided by before; None if there was nothing before."""
+        """Median after the change divided by median before it; None if that was 0."""
         before, after = self.before, self.after
         return None if before is None or after is None or before == 0 else after / before
 
@@ -76,13 +76,13 @@ def _spread(values: Sequence[float | None]) -> float | None:
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """The median of the known values; None if none is known."""
+    """Returns the median of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return median(known) if known else None
 
 
 MEASURES = ("total_time_ns", "count", "failed", "read_bytes", "written_bytes")
-"""For a call or a file: time summed over tasks, calls, failed calls, bytes read and written."""
+"""Quantities of a call or a file: time summed over tasks, calls, failed calls, bytes read and written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ class Row:
 
     name: str
     changes: Mapping[str, Change]
-    """By name, as listed in `MEASURES`."""
+    """Change of each quantity in `MEASURES`, by its name."""
     matched: str = ""
     """How the file was matched: `name`, `place` (same path below the working directory), `star` (same except
     for parts that vary from run to run), `pattern`; `before` or `after` if only one side has it."""
     files: tuple[int, int] = (1, 1)
-    """Files before and after, the maximum over the runs."""
+    """Number of files before and after. Each is the maximum over the runs."""
     calls: tuple[Row, ...] = ()
-    """For a file: the calls that contribute most to its change."""
+    """For a file, the calls that contribute most to its change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,8 @@ class Listing:
     of: int
     """Total number of rows."""
     files: int = 0
-    """For files: the number of files that the rows represent, before or after, whichever is more."""
+    """Number of files that the rows represent, before or after, whichever is more; 0 if rows are not
+    files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,29 +121,30 @@ class Noise:
 
     files: int
     change: Change
-    """Sums over all of them: time, or numbers of calls if times are not comparable."""
+    """Sum of the changes of these files: of time, or of numbers of calls if times are not comparable."""
     least_ns: float
-    """A smaller difference is noise,"""
+    """A difference below this is noise, ns."""
     share: float
-    """and so is a smaller share of the file's time. With several runs also the spread of the runs."""
+    """A difference below this share of the file's time is noise. With several runs, a difference within their
+    spread is noise, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineChange:
-    """A line of the program, which may have moved."""
+    """Change of one line of the program. The line may have moved."""
 
     file: str
     """Name of the source file, without its folder."""
     function: str | None
     lines: tuple[int | None, int | None]
-    """The line's number before and after; None: it makes no calls in that version."""
+    """Number of the line before and after; None: the line makes no calls in that version."""
     changes: Mapping[str, Change]
-    """By name, as listed in `MEASURES`."""
+    """Change of each quantity in `MEASURES`, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeChange:
-    """Accesses of one size class."""
+    """Change of the accesses of one size class."""
 
     direction: str
     """`read` or `write`."""
@@ -159,16 +161,16 @@ class FindingChange:
     state: str
     """`gone`, `new`, `still`; `unseen` if the rule could not run on the side without the finding."""
     before: Finding | None
-    """The finding in the run where it costs most; None if no run has it."""
+    """The finding in the run in which it costs most; None if no run has it."""
     after: Finding | None
     cost_seconds: Change
-    """A run without the finding counts as 0."""
+    """Cost of the finding. A run without the finding counts as 0."""
     seen: tuple[int, int]
-    """Number of runs with it, before and after."""
+    """Number of runs that have the finding, before and after."""
 
     @property
     def finding(self) -> Finding:
-        """The finding, as it is after, else as it was before."""
+        """The finding as it is after the change, or else as it was before."""
         found = self.after or self.before
         assert found is not None
         return found
@@ -176,7 +178,7 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A note on something that may explain or distort the numbers."""
+    """A note on a fact that may explain or distort the numbers."""
 
     kind: str
     """`work`, `durations`, `capture`, `clock`, `losses`, `end`, `machine`, `runs` or `program`."""
@@ -185,12 +187,13 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The divisor of the numbers, so that runs with different amounts of work can be compared."""
+    """The unit of work by which numbers are divided, so that runs with different amounts of work can be
+    compared."""
 
     name: str
-    """`records`, `files`, `MiB`: singular or plural as the user wrote it."""
+    """Name of the unit, such as `records`, `files`, `MiB`: singular or plural as the user wrote it."""
     before: tuple[float, ...]
-    """Units of work of each run."""
+    """Number of units of work in each run."""
     after: tuple[float, ...]
 
 
@@ -201,7 +204,7 @@ class RunLabel:
     store: str
     command: str
     captured: str
-    """`strace`, `ptrace`, ...; empty where not known."""
+    """How the run was captured: `strace`, `ptrace`, ...; empty if not known."""
     losses: tuple[Loss, ...]
 
 
@@ -217,22 +220,23 @@ class Comparison:
     time: str | None
     """Kind of the times: `elapsed`, `system-cpu` (truss -E), or None if they are not comparable."""
     work: Work | None
-    """None: numbers are those of whole runs."""
+    """Unit of work; None: the numbers are those of whole runs."""
     totals: Mapping[str, Change]
     """`wall_time_ns`, `io_time_ns` (wall time in I/O), `waiting_time_ns` (only in pipes and sockets),
-    `rest_time_ns` (neither), then sums over all calls but those that wait: `MEASURES`, `files` (touched)."""
+    `rest_time_ns` (neither), then sums over all calls except those that wait: `MEASURES`, `files`
+    (accessed)."""
     parts: tuple[Row, ...]
-    """By kind of I/O: data, metadata, seek, sync, map, other, waiting."""
+    """Changes by kind of I/O: data, metadata, seek, sync, map, other, waiting."""
     calls: Listing
     faster: Listing
     """Files whose calls take less time than before (or make fewer calls, if times are not comparable)."""
     slower: Listing
     same_files: int
-    """Files that did not change."""
+    """Number of files that did not change."""
     noise: Noise
     sizes: tuple[SizeChange, ...]
     findings: tuple[FindingChange, ...]
     lines: tuple[LineChange, ...] = ()
     """Lines whose calls changed most; empty if a run has no source lines."""
     files: Sequence[Row] = field(default=())
-    """Every file, for the full table; empty unless requested."""
+    """All files, for the full table; empty unless requested."""

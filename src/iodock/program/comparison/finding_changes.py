@@ -1,4 +1,4 @@
-"""Findings that disappeared, are new or remain."""
+"""Determines which findings disappeared, are new or remain."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from iodock.program.findings import Finding
 
 @dataclass
 class _Group:
-    """Findings that count as the same one: same rule, and at least one file in common."""
+    """Findings that count as the same one, because they have the same rule and at least one file in
+    common."""
 
     rule: str
     files: set[str]
     found: dict[int, list[Finding]] = field(default_factory=dict)
-    """By number of the run."""
+    """The findings of each run, by its number."""
 
 
 def finding_changes(
     before: Sequence[RunSums], after: Sequence[RunSums], work: Work | None
 ) -> tuple[FindingChange, ...]:
-    """New ones first, then those that disappeared, then those that remain; each group by cost."""
+    """Lists new findings first, then those that disappeared, then those that remain. Each of these groups is
+    sorted by cost."""
     runs = [*before, *after]
     units = (*work.before, *work.after) if work else (1.0,) * len(runs)
     changes = [_change(group, runs, len(before), units) for group in _grouped(runs)]
@@ -51,13 +53,14 @@ def _grouped(runs: Sequence[RunSums]) -> list[_Group]:
 
 
 def _group_of(finding: Finding, groups: list[_Group], taken: set[int]) -> _Group:
-    """The group that FINDING belongs to; a new one, added to GROUPS, if there is none."""
+    """Returns the group that FINDING belongs to. If there is none, a new group is added to GROUPS."""
     places = _places(finding)
     same = [group for group in groups if group.rule == finding.rule]
     for group in same:
         if group.files & places or (not group.files and not places):
             return group
-    # A finding about files with other names in the other run is the same one if it is the only one.
+    # If the other run has only one finding of the rule, it is the same finding, even if its files have other
+    # names.
     free = [group for group in same if id(group) not in taken]
     if len(same) == len(free) == 1 and not places:
         return free[0]
@@ -66,7 +69,7 @@ def _group_of(finding: Finding, groups: list[_Group], taken: set[int]) -> _Group
 
 
 def _places(finding: Finding) -> set[str]:
-    """Names of its files without the parts that vary from run to run."""
+    """Names of the finding's files without the parts that vary from run to run."""
     return {_starred(name) for name in finding.files}
 
 
@@ -101,7 +104,8 @@ def _silent(run: RunSums) -> set[str]:
 
 
 def _state(group: _Group, runs: Sequence[RunSums], first: int, seen: tuple[int, int]) -> str:
-    """A finding in less than half of a side's runs counts as absent."""
+    """Returns the state of a finding. If less than half of a side's runs have the finding, it counts as
+    absent there."""
     is_before, is_after = 2 * seen[0] >= first, 2 * seen[1] >= len(runs) - first
     if is_before and is_after:
         return "still"

@@ -1,4 +1,4 @@
-"""The runs' calls summed by file, call or kind of I/O, each quantity with a value for each run."""
+"""The runs' calls, summed by file, call or kind of I/O. Each quantity has a value for each run."""
 
 from __future__ import annotations
 
@@ -17,39 +17,41 @@ from iodock.program.comparison.sums import RunSums
 from iodock.program.store.engine import Engine
 
 WORKING = "part <> 'waiting'"
-"""Waiting on pipes and sockets is a separate kind of I/O and is not counted elsewhere."""
+"""Selects calls that do not wait. Waiting on pipes and sockets is a separate kind of I/O, and not included
+elsewhere."""
 MOST_CALLS_OF_FILE = 3
 _NAMED = """SELECT t.*, k.name, k.matched, k.files_before, k.files_after
 FROM {source} t LEFT JOIN keys k ON k.key_id = t.key_id"""
-# Names are looked up only for the rows that are shown.
+# Names are looked up only for the rows that are shown, because the look-up is slow for many files.
 _FILES = "greatest(coalesce(k.files_before, 0), coalesce(k.files_after, 0))"
 _COUNTED = f"""SELECT count(*) AS of, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM ranked t LEFT JOIN keys k ON k.key_id = t.key_id"""
 _TELLING_SHARE = 0.1
-"""Share of a file's largest change: calls that change by less are not listed under it."""
+"""A call is listed under its file only if its change is at least this share of the largest change there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The calls of all runs, matched, in one engine."""
+    """The calls of all runs in one engine, with matched files."""
 
     engine: Engine
     before: int
-    """Number of runs before the change; they come first."""
+    """Number of runs before the change. These runs come first."""
     runs: int
     timed: tuple[bool, ...]
-    """For each run whether its times are known and of the same kind as the others'."""
+    """Whether the times of each run are known, and of the same kind as those of the others."""
     least: float = 0.0
-    """A file whose difference in ns is smaller is neither faster nor slower; 0: numbers of calls are
-    compared."""
+    """If a file's difference is smaller than this, in ns, the file is neither faster nor slower. 0: numbers
+    of calls are compared."""
 
     @property
     def ranking(self) -> str:
-        """Measure that ranks the rows: time, or calls if times are not comparable."""
+        """Name of the measure that ranks the rows: time, or calls if times are not comparable."""
         return "total_time_ns" if all(self.timed) else "count"
 
     def change(self, values: Sequence[float], measure: str = "count") -> Change:
-        """A quantity's value in each run, with its significance; times that are not known are left out."""
+        """Makes a change from a quantity's value in each run, with its significance. Times that are not known
+        are left out."""
         known: list[float | None] = [
             value if measure != "total_time_ns" or timed else None
             for value, timed in zip(values, self.timed, strict=True)
@@ -57,7 +59,7 @@ class Table:
         return change(known[: self.before], known[self.before :])
 
     def row(self, name: str, found: Mapping[str, Any], **more: Any) -> Row:
-        """A row from a column for each measure and run."""
+        """Makes a row from the columns that FOUND has for each measure and run."""
         changes = {
             measure: self.change([found[f"{measure}_{run}"] for run in range(self.runs)], measure)
             for measure in MEASURES
@@ -74,8 +76,8 @@ def table_of(
     least: float,
     by_pattern: bool,
 ) -> Table:
-    """Loads the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, `MEASURES` per unit.
-    BY_PATTERN: files with similar names have one key."""
+    """Loads the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, and `MEASURES` per unit of
+    work. BY_PATTERN: files with similar names have one key."""
     runs = [*before, *after]
     match_files(engine, before, after)
     if by_pattern:
@@ -99,7 +101,7 @@ def _numbered(sums: pa.Table, number: int) -> pa.Table:
 
 
 def _columns(table: Table) -> str:
-    """SQL: a column for each measure and run, `count_0`, with the sum of that run."""
+    """SQL for columns such as `count_0`: one for each measure and run, with the sum of that run."""
     return ", ".join(
         f"coalesce(sum({measure}) FILTER (WHERE run = {run}), 0) AS {measure}_{run}"
         for measure in MEASURES
@@ -108,7 +110,7 @@ def _columns(table: Table) -> str:
 
 
 def _summed_columns(table: Table) -> str:
-    """SQL: the same columns, summed."""
+    """SQL for the same columns as `_columns`, summed over rows."""
     names = (f"{measure}_{run}" for measure in MEASURES for run in range(table.runs))
     return ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in names)
 
@@ -119,13 +121,13 @@ def _folded(table: Table, by: str, where: str = WORKING) -> str:
 
 
 def _medians(table: Table) -> tuple[str, str]:
-    """SQL: the medians, before and after, of the measure that ranks the rows."""
+    """SQL for the medians before and after of the measure that ranks the rows."""
     names = [f"{table.ranking}_{run}" for run in range(table.runs)]
     return _median(names[: table.before]), _median(names[table.before :])
 
 
 def _difference(table: Table) -> str:
-    """SQL: the median after minus the median before."""
+    """SQL for the median after minus the median before."""
     before, after = _medians(table)
     return f"({after} - {before})"
 
@@ -135,8 +137,9 @@ def _median(names: Sequence[str]) -> str:
 
 
 def _rank_files(table: Table) -> None:
-    """Creates `by_file_call` and `by_file`, with `difference` and, for files, `weight`: the larger of what
-    their calls gained and lost, so that a file whose calls changed in opposite directions is listed, too."""
+    """Creates `by_file_call` and `by_file` with the column `difference`. `by_file` also has `weight`, the
+    larger of what the file's calls gained and lost: a file whose calls changed in opposite directions is
+    listed, too."""
     engine, difference = table.engine, _difference(table)
     by_call = _folded(table, "key_id, call")
     engine.keep("by_file_call", f"SELECT *, {difference} AS difference FROM ({by_call}) t")
@@ -171,7 +174,7 @@ WHERE difference <> 0 AND NOT EXISTS (SELECT 1 FROM noise n WHERE n.key_id = f.k
 
 
 def noise(table: Table) -> Noise:
-    """Sums over the files of `noise`."""
+    """Returns sums over the files of `noise`."""
     found = table.engine.rows(
         f"""SELECT {_summed_columns(table)}, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM by_file t JOIN noise n ON n.key_id = t.key_id LEFT JOIN keys k ON k.key_id = t.key_id"""
@@ -181,13 +184,13 @@ FROM by_file t JOIN noise n ON n.key_id = t.key_id LEFT JOIN keys k ON k.key_id 
 
 
 def totals(table: Table) -> Mapping[str, Change]:
-    """Sums over all calls, without waiting."""
+    """Returns sums over all calls that do not wait."""
     (found,) = table.engine.rows(_folded(table, ""))
     return table.row("", found).changes
 
 
 def parts(table: Table) -> tuple[Row, ...]:
-    """Sums by kind of I/O."""
+    """Returns sums by kind of I/O."""
     rows = table.engine.rows(_folded(table, "part", "true"))
     order = ("data", "metadata", "seek", "sync", "map", "other", "waiting")
     rows.sort(key=lambda row: order.index(row["part"]))
@@ -195,20 +198,21 @@ def parts(table: Table) -> tuple[Row, ...]:
 
 
 def calls(table: Table, most: int) -> Listing:
-    """By call, those that changed most first."""
+    """Lists calls, those that changed most first."""
     source = f"SELECT *, call AS name, {_difference(table)} AS difference FROM ({_folded(table, 'call')}) t"
     return _listing(table, source, "abs(difference) DESC, call", most, files=False)
 
 
 def changed_files(table: Table, most: int, faster: bool) -> Listing:
-    """Files that take less time (make fewer calls), or more, than before."""
+    """Lists files that take less time than before if FASTER, else more time. If times are not comparable,
+    numbers of calls are compared."""
     source = f"""SELECT * FROM by_file ANTI JOIN noise USING (key_id)
 WHERE difference {"<" if faster else ">"} 0"""
     return _listing(table, source, "weight DESC, key_id", most, files=True)
 
 
 def unchanged_files(table: Table) -> int:
-    """Files that did not change at all."""
+    """Number of files that did not change at all."""
     (row,) = table.engine.rows(
         f"""SELECT CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
 FROM by_file t JOIN keys k ON k.key_id = t.key_id WHERE difference = 0"""
@@ -217,7 +221,7 @@ FROM by_file t JOIN keys k ON k.key_id = t.key_id WHERE difference = 0"""
 
 
 def every_file(table: Table) -> Iterator[Row]:
-    """All files, those that changed most first."""
+    """Yields all files, those that changed most first."""
     for found in table.engine.rows(f"{_NAMED.format(source='by_file')} ORDER BY weight DESC, t.key_id"):
         yield _file_row(table, found, ())
 
@@ -254,7 +258,7 @@ def _file_row(table: Table, found: Mapping[str, Any], own_calls: Sequence[Row]) 
 
 
 def _calls_of(table: Table, keys: Sequence[int]) -> dict[int, list[Row]]:
-    """By file: the calls that contribute to its change."""
+    """Returns for each file the calls that contribute to its change."""
     listed = ", ".join(map(str, keys)) or "NULL"
     found = table.engine.rows(
         f"""SELECT * FROM (SELECT *, row_number() OVER w AS place,

@@ -12,13 +12,13 @@ from iodock.program.store.engine import Engine
 from iodock.shared.engine.sql import quoted
 
 NO_FILE = -1
-"""Key of calls without a file."""
+"""Stands for the file of calls that have none."""
 _TEMPORARY = r"(/tmp|/var/tmp|/dev/shm)/"
 
 
 def _six_random() -> str:
-    """Six letters and digits as mkstemp creates them: at least one is a digit or a capital, otherwise it may
-    be a word."""
+    """Matches six letters and digits as mkstemp creates them. At least one is a digit or a capital, because
+    otherwise they may be a word."""
     choices = (f"[a-z]{{{at}}}[A-Z0-9][A-Za-z0-9]{{{5 - at}}}" for at in range(6))
     return f"(?:{'|'.join(choices)})"
 
@@ -31,20 +31,20 @@ VARYING = (
     (r"\b[0-9a-f]*[0-9][0-9a-f]{7,}\b", "*"),
     (r"[0-9]+", "*"),
 )
-"""Parts of names that vary from run to run (unique ids, temporary names, hashes, then any digits: pids,
-dates, ranks, jobs), and their replacements; applied in this order."""
+"""Parts of names that vary from run to run, and their replacements: unique ids, temporary names, hashes, then
+any digits (pids, dates, ranks, jobs). They are replaced in this order."""
 
 
 def starred(column: str) -> str:
-    """SQL for a column's names without the parts that vary."""
+    """SQL for the names in a column without the parts that vary."""
     for expression, put in VARYING:
         column = f"regexp_replace({column}, {quoted(expression)}, {quoted(put)}, 'g')"
     return column
 
 
 def match_files(engine: Engine, before: Sequence[RunSums], after: Sequence[RunSums]) -> None:
-    """Creates `keyed` (run, file_id -> key_id) and `keys` (key_id, name, matched, files_before, files_after).
-    Runs are numbered from 0, those before the change first."""
+    """Creates `keyed` (maps run and file_id to key_id) and `keys` (key_id, name, matched, files_before,
+    files_after). Runs are numbered from 0, those before the change first."""
     runs = [*before, *after]
     engine.bring("waiting", pa.concat_tables([_files(run, at) for at, run in enumerate(runs)]))
     own = _own_names([str(run.captured.get("working_directory") or "") for run in runs])
@@ -75,7 +75,8 @@ def _files(run: RunSums, number: int) -> pa.Table:
 
 
 def _own_names(folders: Sequence[str]) -> str:
-    """SQL: names below the run's working directory begin with `./`, if the runs were in different ones."""
+    """SQL for names. If the runs were in different working directories, names below the run's own one begin
+    with `./`."""
     if len(set(folders)) == 1:
         return "name"
     cases = [
@@ -88,7 +89,7 @@ def _own_names(folders: Sequence[str]) -> str:
 
 
 def _take(engine: Engine, matched: str, column: str) -> None:
-    """Moves the files whose COLUMN matches on both sides from `waiting` to `matches`."""
+    """Moves files from `waiting` to `matches` if their COLUMN has the same value on both sides."""
     engine.keep(
         "shared",
         f'SELECT "{column}" AS key FROM waiting GROUP BY 1 HAVING bool_or(late) AND NOT bool_and(late)',
@@ -102,7 +103,8 @@ FROM waiting w JOIN shared s ON s.key = w."{column}\"""",
 
 
 def _take_the_rest(engine: Engine) -> None:
-    """Files that only one side has, under their starred name if it stands for several names."""
+    """Adds files that only one side has. If a starred name stands for several of their names, they get that
+    name."""
     engine.keep(
         "shared",
         """SELECT late, star, count(DISTINCT name) AS names, any_value(name) AS name

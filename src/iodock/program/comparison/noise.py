@@ -1,4 +1,4 @@
-"""Differences that are too small to be called faster or slower."""
+"""Decides which differences are too small to be called faster or slower."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from iodock.program.comparison.data import middle
 from iodock.program.comparison.sums import RunSums
 
 NOISE_SHARE = 0.1
-"""Share of a file's time: most files differ by this much between two runs of one program, because of caches
-and the scheduler."""
+"""A difference below this share of a file's time is noise: most files differ by this much between two runs of
+one program, because of caches and the scheduler."""
 RUN_SHARE = 0.01
-"""Share of the run: smaller differences are not worth attention."""
+"""A difference below this share of the run is not worth attention."""
 ENOUGH_NS = 1e9
-"""A difference of this size is worth a mention in a run of any length."""
+"""A difference of this size is worth a mention even in a long run."""
 
 
 def least_of(
@@ -24,8 +24,8 @@ def least_of(
     after: Sequence[RunSums],
     units: Sequence[float],
 ) -> float:
-    """Smallest difference, ns per unit of work, that makes a file faster or slower; 0 if numbers of calls are
-    compared, which do not vary by chance as times do."""
+    """Returns the smallest difference, ns per unit of work, that makes a file faster or slower. It is 0 if
+    numbers of calls are compared, because these do not vary by chance."""
     if time is None:
         return 0.0
     whole = [_whole(time, run) for run in (*before, *after)]
@@ -35,8 +35,8 @@ def least_of(
 
 
 def _whole(time: str, run: RunSums) -> float | None:
-    """The reference of a share: the elapsed time; for CPU time, or if that is not known, the time of all
-    calls."""
+    """Returns the time that shares refer to: the elapsed time. For CPU time, or if the elapsed time is not
+    known, it is the time of all calls."""
     wall = run.manifest.wall_ns if time == "elapsed" else None
     inside: float | None = pc.sum(run.sums.column("total_time_ns")).as_py()
     return wall or inside

@@ -16,7 +16,7 @@ Runs = Sequence[RunSums]
 
 
 def remarks_on(before: Runs, after: Runs) -> Iterator[Remark]:
-    """All notes on the numbers."""
+    """Yields all notes on the numbers."""
     yield from _times(before, after)
     yield from _capture(before, after)
     yield from _clocks(before, after)
@@ -139,7 +139,7 @@ def _machines(before: Runs, after: Runs) -> Iterator[Remark]:
 
 
 def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
-    """Losses whose numbers differ between the sides, largest difference first."""
+    """Notes losses whose numbers differ between the sides, largest difference first."""
     names = {loss.name for run in (*before, *after) for loss in run.manifest.losses}
     counts = {name: (_lost(before, name), _lost(after, name)) for name in names}
     differing = sorted(
@@ -156,12 +156,12 @@ def _losses(before: Runs, after: Runs) -> Iterator[Remark]:
 
 
 def _lost(runs: Runs, name: str) -> int:
-    """The maximum over the runs."""
+    """Returns the largest number of a loss in the runs."""
     return max(sum(loss.count for loss in run.manifest.losses if loss.name == name) for run in runs)
 
 
 def _differing(before: Runs, after: Runs, key: Callable[[RunSums], str]) -> dict[str, str] | None:
-    """The values of each side, unless all runs have the same one."""
+    """Returns the values of each side, unless all runs have the same one."""
     sides = [sorted({key(run) for run in side}) for side in (before, after)]
     if len({*sides[0], *sides[1]}) <= 1:
         return None

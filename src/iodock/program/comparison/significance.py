@@ -1,4 +1,5 @@
-"""Whether runs before and after differ by more than the spread of runs: an exact test for few runs."""
+"""Decides whether runs before and after differ by more than the spread of runs. An exact test is used,
+because there are few runs."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ CHANCE = 0.05
 
 
 def change(before: Sequence[float | None], after: Sequence[float | None]) -> Change:
-    """The change of one quantity, with its significance."""
+    """Returns the change of one quantity, with its significance."""
     first, second = ([value for value in side if value is not None] for side in (before, after))
     chance = p_value(first, second) if min(len(first), len(second)) >= ENOUGH_RUNS else None
     return Change(tuple(before), tuple(after), _sureness(first, second, chance), chance)
@@ -34,30 +35,30 @@ def _sureness(before: Sequence[float], after: Sequence[float], chance: float | N
 
 
 def p_value(before: Sequence[float], after: Sequence[float]) -> float:
-    """The probability that values divided at random between both sides have rank sums at least as far from
-    the expected sum: the exact two-sided Mann-Whitney test, where equal values share their mean rank (Mann
-    and Whitney 1947, doi:10.1214/aoms/1177730491)."""
+    """Returns the p-value of the exact two-sided Mann-Whitney test, where equal values share their mean rank
+    (Mann and Whitney 1947, doi:10.1214/aoms/1177730491): the probability that values divided at random
+    between both sides have rank sums at least as far from the expected sum."""
     ranks = _doubled_ranks([*before, *after])
     return _exact(tuple(sorted(ranks)), len(before), sum(ranks[: len(before)]))
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Twice the rank of each value, which is an integer for shared ranks, too."""
+    """Returns twice the rank of each value. It is an integer even if values share a rank."""
     return [sum(2 * (one < value) + (one == value) for one in values) + 1 for value in values]
 
 
 @cache
 def _exact(ranks: tuple[int, ...], size: int, found: int) -> float:
-    # Number of ways to choose SIZE ranks with a given sum: for each size one long integer with digits of
-    # WIDTH bits.
+    # `ways` has, for each SIZE, the number of ways to choose that many ranks with a given sum. Each entry is
+    # one long integer with digits of WIDTH bits.
     width = len(ranks) + 1
     ways = [1] + [0] * size
     for rank in ranks:
         for chosen in range(size, 0, -1):
             ways[chosen] += ways[chosen - 1] << (width * rank)
     counts = _digits(ways[size], width)
-    # The expected sum is sum(ranks) * size / len(ranks); everything is multiplied by len(ranks) to stay an
-    # integer.
+    # The expected sum is sum(ranks) * size / len(ranks). Everything is multiplied by len(ranks), so that only
+    # integers occur.
     expected = sum(ranks) * size
     distance = abs(found * len(ranks) - expected)
     extreme = sum(count for at, count in counts if abs(at * len(ranks) - expected) >= distance)

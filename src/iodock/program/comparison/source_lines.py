@@ -1,7 +1,8 @@
-"""Follows the lines of a program from one version to the next, and says which of them changed.
+"""Follows the lines of a program from one version to the next, and determines which of them changed.
 
 A line that moved is the same line: it is in the same function and makes the same calls, in the same order as
-the function's other lines. What stands in a line is not stored: one that makes other calls is a new one.
+the function's other lines. The text of a line is not stored, so a line that makes other calls counts as a new
+line.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from iodock.program.comparison.significance import change
 from iodock.program.comparison.sums import RunSums
 
 _MOST_LINES = 200
-"""Lines of one function that are compared one by one; of more, equal numbers are the same line."""
+"""Lines of a function are matched one by one up to this number. If there are more, lines with equal numbers
+are the same."""
 _GAP, _FAR, _MOST_DISTANCE = 2.0, 0.9, 1_000
 
 Row = Mapping[str, Any]
@@ -23,15 +25,15 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Followed:
-    """One line through all runs."""
+    """One line, followed through all runs."""
 
     function: str | None
     file: str
     calls: frozenset[str]
     rows: dict[int, Row] = field(default_factory=dict)
-    """By run."""
+    """The line's sums in each run."""
     line: int = 0
-    """Line number in the last run that contains the line."""
+    """Number of the line in the last run that contains it."""
 
 
 def line_changes(
@@ -42,8 +44,8 @@ def line_changes(
     least: float,
     most: int,
 ) -> tuple[LineChange, ...]:
-    """The lines that changed by more than LEAST, the largest change first. Empty if a run does not know its
-    lines."""
+    """Returns the lines that changed by more than LEAST, the largest change first. Empty if a run does not
+    know its lines."""
     runs = [*before, *after]
     if not all(run.lines for run in runs):
         return ()
@@ -54,7 +56,7 @@ def line_changes(
 
 def _change(one: _Followed, before: int, units: Sequence[float]) -> LineChange:
     def of(measure: str) -> list[float]:
-        # A line without calls is in no table.
+        # If a line makes no calls in a run it has no row, which counts as 0.
         return [(one.rows[run][measure] if run in one.rows else 0.0) / unit for run, unit in enumerate(units)]
 
     lines = [one.rows[run]["line"] if run in one.rows else None for run in range(len(units))]
@@ -81,7 +83,7 @@ def _followed(runs: Sequence[RunSums]) -> Iterator[_Followed]:
 
 
 def _joined(known: list[_Followed], rows: Sequence[Row], run: int) -> list[_Followed]:
-    """The function's lines, in order, combined with those of one more run."""
+    """Combines the known lines of a function with the lines of one more run, in order."""
     joined: list[_Followed] = []
     for one, row in _pairs(known, rows):
         followed = one or _Followed(row["function"], row["file"], frozenset(row["calls"])) if row else one
@@ -94,7 +96,8 @@ def _joined(known: list[_Followed], rows: Sequence[Row], run: int) -> list[_Foll
 
 
 def _pairs(known: Sequence[_Followed], rows: Sequence[Row]) -> list[tuple[_Followed | None, Row | None]]:
-    """Both sequences side by side in their order, so that the sum of what the pairs cost is least."""
+    """Pairs both sequences without changing their order, so that the total cost of the pairs is as small as
+    possible."""
     if max(len(known), len(rows)) > _MOST_LINES:
         return _by_number(known, rows)
     costs = [[_GAP * at for at in range(len(rows) + 1)]]
@@ -121,7 +124,8 @@ def _pairs(known: Sequence[_Followed], rows: Sequence[Row]) -> list[tuple[_Follo
 
 
 def _cost(one: _Followed, row: Row) -> float:
-    """More than two gaps for lines that have no call in common."""
+    """Returns the cost of pairing two lines. If they have no call in common, it exceeds the cost of two
+    gaps."""
     calls = frozenset(row["calls"])
     if not one.calls & calls:
         return 3 * _GAP

@@ -31,7 +31,7 @@ FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.
 WHERE u.file_id IS NOT NULL OR {IO_CALLS} GROUP BY ALL"""
 _SIZES = """SELECT direction, size_bin, CAST(sum(count) AS DOUBLE) AS count,
   CAST(sum(time_ns) AS DOUBLE) AS total_time_ns FROM transfers GROUP BY ALL"""
-# The work of the run: files that existed, and the sizes of those that it read.
+# The amount of work of the run: files that existed, and the sizes of the files that it read.
 _WORK = f"""WITH used AS (SELECT file_id, sum(count) FILTER (WHERE errno_id IS NULL) AS good,
     sum(bytes) FILTER (WHERE direction = 1) AS read, sum(bytes) FILTER (WHERE direction = 2) AS written
   FROM uses GROUP BY 1)
@@ -55,42 +55,42 @@ WHERE l.source_line IS NOT NULL AND l.file IS NOT NULL AND e.file_id IS NOT NULL
 
 @dataclass(frozen=True, slots=True)
 class RunSums:
-    """One run."""
+    """The sums of one run."""
 
     name: str
     manifest: Manifest
     overview: Mapping[str, Any]
-    """Wall time, I/O time, ...: see the analysis `overview`."""
+    """Numbers of the whole run, such as wall time and I/O time, from the analysis `overview`."""
     time: str | None
-    """`elapsed`, `system-cpu`, or None: no call has a time."""
+    """Kind of times: `elapsed` or `system-cpu`; None: no call has a time."""
     work: Mapping[str, int]
-    """`files`, `read_bytes`, `written_bytes`, `size_bytes` (of files read), `sized_read_bytes` (read from
-    files whose size is known): files on a file system that existed."""
+    """Amounts of work, for files on a file system that existed: `files`, `read_bytes`, `written_bytes`,
+    `size_bytes` (of files read), `sized_read_bytes` (read from files whose size is known)."""
     diagnosis: Diagnosis
     files: pa.Table
-    """`file_id`, `name`, `pattern`, `kind`, of every file."""
+    """`file_id`, `name`, `pattern` and `kind` of every file."""
     sums: pa.Table
-    """By `file_id`, `call`, `class`, `part`: `MEASURES`."""
+    """`MEASURES`, by `file_id`, `call`, `class` and `part`."""
     sizes: tuple[Mapping[str, Any], ...]
-    """By `direction` and `size_bin` (see the derived table `transfers`): `count`, `total_time_ns`."""
+    """`count` and `total_time_ns`, by `direction` and `size_bin` (see the derived table `transfers`)."""
     lines: tuple[Mapping[str, Any], ...] = ()
-    """By `file` (without its folder), `function`, `line`: `calls` (names) and `MEASURES` of calls on
-    files."""
+    """Sums of calls on files by `file` (without its folder), `function` and `line`: `calls` (their names) and
+    `MEASURES`."""
 
     @property
     def captured(self) -> Mapping[str, Any]:
-        """How the run was captured: `how`, `command`, ... as in the manifest."""
+        """How the run was captured: `how`, `command` and others, as in the manifest."""
         found: Mapping[str, Any] = self.manifest.raw.get("captured") or {}
         return found
 
     @property
     def command(self) -> str:
-        """The command line; empty where not known."""
+        """The command line; empty if not known."""
         return " ".join(map(str, self.captured.get("command") or []))
 
 
 def sums_of(path: str, settings: Settings) -> RunSums:
-    """Reads one store. Raises StoreError, QueryError."""
+    """Reads the sums of one store. Raises StoreError, QueryError."""
     with Store.open(path) as store:
         facts = facts_of(store, settings)
         diagnosis = diagnosis_of(facts)
@@ -120,6 +120,6 @@ def _lines(store: Store) -> tuple[Mapping[str, Any], ...]:
 def _time(store: Store) -> str | None:
     if store.manifest.durations:
         return "elapsed"
-    # Without durations only truss -E gives `uses` a time.
+    # If there are no durations, `uses` has a time only for truss -E, which reports CPU time.
     timed = store.rows("SELECT 1 FROM uses WHERE time_ns IS NOT NULL LIMIT 1")
     return "system-cpu" if timed else None

@@ -1,4 +1,4 @@
-"""The comparison in a few sentences, as data; a view turns it into text."""
+"""The comparison in a few sentences, as data. A view turns it into text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
 
 EQUAL_SHARE = 0.02
-"""Single runs count as equally fast if their wall times differ by less."""
+"""Two single runs count as equally fast if their wall times differ by less than this share."""
 
 MOST_OF_IT = 0.6
-"""If at least this share of the difference is outside of I/O, the verdict mentions it."""
+"""If at least this share of the difference lies outside of I/O, the verdict mentions it."""
 
 
 def headline(totals: Mapping[str, Change], work: Work | None) -> Message:
@@ -51,7 +51,8 @@ def _text(faster: bool, is_per: bool) -> str:
 def sentences(
     totals: Mapping[str, Change], faster: Listing, slower: Listing, time: str | None
 ) -> Iterator[Message]:
-    """The contribution of I/O to the change, and the files and calls with the largest gains and losses."""
+    """Yields sentences on the contribution of I/O to the change, and on the files and calls with the largest
+    gains and losses."""
     io = totals["io_time_ns"]
     if io.before is not None and io.after is not None:
         values: dict[str, Scalar] = {"before_ns": io.before, "after_ns": io.after}
@@ -88,7 +89,7 @@ def _credit_and_blame(faster: Listing, slower: Listing) -> str:
 
 
 def _elsewhere(totals: Mapping[str, Change]) -> Iterator[Message]:
-    """Says so if I/O did not cause the difference."""
+    """Yields a sentence if something other than I/O caused the difference."""
     wall, rest = totals["wall_time_ns"], totals["rest_time_ns"]
     if not wall.difference or not rest.difference or wall.before is None:
         return

@@ -1,4 +1,4 @@
-"""Units of work: divisors for runs that did different amounts of work, and whether they did."""
+"""Units of work: divisors for runs that did different amounts of work, and a check whether they did."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 EQUAL_WITHIN = 1.2
-"""Amounts of work count as equal if their ratio is below this."""
+"""Two amounts of work count as equal if their ratio is below this."""
 MUCH = 2.0
-"""From this ratio of the numbers of calls, different arguments may mean different work."""
+"""If the numbers of calls differ by this ratio, different arguments may mean different work."""
 _FEW_CALLS = 100
 _SMALL = {"files": 5, "read_bytes": 4096, "written_bytes": 4096, "size_bytes": 4096}
 """Smaller differences are ignored."""
@@ -25,7 +25,7 @@ _HINT = "--per records=200,320 (any name; before, after), --per files or --per b
 
 
 def work_of(asked: str | None, before: Sequence[RunSums], after: Sequence[RunSums]) -> Work | None:
-    """The units of `--per`; None for whole runs. Raises RequestError."""
+    """Returns the unit of `--per`; None for whole runs. Raises RequestError."""
     if asked is None or asked == "run":
         return None
     if asked in ("files", "bytes"):
@@ -37,7 +37,7 @@ def work_of(asked: str | None, before: Sequence[RunSums], after: Sequence[RunSum
 
 
 def check(asked: str | None) -> None:
-    """Checks that it is a unit of work before stores are read for it. Raises RequestError."""
+    """Checks that --per is a unit of work, before stores are read. Raises RequestError."""
     if asked is not None and asked not in _UNITS and "=" not in asked:
         raise RequestError(f"--per {asked}: not a unit of work", meant(asked, _UNITS, _HINT))
 
@@ -79,7 +79,7 @@ def _given(name: str, numbers: str, before: int, after: int) -> Work:
 
 
 def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterator[Remark]:
-    """A note if the runs seem to have done different amounts of work."""
+    """Yields a note if the runs seem to have done different amounts of work."""
     differing = [
         name
         for name in _comparable(before, after)
@@ -107,7 +107,7 @@ def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterato
 
 
 def _other_arguments(before: Sequence[RunSums], after: Sequence[RunSums]) -> Message | None:
-    """A note if a program was started with other arguments and made many more or fewer calls."""
+    """Returns a note if a program was started with other arguments and made many more or fewer calls."""
     sides = [{tuple(map(str, run.captured.get("command") or ())) for run in side} for side in (before, after)]
     programs = {PurePath(command[0]).name if command else "" for side in sides for command in side}
     if len(programs) != 1 or "" in programs or {c[1:] for c in sides[0]} == {c[1:] for c in sides[1]}:
@@ -139,8 +139,8 @@ _TEXTS = {
 
 
 def _comparable(before: Sequence[RunSums], after: Sequence[RunSums]) -> list[str]:
-    """Quantities that indicate the amount of work. Bytes read count only if the files' sizes are not known:
-    reading the same data fewer times is not less work."""
+    """Names of the quantities that indicate the amount of work. Bytes read count only if the files' sizes are
+    not known, because reading the same data fewer times is not less work."""
     sized = all(
         run.work["sized_read_bytes"] >= _KNOWN_SHARE * run.work["read_bytes"] for run in (*before, *after)
     )

@@ -1,4 +1,4 @@
-"""A run in the formats of other programs: flame graphs, profilers, viewers of traces."""
+"""Exports a run in the formats of other programs: flame graphs, profilers, viewers of traces."""
 
 from iodock.program.exports.formats import FORMATS, WEIGHTS, export
 

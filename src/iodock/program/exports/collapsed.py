@@ -1,6 +1,6 @@
-"""Collapsed stacks, a line for each path: `program;function;call;file weight`.
+"""Collapsed stacks, with a line for each path: `program;function;call;file weight`.
 
-As flamegraph.pl, inferno and speedscope read them (https://github.com/brendangregg/FlameGraph).
+flamegraph.pl, inferno and speedscope read this format (https://github.com/brendangregg/FlameGraph).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import BinaryIO
 from iodock.program.relations.paths import Paths
 
 _TAKEN = str.maketrans({";": ":", "\n": " ", "\r": " "})
-"""Characters that end a frame or a line."""
+"""Replacements for characters that would end a frame or a line."""
 
 
 def write_collapsed(paths: Paths, out: BinaryIO) -> None:
-    """Writes only the chosen weight, and leaves out paths without it."""
+    """Writes only the chosen weight. Paths that have no such weight are left out."""
     names = {number: frame.title.translate(_TAKEN) for number, frame in paths.frames.items()}
     lines: Counter[str] = Counter()
     for path in paths:

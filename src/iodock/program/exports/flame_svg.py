@@ -1,4 +1,4 @@
-"""A flame graph as an SVG file: one box for each frame, as wide as what it weighs.
+"""A flame graph as an SVG file, with one box for each frame. The width of a box shows the frame's weight.
 
 In a browser a click zooms, `/` searches and Escape shows all again. A viewer without scripts shows the whole.
 """
@@ -18,7 +18,7 @@ from iodock.shared.units import unit_of
 
 _ROW, _TOP = 18, 80
 _LEAST_SHARE = 1 / 5000
-"""Narrower frames would be less than a pixel wide."""
+"""Frames with a smaller share would be less than a pixel wide, and are left out."""
 _COLUMNS = {"time": "total_time_ns", "bytes": "read_bytes", "calls": "count"}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE = """svg{font:12px "Noto Sans","DejaVu Sans","Noto Sans CJK JP","Noto Sans JP",sans-serif}
@@ -27,7 +27,7 @@ _STYLE = """svg{font:12px "Noto Sans","DejaVu Sans","Noto Sans CJK JP","Noto San
 
 
 def write_flame(paths: Paths, out: BinaryIO, text: Language) -> None:
-    """The chosen weight alone."""
+    """Writes the flame graph for the chosen weight."""
     weight = paths.weights[0]
     whole = tree_of(paths)
     boxes = list(_laid_out(whole, weight))
@@ -40,14 +40,15 @@ def write_flame(paths: Paths, out: BinaryIO, text: Language) -> None:
 
 
 def _laid_out(whole: Box, weight: str) -> Iterator[tuple[int, int, Box]]:
-    """Depth, sum of the weights to the left, and box: each before those inside it, from left to right."""
+    """Yields depth, sum of the weights to the left, and box. A box comes before those inside it, which come
+    from left to right."""
     waiting = [(0, 0, whole)]
     while waiting:
         depth, start, box = waiting.pop()
         yield depth, start, box
         inside, begin = [], start
         for one in sorted(box.inside.values(), key=by_name):
-            # An empty run has a whole of 0.
+            # In an empty run the whole has the weight 0.
             if one.weight(weight) and one.weight(weight) >= whole.weight(weight) * _LEAST_SHARE:
                 inside.append((depth + 1, begin, one))
             begin += one.weight(weight)

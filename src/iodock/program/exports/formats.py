@@ -1,4 +1,4 @@
-"""Every format that a run is exported to."""
+"""All formats to which a run can be exported."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["FORMATS", "WEIGHTS", "export"]
 def export(
     store: Store, form: str, filters: Filters, weight: str | None, out: BinaryIO, text: Language
 ) -> tuple[str, ...]:
-    """Writes the chosen calls to OUT, and gives notes about them. WEIGHT: one of WEIGHTS, by default time
-    where it is known. Raises RequestError."""
+    """Writes the chosen calls to OUT, and returns notes about them. WEIGHT: one of WEIGHTS; the default is
+    time if it is known. Raises RequestError."""
     store.need_calls()
     if form == "perfetto":
         return write_perfetto(store, filters, out)

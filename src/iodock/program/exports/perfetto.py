@@ -1,7 +1,8 @@
-"""A Perfetto trace: each call on the track of its thread, and on one of its file, with its stack.
+"""A Perfetto trace. Each call is on the track of its thread and on a track of its file, with its stack.
 
-As https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto describes it;
-numbers of fields are those of that file. Names and tracks are written here, calls in crates/iodock-perfetto.
+The format and the numbers of fields are those of
+https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto. Names and tracks are
+written here, calls in crates/iodock-perfetto.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from iodock.program.store import Store
 from iodock.shared.errors import RequestError
 
 MOST_TRACKS = 200
-"""Files that have tracks of their own: those with most time in calls, then most calls."""
+"""Number of files that have tracks of their own: those with most time in calls, then those with most
+calls."""
 
-# Ranges of numbers, as in crates/iodock-perfetto/src/lib.rs.
+# First numbers of the ranges for ids, as in crates/iodock-perfetto/src/lib.rs.
 _THREADS, _PROCESSES, _FILES = 1 << 40, 2 << 40, 3 << 40
 _ERRORS = _FILE_CATEGORY = 1 << 40
 _OTHER_IDS = 1 << 24
-"""In place of ids that several processes have, or that are not known: Linux has none above 2**22."""
+"""First of the ids that replace ids which several processes share, or which are not known. Linux has no ids
+above 2**22."""
 _NONE = -(1 << 63)
 _ANNOTATIONS = ("file", "bytes", "offset", "requested bytes", "result", "error")
 _REALTIME, _BOOTTIME = 1, 6
@@ -41,7 +44,7 @@ _CLASSES = "flame_classes"
 
 
 def write_perfetto(store: Store, filters: Filters, out: BinaryIO) -> tuple[str, ...]:
-    """Writes the chosen calls and gives notes. Raises RequestError if it is not known when they were."""
+    """Writes the chosen calls and returns notes. Raises RequestError if the times of calls are not known."""
     selection = select(store, filters)
     (known,) = store.rows(
         f"SELECT count(*) AS calls, count({_TS}) AS timed, min({_TS}) AS first {selection.from_events}"
@@ -67,18 +70,18 @@ def write_perfetto(store: Store, filters: Filters, out: BinaryIO) -> tuple[str, 
 
 
 def _packet(content: bytes) -> bytes:
-    # All packets are of one sequence, to which names belong.
+    # All packets belong to one sequence, because names are valid within a sequence.
     return text(1, number(10, 1) + content)
 
 
 def _clocks(store: Store, first: int) -> bytes:
-    """A packet that states that times are those of the epoch, if they are."""
+    """Makes a packet which says that times are those of the epoch, if they are."""
     clocks = [_BOOTTIME] if store.manifest.clock != "epoch" else [_REALTIME, _BOOTTIME]
     return _packet(text(6, b"".join(text(1, number(1, clock) + number(2, first)) for clock in clocks)))
 
 
 def _interned(names: Iterable[bytes], cleared: bool = False) -> bytes:
-    """CLEARED: of the first packet, before which no names are known."""
+    """Makes a packet with names. CLEARED: it is the first one, so no names are known before it."""
     return _packet(number(13, 1 if cleared else 2) + text(12, b"".join(names)))
 
 
@@ -99,7 +102,7 @@ def _names(store: Store) -> Iterator[bytes]:
 
 
 def _long_names(store: Store) -> Iterator[list[bytes]]:
-    """The data that grow with the run, in parts: names of files, functions and stacks."""
+    """Yields the data that grows with the run, in parts: names of files, functions and stacks."""
     for batch in store.reader("SELECT file_id, name FROM files"):
         yield [_name(29, row["file_id"] + 1, row["name"]) for row in batch.to_pylist()]
     modules: dict[str, int] = {}
@@ -128,7 +131,7 @@ def _key(module: str | None, build_id: str | None) -> str:
 
 
 def _module(module: str | None, build_id: str | None, known: dict[str, int]) -> Iterator[bytes]:
-    """A file of code where it is first met; its parts of a path are one name."""
+    """Yields a file of code when it occurs for the first time. The parts of its path become one name."""
     key = _key(module, build_id)
     if module is None or key in known:
         return
@@ -143,7 +146,7 @@ def _is_hexadecimal(text: str | None) -> TypeGuard[str]:
 
 
 def _tracks(store: Store) -> Iterator[bytes]:
-    """Tracks of processes and threads, and the parent track of all files."""
+    """Makes the tracks of processes and threads, and the parent track of all files."""
     yield number(1, _FILES) + text(2, b"Files")
     for (
         row

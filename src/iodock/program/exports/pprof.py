@@ -1,7 +1,7 @@
-"""A profile of pprof, compressed by gzip, with time, bytes and calls of each path.
+"""A profile for pprof, compressed by gzip, with time, bytes and calls of each path.
 
-As https://github.com/google/pprof/blob/main/proto/profile.proto describes it; numbers of fields are those
-of that file.
+The format and the numbers of fields are those of
+https://github.com/google/pprof/blob/main/proto/profile.proto.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNITS = {"time": "nanoseconds", "bytes": "bytes", "calls": "count"}
 
 @dataclass(slots=True)
 class _Texts:
-    """The profile's table of texts, of which the first one is empty."""
+    """The profile's table of texts. Its first text must be empty."""
 
     places: dict[str, int] = field(default_factory=lambda: {"": 0})
 
@@ -28,9 +28,9 @@ class _Texts:
 
 
 def write_pprof(paths: Paths, out: BinaryIO) -> None:
-    """All weights; the chosen one is shown first."""
+    """Writes all weights. pprof shows the chosen one first."""
     texts = _Texts()
-    # Without a name and a time of writing, so that the same store gives the same bytes.
+    # The header contains no name and no time, so that the same store always gives the same bytes.
     with gzip.GzipFile("", "wb", 6, out, mtime=0) as packer:
         for weight in WEIGHTS:
             kind = number(1, texts.of(weight)) + number(2, texts.of(_UNITS[weight]))
@@ -59,7 +59,7 @@ def _module(frame: Frame) -> tuple[str, str]:
 
 
 def _sample(path: Path) -> bytes:
-    # pprof has the innermost frame first.
+    # In pprof the innermost frame comes first.
     return packed(1, reversed(path.frames)) + packed(2, (path.weight(one) for one in WEIGHTS))
 
 

@@ -1,4 +1,4 @@
-"""Messages of protocol buffers, written (https://protobuf.dev/programming-guides/encoding/)."""
+"""Encodes messages of protocol buffers (https://protobuf.dev/programming-guides/encoding/)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TEXT = 2
 
 
 def varint(value: int) -> bytes:
-    """A number from 0 to 2**64 - 1; a negative one as its two's complement."""
+    """Encodes a number from 0 to 2**64 - 1. A negative number is encoded as its two's complement."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -20,15 +20,15 @@ def varint(value: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """Encodes a field of a whole number; a missing field means 0."""
+    """Encodes a field with an integer. A missing field means 0, so nothing is written for 0."""
     return varint(field << 3) + varint(value) if value else b""
 
 
 def text(field: int, value: bytes) -> bytes:
-    """A field of a text or of another message."""
+    """Encodes a field with a text or another message."""
     return varint(field << 3 | _TEXT) + varint(len(value)) + value
 
 
 def packed(field: int, values: Iterable[int]) -> bytes:
-    """A field of several numbers."""
+    """Encodes a field with several numbers."""
     return text(field, b"".join(map(varint, values)))

@@ -1,6 +1,6 @@
-"""A file of speedscope, with one profile for each weight.
+"""A file for speedscope, with one profile for each weight.
 
-As https://www.speedscope.app/file-format-schema.json describes it.
+The format is described in https://www.speedscope.app/file-format-schema.json.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNITS = {"time": "nanoseconds", "bytes": "bytes", "calls": "none"}
 
 
 def write_speedscope(paths: Paths, out: BinaryIO) -> None:
-    """The profile of the chosen weight is shown first."""
+    """Writes all profiles. speedscope shows the profile of the chosen weight first."""
     places = {number: place for place, number in enumerate(paths.frames)}
     profiles = []
     for weight in paths.weights:

@@ -1,4 +1,4 @@
-"""Jobs in a folder, one row each: Darshan logs and stores."""
+"""Lists the jobs in a folder, with one row for each Darshan log or store."""
 
 from iodock.program.jobs.table import COLUMNS, DOC, jobs_of
 

@@ -12,18 +12,18 @@ from iodock.shared.errors import RequestError
 
 @dataclass(slots=True)
 class Found:
-    """Paths, each list sorted by name."""
+    """The paths that were found. Each list is sorted by name."""
 
     logs: list[Path] = field(default_factory=list)
     stores: list[Path] = field(default_factory=list)
     unread: list[tuple[Path, str]] = field(default_factory=list)
-    """Folders that could not be listed, and why."""
+    """Folders that could not be listed, with the reason."""
     others: int = 0
-    """Files that are not Darshan logs."""
+    """Number of files that are not Darshan logs."""
 
 
 def find(folder: Path) -> Found:
-    """Searches a folder and its subfolders without following links. Raises RequestError."""
+    """Searches a folder and its subfolders, without following links. Raises RequestError."""
     if not folder.exists():
         raise RequestError(
             f"{folder}: no such folder", "iodock show jobs DIR, with logs of Darshan or stores"

@@ -1,4 +1,4 @@
-"""One job, a log or a store, as a row. Errors are in the row, too."""
+"""Makes a row from one job, which is a log or a store. An error becomes a row, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNFINISHED = N_("is still being recorded, or was left unfinished: iodock show o
 
 
 def of_log(path: Path) -> Row:
-    """A Darshan log, of which only the job and its counters are read."""
+    """Makes a row from a Darshan log, of which only the job and its counters are read."""
     try:
         told = _native.darshan_job(str(path))
     except (_native.NativeError, OSError, UnicodeError) as error:
@@ -40,10 +40,11 @@ def of_log(path: Path) -> Row:
 
 
 def of_store(path: Path) -> Row:
-    """A store: with counters, like a log; with calls, with the share of its time in I/O."""
+    """Makes a row from a store. With counters it is as for a log; with calls it has the share of time in
+    I/O."""
     try:
         if Store.is_unfinished(path):
-            # Listing a folder of jobs must not end a recording in progress there.
+            # The store is not opened, because listing a folder of jobs must not end a recording in progress.
             return of_problem(_UNFINISHED)
         with Store.open(path) as store:
             return _of_opened(store)
@@ -52,7 +53,7 @@ def of_store(path: Path) -> Row:
 
 
 def of_problem(reason: str) -> Row:
-    """A row with nothing but the reason."""
+    """Makes a row that contains only the reason why there is nothing else."""
     return {"problem": reason}
 
 

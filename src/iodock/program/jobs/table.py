@@ -63,11 +63,11 @@ _TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 _SCHEMA = pa.schema([(column.name, _TYPES[column.type]) for column in COLUMNS])
 
 Tell = Callable[[int, int], None]
-"""Called with the number of finished jobs and the number of all jobs."""
+"""Reports progress: called with the number of finished jobs and the number of all jobs."""
 
 
 def jobs_of(folder: Path, options: dict[str, Any], tell: Tell = lambda done, of: None) -> Answer:
-    """The jobs in the order of `sort`, limited by `top`. Raises RequestError."""
+    """Returns the jobs in the order of `sort`, limited by `top`. Raises RequestError."""
     found = find(folder)
     of = len(found.logs) + len(found.stores)
     if not of and not found.unread:
@@ -98,11 +98,11 @@ def jobs_of(folder: Path, options: dict[str, Any], tell: Tell = lambda done, of:
 
 def _rows(folder: Path, found: Found) -> Iterator[dict[str, Any]]:
     def named(path: Path, row: dict[str, Any]) -> dict[str, Any]:
-        # A name may contain any bytes, but columns of text are UTF-8.
+        # The name of a file may contain any bytes, but columns of text must be UTF-8.
         name = os.fsencode(os.path.relpath(path, folder)).decode("utf-8", "backslashreplace")
         return {"log": name, **row}
 
-    # The reader of logs runs without Python's lock.
+    # Logs are read in parallel, because their reader runs without Python's lock.
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from map(named, found.logs, pool.map(rows.of_log, found.logs))
     yield from map(named, found.stores, map(rows.of_store, found.stores))

@@ -14,13 +14,14 @@ _COUNTERS = (
     "(source = 'mountstats' AND metric IN ('server_read_bytes', 'server_written_bytes'))"
 )
 _MOST_POINTS = 20_000
-"""Samples of a counter: hours of a recording, and more than enough to compare clocks."""
+"""Largest number of samples of a counter. It covers hours of a recording, and is more than enough to compare
+clocks."""
 _LEAST_NS = 1
 
 
 def run_time(store: Store, settings: Settings) -> RunTime | None:
-    """The time range of the run; None if its times have no date, or it has no times. Raises StoreError,
-    QueryError."""
+    """Returns the time range and the place of the run; None if its times have no date, or if it has no times.
+    Raises StoreError, QueryError."""
     manifest = store.manifest
     if manifest.clock != "epoch" or manifest.first_ts is None or manifest.last_ts is None:
         return None
@@ -34,15 +35,15 @@ def run_time(store: Store, settings: Settings) -> RunTime | None:
 
 
 def _hosts(raw: Any) -> tuple[str, ...]:
-    """Hosts of the run. The first one is the host whose clock is used."""
+    """Returns the hosts of the run. The clock of the first one is used."""
     own = (raw.get("host") or {}).get("name")
     others = [one.get("name") for one in raw.get("hosts") or () if isinstance(one, dict)]
     return tuple(dict.fromkeys(str(name) for name in (own, *others) if name))
 
 
 def _mounts(store: Store, settings: Settings) -> tuple[MountedAs, ...]:
-    """File systems of the files that were used; for a log without this information, by the settings' mount
-    points."""
+    """Returns the file systems of the files that were used. A log may not contain them; then they are found
+    with the mount points in the settings."""
     named = {
         mount: one.monitored_as
         for mount, one in settings.file_systems.items()
@@ -68,7 +69,7 @@ def _is_used(store: Store, mount: str) -> bool:
 
 
 def _counters(store: Store, hosts: tuple[str, ...]) -> tuple[CounterSeries, ...]:
-    """Kernel counters that agents read, too."""
+    """Returns kernel counters that agents read, too."""
     try:
         rows = store.rows(f"""SELECT source, coalesce(target, '') AS target, metric,
   list(ts ORDER BY ts) AS at, list(value ORDER BY ts) AS value FROM (
@@ -77,7 +78,7 @@ def _counters(store: Store, hosts: tuple[str, ...]) -> tuple[CounterSeries, ...]
       AND (host IS NULL OR host = '{hosts[0].replace("'", "''") if hosts else ""}'))
 WHERE n <= {_MOST_POINTS} GROUP BY 1, 2, 3 HAVING max(value) > min(value) ORDER BY 1, 2, 3""")
     except (QueryError, StoreError):
-        # A recording without samples of its machine must be joined by other means, or can't be.
+        # Without samples of the machine, the recording can be joined only if the site guarantees the clocks.
         return ()
     return tuple(
         CounterSeries(

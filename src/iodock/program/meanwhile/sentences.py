@@ -20,13 +20,14 @@ from iodock.shared.meanwhile import (
 from iodock.shared.message import Message, Scalar
 
 _TIMES_CALL = 2
-"""A sample longer than this many calls says nothing about one call."""
+"""If a sample is longer than this multiple of the call, it says nothing about the call."""
 _MOST_NAMED = 3
-"""Number of servers in trouble, and of other users, that are named."""
+"""Largest number of servers in trouble, and of other users, that are named."""
 
 
 def of_run(servers: Servers) -> tuple[Message, ...]:
-    """The state of the servers while the program ran. If the store can't be read, one sentence says so."""
+    """Describes the state of the servers while the program ran. If the store can't be read, one sentence says
+    so."""
     try:
         found = servers.meanwhile()
         if found is None:
@@ -37,7 +38,8 @@ def of_run(servers: Servers) -> tuple[Message, ...]:
 
 
 def in_short(servers: Servers) -> tuple[Message, ...]:
-    """The sentences without clocks, for a check-up on one screen; empty for a run that can't be joined."""
+    """Describes the servers without remarks on clocks, for a check-up on one screen. Empty for a run that
+    can't be joined."""
     try:
         found = servers.meanwhile()
         return () if found is None else tuple(_systems(found))
@@ -46,8 +48,8 @@ def in_short(servers: Servers) -> tuple[Message, ...]:
 
 
 def of_call(servers: Servers, name: str, lasted: tuple[int, int], mount: str | None) -> tuple[Message, ...]:
-    """The state of the servers during one call on the file NAME. MOUNT: of the file; None: not known. If the
-    data can't be read or joined, the text for the whole run says so."""
+    """Describes the state of the servers during one call on the file NAME. MOUNT: mount point of the file;
+    None: not known. Empty if the data can't be read or joined, because the text for the whole run says so."""
     try:
         found = servers.meanwhile()
         if found is None:
@@ -59,7 +61,7 @@ def of_call(servers: Servers, name: str, lasted: tuple[int, int], mount: str | N
 
 
 def _mount_of(name: str, found: Meanwhile) -> str | None:
-    """For a log without this information, by the settings' mount points."""
+    """A log may not contain the mount point, so it is found with the settings' mount points."""
     above = [one for one in found.by_mount if name.startswith(f"{one.rstrip('/')}/")]
     return max(above, key=len, default=None)
 
@@ -79,8 +81,8 @@ def _at(servers: Servers, found: Meanwhile, lasted: tuple[int, int], mount: str 
 
 
 def _of_system(system: str, moments: Sequence[ServerMoment], lasted: int) -> Iterator[Message]:
-    """The servers in trouble with their numbers; otherwise the metadata server's numbers, or those of the
-    busiest server."""
+    """Describes the servers in trouble, with their numbers. If there are none, it gives the numbers of the
+    metadata server, or of the busiest server."""
     unwell = sorted(
         (one for one in moments if one.state in TROUBLE),
         key=lambda one: (one.is_brief, TROUBLE.index(one.state), one.server),
@@ -113,12 +115,12 @@ def _of_system(system: str, moments: Sequence[ServerMoment], lasted: int) -> Ite
 
 
 def _of_arrays(system: str, found: Meanwhile, lasted: tuple[int, int]) -> Iterator[Message]:
-    """The busiest controllers of its storage arrays."""
+    """Describes the busiest controllers of the file system's storage arrays."""
     busy: list[tuple[float, float, str]] = []
     for one in found.curves:
         if one.file_system == system and one.metric == "busy_share":
             ends = [end for end, _ in one.points]
-            # Each point covers the time since the previous one.
+            # The value of a point covers the time since the previous point.
             at = [
                 value
                 for (end, value), before in zip(one.points, [None, *ends], strict=False)
@@ -136,7 +138,7 @@ def _sample_s(one: ServerMoment) -> float | None:
 
 
 def _numbers(one: ServerMoment) -> Iterator[Message]:
-    """Servers that an agent read."""
+    """Describes a server that an agent read."""
     if one.begin_ns is None or one.end_ns is None:
         return
     yield Message(words.SAMPLED, {"server": one.server, **_between(one.begin_ns, one.end_ns)})
@@ -153,12 +155,12 @@ def _numbers(one: ServerMoment) -> Iterator[Message]:
 
 
 def _between(begin: int, end: int) -> dict[str, Scalar]:
-    """Times of day."""
+    """Formats begin and end as times of day."""
     return {"begin": clock_text(begin, "epoch")[11:19], "end": clock_text(end, "epoch")[11:19]}
 
 
 def _count(value: float | None) -> Scalar:
-    """An integer if it is large."""
+    """Converts a large number to an integer."""
     return value if value is None or value < 10 else round(value)
 
 
@@ -228,7 +230,7 @@ def _of_stretches(system: str, stretches: Sequence[ServerStretch], found: Meanwh
 
 
 def _troubles(by_server: dict[str, list[ServerStretch]]) -> Iterator[list[ServerStretch]]:
-    """The periods of each server in each state of trouble."""
+    """Yields the periods of each server in each state of trouble."""
     for each in by_server.values():
         for state in TROUBLE:
             if alike := [one for one in each if one.state == state]:

@@ -1,4 +1,5 @@
-"""Sentences about the servers during a run. A server that no agent read is never called healthy."""
+"""Templates of sentences about the servers during a run. A server that no agent read is never called
+healthy."""
 
 from __future__ import annotations
 

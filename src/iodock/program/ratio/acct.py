@@ -1,8 +1,8 @@
 """Process accounting as the kernel writes it (pacct): records of 64 bytes, version 3 and version 2.
 
-Source: Linux include/uapi/linux/acct.h (struct acct_v3, struct acct) and kernel/acct.c; acct(5). Times are
-in 1/100 s (AHZ); comp_t is a base-8 exponent of 3 bits and a fraction of 13. Both byte orders: bit 7 of the
-version says which. Versions 0 and 1, of kernels before 2.6.8, are refused by name.
+Source: Linux include/uapi/linux/acct.h (struct acct_v3, struct acct) and kernel/acct.c; acct(5). Times are in
+1/100 s (AHZ); comp_t is a base-8 exponent of 3 bits and a fraction of 13. Both byte orders are supported: bit
+7 of the version tells them apart. Versions 0 and 1, of kernels before 2.6.8, are refused with a message.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from iodock.program.ratio.source import RatioError
 SIZE = 64
 TICKS_PER_S = 100
 _BIG_ENDIAN = 0x80
-# flag, version, tty, exit code, uid, gid, pid, parent, start, elapsed (float), user, system, 6 others,
-# command
+# Fields: flag, version, tty, exit code, uid, gid, pid, parent, start, elapsed (float), user, system, 6
+# others, command
 _V3 = "BBHIIIIIIfHH12s16s"
-# flag, version, uid16, gid16, tty, start, user, system, elapsed, 6 others, AHZ, exit code, command, elapsed
-# in 24 bits, uid, gid
+# Fields: flag, version, uid16, gid16, tty, start, user, system, elapsed, 6 others, AHZ, exit code, command,
+# elapsed in 24 bits, uid, gid
 _V2 = "BBHHHIHHH12sHI17s3sII"
 _LAYOUTS = {
     version | order: (struct.Struct(sign + layout), version)
@@ -34,11 +34,11 @@ _VERSION = re.compile(rb"[\x02\x03\x82\x83]")
 _REFUSED = {0: "0 or none", 1: "1", 1 | _BIG_ENDIAN: "1"}
 _LOOKED_AT = 1 << 16
 _ALL_FLAGS = 0x3F
-_EARLIEST = 315_532_800  # 1980
+_EARLIEST = 315_532_800  # the year 1980
 
 
 def sniff(sample: Sample) -> float:
-    """Certain for records whose version, command and start are plausible; less so for a single damaged
+    """Certain if the version, command and start of records are plausible; less certain for a single damaged
     record."""
     data = sample.data
     if len(data) < SIZE:
@@ -53,7 +53,7 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per process. Raises RatioError for an unsupported version."""
+    """Yields one record per process. Raises RatioError for an unsupported version."""
     source, losses = reading.source, reading.losses
     data = source.data()
     _refuse_others(data, source.path)
@@ -93,15 +93,15 @@ def _record(data: bytes, at: int, path: str, losses: Losses) -> Record | None:
 
 @cache
 def _ticks(compressed: int) -> int:
-    """comp_t: 3 bits of exponent to the base of 8, 13 of fraction."""
+    """Decodes comp_t: 3 bits are an exponent to the base of 8, 13 bits a fraction."""
     return (compressed & 0x1FFF) << (3 * (compressed >> 13))
 
 
 @cache
 def _name(command: bytes) -> str | None:
-    """The command up to its NUL; None for bytes that can't be a command."""
+    """Returns the command up to its NUL; None for bytes that can't be a command."""
     name = command.rstrip(b"\0")
-    # The kernel's names have at most 15 bytes, and zeros follow them.
+    # The kernel's names have at most 15 bytes, and zeros fill the rest.
     if not name or len(name) == len(command) or any(byte < 32 or byte == 127 for byte in name):
         return None
     return name.decode("utf-8", "replace")
@@ -112,7 +112,8 @@ def _looks_right(data: bytes, at: int) -> bool:
 
 
 def _resume(data: bytes, start: int) -> int | None:
-    """The next offset at which two records follow each other, or one ends the file; None if there is none."""
+    """Finds the next offset at which two records follow each other, or one ends the file; None if there is
+    none."""
     for version in _VERSION.finditer(data, start + 1):
         at = version.start() - 1
         if _looks_right(data, at):
@@ -123,8 +124,8 @@ def _resume(data: bytes, start: int) -> int | None:
 
 
 def _old_version(data: bytes) -> str | None:
-    """The version's name if all records have the same unsupported version, and a command where versions 0 and
-    1 have it."""
+    """Returns the version's name if all records have the same unsupported version, and a command at the place
+    that it has in versions 0 and 1."""
     versions = {data[at + 1] for at in range(0, len(data) - SIZE + 1, SIZE)}
     if len(versions) != 1 or len(data) % SIZE or not data:
         return None

@@ -1,9 +1,8 @@
-"""`time` of csh, tcsh and zsh: one line each.
+"""The output of `time` in csh, tcsh and zsh, which is one line.
 
-0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w
-./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total
+0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w ./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total
 
-Fractions are written with the locale's comma, too.
+Fractions may also be written with the locale's comma.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from iodock.program.ratio.record import Record
 _CSH = re.compile(r"(?<![\w.,])(\d+[.,]\d+)u (\d+[.,]\d+)s (\d+:[\d:.,]+) \d+(?:[.,]\d+)?%")
 _NEARLY_CSH = re.compile(r"\d[.,]\d{1,20}u \d|\d{1,20}io \d{1,20}pf\+\d{1,20}w")
 _NEARLY_ZSH = re.compile(r"s user \S{1,40}s system | system \S{1,40}% cpu |% cpu \S{1,40} total")
-"""A part of a damaged line of times."""
+"""Matches a part of a line of times, which shows that the line is damaged."""
 _ZSH = re.compile(
     r"^(.*?)\s*(?<![\w.,])(\d+[.,]\d+)s user (\d+[.,]\d+)s system \d+% cpu ([\d:.,]+) total\s*$", re.M
 )
 
 
 def sniff_csh(sample: Sample) -> float:
-    """Certain if it finds its line."""
+    """Certain if the file contains such a line."""
     return 0.9 if any(map(_CSH.search, sample.lines)) else 0.0
 
 
 def read_csh(reading: Reading) -> Iterator[Record]:
-    """One record per line of times."""
+    """Yields one record per line of times."""
     for number, line in reading.lines():
         if found := _CSH.search(line):
             name = f"{reading.source.name}:{number}"
@@ -40,12 +39,12 @@ def read_csh(reading: Reading) -> Iterator[Record]:
 
 
 def sniff_zsh(sample: Sample) -> float:
-    """Certain if it finds its line."""
+    """Certain if the file contains such a line."""
     return 0.9 if "s user " in sample.text and any(map(_ZSH.match, sample.lines)) else 0.0
 
 
 def read_zsh(reading: Reading) -> Iterator[Record]:
-    """One record per line of times, which includes the command."""
+    """Yields one record per line of times, which includes the command."""
     for number, line in reading.lines():
         if found := _ZSH.match(line):
             name = found[1].strip() or f"{reading.source.name}:{number}"

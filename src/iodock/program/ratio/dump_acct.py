@@ -22,7 +22,7 @@ _LOOKED_AT = 200
 
 
 def sniff(sample: Sample) -> float:
-    """By the share of lines that have the form."""
+    """The certainty is the share of lines that have this form."""
     lines = [line for line in sample.lines[:_LOOKED_AT] if line.strip()]
     if not lines:
         return 0.0
@@ -31,7 +31,7 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per process."""
+    """Yields one record per process."""
     match, path = _LINE.match, reading.source.path
     for number, line in reading.source.lines():
         found = match(line) if len(line) <= LONGEST_LINE else None

@@ -1,4 +1,4 @@
-"""Turns files into records, each by its reader, with losses and notes."""
+"""Reads several files, each with its reader. Collects their losses and notes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _TICK_RECORDS = 1 << 13
 
 @dataclass(slots=True)
 class Files:
-    """Several files read in sequence. `losses` and `notes` are complete when `records` ends."""
+    """Several files that are read one after the other. `losses` and `notes` are complete when `records`
+    ends."""
 
     paths: Sequence[str]
     form: str | None = None
-    """A reader's name; None detects the format of each file."""
+    """Name of the reader; None: the format of each file is detected."""
     options: ReadOptions = field(default_factory=ReadOptions)
     standard_input: BinaryIO | None = None
     losses: Losses = field(default_factory=Losses)
@@ -38,7 +39,7 @@ class Files:
             self.form = "time-format"
 
     def records(self, progress: Progress | None = None) -> Iterator[Record]:
-        """All records of all files. Raises RatioError, StoreError and RequestError."""
+        """Yields all records of all files. Raises RatioError, StoreError and RequestError."""
         nodes = node_names(self.paths)
         count = 0
         for path, node in zip(self.paths, nodes, strict=True):
@@ -61,7 +62,7 @@ class Files:
             )
 
     def file_names(self) -> list[str]:
-        """The files' own names, for headings."""
+        """Names of the files without folders, for headings."""
         return [Source(path).name for path in self.paths]
 
     def _reader(self, source: Source) -> Reader:
@@ -75,5 +76,5 @@ class Files:
         return reader
 
     def usual_grouping(self) -> str:
-        """Default grouping of the records: by command if a reader has one record per process."""
+        """Default grouping of the records. It is by command if a reader has one record per process."""
         return "command" if any(one.by == "command" for one in self.readers.values()) else "record"

@@ -24,17 +24,17 @@ _NAMES = "|".join(map(re.escape, (_ELAPSED, _USER, _SYSTEM, _READ, _WRITTEN, _ST
 _FIELD = re.compile(rf"\s*({_NAMES}): (.*)$")
 _LINE = re.compile(r"(?<!\d)(\d+[.,]\d\d)user (\d+[.,]\d\d)system (\d+:[\d:.,]+)elapsed (?:\d+|\?)%CPU")
 _NEARLY = re.compile(r"user \S{1,40}system |system \S{1,40}elapsed |elapsed \S{1,20}%CPU \(")
-"""A part of a damaged line of times."""
+"""Matches a part of a line of times, which shows that the line is damaged."""
 _INPUTS = re.compile(r"(\d+)inputs\+(\d+)outputs ")
 
 
 def sniff_verbose(sample: Sample) -> float:
-    """Certain if it finds the two lines that no other program writes."""
+    """Certain if the file contains the two lines that no other program writes."""
     return (bool(_COMMAND.search(sample.text)) + (f"{_ELAPSED}: " in sample.text)) / 2
 
 
 def read_verbose(reading: Reading) -> Iterator[Record]:
-    """One record per block."""
+    """Yields one record per block of lines."""
     fields: dict[str, str] = {}
     first = 0
     for number, line in reading.source.lines():
@@ -71,18 +71,18 @@ def _verbose(fields: dict[str, str], reading: Reading, line: int) -> Iterator[Re
 
 
 def block_bytes(*counts: str | None) -> int | None:
-    """Bytes of GNU time's inputs and outputs; None if there are none."""
+    """Bytes of GNU time's inputs and outputs; None if the numbers are missing."""
     known = [number for count in counts if count and (number := whole_number(count)) is not None]
     return sum(known) * BLOCK_BYTES if known else None
 
 
 def sniff_default(sample: Sample) -> float:
-    """Other programs hardly ever write a line like this one."""
+    """Nearly certain if the file contains such a line, because other programs hardly ever write one."""
     return 0.95 if any(map(_LINE.search, sample.lines)) else 0.0
 
 
 def read_default(reading: Reading) -> Iterator[Record]:
-    """One record per line of times; its I/O is in the next line."""
+    """Yields one record per line of times. The I/O is in the line after it."""
     waiting: Record | None = None
     for number, line in reading.lines():
         if waiting is not None:

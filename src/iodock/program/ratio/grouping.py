@@ -1,4 +1,4 @@
-"""Sums records by command, user or node: accounting has one record per process."""
+"""Sums records by command, user or node. This is needed because accounting has one record per process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _KEYS: dict[str, Callable[[Record], str]] = {
 
 
 def chosen(records: Iterable[Record], name: str | None, owner: str | None) -> Iterator[Record]:
-    """Records whose name, or a word of it (`JOBID JOBNAME`), matches the glob NAME, and whose user is
-    OWNER."""
+    """Selects records by name and owner. NAME: a glob for the whole name or a word of it (`JOBID JOBNAME`).
+    OWNER: the user."""
     fits = compiled(translate(name)).match if name is not None else None
     for record in records:
         if owner is not None and record.owner != owner:
@@ -29,7 +29,7 @@ def chosen(records: Iterable[Record], name: str | None, owner: str | None) -> It
 
 @dataclass(slots=True)
 class _Sum:
-    """Sums records as they arrive; a group keeps no list of its records."""
+    """Sums the records of a group as they arrive. It keeps no list of them."""
 
     at: str
     owner: str
@@ -58,9 +58,9 @@ class _Sum:
 
 
 def added(records: Iterable[Record], by: str) -> list[Record]:
-    """One record per key, the longest elapsed time first: sums of the times, and as `cores` the mean weighted
-    by elapsed time, so that the utilisation is that of the whole group. Records without a ratio stay separate
-    at the end, so that unknown values are not added up. BY is command, user or node."""
+    """Returns one record per key, the longest elapsed time first. Times are summed, and `cores` is the mean
+    weighted by elapsed time, so that the utilisation is that of the whole group. Records without a ratio stay
+    separate at the end, so that unknown values are not added up. BY: command, user or node."""
     key, groups, rest = _KEYS[by], dict[str, _Sum](), []
     for record in records:
         spent = record.user if record.user is not None else record.both

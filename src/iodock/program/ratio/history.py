@@ -1,4 +1,4 @@
-"""Distribution of a site's jobs over CPU utilisation, and the threshold that follows from it."""
+"""Computes the distribution of a site's jobs over CPU utilisation, and the threshold that follows from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABOVE_ONE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A hundredth of the axis; the last bin holds 1, which includes all larger values."""
+    """One hundredth of the axis. The last bin contains 1 and all larger values."""
 
     lower: float
     upper: float
@@ -28,27 +28,28 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A site's distribution. Quantiles are over jobs; `*_by_hours` weighs each job by its core-hours."""
+    """The distribution of a site's jobs. Quantiles are over jobs; in `*_by_hours` each job counts with its
+    core-hours."""
 
     jobs: int
     core_hours: float
     mean: float
     mean_by_hours: float
     deciles: tuple[float, ...]
-    """Deciles of the jobs: ten, twenty, ..., ninety per cent of the jobs are below; the fifth is the
+    """Deciles of the jobs: ten, twenty, ..., ninety per cent of the jobs are below them. The fifth one is the
     median."""
     bins: tuple[Bin, ...]
     above_one: int
-    """Jobs with more user time than their cores allow: their number of cores is wrong. They count as 1
-    everywhere."""
+    """Number of jobs with more user time than their cores allow, because their number of cores is wrong. They
+    count as 1 everywhere."""
     too_short: int
-    """Left out: shorter than the requested minimum."""
+    """Number of jobs that were left out because they are shorter than the requested minimum."""
     without_ratio: int
-    """Left out: no elapsed time, or no CPU time."""
+    """Number of jobs that were left out because they have no elapsed time or no CPU time."""
     proposal: Proposal
 
     def share_below(self, limit: float) -> tuple[float, float]:
-        """Share of the jobs and of the core-hours in the bins below LIMIT."""
+        """Returns the share of the jobs, and of the core-hours, in the bins below LIMIT."""
         below = [one for one in self.bins if one.upper <= limit + 1e-9]
         hours = self.core_hours or 1.0
         return sum(one.jobs for one in below) / self.jobs, sum(one.core_hours for one in below) / hours
@@ -77,7 +78,7 @@ class _Sums:
 def history_of(
     records: Iterable[Record], weight: Weight, shortest: float, cores: float | None
 ) -> History | None:
-    """The distribution of jobs of at least SHORTEST seconds; None if there are none."""
+    """Computes the distribution of jobs that took at least SHORTEST seconds; None if there are none."""
     sums = _Sums(array("d"), [0] * BINS, [0.0] * BINS)
     for record in records:
         value = utilisation(record, cores)

@@ -1,4 +1,5 @@
-"""An iodock store: CPU times of the tasks that a live recording followed, divided by the run's wall time."""
+"""Reads an iodock store: CPU times of the tasks that a live recording followed, divided by the run's wall
+time."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record: the run. Raises RatioError if no CPU time was recorded, and StoreError."""
+    """Yields one record for the run. Raises RatioError if no CPU time was recorded, and StoreError."""
     from iodock.program.store import Store
 
     path = reading.source.path
@@ -52,7 +53,7 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def _io_share(io: Mapping[str, int] | None, wall_ns: int) -> float | None:
-    """The share that `iodock diagnose` reports; None if calls have no durations."""
+    """Returns the share of I/O that `iodock diagnose` reports; None if calls have no durations."""
     spent = io.get("file_ns") if io else None
     return None if spent is None or not wall_ns else spent / wall_ns
 

@@ -14,8 +14,8 @@ from iodock.shared.units import number_text
 
 Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
 _ABOVE_ONE = 1.05
-"""Clocks of different resolution give slightly more than 1; a larger value means more cores than were
-stated."""
+"""Clocks of different resolution may give slightly more than 1. A ratio above this means that there are more
+cores than was stated."""
 _SYSTEM_HIGH = 0.2
 STEP_2 = N_("step 2: iodock volume -- CMD")
 NOT_ONLY_IO = N_(
@@ -30,17 +30,18 @@ class Judged:
 
     record: Record
     cores: float | None
-    """The number of cores in the divisor; None if it is not known."""
+    """Number of cores by which the time was divided; None if it is not known."""
     utilisation: float | None
     system: float | None
-    """Share of system time, computed like the utilisation from user time."""
+    """Share of system time. It is computed like the utilisation, which uses user time."""
     verdict: Verdict
     why: str
     next: str
 
 
 def judge(record: Record, limits: Ratio, cores: float | None = None) -> Judged:
-    """Interprets a record's ratio by a site's limits. CORES if the record has none; without both, one."""
+    """Interprets a record's ratio with a site's limits. CORES: used if the record has no number of cores.
+    Without both, it is one."""
     share, system = utilisation(record, cores), system_share(record, cores)
     known = bool(record.cores) or cores is not None
     verdict, why, following = _verdict_and_reason(record, share, system, limits, known)
@@ -76,7 +77,7 @@ def _verdict_and_reason(
 def _recorded_verdict_and_reason(
     record: Record, share: float, io: float, limits: Ratio
 ) -> tuple[Verdict, str, str]:
-    """Recorded I/O is better evidence than an idle CPU."""
+    """Interprets a record that contains the share of I/O, which is better evidence than an idle CPU."""
     why = f"recorded: {io:.1%} of the elapsed time was in calls on files"
     following = f"iodock diagnose {shlex.quote(record.at)}"
     if io >= IO_HEAVY:

@@ -1,9 +1,9 @@
 """Job statistics of Fujitsu's job operation software (PJM): `KEY : VALUE` lines of a job and of its nodes.
 
-Built from the form published in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9; not tried on a machine
-with PJM. real = JOB END DATE - JOB START DATE; cores = CPU NUM (USE) minus the node's assistant cores; a job
-is the sum of its nodes. The job's own part has FILE I/O SIZE, too (figure 2.20), which is used if the part of
-a node is cut off.
+The reader is based on the form published in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9, and was not
+tried on a machine with PJM. real = JOB END DATE - JOB START DATE; cores = CPU NUM (USE) minus the node's
+assistant cores; a job is the sum of its nodes. The job's own part has FILE I/O SIZE, too (figure 2.20), which
+is used if the part of a node is cut off.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MILLISECONDS = re.compile(r"(\d+)\s*ms")
 _BYTES = re.compile(r"\((\d+)\)")
 _ROUNDED = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kKMGTPE]?)(i?)[bB]")
 _WHOLE_SHARE = 0.999
-"""If the nodes have less than this share of their job's volume, a node is missing. Rounding makes smaller
-differences."""
+"""If the nodes together have less than this share of their job's volume, a node is missing. Rounding only
+makes smaller differences."""
 _KNOWN = ("JOB START DATE", "JOB END DATE", "USER CPU TIME", "CPU NUM (USE)", "Job Information")
 _ASSISTANT_CORES = {34: 2}
-"""CPU NUM (ALLOC) of a node -> number of assistant cores among them (FX100: 32 + 2)."""
+"""Maps the CPU NUM (ALLOC) of a node to the number of assistant cores in it (FX100: 32 + 2)."""
 
 
 @dataclass(slots=True)
@@ -36,19 +36,19 @@ class _Job:
 
 
 def sniff(sample: Sample) -> float:
-    """By the share of its keys that the file has."""
+    """The certainty is the share of PJM's keys that the file has."""
     found = sum(name in sample.text for name in _KNOWN)
     return 0.95 if found >= 3 and "USER CPU TIME" in sample.text else found * 0.1
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per job, or per node of each job (`nodes_apart`)."""
+    """Yields one record per job, or with `nodes_apart` one per node of each job."""
     for job in _jobs(reading):
         yield from _records(job, reading)
 
 
 def _jobs(reading: Reading) -> Iterator[_Job]:
-    """Splits the text into jobs: each begins with its heading, or with another JOB ID."""
+    """Splits the text into jobs. Each job begins with its heading, or with another JOB ID."""
     job: _Job | None = None
     for number, line in reading.source.lines():
         if len(line) > LONGEST_LINE:
@@ -75,7 +75,7 @@ def _jobs(reading: Reading) -> Iterator[_Job]:
 
 def _keep(job: _Job, key: str, value: str, number: int) -> None:
     if key == "NODE ID" and (not job.nodes or "NODE ID" in job.nodes[-1][1]):
-        # There may be a single heading above all nodes.
+        # Some statistics have only a single heading above all nodes.
         job.nodes.append((number, {}))
     where = job.nodes[-1][1] if job.nodes else job.fields
     where.setdefault(key, value)
@@ -91,7 +91,7 @@ def _records(job: _Job, reading: Reading) -> Iterator[Record]:
         return
     cut = [line for line, node in job.nodes if not _is_whole(node)]
     apart = reading.options.nodes_apart
-    # If only the job's own part exists, no node is missing.
+    # If there is only the job's own part, this does not mean that a node is missing.
     shown = job.nodes if apart else nodes or [(job.line, job.fields)]
     records = [_node(named, real, job, line, node, reading) for line, node in shown]
     if apart and records:
@@ -114,12 +114,13 @@ def _is_whole(node: Mapping[str, str]) -> bool:
 
 
 def _of_nodes(job: _Job) -> int | None:
-    """The sum over all nodes; None if one of them lacks the value."""
+    """Returns the sum over all nodes; None if a node lacks the value."""
     return _volume([_bytes(node.get("FILE I/O SIZE", "")) for _, node in job.nodes]) if job.nodes else None
 
 
 def merged(nodes: list[Record]) -> Record:
-    """A job from its nodes: they run at the same time, so CPU times and cores add up but real does not."""
+    """Makes a job from its nodes. They run at the same time, so CPU times and cores add up, but the elapsed
+    time does not."""
     if len(nodes) == 1:
         return nodes[0]
     first = nodes[0]
@@ -195,7 +196,8 @@ def _milliseconds(fields: Mapping[str, str], key: str) -> float | None:
 
 
 def _bytes(text: str) -> int | None:
-    """`549757.1 MB (549757061905)`; for `549757.1 MB` alone the rounded size. MB are powers of 1000."""
+    """Parses `549757.1 MB (549757061905)`. If there is only `549757.1 MB`, it is the rounded size. MB are
+    powers of 1000."""
     if found := _BYTES.search(text):
         return whole_number(found[1])
     rounded = _ROUNDED.fullmatch(text)

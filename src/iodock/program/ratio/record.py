@@ -1,4 +1,4 @@
-"""The result of a reader: one program, process or job with its times. Data only."""
+"""The result of a reader: one program, process or job with its times. This module has only data."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from iodock.shared.bounded.doubts import MOST_SECONDS
 
 
 class Record(NamedTuple):
-    """Times of one program, process or job, in seconds. None is 'not known'.
+    """Times of one program, process or job, in seconds. None means not known.
 
-    A tuple instead of a dataclass: a year of accounting has millions of records, and tuples are created in
-    half the time.
+    This is a tuple and no dataclass, because a year of accounting has millions of records, and tuples are
+    created in half the time.
     """
 
     name: str
-    """Command, job name, or the place of the measurement."""
+    """Command or job name, or else the place of the measurement."""
     real: float | None
-    """Elapsed time; for several processes the sum of their elapsed times. Below 0: the clock ran
+    """Elapsed time; for several processes, the sum of their elapsed times. Below 0: the clock ran
     backwards."""
     user: float | None
     system: float | None
     cores: float | None = None
-    """Cores that the user time is spread over; None: the source does not say; 0: the source says that it does
-    not know."""
+    """Number of cores over which the user time is distributed; None: the source does not say; 0: the source
+    says that it does not know."""
     runs: int = 1
-    """Number of processes, runs or jobs in this sum."""
+    """Number of processes, runs or jobs that were summed."""
     owner: str = ""
     """User name, or id if the source has only that."""
     node: str = ""
     at: str = ""
-    """`FILE:LINE` or `FILE` of its origin."""
+    """Where the record was read, as `FILE:LINE` or `FILE`."""
     both: float | None = None
-    """User and system time together, if the source does not separate them."""
+    """Sum of user and system time, if the source does not separate them."""
     io_bytes: int | None = None
-    """File I/O as counted by the source, if it counts it."""
+    """Bytes of file I/O, if the source counts them."""
     io_share: float | None = None
-    """Share of the elapsed time in calls on files, if the source recorded them."""
+    """Share of the elapsed time in calls on files, if the source recorded it."""
 
 
 CURES: Mapping[str, str] = {
@@ -64,26 +64,26 @@ CURES: Mapping[str, str] = {
     ),
     "zero-elapsed": "shorter than the resolution of the clock, so there is no ratio: measure a longer run",
 }
-"""Name of a loss -> what to do about it."""
+"""Maps the name of a loss to what the user can do about it."""
 
 _MOST_CORES = 1 << 31
-"""More cores than any machine has: batch systems write 4294967294 and 4294967295 for unknown values."""
+"""No machine has this number of cores: batch systems write 4294967294 and 4294967295 for unknown values."""
 
 
 @dataclass(slots=True)
 class Losses:
-    """Input that a reader could not use: counted by name, with the first place of each."""
+    """Input that a reader could not use. It is counted by name, with the first place of each."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def count(self, name: str, where: str) -> None:
-        """Counts one more NAME (a key of CURES); WHERE is `FILE:LINE`."""
+        """Counts one loss. NAME: a key of CURES. WHERE: `FILE:LINE`."""
         self.counts[name] = self.counts.get(name, 0) + 1
         self.first.setdefault(name, where)
 
     def listed(self) -> tuple[Loss, ...]:
-        """With cures, ordered by first appearance."""
+        """Returns the losses with their cures, in order of first appearance."""
         return tuple(
             Loss(name, count, f"{CURES[name]} (first: {self.first[name]})")
             for name, count in self.counts.items()
@@ -91,7 +91,7 @@ class Losses:
 
 
 def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
-    """Passes records on, drops those with impossible values, and counts those without a ratio under the
+    """Yields records, but drops those with impossible values. Records without a ratio are counted under the
     reason's name."""
     for record in records:
         real = record.real
@@ -113,14 +113,15 @@ def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
 
 
 def utilisation(record: Record, cores: float | None = None) -> float | None:
-    """(user / cores) / real, with user and system time if the source does not separate them. CORES applies if
-    the record has none, else the number is one. None without an elapsed time, and with 0 cores."""
+    """Returns (user / cores) / real. If the source does not separate user and system time, their sum is used.
+    CORES: used if the record has no number of cores; without both, it is one. None without an elapsed time,
+    and with 0 cores."""
     spent = record.user if record.user is not None else record.both
     return _share(record, spent, cores)
 
 
 def system_share(record: Record, cores: float | None = None) -> float | None:
-    """(system / cores) / real."""
+    """Returns (system / cores) / real, like `utilisation`."""
     return _share(record, record.system, cores)
 
 
@@ -132,7 +133,8 @@ def _share(record: Record, spent: float | None, cores: float | None) -> float | 
 
 
 def core_count(record: Record, cores: float | None = None) -> float | None:
-    """The divisor of user time: the record's cores, else CORES, else one. None if the source has 0."""
+    """Returns the number of cores by which user time is divided: the record's cores, else CORES, else one.
+    None if the source has 0."""
     if record.cores:
         return record.cores
     return cores if cores is not None or record.cores == 0 else 1.0

@@ -1,4 +1,4 @@
-"""All readers, and the choice of the one for a file."""
+"""All readers, and the choice of the reader for a file."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ READERS: tuple[Reader, ...] = (
     iodock_store.READER,
 )
 _LEAST = 0.3
-"""A lower certainty than this is a guess."""
+"""If no reader is at least this certain, the format is not known."""
 _TIE = 0.04
 
 
 def names() -> tuple[str, ...]:
-    """Values of `--from`."""
+    """Names of the readers, which are the values of `--from`."""
     return tuple(reader.name for reader in READERS)
 
 
 def find(name: str) -> Reader:
-    """The reader of that name. Raises RequestError."""
+    """Returns the reader of this name. Raises RequestError."""
     for reader in READERS:
         if reader.name == name:
             return reader
@@ -52,8 +52,8 @@ def find(name: str) -> Reader:
 
 
 def recognise(source: Source) -> tuple[Reader, tuple[Reader, ...]]:
-    """The reader that fits a file best, and others that also find something in it. Raises RatioError if none
-    does, or two fit equally well."""
+    """Returns the reader that fits a file best, and others that also find something in it. Raises RatioError
+    if no reader fits, or if two fit equally well."""
     sample = Sample(source.path, b"" if source.is_folder else source.sample(), source.is_folder)
     sure = sorted(((reader.sniff(sample), reader) for reader in READERS), key=lambda one: -one[0])
     best, second = sure[0], sure[1]
@@ -76,7 +76,7 @@ def _nothing(source: Source, sample: Sample) -> RatioError:
 
 
 def node_names(paths: Sequence[str]) -> list[str]:
-    """Distinguishes files of several nodes: the parts of their paths that are not the same in all."""
+    """Names for files of several nodes: the parts of their paths that are not the same in all of them."""
     parts = [Path(path).parts for path in paths]
     if len(set(parts)) < 2:
         return [Path(path).name for path in paths]

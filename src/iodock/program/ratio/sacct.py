@@ -1,4 +1,4 @@
-"""`sacct -P` or `-p` (Slurm), with its header: runs of jobs that include their steps.
+"""`sacct -P` or `-p` (Slurm), with its header. Records are runs of jobs, which include their steps.
 
 Source: sacct(1). A job's row (`123`) has the sum of its steps' CPU time; if that is zero or the row is
 missing, the steps (`123.batch`, `123.0`) are summed instead, never both. A job that was requeued has one
@@ -27,12 +27,12 @@ _WANTED = (
     *("totalcpu", "usercpu", "systemcpu", "alloccpus", "ncpus", "maxdiskread", "maxdiskwrite"),
 )
 _UNKNOWN = (0xFFFF_FFFE, 0xFFFF_FFFF)
-"""Slurm's NO_VAL and INFINITE (slurm.h)."""
+"""NO_VAL and INFINITE, Slurm's numbers for unknown values (slurm.h)."""
 _TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
 
 
 def sniff(sample: Sample) -> float:
-    """Certain if the header names JobID; half certain for what looks like sacct in another format."""
+    """Certain if the header names JobID; half certain if the file looks like sacct in another format."""
     first = next((line for line in sample.lines if line.strip()), "")
     if _delimiter(first):
         return 0.95
@@ -42,9 +42,10 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per run of a job, in the order in which they are complete. Raises RatioError without a
-    header or the required columns."""
-    # The rows of a job are nearly always adjacent, so that only a few jobs are held at a time.
+    """Yields one record per run of a job, in the order in which the runs are complete. Raises RatioError
+    without a header or the required columns."""
+    # The rows of a job are nearly always adjacent. So only jobs whose rows are not adjacent must be kept
+    # until the end.
     scattered = last_lines(_jobs(Reading(reading.source, reading.options, Losses(), {})))
     reading.source.seen = 0
     jobs: dict[str, Job] = {}
@@ -65,7 +66,8 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def _jobs(reading: Reading) -> Iterator[tuple[int, str]]:
-    """Line and job of each row, read as fast as possible; wrong names from damaged rows do no harm here."""
+    """Yields line and job of each row, as fast as possible. A damaged row may give a wrong name, which does
+    no harm here."""
     place, delimiter = -1, ""
     for number, line in reading.source.lines():
         if place >= 0:
@@ -84,7 +86,7 @@ def _finished(job: Job, reading: Reading) -> Iterator[Record]:
         record = _folded(run, reading)
         if record is not None:
             if record.real and not (record.user or record.system or record.both):
-                # Slurm writes 0 for unknown: without jobacct_gather no task's time is counted.
+                # Slurm writes 0 for an unknown time: without jobacct_gather no task's time is counted.
                 record = record._replace(user=None, both=None)
             yield record
 
@@ -107,7 +109,7 @@ def _folded(run: Run, reading: Reading) -> Record | None:
 
 
 def _added(sum_: Record | None, step: Record) -> Record:
-    """Steps of a job: CPU times are summed; they run in the same elapsed time on the same cores."""
+    """Adds a step of a job. CPU times are summed; steps run in the same elapsed time on the same cores."""
     if sum_ is None:
         return step
     return sum_._replace(
@@ -133,7 +135,7 @@ def _whole(value: float | None) -> int | None:
 
 
 def _rows(reading: Reading) -> Iterator[Row]:
-    """Each row of a job or a step."""
+    """Yields each row of a job or a step."""
     header: list[str] = []
     delimiter = "|"
     for number, line in reading.source.lines():
@@ -163,14 +165,14 @@ def _rows(reading: Reading) -> Iterator[Row]:
 
 
 def _mended(fields: list[str], named: int, extra: int, delimiter: str) -> list[str]:
-    """Users choose job names, and sacct does not escape a delimiter in them: surplus fields belong to the
-    name."""
+    """Repairs a row. Users choose job names, and sacct does not escape a delimiter in them, so surplus fields
+    belong to the name."""
     name = delimiter.join(fields[named : named + extra + 1])
     return [*fields[:named], name, *fields[named + extra + 1 :]]
 
 
 def _odd_line(fields: list[str], line: str, header: list[str], reading: Reading, number: int) -> None:
-    # Concatenated files of several months have headers in between.
+    # If files of several months were concatenated, there are headers in between.
     if line.strip() and fields[: len(header)] != header:
         reading.losses.count("damaged-line", reading.at(number))
 
@@ -215,13 +217,13 @@ def _columns(header: list[str]) -> Mapping[str, int]:
 
 
 def _picker(columns: Mapping[str, int], width: int) -> Callable[[list[str]], tuple[str, ...]]:
-    """Selects the columns of _WANTED from a row; those that are missing are empty."""
+    """Returns a function that selects the columns of _WANTED from a row. Missing columns are empty."""
     pick = itemgetter(*(columns.get(name, width) for name in _WANTED))
     return lambda fields: pick([*fields, ""])
 
 
 def _record(row: Row, reading: Reading) -> Record | None:
-    """The row's times; None, and counted as a loss, if it has no elapsed time."""
+    """Makes a record from a row. If the row has no elapsed time, it is counted as a loss and gives None."""
     number, fields = row.line, row.fields
     job, name, owner, node, start, end, raw, clock, total, user, system, *rest = fields
     allocated, cpus, most_read, most_written = rest
@@ -248,15 +250,15 @@ def _record(row: Row, reading: Reading) -> Record | None:
 
 
 def _cores(*counts: str) -> int | None:
-    """The first that is above 0; 0 where there is no other."""
+    """Returns the first number above 0. If there is none, it is 0, or None without any number."""
     given = [count for text in counts if (count := whole_number(text)) is not None]
     known = [0 if count in _UNKNOWN else count for count in given]
     return next((count for count in known if count), 0 if known else None)
 
 
 def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:
-    """Elapsed seconds; from the dates if there is nothing else, or if they run backwards."""
-    # Dates in this format sort as text, which avoids parsing them.
+    """Returns the elapsed seconds. The dates are used if there is nothing else, or if they run backwards."""
+    # Dates in this format can be compared as text, which avoids parsing them.
     if end[:1].isdigit() and start[:1].isdigit() and end < start:
         first, last = date_seconds(start), date_seconds(end)
         return None if first is None or last is None else last - first

@@ -1,5 +1,5 @@
-"""Combines rows of sacct into runs of jobs: a job's rows need not be adjacent, and a requeued job has several
-runs (`sacct -D`), each with a row and steps of its own."""
+"""Combines rows of sacct into runs of jobs. The rows of a job need not be adjacent, and a requeued job has
+several runs (`sacct -D`), each with a row and steps of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Row(NamedTuple):
 
     line: int
     fields: tuple[str, ...]
-    """The required columns in order; the first is the job's id, with `.STEP` for a step."""
+    """The required columns in order. The first one is the job's id, with `.STEP` for a step."""
     started: str
-    """Start and submission time as written; empty if the columns are missing."""
+    """Start and submission time as they are written; empty if the columns are missing."""
     running: bool
 
     @property
@@ -36,33 +36,34 @@ class Run:
     line: int
     row: Row | None = None
     steps: dict[str, Row] = field(default_factory=dict)
-    """By their ids."""
+    """The steps of the run, by their ids."""
 
     @property
     def running(self) -> bool:
-        """Whether one of its rows says that it has not ended."""
+        """Whether one of the run's rows says that it has not ended."""
         rows = [*self.steps.values(), *([self.row] if self.row else [])]
         return any(one.running for one in rows)
 
 
 @dataclass(slots=True)
 class Job:
-    """All runs of one job id."""
+    """All runs that have the same job id."""
 
     runs: list[Run] = field(default_factory=list)
 
     def add(self, row: Row) -> bool:
-        """Adds a row; False if it is a duplicate."""
+        """Adds a row. Returns False if it is a duplicate."""
         return self._add_step(row) if row.is_step else self._add_run(row)
 
     def _add_run(self, row: Row) -> bool:
         for run in self.runs:
             if run.row is None:
-                # The steps of the job came before its own row.
+                # The steps of this run came before its own row.
                 run.row = row
                 return True
             if _is_same(run.row, row):
-                # In files of several months a job that ran across the end of a month is in both files.
+                # If there are files of several months, a job that ran across the end of a month is in both
+                # files.
                 is_newer = run.row.running and not row.running
                 run.row = row if is_newer else run.row
                 return is_newer
@@ -75,7 +76,7 @@ class Job:
             return False
         started = [run for run in self.runs if run.row and run.row.started and run.row.started <= row.started]
         if row.started and started:
-            # A step begins within its run.
+            # A step belongs to the run that began last before it.
             chosen = max(started, key=lambda run: run.row.started if run.row else "")
         else:
             chosen = next((run for run in reversed(self.runs) if name not in run.steps), Run(row.line))
@@ -95,7 +96,8 @@ def _is_same(one: Row, other: Row) -> bool:
 
 
 def last_lines(jobs: Iterable[tuple[int, str]]) -> dict[str, int]:
-    """Takes (line, job) of every row. Maps jobs whose rows are not adjacent to the line of their last row."""
+    """Maps jobs whose rows are not adjacent to the line of their last row. JOBS: line and job of every
+    row."""
     seen: set[str] = set()
     scattered: dict[str, int] = {}
     last = ""

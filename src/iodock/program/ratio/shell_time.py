@@ -1,7 +1,8 @@
-"""`real`, `user` and `sys` under each other or in one line: bash, ksh and POSIX `time`, `time -p`, macOS,
+"""`real`, `user` and `sys`, below each other or in one line: bash, ksh and POSIX `time`, `time -p`, macOS,
 BSD, and formats of GNU time with these labels, such as its manual's `%E real,%U user,%S sys`.
 
-Forms of a time: `0m1.002s`, with a comma where the locale has one, `1.00`, `26:27.30` (GNU time's %E).
+A time is written as `0m1.002s`, as `1.00`, with a comma if the locale has one, or as `26:27.30` (GNU time's
+%E).
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _LABELS = {"real", "user", "sys"}
 
 
 def sniff(sample: Sample) -> float:
-    """Certain if three labelled lines are adjacent."""
+    """Certain if the file has three adjacent lines with these labels."""
     return 0.9 if next(_found(enumerate(sample.lines, 1)), None) else 0.0
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per three lines."""
+    """Yields one record for three lines."""
     for line, times in _found(reading.lines(), reading):
         yield Record(
             name=f"{reading.source.name}:{line}",
@@ -51,8 +52,9 @@ def read(reading: Reading) -> Iterator[Record]:
 def _found(
     lines: Iterator[tuple[int, str]] | enumerate[str], reading: Reading | None = None
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Line number of the first label, and the three times. Any other line in between starts a new search. Two
-    of three lines, or three of which one has no valid time, are counted as damaged in READING."""
+    """Yields the line number of the first label, and the three times. Any other line in between starts a new
+    search. If only two of three lines are found, or if one of three has no valid time, this is counted as
+    damage in READING."""
     times: dict[str, float | None] = {}
     first = lone = 0
     for number, line in lines:
@@ -70,7 +72,7 @@ def _found(
             first = first if times else number
             times[label[0]] = label[1]
             if set(times) == {"sys"} and lone and number == lone + 2:
-                # The line between `real` and `sys` is a damaged line of times.
+                # The line between `real` and `sys` must be a line of times, so it is damaged.
                 _count(reading, lone)
         if len(times) == len(_LABELS):
             known = {name: seconds for name, seconds in times.items() if seconds is not None}
@@ -84,8 +86,8 @@ def _found(
 
 
 def _lacks_one(times: dict[str, float | None]) -> bool:
-    """Whether two of three lines were found; a single line that looks like a label may be a program's
-    output."""
+    """Whether exactly two of the three lines were found. A single line that looks like a label may be a
+    program's output."""
     return len(times) == 2 and any(seconds is not None for seconds in times.values())
 
 
@@ -107,7 +109,7 @@ def _in_one_line(line: str) -> dict[str, float] | None:
 
 
 def _labelled(line: str) -> tuple[str, float | None] | None:
-    """The label and its time, None if the time can't be read."""
+    """Returns the label of a line and its time, which is None if it can't be read."""
     if found := _LABEL.fullmatch(line):
         return _name(found[1]), unit_seconds(found[2])
     damaged = _DAMAGED.fullmatch(line)

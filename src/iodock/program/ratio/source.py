@@ -1,4 +1,5 @@
-"""An input file for times: as lines or bytes, compressed or not, with a sample for detecting its format."""
+"""An input file with times. It is read as lines or bytes, compressed or not, and gives a sample for detecting
+its format."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ from iodock.shared.errors import IodockError
 SAMPLE_BYTES = 1 << 20
 _MOST_LOOKED_AT = 1 << 30
 Progress = Callable[[int, int | None, int], None]
-"""Called with the bytes read, the total bytes (None: not known) and the number of records."""
+"""Reports progress: called with the bytes read, the total bytes (None: not known) and the number of
+records."""
 
 
 class RatioError(IodockError):
-    """A file that can't be read, or not in the given format."""
+    """A file can't be read, or does not have the given format."""
 
 
 @dataclass(slots=True)
@@ -28,25 +30,26 @@ class Source:
     """One file, or the content of a pipe."""
 
     path: str
-    """As the user wrote it; `-` for standard input."""
+    """Path as the user wrote it; `-` for standard input."""
     content: bytes | None = None
-    """Content to use instead of a file."""
+    """Content that is used instead of a file."""
     tick: Progress | None = None
     seen: int = field(default=0, init=False)
-    """Bytes read so far, decompressed."""
+    """Number of bytes read so far, decompressed."""
 
     @property
     def name(self) -> str:
-        """The file's own name."""
+        """Name of the file without its folder."""
         return "stdin" if self.path == "-" else Path(self.path).name
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, as stores are."""
+        """Whether the path is a folder, as for stores."""
         return self.content is None and Path(self.path).is_dir()
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Line number and text without its end; bytes that are no UTF-8 are replaced. Raises RatioError."""
+        """Yields line number and text without the line's end. Bytes that are not UTF-8 are replaced. Raises
+        RatioError."""
         with self._open() as stream:
             try:
                 for number, line in enumerate(files.lines(stream, self.path, RatioError), 1):
@@ -56,7 +59,7 @@ class Source:
                 raise _unreadable(self.path, error) from error
 
     def data(self) -> bytes:
-        """All bytes, unpacked. Raises RatioError."""
+        """Returns all bytes, decompressed. Raises RatioError."""
         with self._open() as stream:
             try:
                 return files.whole(stream, self.path, TIMES_AT_ONCE, RatioError)
@@ -64,8 +67,8 @@ class Source:
                 raise _unreadable(self.path, error) from error
 
     def sample(self) -> bytes:
-        """The first and the last part: the output of `time` is at the end of a long log. Raises
-        RatioError."""
+        """Returns the first and the last part of the file, because the output of `time` is at the end of a
+        long log. Raises RatioError."""
         with self._open() as stream:
             try:
                 head = stream.read(SAMPLE_BYTES)
@@ -80,7 +83,7 @@ class Source:
         return _tail(stream)
 
     def total(self) -> int | None:
-        """Total bytes; None if that is not known beforehand."""
+        """Total number of bytes; None if it is not known beforehand."""
         if self.content is not None:
             return len(self.content)
         try:
@@ -97,8 +100,8 @@ class Source:
 
 
 def source_of(path: str, standard_input: BinaryIO | None = None) -> Source:
-    """The file of that name, or STANDARD_INPUT for `-`. Input that can be read only once, such as a pipe, is
-    kept in memory. Raises RatioError."""
+    """Returns the file of this name, or STANDARD_INPUT for `-`. Input that can be read only once, such as a
+    pipe, is kept in memory. Raises RatioError."""
     if path == "-" and standard_input is not None:
         return Source(path, files.whole(standard_input, "standard input", TIMES_AT_ONCE, RatioError))
     try:
@@ -114,7 +117,8 @@ def _plain(path: str) -> BinaryIO:
 
 
 def _tail(stream: BinaryIO) -> bytes:
-    """The last part of the rest, up to a limit: a compressed file may expand without an end."""
+    """Returns the last part of the rest. It reads up to a limit, because a compressed file may expand without
+    end."""
     last, previous = b"", b""
     for _ in range(_MOST_LOOKED_AT // SAMPLE_BYTES):
         if not (block := stream.read(SAMPLE_BYTES)):

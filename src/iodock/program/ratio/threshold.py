@@ -1,10 +1,10 @@
 """Finds a threshold for 'I/O-heavy' in a histogram of CPU utilisation.
 
-Jobs that wait for I/O and jobs that compute form two peaks with a valley between them. A valley is where the
-smoothed histogram falls to less than half of the lower of the two peaks beside it, each of which holds at
-least a hundredth of the jobs. The lowest valley counts: half-used nodes form peaks further up. The threshold
-is at the end of the peak below the valley, not in the middle of the valley, because the jobs in the valley
-are not known to be I/O-heavy.
+Jobs that wait for I/O and jobs that compute form two peaks with a valley between them. A valley is a place
+where the smoothed histogram falls to less than half of the lower of the two peaks next to it, each of which
+contains at least a hundredth of the jobs. The lowest valley counts, because half-used nodes form peaks at
+higher values. The threshold is at the end of the peak below the valley, not in the middle of the valley,
+because the jobs in the valley are not known to be I/O-heavy.
 
 Otsu's method (1979), the usual way to divide a histogram, divides by the variance within the parts. Usually
 few jobs wait for I/O, and then the peak of computing jobs outweighs the valley.
@@ -21,12 +21,13 @@ from iodock.shared.language import N_
 
 BINS = 100
 FEWEST_JOBS = 100
-"""With fewer jobs peaks arise by chance."""
+"""With fewer jobs, peaks may arise by chance."""
 _LEAST_SHARE = 0.01
 _VALLEY = 0.5
 _FLOOR = 0.1
 _HIGHEST_MODE = 0.3
-"""A lowest peak above this is not a peak of I/O: such jobs use a half or a third of their cores."""
+"""If the lowest peak is above this, it is not a peak of I/O: such jobs use a half or a third of their
+cores."""
 _HIGHEST = 0.5
 
 
@@ -38,25 +39,26 @@ class Proposal:
     bimodal: bool
     reason: str
     modes: tuple[float, float] | None = None
-    """Positions of the two maxima."""
+    """Positions of the two peaks."""
 
     @property
     def toml(self) -> str:
-        """For the site's settings file."""
+        """The threshold as lines for the site's settings file."""
         return f"[ratio]\nio_below = {self.threshold:.2f}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Valley:
     left: int
-    """Position of the maximum below the valley."""
+    """Position of the peak below the valley."""
     right: int
     start: int
     """The first bin of the valley's floor."""
 
 
 def propose(weights: Sequence[float], jobs: int, first_decile: float) -> Proposal:
-    """The threshold for a histogram of BINS weights over 0 to 1. JOBS shows how reliable it is."""
+    """Finds the threshold in a histogram over 0 to 1 with these WEIGHTS. JOBS shows how reliable the result
+    is."""
     decile = min(_HIGHEST, max(0.01, round(first_decile, 2)))
     so = N_("the first decile") if first_decile <= _HIGHEST else f"{_HIGHEST} (the first decile is higher)"
     if jobs < FEWEST_JOBS:
@@ -79,9 +81,9 @@ def _middle(place: int) -> float:
 
 
 def _lowest_valley(weights: Sequence[float], jobs: int) -> _Valley | None:
-    """The valley above the lowest peak; None if there is only one peak."""
+    """Finds the valley above the lowest peak; None if there is only one peak."""
     smooth = smoothed(weights, max(1.5, 20.0 * jobs**-0.2))
-    # The maximum to the left of each bin, and to its right.
+    # For each bin, the maximum of all bins to its left and to its right.
     left = list(accumulate(smooth, max))
     right = list(accumulate(reversed(smooth), max))[::-1]
     inside = [
@@ -110,7 +112,7 @@ def _floor(smooth: Sequence[float], first: int, last: int) -> _Valley:
 
 
 def smoothed(weights: Sequence[float], width: float) -> list[float]:
-    """The bins smoothed with a bell curve of WIDTH bins; the histogram is mirrored at its ends."""
+    """Smooths the bins with a bell curve of WIDTH bins. The histogram is mirrored at its ends."""
     reach = math.ceil(3 * width)
     bell = [math.exp(-0.5 * (step / width) ** 2) for step in range(-reach, reach + 1)]
     whole, size = sum(bell), len(weights)

@@ -31,12 +31,13 @@ _HINT = "give the format that was used with time: --time-format '%e %U %S'"
 
 
 def sniff(sample: Sample) -> float:
-    """Only if the user requests it."""
+    """The reader is used only if the user requests it."""
     return 0.0
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per match of the format. Raises RequestError for a format without the required times."""
+    """Yields one record per match of the format. Raises RequestError for a format without the required
+    times."""
     pattern, lines = expression(reading.options.time_format or "")
     window: list[str] = []
     for number, line in reading.lines():
@@ -48,10 +49,11 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def expression(form: str) -> tuple[re.Pattern[str], int]:
-    """The regular expression of a format, and how many lines it spans. Raises RequestError."""
+    """Returns the regular expression of a format, and the number of lines that it spans. Raises
+    RequestError."""
     parts: list[str] = []
     seen: set[str] = set()
-    # A line break at the end of the format is an empty line in the output, which is ignored.
+    # A line break at the end of the format gives an empty line in the output, which is ignored.
     for token in _TOKENS.findall(_LAST_BREAKS.sub("", form)):
         if token[0] == "%" and token != "%%":
             parts.append(_group(token, form, seen))
@@ -59,7 +61,7 @@ def expression(form: str) -> tuple[re.Pattern[str], int]:
             parts.append(_loose(_LITERALS.get(token, token)))
     if "U" not in seen or not seen & {"e", "E"}:
         raise RequestError(f"--time-format '{form}' lacks %U, or both %e and %E", _HINT)
-    # Blanks at the ends of lines are often lost in logs.
+    # Blanks at the ends of lines are often lost in logs, so they may be missing.
     body = re.sub(r"(?:\[ \\t\]\*)?\\n(?:\[ \\t\]\*)?", r"\\n", "".join(parts))
     body = body.removeprefix(_BLANKS).removesuffix(_BLANKS)
     return re.compile(body), body.count(r"\n") + 1

@@ -1,1 +1,1 @@
-"""Shared by analyses: filters, grouping keys, and the one SELECT that counts calls."""
+"""Parts that analyses share: filters, grouping keys, and the one SELECT that counts calls."""

@@ -1,4 +1,4 @@
-"""Paths of calls as a tree of boxes, each with what all paths through it took together."""
+"""Paths of calls as a tree of boxes. Each box has the sums of all paths through it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROOT = Frame("program", "")
 
 @dataclass(slots=True)
 class Box:
-    """A frame below its callers."""
+    """A frame with a given path of callers above it."""
 
     frame: Frame
     time_ns: int = 0
@@ -22,22 +22,22 @@ class Box:
     inside: dict[int, Box] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
-        """Adds time, bytes and number of the calls of that path."""
+        """Adds time, bytes and number of the calls on a path."""
         self.time_ns += path.time_ns or 0
         self.bytes += path.bytes or 0
         self.calls += path.calls
 
     def weight(self, name: str) -> int:
-        """One of WEIGHTS."""
+        """Returns the box's value of one of WEIGHTS."""
         return self.calls if name == "calls" else self.bytes if name == "bytes" else self.time_ns
 
     def share(self, whole: Box, weights: Iterable[str]) -> float:
-        """Share of the whole, by the weight in which it is largest."""
+        """Returns the box's share of the whole, by the weight for which it is largest."""
         return max((self.weight(one) / (whole.weight(one) or 1) for one in weights), default=0.0)
 
 
 def tree_of(paths: Paths) -> Box:
-    """The box of all paths; its frame has no name."""
+    """Returns the box of all paths. Its frame has no name."""
     whole = Box(_ROOT)
     for path in paths:
         box = whole
@@ -49,14 +49,15 @@ def tree_of(paths: Paths) -> Box:
 
 
 def by_name(box: Box) -> tuple[str, str]:
-    """The order of a flame graph."""
+    """Sort key that gives the order of a flame graph."""
     return box.frame.title, box.frame.kind
 
 
 def walked(
     whole: Box, keeps: Callable[[Box], bool], order: Callable[[Box], tuple[object, ...]]
 ) -> Iterator[tuple[int, Box]]:
-    """Depth and box, each before those inside it: those that KEEPS is true of, in that order."""
+    """Yields depth and box, each before those inside it. Only boxes for which KEEPS is true appear, sorted by
+    ORDER."""
     waiting = [(0, whole)]
     while waiting:
         depth, box = waiting.pop()

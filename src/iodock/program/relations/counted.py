@@ -1,4 +1,4 @@
-"""Calls in a store that holds only counts (strace -c), grouped like the calls of other stores."""
+"""Groups the calls in a store that has only counts (strace -c), like the calls of other stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _INTERFACE = "interface"
 
 
 def keep_counted(store: Store, grouping: Grouping, filters: Filters, ordered: tuple[str, ...]) -> None:
-    """Creates `call_groups` like `keep_groups`. Raises RequestError for what counts by call can't answer."""
+    """Creates `call_groups` like `keep_groups`. Raises RequestError for requests that counts by call can't
+    answer."""
     others = [key.name for key in grouping.keys if key.origin != _ORIGIN and key.name != _INTERFACE]
     filtered = {**filters.given(), "kind": ()} != {"kind": ()} or filters.kind not in ((), ("all",))
     if others or filtered:
@@ -37,30 +38,30 @@ SELECT *, row_number() OVER (ORDER BY {", ".join([*ordered, *names])}) AS place 
 
 
 def counted_row(store: Store, where: str = "true") -> dict[str, object]:
-    """The measures of all calls as one row. WHERE: SQL over calls `c`."""
+    """Returns the measures of all calls as one row. WHERE: SQL condition on calls `c`."""
     (row,) = store.rows(f"SELECT {_MEASURES} FROM {_NAMED} WHERE {where}")
     return row
 
 
 def left_out(store: Store, grouping: Grouping, shown: int) -> dict[str, object]:
-    """The measures of the rows from place SHOWN on."""
+    """Returns the measures of the rows after the first SHOWN."""
     same = " AND ".join(f'g."{key.name}" IS NOT DISTINCT FROM {_expression(key)}' for key in grouping.keys)
     return counted_row(store, f"EXISTS (SELECT 1 FROM {GROUPS} g WHERE g.place > {shown} AND {same})")
 
 
 def _expression(key: Key) -> str:
-    """Only system calls are counted."""
+    """strace -c counts only system calls, so other keys are constant."""
     return "'POSIX'" if key.name == _INTERFACE else key.of("f")
 
 
 def _all_or_none(function: str, column: str) -> str:
-    """If one value is unknown, the sum is unknown, too."""
+    """SQL for a sum that is unknown if one of its values is unknown."""
     return f"CASE WHEN count(n.{column}) = count(*) THEN CAST({function}(n.{column}) AS BIGINT) END"
 
 
 _NAMED = "call_totals n LEFT JOIN calls c ON c.id = n.call_id"
 _CALLS, _ERRORS, _TIME = (_all_or_none("sum", name) for name in ("calls", "errors", "time_ns"))
-# In the order of the measures (grouping.MEASURES).
+# SQL for the measures, in the order of grouping.MEASURES.
 _MEASURES = f"""{_CALLS} AS count, {_CALLS} - {_ERRORS} AS success, {_ERRORS} AS failed,
   NULL::BIGINT AS no_result, NULL::MAP(VARCHAR, BIGINT) AS errnos,
   {_TIME} AS total_time_ns, CAST({_TIME} AS DOUBLE) / nullif({_CALLS}, 0) AS mean_time_ns,

@@ -1,4 +1,4 @@
-"""Views that rules use: one file each in `views/`, whose header describes its rows and columns."""
+"""The views that rules use. Each is one file in `views/`, whose header describes its rows and columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMN = re.compile(r"-- (\w+): (.*)")
 
 @dataclass(frozen=True)
 class View:
-    """One view. `{name}` in its text stands for a field of RunFacts."""
+    """One view. In its text, `{name}` stands for a field of RunFacts."""
 
     name: str
     head: str
@@ -27,12 +27,12 @@ class View:
 
     @cached_property
     def doc(self) -> str:
-        """Meaning of a row."""
+        """What a row of the view means."""
         return " ".join(_filled(self._parts[0], RunFacts()).replace("\n-- ", " ").split())
 
     @cached_property
     def columns(self) -> Mapping[str, str]:
-        """Name -> meaning with unit, in the order of the answer."""
+        """The meaning of each column with its unit, in the order of the answer."""
         found: dict[str, str] = {}
         for line in _filled(self._parts[1], RunFacts()).splitlines():
             column = _COLUMN.fullmatch(line)
@@ -49,12 +49,12 @@ class View:
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """Other views that it depends on."""
+        """Names of the views that this one uses."""
         sources = set(_SOURCE.findall(_COMMENT.sub("", self.body)))
         return tuple(name for name in names() if name in sources and name != self.name)
 
     def sql(self, facts: RunFacts) -> str:
-        """The SELECT that makes it."""
+        """The SELECT that computes the view."""
         return _filled(self.body, facts)
 
 
@@ -64,13 +64,13 @@ def _filled(text: str, facts: RunFacts) -> str:
 
 @cache
 def names() -> tuple[str, ...]:
-    """All views by name."""
+    """Returns the names of all views."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.sql")))
 
 
 @cache
 def view(name: str) -> View:
-    """The view of this name. KeyError for an unknown one."""
+    """Returns the view of this name. Raises KeyError for an unknown one."""
     if name not in names():
         raise KeyError(name)
     head, _, body = (FOLDER / f"{name}.sql").read_text(encoding="utf-8").partition("\n\n")
@@ -78,7 +78,7 @@ def view(name: str) -> View:
 
 
 class _Views(Mapping[str, View]):
-    """All of them; a file is read on first access."""
+    """All views by name. A file is read on first access."""
 
     def __getitem__(self, name: str) -> View:
         return view(name)
@@ -91,4 +91,4 @@ class _Views(Mapping[str, View]):
 
 
 DERIVED: Mapping[str, View] = _Views()
-"""Name -> view."""
+"""Maps the name of a view to the view."""

@@ -1,10 +1,10 @@
 """Page faults in mapped files, and the accesses that follow from them.
 
 Only the first access of a process to a page is a fault. If neighbouring pages are in memory already, the
-kernel maps them too: up to FAULT_AROUND_BYTES around, or a whole large folio. A process that reads a file
-sequentially therefore shows one fault in 16 pages, or fewer. So in an ascending run of faults of one task the
-gaps count as accessed, and after the last fault as much as before it, up to the end of the file. (A page that
-is read and then written has two faults.)
+kernel maps them, too: up to FAULT_AROUND_BYTES around the fault, or a whole large folio. A process that reads
+a file sequentially therefore has one fault in 16 pages, or fewer. So in an ascending run of faults of one
+task, the gaps count as accessed; after the last fault the same length as before it counts, up to the end of
+the file. (A page that is read and then written has two faults.)
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ from iodock.program.store import Store
 
 PAGE_BYTES = 4096
 FAULT_AROUND_BYTES = 65536
-"""Bytes that Linux maps around a fault if their pages are in memory (fault_around_bytes)."""
+"""Number of bytes that Linux maps around a fault if their pages are in memory (fault_around_bytes)."""
 FOLIO_BYTES = 2097152
-"""Most bytes that it maps if the pages are in one large folio: from the folio's beginning on."""
+"""Number of bytes that Linux maps at most if the pages are in one large folio, from the folio's beginning
+on."""
 NEAR = f"""(step > 0 AND (step <= {FAULT_AROUND_BYTES}
     OR (step <= {FOLIO_BYTES} AND offset_bytes % {2 * FAULT_AROUND_BYTES} = 0 AND NOT is_major)))"""
 """SQL condition on a row of `steps`: everything since the previous fault may have been accessed without a
 fault."""
 RUN_FAULTS = 4
-"""Number of faults in small ascending steps that makes a run: fewer arise by chance."""
+"""A run needs this number of faults in small ascending steps, because fewer arise by chance."""
 
 
 def are_known(store: Store) -> bool:
-    """Whether this store knows the accesses to mapped data."""
+    """Whether this store contains the accesses to mapped data."""
     return _state(store) == "recorded" or bool(store.manifest.rows.get("faults"))
 
 
 def sees_page_faults(store: Store) -> bool:
-    """The same, also True if no data was mapped."""
+    """Whether this store would contain accesses to mapped data. Unlike `are_known`, this is also true if no
+    data was mapped."""
     return are_known(store) or _state(store) == "not-needed"
 
 
@@ -40,8 +42,8 @@ def _state(store: Store) -> str | None:
 
 
 def steps(source: str = "faults", where: str = "") -> str:
-    """Each fault of SOURCE with the step from the task's previous fault in that file (NULL for the first, and
-    for pages that were present when recording began) and the number of its ascending run."""
+    """SQL for each fault of SOURCE with the step from the task's previous fault in that file (NULL for the
+    first, and for pages that were present when recording began) and the number of its ascending run."""
     return f"""SELECT *, sum(CASE WHEN step = 0 OR {NEAR} THEN 0 ELSE 1 END)
     OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts ROWS UNBOUNDED PRECEDING) AS run
 FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_bytes)
@@ -50,8 +52,8 @@ FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_by
 
 
 def ranges(stepped: str) -> str:
-    """The accessed parts by file, without overlaps: `lower_bytes` to `upper_bytes`, with the faults in them.
-    STEPPED: a table of `steps`."""
+    """SQL for the accessed parts by file, without overlaps: `lower_bytes` to `upper_bytes`, with the faults
+    in them. STEPPED: a table with the columns of `steps`."""
     return f"""WITH runs AS (
   SELECT *, count(*) FILTER (WHERE step IS DISTINCT FROM 0)
     OVER (PARTITION BY file_id, utid, is_major IS NULL, run) AS length

@@ -12,7 +12,7 @@ from iodock.shared.errors import RequestError, meant
 Outcome = Literal["any", "failed", "succeeded"]
 
 PATH_KINDS = ("file", "regular", "directory", "symlink", "device", "fifo")
-"""Kinds named by a path: what `--kind file`, the default, shows."""
+"""Kinds of files that have a path. `--kind file`, the default, shows these."""
 KINDS = (
     *PATH_KINDS,
     *("pipe", "socket", "memfd", "eventfd", "epoll", "timerfd", "signalfd", "inotify", "pidfd", "io_uring"),
@@ -22,17 +22,18 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters that every analysis takes; lists mean 'any of these'."""
+    """The filters that every analysis accepts. A list means any of its values."""
 
     file: tuple[str, ...] = ()
-    """Names or globs: `*` within a folder, `**` across folders; a name that exists literally takes
-    precedence."""
+    """Names or globs: `*` matches within a folder, `**` across folders. If a file with exactly this name
+    exists, only that file is meant."""
     exclude_folder: tuple[str, ...] = ()
     exclude_ending: tuple[str, ...] = ()
     call: tuple[str, ...] = ()
-    """Names or globs of calls; `family:NAME` and `class:NAME` too."""
+    """Names or globs of calls, and also `family:NAME` and `class:NAME`."""
     kind: tuple[str, ...] = ()
-    """Empty: `file`, which is everything named by a path (and any file that `file` names literally)."""
+    """Kinds of files. Empty means `file`: everything that has a path, and any file whose exact name is in
+    `file`."""
     pid: tuple[int, ...] = ()
     tid: tuple[int, ...] = ()
     rank: tuple[int, ...] = ()
@@ -40,12 +41,12 @@ class Filters:
     job: tuple[str, ...] = ()
     user_files: bool = False
     since: str | None = None
-    """Seconds from the start, or a clock time."""
+    """Start of the period, as seconds from the start of the run or as a clock time."""
     until: str | None = None
     outcome: Outcome = "any"
     min_time_ns: int | None = None
     direction: str | None = None
-    """`read` or `write`: only calls, and ends of calls, that move bytes in that direction."""
+    """`read` or `write` selects calls, and ends of calls, that move bytes in that direction."""
 
     def __post_init__(self) -> None:
         for kind in self.kind:
@@ -62,13 +63,14 @@ class Filters:
         return {name: value for name, value, default in pairs if value != default}
 
     def without_calls(self) -> Filters:
-        """The filters for rows that are not calls, such as page faults or loaded pages: those on files, tasks
-        and times."""
+        """Returns the filters that apply to rows which are not calls, such as page faults or loaded pages:
+        those on files, tasks and times."""
         return dataclasses.replace(self, call=(), outcome="any", direction=None, min_time_ns=None)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Filters:
-        """From keyword arguments of a Python caller: one value or a list. Raises RequestError."""
+        """Makes filters from keyword arguments in Python. Each is one value or a list. Raises
+        RequestError."""
         for name in values:
             if name not in _NAMES:
                 message = f"no such filter or option: {name}"
@@ -96,7 +98,7 @@ _NAMES = (
     "failed",
     "succeeded",
 )
-"""Names of filters for callers."""
+"""Names of filters that callers may use."""
 
 
 def _normal(name: str, value: Any) -> Any:
@@ -110,7 +112,7 @@ def _normal(name: str, value: Any) -> Any:
 
 
 _MOST_NUMBERS = 1_000_000
-"""Most numbers in a range such as `0-7`."""
+"""Largest count of numbers in a range such as `0-7`."""
 
 
 def _numbers(name: str, value: Any) -> Sequence[int]:
@@ -133,7 +135,7 @@ def _number(name: str, value: Any) -> int:
 
 
 def _listed(value: Any, apart: bool) -> Sequence[Any]:
-    """A list from a single value or a list; if APART, a text with commas is several values."""
+    """Makes a list from a single value or a list. APART: a text with commas contains several values."""
     if value is None:
         return ()
     if isinstance(value, str) and apart:
@@ -145,7 +147,8 @@ _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_00
 
 
 def duration_ns(text: str | float) -> int:
-    """`0.1`, `250ms`, `3us`: nanoseconds; a bare number is seconds. Raises RequestError."""
+    """Converts `0.1`, `250ms` or `3us` to nanoseconds. A number without a unit is in seconds. Raises
+    RequestError."""
     plain = str(text).strip()
     unit = plain.lstrip("0123456789.eE+-") if not plain[-1:].isdigit() else ""
     number = plain[: len(plain) - len(unit)] if unit else plain

@@ -1,7 +1,7 @@
 """Time, bytes and calls by the path that leads to them: program, functions, call, files.
 
-A path begins with the program that ran; the functions of the call's stack follow, outermost first, then the
-call and the file or the pattern of files. In a store without stacks the file stands before the call. A frame
+A path begins with the program that ran. The functions of the call's stack follow, outermost first, then the
+call and the file or the pattern of files. In a store without stacks the file comes before the call. A frame
 has a number, so that a path is a list of numbers.
 """
 
@@ -39,7 +39,7 @@ class Frame:
     """One box of a flame graph: a program, function, call or file."""
 
     kind: str
-    """program, function, call, file or unknown."""
+    """One of program, function, call, file or unknown."""
     name: str
     file: str | None = None
     line: int | None = None
@@ -48,15 +48,16 @@ class Frame:
 
     @property
     def title(self) -> str:
-        """The name, of a function with its line."""
+        """The frame's name. A function's name has its line, too."""
         if self.file is None or self.line is None:
             return self.name
         return f"{self.name} {self.file.rpartition('/')[2]}:{self.line}"
 
 
 def keep_flames(store: Store, selection: Selection) -> None:
-    """Keeps `flame_frames`, each frame under a number, and `flame_paths`: of each path its frames' numbers,
-    outermost first, with calls, time and bytes. The sums are those of all chosen calls."""
+    """Creates `flame_frames`, which has a number for each frame, and `flame_paths`, which has for each path
+    the numbers of its frames, outermost first, with calls, time and bytes. The sums are those of all chosen
+    calls."""
     keep_stacks(store)
     keep_patterns(store)
     store.keep(_FILES, f"SELECT f.file_id, coalesce(f.pattern, f.name) AS name FROM {FILES} f")
@@ -67,8 +68,8 @@ def keep_flames(store: Store, selection: Selection) -> None:
 
 
 def keep_stacks(store: Store) -> None:
-    """Keeps `flame_functions`, the frames of stacks under numbers, and `flame_stacks`: of each stack their
-    numbers, outermost first."""
+    """Creates `flame_functions`, which has a number for each frame of stacks, and `flame_stacks`, which has
+    for each stack these numbers, outermost first."""
     store.keep(_ALL, _EVERY_FRAME)
     columns = "kind, name, file, line, module, build_id"
     store.keep(
@@ -86,7 +87,7 @@ FROM {_ALL} a JOIN {FUNCTIONS} f ON f.name = a.name AND f.file IS NOT DISTINCT F
 
 
 def keep_programs(store: Store) -> None:
-    """Keeps `flame_programs`: of each task the name of the program that it ran last."""
+    """Creates `flame_programs`, which has for each task the name of the program that it ran last."""
     store.keep(PROGRAMS, _PROGRAMS)
 
 
@@ -134,7 +135,7 @@ GROUP BY 1"""
 
 
 def frames_of(store: Store) -> dict[int, Frame]:
-    """The frames that paths name, by number; needs `keep_flames`."""
+    """Returns the frames that paths contain, by number. Needs `keep_flames`."""
     used = f"SELECT DISTINCT unnest(path) AS id FROM {PATHS}"
     return {
         row.pop("id"): Frame(**row)

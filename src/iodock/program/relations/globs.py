@@ -1,4 +1,4 @@
-"""Globs over file names: `*` stays within a folder, `**` does not."""
+"""Globs for file names. `*` matches within a folder, `**` across folders."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from iodock.shared.errors import RequestError
 
 
 def is_glob(text: str) -> bool:
-    """Whether it contains a wildcard."""
+    """Whether the text contains a wildcard."""
     return any(letter in text for letter in "*?[")
 
 
 def glob_expression(glob: str) -> str:
-    """A regular expression (RE2 and Java alike) for whole names. A glob that does not begin with `/` may
-    match any part of a name from a slash to its end. Raises RequestError."""
+    """Converts a glob to a regular expression (RE2 and Java alike) for whole names. A glob that does not
+    begin with `/` may match any part of a name from a slash to its end. Raises RequestError."""
     parts = [] if glob.startswith("/") else ["(?:.*/)?"]
     at = 0
     while at < len(glob):

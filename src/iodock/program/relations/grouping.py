@@ -1,9 +1,9 @@
-"""The one SELECT that counts calls, built from keys and a selection.
+"""The one SELECT that counts calls. It is built from keys and a selection.
 
-Events are first summed by ids alone (`cells`: file, call, task and error numbers, only those that the keys
-need); names are joined only afterwards, to the few remaining rows. A call with two ends has two rows: bytes
-belong to each end, but counts and times to the call, so a second end is counted only if the first one is not
-in the same group (docs/explanation/store.md).
+Events are first summed by ids alone (`cells`: file, call, task and error numbers, as far as the keys need
+them). Names are joined only to the few rows that remain. A call with two ends has two rows: bytes belong to
+each end, but counts and times to the call, so a second end is counted only if the first one is not in the
+same group (docs/explanation/store.md).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ FILE_COUNT = Column(
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The ids that the cells need for a set of keys."""
+    """The ids by which events must be summed for a set of keys."""
 
     keys: tuple[Key, ...]
 
@@ -108,12 +108,12 @@ class Grouping:
 
     @property
     def by_site(self) -> bool:
-        """Whether rows depend on the line that a call was made from."""
+        """Whether rows depend on the source line from which a call was made."""
         return any(key.origin == "site" for key in self.keys)
 
     @property
     def by_stack(self) -> bool:
-        """Whether rows depend on the stack that a call was made through."""
+        """Whether rows depend on the call's stack."""
         return any(key.origin == "stack" for key in self.keys)
 
     @property
@@ -133,7 +133,7 @@ class Grouping:
 
     @property
     def ids(self) -> list[tuple[str, str]]:
-        """(expression over events e, name in the cells) of each id."""
+        """Expression over events e, and name of its column in the cells, for each id."""
         ids = [("e.errno_id", "errno_id")]
         if self.by_call:
             ids.append(("e.call_id", "call_id"))
@@ -154,13 +154,13 @@ class Grouping:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of an answer with these keys."""
+        """The columns that an answer with these keys has."""
         counted = (FILE_COUNT,) if self.counts_files else ()
         return (*(key.column for key in self.keys), *counted, *MEASURES)
 
 
 def cells_sql(grouping: Grouping, selection: Selection) -> str:
-    """Events summed by ids."""
+    """SQL for events summed by ids."""
     ids = ", ".join(f"{expression} AS {name}" for expression, name in grouping.ids)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.ids) + 1))
     kinds = f"LEFT JOIN {INTERFACE_IDS} k ON k.id = e.interface_call_id "
@@ -177,8 +177,8 @@ GROUP BY {numbers}"""
 
 
 def keep_interfaces(store: Store) -> None:
-    """Creates `interface_kinds`, which numbers each interface and call, and `interface_ids`, the number for
-    each interface call."""
+    """Creates `interface_kinds`, which numbers each pair of interface and call, and `interface_ids`, which
+    has this number for each call of an interface."""
     store.keep(
         INTERFACE_KINDS,
         """SELECT interface, call, row_number() OVER (ORDER BY interface, call) AS interface_id
@@ -218,7 +218,8 @@ def _counted(grouping: Grouping) -> str:
 
 
 def measures_sql(counted: str) -> str:
-    """The measures over cells `i`; `counted` selects the rows that count as calls. Integers stay integers."""
+    """SQL for the measures over cells `i`. COUNTED: condition for rows that count as calls. Integers stay
+    integers."""
     total = f"CAST(sum(i.time) FILTER (WHERE {counted}) AS BIGINT)"
     timed = f"CAST(sum(i.timed) FILTER (WHERE {counted}) AS BIGINT)"
     moved = "CAST(sum(coalesce(i.read_bytes, 0) + coalesce(i.written_bytes, 0)) AS DOUBLE)"
@@ -248,7 +249,7 @@ def measures_sql(counted: str) -> str:
 
 
 def groups_sql(grouping: Grouping) -> str:
-    """One row per key, from the stored cells."""
+    """SQL with one row per key, from the stored cells."""
     keys = ", ".join(f'{key.of("f")} AS "{key.name}"' for key in grouping.keys)
     numbers = ", ".join(str(at + 1) for at in range(len(grouping.keys)))
     files = "count(DISTINCT i.file_id) AS file_count, " if grouping.counts_files else ""
@@ -259,7 +260,7 @@ def groups_sql(grouping: Grouping) -> str:
 
 
 def errnos_sql(grouping: Grouping) -> str:
-    """One row per key that has failures, with the map from error to count; from the stored cells."""
+    """SQL with one row per key that has failures, and a map from error to count, from the stored cells."""
     keys = [f'{key.of("f")} AS "{key.name}"' for key in grouping.keys]
     listed_keys = "".join(f"{key}, " for key in keys)
     numbers = ", ".join(str(at + 1) for at in range(len(keys) + 1))
@@ -276,7 +277,7 @@ def errnos_sql(grouping: Grouping) -> str:
 
 
 def keep_groups(store: Store, grouping: Grouping, selection: Selection, ordered: tuple[str, ...]) -> None:
-    """Creates `call_groups`: one row per key with all measures, and its `place` in an order."""
+    """Creates `call_groups`: one row per key with all measures, and the row's `place` in the order."""
     if grouping.by_interface:
         keep_interfaces(store)
     if grouping.by_site or grouping.by_stack:
@@ -299,7 +300,7 @@ FROM g LEFT JOIN m ON {same}""",
 
 def keep_other(store: Store, grouping: Grouping, shown: int) -> None:
     """Creates `cells_other`: the cells of the rows that a top list leaves out. A call whose other end is in a
-    row that is shown still counts here; one with both ends here counts once."""
+    row that is shown still counts here. A call with both ends here counts once."""
     names = ", ".join(f'"{key.name}"' for key in grouping.keys)
     store.keep("shown_groups", f"SELECT {names}, true AS shown FROM {GROUPS} WHERE place <= {shown}")
 
@@ -317,7 +318,7 @@ def keep_other(store: Store, grouping: Grouping, shown: int) -> None:
 
 
 def one_row(store: Store, cells: str) -> dict[str, object]:
-    """The measures over all of the stored cells, as one group."""
+    """Returns the measures over all of the stored cells, as one group."""
     (row,) = store.rows(f"SELECT {measures_sql('NOT i.again')} FROM {cells} i")
     errnos = store.rows(
         f"SELECT x.name AS error, CAST(sum(i.calls) AS BIGINT) AS failures FROM {cells} i "

@@ -1,7 +1,7 @@
-"""Defines I/O time and waiting time, and computes the wall time of each: the union over all tasks.
+"""Defines I/O time and waiting time, and computes the wall time of each as the union over all tasks.
 
-Import computes the sums too, in Rust (`iodock-tracker`, `io_time`); this module is for filtered requests and
-for stores without these sums. tests/program/store/test_io_time.py compares both.
+The import of a log computes the sums, too, in Rust (`iodock-tracker`, `io_time`). This module is for filtered
+requests and for stores without these sums. tests/program/store/test_io_time.py compares both.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from iodock.program.relations.selection import Selection
 from iodock.program.store import Store
 
 WAITED_FOR = "'pipe', 'socket', 'fifo', 'eventfd', 'epoll', 'timerfd', 'signalfd', 'inotify', 'pidfd'"
-"""Kinds of file on which data calls wait for another process or for the network; this includes standard
+"""Kinds of files on which data calls wait for another process or for the network. They include standard
 input."""
 WAITING_CALLS = "'poll', 'select', 'epoll_wait', 'accept', 'connect'"
-"""Families of calls that wait on any file."""
+"""Families of calls that wait, whatever the file."""
 IO_CALLS = f"class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({WAITING_CALLS})"
-"""Condition on `calls`: counts as I/O even without a file."""
+"""SQL condition on `calls`: the call counts as I/O even without a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unions:
-    """Wall time in any of the calls, and in those of a subset, ns."""
+    """Wall time in which any of the calls ran, and in which any call of a subset ran, ns."""
 
     any_ns: int
     subset_ns: int
 
 
 def io_time(store: Store, selection: Selection) -> Unions | None:
-    """Wall time in any I/O call, and in those that did not wait (the subset); None if no call has a duration
-    or a time."""
+    """Returns the wall time in any I/O call, and in those that did not wait (the subset); None if no call has
+    a duration or a time."""
     if not store.manifest.durations or store.manifest.first_ts is None:
         return None
     whole = store.manifest.raw.get("io")
@@ -40,21 +40,22 @@ def io_time(store: Store, selection: Selection) -> Unions | None:
 
 
 def swept(store: Store, selection: Selection) -> Unions:
-    """The same, computed from single events."""
-    # Arrow's compute module is slow to import and rarely needed.
+    """Computes the same as `io_time` from single events."""
+    # The import is here, because Arrow's compute module is slow to import and rarely needed.
     from iodock.program.relations.sweep import unions
 
     return Unions(*unions(store.reader(intervals_sql(store, selection))))
 
 
 def intervals_sql(store: Store, selection: Selection) -> str:
-    """From, to and `in_subset` (not waiting) of each I/O call."""
+    """SQL for begin, end and `in_subset` (the call does not wait) of each I/O call."""
     calls = io_calls_sql(store, selection)
     return f"SELECT from_ts, to_ts, in_subset FROM ({calls}) c WHERE from_ts IS NOT NULL"
 
 
 def io_calls_sql(store: Store, selection: Selection) -> str:
-    """Each I/O call that has a duration: `utid`, `dur`, `from_ts`, `to_ts`, `in_subset` (not waiting)."""
+    """SQL for each I/O call that has a duration: `utid`, `dur`, `from_ts`, `to_ts`, `in_subset` (the call
+    does not wait)."""
     waits = _ids(store, f"family IN ({WAITING_CALLS})")
     moves = _ids(store, "class = 'data'")
     kinds = _ids(store, IO_CALLS)
@@ -72,5 +73,5 @@ FROM events e {selection.joins} LEFT JOIN waited_files w ON w.file_id = e.file_i
 
 def _ids(store: Store, condition: str) -> str:
     ids = [str(row["id"]) for row in store.rows(f"SELECT id FROM calls WHERE {condition}")]
-    # NOT IN (NULL) is neither true nor false.
+    # An empty list becomes -1, because NOT IN (NULL) is neither true nor false.
     return f"({', '.join(ids) or '-1'})"

@@ -1,4 +1,4 @@
-"""The keys of `--by`."""
+"""The keys by which rows can be grouped, for `--by`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Key:
     name: str
     origin: Origin
     expression: str
-    """SQL over that table's alias; file keys use {f}, the file at this end or at the other end."""
+    """SQL over the alias of that table. In keys of files, {f} is the file at this end or at the other end."""
     type: str
     noun: str
-    """Plural, for headings: `files`."""
+    """Plural of the noun for headings, such as `files`."""
     doc: str
 
     @property
     def column(self) -> Column:
-        """The key as a column of an answer."""
+        """The column that an answer has for this key."""
         return Column(self.name, self.type, None, "key", self.doc)
 
     def of(self, alias: str) -> str:
-        """The expression for a file alias."""
+        """Returns the expression for one alias of the table of files."""
         return self.expression.format(f=alias)
 
 
@@ -126,14 +126,14 @@ KEYS = {
         ),
     )
 }
-"""By name, in the order of the documentation."""
+"""Keys by name, in the order of the documentation."""
 
 COUNTED_FILES = ("pattern", "folder", "ending", "kind", "mount", "fs_type")
-"""Keys with which an answer shows the number of files that a row represents."""
+"""If a row is grouped by one of these keys, the answer shows the number of files that it represents."""
 
 
 def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
-    """The keys of these names. Raises RequestError."""
+    """Returns the keys of these names. Raises RequestError."""
     names = tuple(name.replace("-", "_") for name in names)
     for name in names:
         if name not in KEYS:
@@ -142,5 +142,5 @@ def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
 
 
 def noun_of(keys: tuple[Key, ...]) -> str:
-    """Plural name of the rows with these keys."""
+    """Returns the plural noun for rows with these keys."""
     return keys[0].noun if len(keys) == 1 else "rows"

@@ -1,4 +1,4 @@
-"""Sums over all calls of a run, which show early that a rule has nothing to find."""
+"""Sums over all calls of a run. They show early that a rule has nothing to find."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 Row = Mapping[str, Any]
 READS, WRITES = 1, 2
-"""Values of `direction`."""
+"""Values of the column `direction`."""
 MOST_AT_ONCE = 1_000_000
-"""With at least this number of events, several conditions are checked in one pass."""
+"""If a run has at least this number of events, several conditions are checked in one pass."""
 
 CALLS_SQL = """SELECT c.name, c.family, c.class, f.kind, u.direction, u.errno_id IS NOT NULL AS failed,
   coalesce(x.name IN ('ENOENT', 'ENOTDIR'), false) AS missing, u.time_ns IS NULL AS untimed,
@@ -39,33 +39,34 @@ FLAGS_SQL = "SELECT CAST(bit_or(flags) AS BIGINT) AS flags FROM opens WHERE errn
 
 
 def any_sql(condition: str) -> str:
-    """Whether any event fulfils the condition, checked one by one."""
+    """SQL that finds one event with this condition."""
     return f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Some of the rows."""
+    """Sums over a selection of rows."""
 
     rows: Sequence[Row]
 
     def where(self, **chosen: object) -> Sums:
-        """Rows with these values: a value, or a set of values; `size_bin` and `pattern` may be a range."""
+        """Selects rows by column. Each column has one value or several; `size_bin` and `pattern` may have a
+        range."""
         return Sums([row for row in self.rows if all(_is_in(row[name], of) for name, of in chosen.items())])
 
     def total(self, column: str = "count") -> int:
-        """Sum of a column; null counts as 0."""
+        """Returns the sum of a column. Null counts as 0."""
         return sum(row[column] or 0 for row in self.rows)
 
     @property
     def time_ns(self) -> int | None:
-        """Time inside the calls; None if no call has one."""
+        """Time inside the calls; None if no call has a duration."""
         times = [row["time_ns"] for row in self.rows if row["time_ns"] is not None]
         return sum(times) if times else None
 
     @property
     def longest_ns(self) -> int:
-        """The longest single call."""
+        """Duration of the longest single call."""
         return max((row["longest_ns"] or 0 for row in self.rows), default=0)
 
 
@@ -78,17 +79,18 @@ class Known:
     """Facts about a run that are known before rules run."""
 
     calls: Sums
-    """By `name`, `family` and `class` of the call, `kind` of the file, `direction`, `failed`, `missing`."""
+    """Sums by `name`, `family` and `class` of the call, `kind` of the file, `direction`, `failed`,
+    `missing`."""
     moved: Sums
-    """Reads and writes by `direction`, `pattern` and `size_bin`, as in the view `transfers`."""
+    """Sums of reads and writes by `direction`, `pattern` and `size_bin`, as in the view `transfers`."""
     files: int
     tasks: int
-    """Processes and threads."""
+    """Number of processes and threads."""
     commands: int
 
 
 def known_of(rows: Callable[[str], list[dict[str, Any]]], counted: Callable[[str], int]) -> Known:
-    """ROWS: runs a query. COUNTED: rows of a table."""
+    """Reads the facts. ROWS: runs a query. COUNTED: returns the number of rows of a table."""
     return Known(
         Sums(rows(CALLS_SQL)),
         Sums(rows(MOVED_SQL)),

@@ -1,4 +1,4 @@
-"""The lines that most of a finding's calls came from."""
+"""Finds the source lines from which most of a finding's calls were made."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _WORKING_CALLS = "c.class IN ('data', 'metadata', 'seek', 'sync')"
 def locations_of(
     store: Store, call: str | None, files: Iterable[str], authors: str | None = None
 ) -> tuple[Location, ...]:
-    """The lines of the calls with that name, family or direction (None: all I/O that does not wait for other
-    processes) on these files or patterns of files (none: all files). Those with most calls come first, among
-    all kinds of calls those with most time. Lines of installed programs and libraries come last, unless they
-    made nearly all of the calls. `authors` is
-    SQL for the `upid` of processes: their calls alone, on any file. Empty if the store has no lines."""
+    """Returns the lines from which calls were made on these files or patterns of files (none: all files).
+    CALL: name, family or direction of the calls; None: all I/O that does not wait for other processes. Lines
+    with most calls come first; among all kinds of calls, those with most time. Lines of installed programs
+    and libraries come last, unless they made nearly all of the calls. AUTHORS: SQL for the `upid` of
+    processes; then only their calls count, on any file. Empty if the store has no lines."""
     if not store.rows_of("sites"):
         return ()
     keep_lines(store)
     keep_callers(store)
     of_files = _of_processes(authors) if authors else _of_files(tuple(files))
-    # A read and a stat cannot be compared by their number; few slow calls say little of many alike.
+    # Different calls are compared by time, because the number of reads can't be compared with the number of
+    # stats. Calls of one kind are compared by number, because a few slow ones say little about many.
     order = "calls DESC, time_ns DESC" if call else "time_ns DESC NULLS LAST, calls DESC"
     rows = store.rows(f"""WITH of_stack AS (SELECT e.site_id, e.stack_id, count(*) AS calls,
     sum(e.dur) AS time_ns

@@ -1,4 +1,4 @@
-"""Files that were mapped into memory: calls do not show what was read and written there."""
+"""Files that were mapped into memory. Calls do not show what was read and written there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from iodock.shared.engine.sql import quoted
 
 
 def mapped_files(store: Store, most: int) -> tuple[str, ...]:
-    """Names of the MOST important files: shared libraries come last, large files first. Files whose page
-    faults are known are left out."""
+    """Returns the names of the MOST important files: shared libraries come last, large files first. Files
+    whose page faults are known are left out."""
     rows = store.rows(
         f"""SELECT f.name FROM files f
 WHERE f.file_id IN (SELECT e.file_id FROM events e

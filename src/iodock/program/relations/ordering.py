@@ -1,4 +1,4 @@
-"""Order and number of rows: by any column of any analysis."""
+"""Orders and limits rows, by any column of any analysis."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _UNORDERED = ("map", "list")
 def order_sql(
     columns: Iterable[Column], options: Mapping[str, Any], otherwise: tuple[str, ...] = (), of: str = ""
 ) -> tuple[str, ...]:
-    """ORDER BY the requested column, if any, and then OTHERWISE. OF: prefix of the table that has it, with a
-    dot. Raises RequestError."""
+    """SQL clause ORDER BY with the requested column, if any, and then OTHERWISE. OF: prefix of the table that
+    has it, with a dot. Raises RequestError."""
     if (name := options.get("sort")) is None:
         return otherwise
     found = _column(columns, name)
@@ -25,7 +25,7 @@ def order_sql(
 
 
 def ordered(answer: Answer, options: Mapping[str, Any]) -> Answer:
-    """The answer in the requested order, limited to the requested rows. Raises RequestError."""
+    """Returns the answer in the requested order, limited to the requested rows. Raises RequestError."""
     name, top = options.get("sort"), options.get("top")
     table = answer.table
     if name is not None:
@@ -40,7 +40,7 @@ def ordered(answer: Answer, options: Mapping[str, Any]) -> Answer:
 
 
 def first_of(shown: int, of: int, noun: str) -> Totals:
-    """The line below the first rows if the others have no sums."""
+    """Returns the line that is shown below the first rows if there are no sums of the others."""
     return Totals({}, None, shown, of, noun)
 
 
@@ -55,7 +55,7 @@ def _column(columns: Iterable[Column], name: str) -> Column:
     if name not in sortable:
         from iodock.shared.tables.table import headings
 
-        # Also accepts the headings in tables, because users see those.
+        # Headings of tables are also accepted, because users see those.
         shown = headings(sortable.values())
         hint = meant(name, (*shown, *sortable), f"choose one of these columns: {', '.join(shown)}")
         raise RequestError(f"no such column to sort by: {name}", hint)
@@ -63,5 +63,6 @@ def _column(columns: Iterable[Column], name: str) -> Column:
 
 
 def _is_descending(column: Column) -> bool:
-    """Measures start with the largest; names and times in ascending order."""
+    """Whether the order is descending. Measures start with the largest; names and times are in ascending
+    order."""
     return column.role == "measure"

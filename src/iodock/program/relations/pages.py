@@ -1,22 +1,23 @@
-"""Pages loaded into the page cache, as the bpf back end records them: runs of pages, each from one file."""
+"""Pages that were loaded into the page cache, as the bpf back end records them: runs of pages, each from one
+file."""
 
 from __future__ import annotations
 
 from iodock.program.store import Store
 
 READ = "is_written IS FALSE"
-"""SQL condition on a row of `pages`: they were loaded for reading."""
+"""SQL condition on a row of `pages`: the pages were loaded for reading."""
 
 
 def are_known(store: Store) -> bool:
-    """Whether this store has loads into the page cache."""
+    """Whether this store contains loads into the page cache."""
     captured = store.manifest.raw.get("captured") or {}
     return captured.get("page_cache") == "recorded"
 
 
 def ranges(source: str) -> str:
-    """The pieces of files in SOURCE, a table with the columns of `pages`, without overlaps: `lower_bytes` to
-    `upper_bytes`; `brought_bytes` counts a page each time it was loaded."""
+    """SQL for the pieces of files in SOURCE, without overlaps: `lower_bytes` to `upper_bytes`.
+    `brought_bytes` counts a page each time it was loaded. SOURCE: a table with the columns of `pages`."""
     return f"""WITH before AS (SELECT *, max(offset_bytes + bytes) OVER (PARTITION BY file_id
     ORDER BY offset_bytes, bytes ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached FROM {source}),
 numbered AS (SELECT *, sum(CASE WHEN reached >= offset_bytes THEN 0 ELSE 1 END)

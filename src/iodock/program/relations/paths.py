@@ -17,7 +17,7 @@ _COLUMNS = {"time": "time_ns", "bytes": "bytes", "calls": "count"}
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Numbers of frames, outermost first, and what the calls of this path took together."""
+    """Numbers of the path's frames, outermost first, and the sums of its calls."""
 
     frames: tuple[int, ...]
     time_ns: int | None
@@ -25,18 +25,18 @@ class Path:
     calls: int
 
     def weight(self, name: str) -> int:
-        """The weight called NAME in WEIGHTS; 0 if it is unknown."""
+        """Returns the weight called NAME in WEIGHTS; 0 if it is unknown."""
         return (self.calls if name == "calls" else self.bytes if name == "bytes" else self.time_ns) or 0
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The paths of a store's calls. They are read again for each weight."""
+    """The paths of a store's calls. The store is read again for each weight."""
 
     store: Store
     frames: dict[int, Frame]
     weights: tuple[str, ...]
-    """The chosen one first; without those that the store does not know."""
+    """Names of the weights, the chosen one first. Weights that the store does not know are left out."""
     notes: tuple[str, ...]
 
     def __iter__(self) -> Iterator[Path]:
@@ -47,7 +47,7 @@ class Paths:
 
 
 def paths_of(store: Store, filters: Filters, weight: str | None) -> Paths:
-    """Raises RequestError if the store does not have the requested weight."""
+    """Finds the paths. Raises RequestError if the store does not have the requested weight."""
     selection = select(store, filters)
     keep_flames(store, selection)
     (known,) = store.rows(

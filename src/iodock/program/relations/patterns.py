@@ -1,8 +1,8 @@
-"""Combines many files with similar names into one line: the pattern of their names, a glob that matches them
-all.
+"""Combines many files with similar names into one line: the pattern of their names, which is a glob that
+matches them all.
 
 The store has a pattern for each file (docs/explanation/store.md). A pattern is used here only if it covers
-several files and still has enough fixed text, and without stars for parts that do not vary. A file without a
+several files and still has enough fixed text. It gets no stars for parts that do not vary. A file without a
 pattern has a line of its own.
 """
 
@@ -21,18 +21,18 @@ MOST_NAMES = 2_000
 PATTERNED = "file_patterns"
 FILES = f"""(SELECT f.* REPLACE (p.pattern AS pattern)
   FROM files f JOIN {PATTERNED} p ON p.file_id = f.file_id)"""
-"""SQL: the table of files with these patterns instead of the store's."""
+"""SQL for the table of files, with these patterns instead of the store's."""
 
 
 def patterns_sql(files: str, side: str) -> str:
-    """SQL: the view `file_patterns` for the rows of FILES (with `name`, `pattern`, `kind`), separately for
-    each value of the column SIDE."""
+    """SQL that computes the view `file_patterns` for the rows of FILES (with `name`, `pattern`, `kind`),
+    separately for each value of the column SIDE."""
     return view(PATTERNED).sql(RunFacts(files=files, side=f"{side}, "))
 
 
 def in_lines(store: Store, names: Sequence[str]) -> list[str]:
-    """NAMES, of files or of the store's patterns, with one pattern for those that share it. Needs
-    `file_patterns`."""
+    """Replaces those NAMES that share a pattern by one pattern. NAMES: of files, or the store's patterns.
+    Needs `file_patterns`."""
     known = f"({', '.join(map(quoted, names[:MOST_NAMES]))})"
     of_name, of_pattern = (
         {
@@ -52,5 +52,5 @@ WHERE p.several AND f.{column} IN {known} GROUP BY 1"""
 
 
 def keep_patterns(store: Store) -> None:
-    """Creates `file_patterns`."""
+    """Creates the table `file_patterns`."""
     store.keep(PATTERNED, view(PATTERNED).sql(RunFacts()))

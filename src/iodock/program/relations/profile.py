@@ -1,4 +1,4 @@
-"""The derived views of one store: events are folded once, so that no rule reads all of them.
+"""The derived views of one store. Events are folded once, so that no rule reads all of them.
 
 Each view is computed on first use. Tables that would have a row per event, file or process of a large run are
 folded by *place*: the costliest files are separate, all others are grouped by the pattern of their names.
@@ -26,8 +26,9 @@ STORED: Mapping[str, str] = {
     "opens": "stored_openings",
     "long_calls": "stored_slow_calls",
 }
-"""View -> the table with the same rows that import makes; short runs and older stores have none."""
-# Events in iodock's own format are folded faster in Rust than by SQL.
+"""Maps a view to the table with the same rows that an import creates. Short runs and older stores have no
+such table."""
+# If events are in iodock's own format, Rust folds them faster than SQL.
 FOLDS: Mapping[str, EventFold] = {
     "uses": EventFold(
         "uses",
@@ -61,28 +62,28 @@ _SOURCE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 
 @dataclass
 class Profile:
-    """The views of one store, each computed on first use, by any thread."""
+    """The views of one store. Each is computed on first use, by any thread."""
 
     store: Store
     settings: Settings | None = None
-    """The site's typical values; None: none are known."""
+    """The site's settings with typical values; None: no such values are known."""
     _made: set[str] = field(default_factory=set)
     _making: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @cached_property
     def facts(self) -> RunFacts:
-        """Values for the places in views."""
+        """Values that replace the `{name}` fields in views."""
         return run_facts_of(self.store, self.settings)
 
     def need(self, names: Iterable[str]) -> None:
-        """Computes the views of these names, unless they exist. KeyError for an unknown one."""
+        """Computes the views of these names, unless they exist. Raises KeyError for an unknown name."""
         for name in names:
             if name not in self._made:
                 with self._making:
                     self._make(name)
 
     def need_for(self, sql: str) -> None:
-        """Computes the views that a SELECT reads."""
+        """Computes the views that a SELECT uses."""
         self.need(name for name in _SOURCE.findall(sql) if name in DERIVED)
 
     def _make(self, name: str) -> None:
@@ -98,6 +99,6 @@ class Profile:
 
 
 def tables_in(sql: str) -> tuple[str, ...]:
-    """The views that a query may use: those whose names are words in it."""
+    """Returns the views that a query may use: those whose names occur in it as words."""
     words = set(re.findall(r"\w+", sql.lower()))
     return tuple(name for name in names() if name in words)

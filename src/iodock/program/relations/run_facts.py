@@ -1,4 +1,4 @@
-"""Facts about a run that are known before any query: the values for `{name}` in views."""
+"""Facts about a run that are known before any query. They replace `{name}` in views."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 MOMENTS = 240
 """Number of intervals into which `moments` divides a run."""
 LEAST_FILES = 4
-"""Fewer files with one pattern are shown separately."""
+"""If fewer files than this share a pattern, they are shown separately."""
 DATABASE_NAMES = (
     r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)$|-(journal|wal|shm)$"
     r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
 )
-"""Regular expression: names of databases and of their accompanying files."""
+"""Regular expression for the names of databases and of their accompanying files."""
 SYSTEM_NAMES = (
     r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
 )
 """Regular expression for files of the system and of programs."""
 UNCOUNTED_NAMES = "^<|^/(proc|sys|dev)/"
-"""Regular expression for files in Darshan's counters that are not a job's own: Darshan does not count the
-system's files."""
+"""Regular expression for files in Darshan's counters that do not belong to the job. Darshan itself leaves out
+the system's files."""
 TERMINAL_NAMES = "^/dev/(tty|pts/|console$|ptmx$)"
 """Regular expression for terminals."""
 UNFILED_KINDS = ", ".join(quoted(one) for one in (*sorted(set(KINDS) - {*PATH_KINDS, "unknown"}), "fifo"))
-"""SQL: kinds of objects that are not files, though a descriptor may refer to them."""
+"""SQL list of the kinds of objects that are not files, although a descriptor may refer to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,12 @@ class RunFacts:
     """Facts about one run."""
 
     first_ts: int = 0
-    """Time of its start."""
+    """Start time of the run."""
     moment_ns: int = 1
-    """Length of one of its `moments`."""
+    """Length of one of the run's `moments`."""
     mount_kinds: Mapping[str, FileSystemKind] = field(default_factory=dict)
-    """Mount point -> local, network or parallel, for the mounts with files of the run."""
+    """Kind of file system (local, network or parallel) by mount point, for the mounts with files of the
+    run."""
     moments: int = MOMENTS
     least_files: int = LEAST_FILES
     database_names: str = DATABASE_NAMES
@@ -53,19 +54,19 @@ class RunFacts:
     terminal_names: str = TERMINAL_NAMES
     unfiled_kinds: str = UNFILED_KINDS
     files: str = "files"
-    """The table of files: a comparison has one for all its runs."""
+    """Table with the files. A comparison has one table for all its runs."""
     side: str = ""
-    """Column that distinguishes the runs in it, and a comma."""
+    """Name of the column that distinguishes runs in this table, followed by a comma."""
 
     @property
     def remote_mounts(self) -> str:
-        """SQL: the mounts of network and parallel file systems."""
+        """SQL list of the mounts of network and parallel file systems."""
         mounts = [mount for mount, kind in self.mount_kinds.items() if kind != "local"]
         return ", ".join(map(quoted, mounts)) or "NULL"
 
 
 def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
-    """The facts of a store's run."""
+    """Returns the facts about a store's run."""
     rows = store.rows("SELECT DISTINCT mount_point, fs_type FROM files WHERE mount_point IS NOT NULL")
     return RunFacts(
         first_ts=store.manifest.first_ts or 0,
@@ -76,7 +77,7 @@ def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
 
 
 def _kind(mount_point: str, fs_type: str | None, settings: Settings | None) -> FileSystemKind:
-    # Lists by file do not need this import and start faster without it.
+    # The import is here, because lists by file do not need it and start faster without it.
     from iodock.shared.settings import kind_of
 
     known = None if settings is None else settings.file_system(mount_point)

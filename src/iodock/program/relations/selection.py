@@ -1,5 +1,5 @@
-"""Turns filters into conditions on events: they are evaluated on the small tables first and become sets of
-ids and plain comparisons."""
+"""Turns filters into conditions on events. Filters are evaluated on the small tables first, and become sets
+of ids and plain comparisons."""
 
 from __future__ import annotations
 
@@ -24,27 +24,29 @@ _ASKED_FOR = {"end_ts": "BIGINT", "other_file_id": "UINTEGER"}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Conditions on `events e`. With `by_file`, the stored table `chosen_files` holds the file ids."""
+    """Conditions on `events e`. If `by_file` is true, the stored table `chosen_files` contains the ids of the
+    chosen files."""
 
     conditions: tuple[str, ...]
     by_file: bool
-    """False: every call, including those without a file."""
+    """Whether only calls on chosen files count; False: all calls, including those without a file."""
     fileless: bool = False
-    """With `by_file`: also calls without a file."""
+    """Whether calls without a file count, too, if `by_file` is true."""
     tasks: str = ""
-    """The condition on `processes p` from --pid, --tid, --rank and --host; empty for all."""
+    """Condition on `processes p` from --pid, --tid, --rank and --host; empty: all processes."""
     notes: tuple[str, ...] = ()
     one_end: bool = False
-    """Only one end of a call with two ends can be chosen, because of --direction."""
+    """Whether a single end of a call with two ends can be chosen, because of --direction."""
 
     @property
     def is_everything(self) -> bool:
-        """Whether every call is chosen with all its ends."""
+        """Whether every call is chosen, with all its ends."""
         return not self.conditions and not self.by_file and not self.one_end
 
     @property
     def joins(self) -> str:
-        """Joins that keep the chosen rows of `events e`; `o.file_id` is the other end's file if chosen."""
+        """Joins that keep only the chosen rows of `events e`. `o.file_id` is the file at the other end, if it
+        is chosen."""
         if not self.by_file:
             return ""
         own = "LEFT JOIN" if self.fileless else "JOIN"
@@ -55,20 +57,20 @@ class Selection:
 
     @property
     def where(self) -> str:
-        """WHERE with the conditions, or empty."""
+        """SQL clause WHERE with the conditions; empty if there are none."""
         conditions = list(self.conditions)
         if self.by_file and self.fileless:
             conditions.append("(e.file_id IS NULL OR f.file_id IS NOT NULL)")
         return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def and_where(self, *more: str) -> str:
-        """WHERE with further conditions."""
+        """SQL clause WHERE with the conditions and further ones."""
         return f"{self.where} AND {' AND '.join(more)}" if self.where else f"WHERE {' AND '.join(more)}"
 
     @property
     def again(self) -> str:
-        """Whether a row is the second end of a call whose first end is chosen too, and must not be counted
-        again."""
+        """SQL condition: the row is the second end of a call whose first end is chosen, too, so it must not
+        be counted again."""
         if self.one_end:
             return "false"
         other = "o.file_id IS NOT NULL" if self.by_file else "true"
@@ -78,19 +80,19 @@ class Selection:
 
     @property
     def again_in_file(self) -> str:
-        """The same, for rows that are counted separately for each file."""
+        """The same condition as `again`, for rows that are counted separately for each file."""
         if self.one_end:
             return "false"
         return "(e.side IN (2, 4) AND e.other_file_id IS NOT DISTINCT FROM e.file_id)"
 
     @property
     def from_events(self) -> str:
-        """`FROM events e` with its joins and conditions."""
+        """SQL clause FROM with `events e`, its joins and conditions."""
         return f"FROM events e {self.joins} {self.where}"
 
 
 def as_events(table: str, *lacking: str) -> str:
-    """A table whose rows are not events, with those columns of events added that a selection needs."""
+    """SQL for a table whose rows are not events. Columns of events that a selection needs are added."""
     columns = ", ".join(f"NULL::{_ASKED_FOR[name]} AS {name}" for name in lacking)
     return f"(SELECT *, {columns} FROM {table})"
 
@@ -159,7 +161,7 @@ def _call_condition(store: Store, wanted: tuple[str, ...], notes: list[str]) -> 
 
 
 def _check_call(column: str, value: str, stored: list[dict[str, Any]]) -> None:
-    """Raises RequestError for an unknown name, family or class of calls."""
+    """Raises RequestError if no call has this name, family or class."""
     at = ("name", "family", "class").index(column)
     known = {row[at] for row in _native.known_calls()} | {one[column] for one in stored}
     if value not in known and not is_glob(value):
@@ -202,8 +204,8 @@ def check_job(store: Store, jobs: tuple[str, ...]) -> None:
 
 
 def choose_files(store: Store, filters: Filters, notes: list[str]) -> tuple[bool, bool]:
-    """Creates `chosen_files` if a filter is about files; returns whether it did, and whether calls without a
-    file are chosen too."""
+    """Creates `chosen_files` if a filter is about files. Returns whether it did, and whether calls without a
+    file are chosen, too."""
     conditions: list[str] = []
     named: list[str] = []
     literal = False

@@ -1,7 +1,8 @@
-"""Where calls were made: the line of each site, and the frames of each stack, with names instead of numbers.
+"""Finds the places from which calls were made: the line of each site, and the frames of each stack, with
+names instead of numbers.
 
-A site is an address in code. An inlined function has its site in the function that it was compiled into, so a
-site may have several functions and lines: the innermost one outside of libraries is used.
+A site is an address in code. The site of an inlined function is in the function that it was compiled into, so
+a site may have several functions and lines. The innermost one outside of libraries is used.
 """
 
 from __future__ import annotations
@@ -47,19 +48,19 @@ SELECT stack_id, line, function, file, source_line FROM own WHERE place = 2 AND 
 
 
 def need_sites(store: Store) -> None:
-    """Raises RequestError if the store does not know where calls were made."""
+    """Raises RequestError if the store has no places of calls."""
     if not store.rows_of("sites"):
         raise RequestError(f"{store.name}: does not contain the lines from which its calls were made", _HOW)
 
 
 def keep_lines(store: Store) -> None:
-    """Creates `site_lines`: for each site `line`, `function`, `module`, and source `file` and
+    """Creates `site_lines`, which has for each site `line`, `function`, `module`, and source `file` and
     `source_line`."""
     store.keep(LINES, _LINES)
 
 
 def keep_frames(store: Store) -> None:
-    """Creates `stack_frames`: for each stack the functions with their lines, innermost first."""
+    """Creates `stack_frames`, which has for each stack the functions with their lines, innermost first."""
     store.keep(FRAMES, _FRAMES)
 
 

@@ -1,13 +1,13 @@
-"""Bytes and times of reads and writes by interval of time: assigned to the interval in which the call ended,
-or spread. If spread, a call that lasted over several intervals is divided among them by the time it spent in
-each; without a duration it belongs to the interval of its time stamp."""
+"""Bytes and times of reads and writes by interval of time. A call is either assigned to the interval in which
+it ended, or distributed: then each interval gets the part of the call that corresponds to the time in it. A
+call without a duration belongs to the interval of its time stamp."""
 
 from __future__ import annotations
 
 import math
 
 END = "coalesce(e.end_ts, e.ts + e.dur, e.ts)"
-"""End time of the call of event `e`."""
+"""SQL for the end time of the call of event `e`."""
 SUMS = ("read_bytes", "written_bytes", "read_time_ns", "write_time_ns")
 _OF = {
     "read_bytes": ("bytes", 1),
@@ -18,12 +18,14 @@ _OF = {
 
 
 SPREAD = tuple(f"spread_{name}" for name in SUMS)
-"""The sums, spread over intervals: for charts over time, so that a long call is not a burst at its end."""
+"""Names of the sums that are distributed over intervals. Charts over time use them, so that a long call does
+not appear as a burst at its end."""
 
 
 def cells_sql(source: str, every: int, key: str = "0", again: str = "false") -> str:
-    """SQL: sums of the events of SOURCE (`FROM events e ... WHERE ...`, all with a time) by everything that
-    a row over time tells apart. AGAIN: a condition on events that must not be counted as calls."""
+    """SQL for sums of the events of SOURCE, by everything that rows over time distinguish. SOURCE: `FROM
+    events e ... WHERE ...`, with a time in all rows. AGAIN: a condition on events that must not be counted as
+    calls."""
     return f"""SELECT {key} AS key, {slot_of(END, every)} AS slot, e.direction, {again} AS again,
   e.errno_id IS NULL AS is_right, {_begun_before("slot", every)} AS is_long, count(*) AS calls,
   count(e.result) AS results, count(e.bytes) AS transfers, sum(e.bytes) AS bytes, sum(e.dur) AS dur
@@ -31,41 +33,43 @@ def cells_sql(source: str, every: int, key: str = "0", again: str = "false") -> 
 
 
 def _begun_before(slot: str, every: int) -> str:
-    """SQL: whether event `e` began before that interval."""
+    """SQL condition: event `e` began before this interval."""
     return f"{END} - coalesce(e.dur, 0) < {slot} * {every}"
 
 
 def ended_sums() -> str:
-    """SQL: SUMS of the cells in a group."""
+    """SQL for SUMS over the cells of a group."""
     return ", ".join(
         f"sum({of}) FILTER (WHERE direction = {way}) AS {name}" for name, (of, way) in _OF.items()
     )
 
 
 def spread_sums(of: str) -> str:
-    """SQL: SPREAD, computed from the rows of `moved_sql`."""
+    """SQL for SPREAD, computed from the rows of `moved_sql`."""
     return ", ".join(f"{of}.{name} AS {spread}" for name, spread in zip(SUMS, SPREAD, strict=True))
 
 
 def slot_of(moment: str, every: int) -> str:
-    """SQL: the number of the interval that contains a moment. Computed with integers: as floats, time stamps
-    since the epoch are off by 100 ns and more; `//` rounds towards zero, so moments before 0 are shifted."""
+    """SQL for the number of the interval that contains a moment. It is computed with integers, because as
+    floats time stamps since the epoch are off by 100 ns and more. `//` rounds towards zero, so moments before
+    0 are shifted."""
     return f"CASE WHEN ({moment}) >= 0 THEN ({moment}) // {every} ELSE (({moment}) + 1) // {every} - 1 END"
 
 
 def round_interval(span_ns: int, wanted: int) -> int:
-    """Length of at most about WANTED intervals in SPAN_NS: 1, 2 or 5 times a power of ten, at least a
-    microsecond."""
+    """Chooses a length for at most about WANTED intervals in SPAN_NS: 1, 2 or 5 times a power of ten, at
+    least a microsecond."""
     value = max(1000.0, span_ns / wanted)
     power = 10 ** math.floor(math.log10(value))
     return int(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * 0.9999))
 
 
 def moved_sql(source: str, every: int, key: str = "0") -> str:
-    """`key slot` and SUMS of the events of SOURCE, which are the rows of `cells_sql` in the CTE `cells`. Only
-    intervals with bytes."""
-    # A long call counts in its first and its last interval by its part there. For the intervals between, its
-    # rate is added where they begin and subtracted where they end, which avoids a row for each of them.
+    """SQL for `key slot` and SUMS of the events of SOURCE, which are the rows of `cells_sql` in the CTE
+    `cells`. Only intervals with bytes have a row."""
+    # A long call counts in its first and its last interval with its part there. For the intervals in between,
+    # its rate is added at the first of them and subtracted after the last, which avoids a row for each of
+    # them.
     return f"""WITH short AS (SELECT key, slot, {_columns("{value}")} FROM cells
   WHERE NOT is_long AND direction IN (1, 2) GROUP BY 1, 2),
 lasting AS (SELECT {key} AS key, e.direction, coalesce(e.bytes, 0) AS bytes, coalesce(e.dur, 0) AS dur,
@@ -94,7 +98,7 @@ SELECT key, slot, {_each("sum({n}) AS {n}")} FROM both_parts GROUP BY key, slot"
 
 
 def _columns(value: str, before: str = "") -> str:
-    """One sum for each of SUMS, over the rows of its direction."""
+    """SQL for one sum for each of SUMS, over the rows of its direction."""
     parts = []
     for name, (of, direction) in _OF.items():
         parts.append(

@@ -1,8 +1,8 @@
-"""Time in which at least one thread was in a call: the union of the calls' intervals, computed on whole Arrow
-columns.
+"""Computes the time in which at least one thread was in a call: the union of the calls' intervals, on whole
+Arrow columns.
 
 SQL would need to sort all calls by their start. A store's events are in the order in which calls ended, or
-nearly so (stamps of several threads may be some µs off), and that order works as well.
+nearly so (stamps of several threads may be some µs off), and this order is sufficient here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 
 def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
-    """The union of all intervals (from_ts, to_ts, in_subset) and that of those in the subset, ns. Any order
-    works; the closer it is to the order of their ends, the faster.
+    """Returns the union of all intervals (from_ts, to_ts, in_subset) and the union of those in the subset,
+    ns. Any order of intervals is possible; the closer it is to the order of their ends, the faster.
 
     The intervals are processed by descending end. Each adds its part before the earliest start so far:
     intervals processed earlier cover the time from that start at least to this interval's end. The earliest
@@ -31,7 +31,8 @@ def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
 
 
 def _by_falling_end(batches: list[pa.RecordBatch]) -> Iterable[pa.Table]:
-    """The rows by descending `to_ts`, in pieces: for each batch the part that no earlier batch overlaps."""
+    """Yields the rows by descending `to_ts`, in pieces. Each piece is the part of a batch that no earlier
+    batch overlaps."""
     reached: list[int | None] = [None]
     for batch in batches:
         latest = pc.max(batch["to_ts"]).as_py()
@@ -65,7 +66,7 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 
 class _Backwards:
-    """The sum of the time that each interval adds, and the earliest start so far."""
+    """Sums the time that each interval adds, and keeps the earliest start so far."""
 
     def __init__(self) -> None:
         self.total_ns = 0

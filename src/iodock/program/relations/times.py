@@ -1,4 +1,5 @@
-"""`--since` and `--until`: seconds from the start of the run, or a clock time, in the store's own clock."""
+"""Parses `--since` and `--until`: seconds from the start of the run, or a clock time, in the store's own
+clock."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _CLOCK = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(
 
 
 def instant_ns(text: str, manifest: Manifest) -> int:
-    """The instant that TEXT names. Raises RequestError."""
+    """Returns the moment that TEXT names. Raises RequestError."""
     start = manifest.first_ts
     if start is None:
         raise RequestError(f"the times of the calls are unknown: {text}", "re-run strace with -ttt")
@@ -32,7 +33,7 @@ def instant_ns(text: str, manifest: Manifest) -> int:
 
 def _clock_ns(match: re.Match[str], start: int, clock: str, text: str) -> int:
     date, hour, minute, second, fraction, _ = match.groups()
-    # A leap second is second 60.
+    # Second 60 is allowed, because it is a leap second.
     if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 60:
         raise RequestError(f"not a time of the day: {text}", "write hours:minutes:seconds (12:08:20)")
     of_day = (int(hour) * 3600 + int(minute) * 60 + int(second or 0)) * NS + int(
@@ -45,7 +46,7 @@ def _clock_ns(match: re.Match[str], start: int, clock: str, text: str) -> int:
             raise RequestError(
                 f"this source has times of the day without a date: {text}", "leave the date out"
             )
-        # The run may cross midnight: a time well before its start means the next day.
+        # The run may cross midnight, so a time long before its start means the next day.
         return of_day + DAY_NS if of_day < start - DAY_NS // 2 else of_day
     day = date or datetime.fromtimestamp(start // NS, UTC).strftime("%Y-%m-%d")
     try:

@@ -36,7 +36,7 @@ _NOT_RULES = {
 
 @cache
 def every() -> tuple[Rule, ...]:
-    """All rules by name."""
+    """Returns all rules, sorted by name."""
     own = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_RULES]
     rules = [import_module(f"{__name__}.{name}").RULE for name in own]
     rules += [point.load() for point in plugins("iodock.rules")]
@@ -49,7 +49,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Rule:
-    """The rule of that name. Raises RequestError."""
+    """Returns the rule of this name. Raises RequestError."""
     for rule in every():
         if rule.name == name:
             return rule

@@ -1,4 +1,4 @@
-"""Runs the rules in parallel: the engine plans each query with one thread, and most are small."""
+"""Runs the rules in parallel. The engine uses only one thread to plan a query, and most queries are small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ AT_ONCE = 2
 
 
 def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
-    """The findings of each of RULES. If one raises, its exception is raised, and no further query starts."""
+    """Returns the candidates of each of RULES. If a rule raises an exception it is raised here, and no
+    further query starts."""
     pool = ThreadPoolExecutor(AT_ONCE, "rules")
     answers: list[Future[list[Candidate]]] = []
     try:
@@ -44,7 +45,7 @@ def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
 
 
 def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
-    """Stops further queries of rules, since the store is about to be closed."""
+    """Stops further queries of rules, because the store is about to be closed."""
     for answer in answers:
         answer.cancel()
     while wait(answers, timeout=0.02).not_done:
@@ -53,8 +54,8 @@ def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[list[int]]:
-    """Blocks Ctrl-C while threads start, or while they end after an earlier Ctrl-C. Yields the signals
-    received."""
+    """Blocks Ctrl-C while threads start, or while they end after an earlier Ctrl-C. Yields the list of
+    signals that arrive."""
     pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield pressed

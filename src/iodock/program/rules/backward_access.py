@@ -27,7 +27,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for reads and one for writes: all places that are accessed backward."""
+    """Yields one candidate for reads and one for writes, each with all places that are accessed backward."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = faults_of(facts, direction, settings)
         count, moved = faults.total("count"), faults.total("bytes")
@@ -54,12 +54,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
-    """Places that are read (DIRECTION 1) or written (2) backward."""
+    """Finds the places that are read (DIRECTION 1) or written (2) backward."""
     faults = Faults(facts.rows(_sql(direction, settings)))
     return faults if faults.total("count") >= settings.least_count else Faults([])
 
 
-# Large blocks need few seeks, so the seeks that lead back to each small block are part of the cost.
+# The seeks that lead back to each small block are part of the cost, because large blocks would need few of
+# them.
 def _seeks_ns(facts: Facts, faults: Faults) -> int:
     places = ", ".join(str(row["place"]) for row in faults.rows)
     row = facts.one(
@@ -73,8 +74,8 @@ WHERE c.class = 'seek' AND u.errno_id IS NULL AND l.place IN ({places})"""
 
 
 def _sql(direction: int, settings: Settings) -> str:
-    # A step forward by less than was read is also backward, because it begins before the previous end. Steps
-    # of equal length are strided in either direction.
+    # A step forward by less than was read is also backward, because the next read begins before the end of
+    # the previous one. Steps of equal length are strided, in either direction.
     back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count - t.overlapping END)
     FILTER (WHERE t.pattern IN (4, 5)), 0)"""
     ahead = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"

@@ -1,4 +1,4 @@
-"""Defines a rule: explaining texts, its own thresholds, and a function from facts to candidates."""
+"""Defines a rule: explanatory texts, its own thresholds, and a function from facts to candidates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Candidate", "Facts", "Need", "Pieces", "Rule", "advise", "needs_of",
 
 
 class Pieces(enum.Enum):
-    """The kind of the pieces at fault. The work of the program's libraries for each piece goes with it, and
+    """What a piece at fault is. The work of the program's libraries for each piece would be saved, too, and
     counts towards the gain (`iodock.program.rules.work`)."""
 
     CALLS = "calls"
@@ -28,46 +28,47 @@ class Pieces(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A rule's finding in one place. Its severity, share and gain in seconds follow from its cost."""
+    """What a rule found in one place. Its severity, share and gain in seconds follow from its cost."""
 
     message: Message
     """The observation, in one or two sentences with the numbers."""
     count: int
-    """Number of calls at fault."""
+    """Number of calls that are at fault."""
     time_ns: int | None
-    """Time inside the calls at fault that better ones would save at most, summed over tasks; None without
-    durations."""
+    """Time inside the calls at fault that better calls would save at most, summed over tasks; None: no
+    durations are known."""
     evidence: Mapping[str, Scalar]
     query: str
-    """SQL over the store's tables that shows the evidence."""
+    """SQL query that shows the evidence in the store's tables."""
     files: tuple[str, ...] = ()
     """All known file names, the most expensive first; the finding shows some of them."""
     file_count: int | None = None
-    """None: the length of `files`."""
+    """Number of files; None: it is the length of `files`."""
     call: str | None = None
     confidence: float = 0.8
     wall_seconds: float | None = None
-    """The cost in wall time, if it does not follow from `time_ns` (for example with waiting ranks)."""
+    """Cost in wall time, if it does not follow from `time_ns`. An example is the cost of waiting ranks."""
     gain: tuple[float, float] | None = (0.5, 1.0)
-    """The lowest and highest saving of the change, as a share of what could be saved. The highest is at most
-    three times the lowest, if that is positive, and never more than 1. None: no change is needed."""
+    """Lowest and highest saving of the change, as shares of the time that could be saved. The highest is at
+    most three times the lowest, if that is positive, and never more than 1. None: no change is needed."""
     work_ns: int = 0
-    """The part of `time_ns` outside of calls: for formatting or parsing text, or examining data."""
+    """The part of `time_ns` that is not inside calls: time for formatting or parsing text, or for examining
+    data."""
     goes_seconds: float | None = None
-    """In addition to `wall_seconds`: wall time that could be saved, if it differs from the cost."""
+    """Wall time that could be saved, if it differs from the cost `wall_seconds`."""
     pieces: Pieces | None = None
-    """The program's work that would be saved together with the calls at fault; None: none."""
+    """Kind of pieces whose work would be saved together with the calls; None: no work would be saved."""
     again: float = 1.0
-    """For listings: the share of them that is unnecessary."""
+    """For listings, the share of them that is unnecessary."""
     at_most: Severity = Severity.HIGH
-    """Upper limit for the severity at any cost: `note` for expected behaviour that should not be changed."""
+    """Highest severity, whatever the cost. It is `note` for expected behaviour that should not be changed."""
     title: str | None = None
     advice: tuple[Advice, ...] | None = None
-    """Both replace the rule's own."""
+    """Advice that replaces the rule's own; None: the rule's own is used."""
     placed_by: str | None = None
-    """The calls whose lines should be changed, if they are not those of `call`."""
+    """Calls whose source lines should be changed, if they are not the calls in `call`."""
     authors: str | None = None
-    """SQL for `upid` and `count` of the processes whose programs should be changed. None: the processes that
+    """SQL for `upid` and `count` of the processes whose programs should be changed; None: the processes that
     made such calls on these files."""
 
 
@@ -80,59 +81,59 @@ class Rule:
     title: str
     looks_for: str
     why: str
-    """Why it costs time."""
+    """Text that explains why the pattern costs time."""
     advice: tuple[Advice, ...]
-    """Changes to make, by language and library. Only advice for the programs that made the calls is shown."""
+    """Changes to make, by language and library. A finding shows only the advice for the programs that made
+    the calls."""
     fine_when: str
-    """When it is fine."""
+    """Text that says when the pattern does no harm."""
     settings: type[Any]
-    """Thresholds: a frozen dataclass, every field with a default and a docstring below it."""
+    """Class with the thresholds: a frozen dataclass whose fields all have a default and a docstring below."""
     find: Callable[[Facts, Any], Iterable[Candidate]]
     needs: tuple[Need, ...] = ()
     """Data that the source must have. Without it the rule is not checked, and the reason is shown."""
     counters: Callable[[Facts, Any], Iterable[Candidate]] | None = None
-    """The check on counters instead of calls; None: the rule needs single calls."""
+    """Function that checks counters instead of calls; None: the rule needs single calls."""
     counters_need: tuple[Need, ...] = ()
-    """Additional data that counters must have."""
+    """Data that counters must have in addition."""
     needs_for_some: tuple[Need, ...] = ()
-    """Needs of single files: files that lack them are left out, and the rule says so."""
+    """Data that is needed for each single file. Files that lack it are left out, and the rule says so."""
     views: tuple[str, ...] = ()
-    """The derived tables that `find` uses in addition to the store's: names of files in
-    `iodock/program/relations/views/`."""
+    """Names of the derived views that `find` uses, as in `iodock/program/relations/views/`."""
     yields_to: tuple[str, ...] = ()
-    """Rules that name the cause of which this one sees only a symptom. If both find the same files, theirs is
-    shown."""
+    """Names of rules that find the cause if this rule finds a symptom of it. If both find the same files,
+    only their finding is shown."""
     yields_at: float = 0.5
-    """Share of this rule's cost that the other rules' cost must cover for that. It is smaller if this rule's
-    cost includes parts that they do not count."""
+    """Share of this rule's cost that the cost of those rules must reach to replace its finding. It is smaller
+    if this rule's cost includes parts that they do not count."""
     one_direction: bool = False
-    """Each finding is about reads only, or about writes only. It hides no finding of another such rule on the
-    other direction."""
+    """Whether each finding is about only reads or only writes. It then hides no finding of another such rule
+    on the other direction."""
     tells_hung_calls: bool = False
-    """This rule names single calls that took very long. Rules that yield to it are judged without those of
-    them that are metadata calls. What they still find then is not a symptom."""
+    """Whether the rule names single calls that took very long. Rules that yield to it are judged without
+    those of these calls that are metadata calls; what they still find is not a symptom."""
     is_of_waiting: bool = False
-    """The cost is waiting time, which may come from a single call that hung."""
+    """Whether the cost is waiting time, which may come from a single call that hung."""
     case: str | None = None
-    """The casebook's page."""
+    """Name of the page in the casebook."""
     comes_last: bool = False
-    """Findings of the rule come after all others except notes, because they should be changed last."""
+    """Whether findings come after all others except notes, because they should be changed last."""
 
 
 def needs_of(rule: Rule, facts: Facts) -> tuple[Need, ...]:
-    """The data that a rule needs from its source."""
+    """Returns the data that a rule needs from its source."""
     if facts.has_calls:
         return rule.needs
     return (Need.EVENTS,) if rule.counters is None else rule.counters_need
 
 
 def not_of_calls(facts: Facts, settings: Any) -> Iterable[Candidate]:
-    """Nothing: for rules that check counters only."""
+    """Finds nothing. Rules that check only counters use it for calls."""
     return ()
 
 
 def advise(**texts: str) -> tuple[Advice, ...]:
-    """Advice by language and library: `advise(any=N_("..."), c=N_("..."), pandas=N_("..."))`."""
+    """Makes advice by language and library, as in `advise(any=N_("..."), c=N_("..."), pandas=N_("..."))`."""
     return tuple(_advice(name, Message(text)) for name, text in texts.items())
 
 
@@ -154,4 +155,4 @@ LANGUAGES = {
     "administrator": "administrator",
 }
 LIBRARIES = {"numpy": "Python", "pandas": "Python", "zarr": "Python"}
-"""Library with its own advice -> its language."""
+"""Maps each library that has its own advice to its language."""

@@ -1,4 +1,5 @@
-"""Reads of one byte: the shell's `read`, and unbuffered getc; or of one line, as bash does it."""
+"""Finds reads of one byte, as by the shell's `read` and unbuffered getc, and reads of one line, as by
+bash."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for all places that are mostly read byte by byte, and one for those that a shell reads
-    line by line, seeking back to the line's end after each read."""
+    """Yields one candidate for all places that are mostly read byte by byte, and one for those that a shell
+    reads line by line, seeking back to the line's end after each read."""
     for text, sql, query in ((_BYTES, _sql(settings), _BYTES_QUERY), (_LINES, _LINES_SQL, _LINES_QUERY)):
         faults = Faults(facts.rows(sql))
         count = faults.total("count")
@@ -44,8 +45,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
-# This includes reads from pipes: the shell reads them in the same way, and waiting hardly counts in the
-# typical time.
+# Reads from pipes are included, because the shell reads pipes in the same way, and waiting hardly counts in
+# the typical time.
 def _sql(settings: Settings) -> str:
     one = "t.size_bin = 0 AND t.pattern IN (0, 1, 2)"
     kinds = f"""(p.place IN (FROM plain_places) OR p.kind IN ('standard', 'pipe', 'fifo')
@@ -60,10 +61,10 @@ def _sql(settings: Settings) -> str:
 
 
 SHELLS = "/(ba|da|a|z|k|mk|c|tc|fi)?sh$"
-"""Programs that are shells; tclsh is not."""
+"""Regular expression for programs that are shells. tclsh is not one."""
 
 
-# bash reads a block if it can seek, and then seeks back to the end of the line.
+# If bash can seek, it reads a block and then seeks back to the end of the line.
 _LINES_SQL = f"""WITH work AS (SELECT u.file_id, sum(u.count) FILTER (WHERE u.direction = 1) AS reads,
     sum(u.count) FILTER (WHERE c.class = 'seek') AS seeks,
     sum(u.time_ns) FILTER (WHERE u.direction = 1 OR c.class = 'seek') AS time_ns

@@ -1,4 +1,4 @@
-"""Collective writes of MPI-IO without collective buffering, and hints for it that had no effect."""
+"""Finds collective writes of MPI-IO without collective buffering, and hints for it that had no effect."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for collective writes to network and parallel file systems in which each rank wrote small
-    pieces by itself, and a note on hints for collective buffering and striping without effect. Reads gained
-    nothing in measurements: data sieving is as fast."""
+    """Yields one candidate for collective writes to network and parallel file systems in which each rank
+    wrote small pieces by itself, and a note on hints for collective buffering and striping without effect.
+    Reads are left out: in measurements they gained nothing, because data sieving is as fast."""
     faults = Faults(facts.rows(_sql(settings)))
     lost = sum(_lost_ns(row) for row in faults.rows)
     if faults and lost >= costs.LEAST_SHARE * (facts.wall_ns or 0):
@@ -35,7 +35,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _lost_ns(row: dict[str, int]) -> int:
-    """The remaining time of the slowest rank if one aggregator writes the pieces of all."""
+    """Returns the time that the slowest rank would save if one aggregator wrote the pieces of all ranks."""
     return costs.beyond_large(row["time_ns"], row["count"] // row["ranks"], row["requested"], 2) or 0
 
 
@@ -94,7 +94,7 @@ WHERE c.direction = 2 AND c.movers = c.ranks AND c.requests >= {settings.least_e
 GROUP BY f.name, c.call ORDER BY time_ns DESC, f.name"""
 
 
-# If no hint at all was reported, the implementation does not report its hints.
+# If no hint at all was reported, the implementation does not report its hints, so nothing follows from this.
 _HINTS_SQL = """SELECT key, any_value(asked) AS asked, min(taken) AS taken, min(name) AS file,
   count(DISTINCT name) AS files
 FROM (SELECT h.*, f.name, max(h.taken) OVER (PARTITION BY h.interface_call_id) AS told FROM hints h

@@ -1,4 +1,5 @@
-"""A file copied by reading and writing, although the kernel or file system could copy it alone."""
+"""Finds files that were copied by reading and writing, although the kernel or file system could copy them
+alone."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: files from which one process read as much as it wrote into others. The cost is the
-    reads, which copying in the kernel avoids."""
+    """Yields one candidate: files from which one process read as much as it wrote into others. The cost is
+    the reads, which copying in the kernel avoids."""
     faults = Faults(facts.rows(_sql(facts, settings)))
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -47,9 +48,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 _IN_MEMORY_NS = 2 * (1e9 / costs.READ_BYTES_PER_S + 1e9 / costs.WRITE_BYTES_PER_S)
 
 
-# Each written file, with the last file of its size that the same process read before. Opening and closing a
-# file does not change its bytes. If all pieces are read before anything is written, the file was needed as a
-# whole, for example to be sorted.
+# Pairs each written file with the last file of its size that the same process read before. Opening and
+# closing a file does not change its bytes. If all pieces are read before anything is written, the file was
+# needed as a whole, for example to be sorted, so there is no pair.
 def _sql(facts: Facts, settings: Settings) -> str:
     return f"""WITH pairs AS (SELECT g.file_id, t.count + g.count AS count, t.time_ns, t.bytes,
     t.spent_ns + g.spent_ns AS spent_ns, {facts.added_ns} * (t.calls + g.calls) AS tracing_ns,

@@ -1,4 +1,5 @@
-"""The time that efficient calls would still need, and whether the rest is worth reporting."""
+"""Estimates the time that efficient calls would still need, and decides whether the rest is worth
+reporting."""
 
 from __future__ import annotations
 
@@ -10,32 +11,33 @@ from iodock.program.rules.facts import Facts
 from iodock.program.rules.places import Faults
 
 PIECE_BYTES = 1 << 20
-"""Bytes moved by one large request."""
+"""Number of bytes that one large request moves."""
 READ_AHEAD_BYTES = 128 << 10
-"""Linux reads this much ahead in a file that is read from its beginning."""
+"""Number of bytes that Linux reads ahead in a file that is read from its beginning."""
 READ_BYTES_PER_S = 5_000_000_000
-"""Rate of large reads from memory: data that are read again, or were read ahead."""
+"""Rate of large reads from memory, that is of data that was read before or read ahead."""
 WRITE_BYTES_PER_S = 2_000_000_000
 """Rate of large writes into memory."""
 LEAST_CALL_NS = 100
-"""Part of a transfer's time for entering the kernel and finding file and page. Faster memory does not shorten
-it."""
+"""The part of a transfer's time for entering the kernel and finding file and page. A faster memory does not
+shorten it."""
 CALLS_GO = (0.6, 1.0)
-"""Gain if the change removes calls, as a share of their cost; less if some of them remain."""
+"""Gain as a share of the calls' cost, if the change removes the calls. It is less if some of them remain."""
 TEXT_NS = 5
-"""Minimum time to format or parse a byte of text, measured on one machine: strtod takes 9 ns, JSON.parse of
-node 14, str.split of Python 46, its json and C's printf 40 to 70. A mere search takes less."""
+"""Minimum time to format or parse a byte of text, ns. On one machine strtod took 9 ns, JSON.parse of node 14,
+str.split of Python 46, its json and C's printf 40 to 70. A mere search takes less."""
 HUNG_NS = 100_000_000
-"""A call of this length is reported by `slow-call`, which removes it from the cost of others."""
+"""Calls that take longer are reported by `slow-call`, which removes them from the cost of other rules."""
 LEAST_SHARE = 0.001
-"""Share of the run's wall time, or of its calls if times are unknown."""
+"""Costs below this share of the run's wall time are not worth reporting. If times are unknown, it is a share
+of the calls."""
 
 _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
 
 
 def descriptors(place: str) -> str:
-    """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is; mostly a
-    pipe."""
+    """SQL condition: PLACE is a descriptor that was opened by its name, such as a shell's <(...), which is
+    usually a pipe."""
     return f"regexp_matches({place}.name, '^/(dev/fd|proc/(self|[0-9]+)/fd)/[0-9]+$|^/dev/stdin$')"
 
 
@@ -48,8 +50,8 @@ def data_links(place: str) -> str:
 def beyond_large(
     time_ns: int | None, count: int, moved: int, direction: int, read_rate: float = READ_BYTES_PER_S
 ) -> int | None:
-    """The part of TIME_NS that large requests would save. They would move MOVED bytes in few calls, at
-    memory's rate or at the rate of these calls, whichever is higher. None without durations."""
+    """Returns the part of TIME_NS that large requests would save. They would move MOVED bytes in few calls,
+    at memory's rate or at the rate of these calls, whichever is higher. None: no durations are known."""
     if time_ns is None or not count:
         return None
     rate = read_rate if direction == 1 else WRITE_BYTES_PER_S
@@ -59,22 +61,22 @@ def beyond_large(
 
 
 def repeated_ns(time_ns: str, calls: str, longest_ns: str) -> str:
-    """SQL: the cost of all but one of CALLS, which take TIME_NS. The longest call counts as the necessary
+    """SQL for the cost of all but one of CALLS, which take TIME_NS. The longest call counts as the necessary
     one: the first call waits for the disk or server, and the others use what it loaded. A call that hung is
     included."""
     return f"({time_ns} - greatest({time_ns} / {calls}, {unless_hung(longest_ns)}))"
 
 
 def unless_hung(longest_ns: str) -> str:
-    """SQL: LONGEST_NS, or 0 for a call that hung."""
+    """SQL for LONGEST_NS, or 0 if the call hung."""
     return f"CASE WHEN {longest_ns} < {HUNG_NS} THEN {longest_ns} ELSE 0 END"
 
 
 def text_ns(facts: Facts, faults: Faults, direction: int) -> int:
-    """Minimum time in ns for formatting (DIRECTION 2) or parsing (1) the bytes that are moved `again`, in
-    files whose names indicate text. It is outside of calls but would be saved with them. It is at most the
-    computing time of the processes while they moved the bytes, and 0 if that is unknown or if the data are
-    moved only twice."""
+    """Returns the minimum time in ns for formatting (DIRECTION 2) or parsing (1) the bytes that are moved
+    `again`, in files whose names indicate text. This time is outside of calls but would be saved with them.
+    It is at most the computing time of the processes while they moved the bytes, and 0 if that is unknown or
+    if the data is moved only twice."""
     text = [row for row in faults.rows if re.search(_TEXT, str(row["name"])) and _is_mostly_again(row)]
     if not text:
         return 0
@@ -95,7 +97,7 @@ FROM spans s JOIN busy b ON b.upid = s.upid LEFT JOIN called c ON c.upid = s.upi
     return min(TEXT_NS * Faults(text).total("again"), int(computed["ns"] or 0))
 
 
-# A second pass may cost less than keeping the results of the first.
+# If data is moved only twice, the second pass may cost less than keeping the results of the first.
 def _is_mostly_again(row: dict[str, Any]) -> bool:
     return 3 * int(row["again"] or 0) >= 2 * int(row["bytes"] or 0)
 

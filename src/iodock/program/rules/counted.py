@@ -13,35 +13,36 @@ from iodock.program.rules.places import Faults
 from iodock.shared.message import Message, Scalar
 
 LEAST_PART = 0.01
-"""Share of the job's time in I/O, or of its bytes. Below it, a file does not characterise the job."""
+"""If a file has a smaller share of the job's time in I/O, or of its bytes, it does not characterise the
+job."""
 LEAST_OF_DIRECTION = 0.1
-"""Minimum share of the job's reads or writes, or of their time, for a pattern."""
+"""A pattern must have at least this share of the job's reads or writes, or of their time."""
 LEAST_BYTES = 1 << 16
-"""A job reads less than this from its settings, and writes less into its log."""
+"""A job reads fewer bytes than this from its settings, and writes fewer into its log."""
 IS_SYNCED = f"""file_id IN (SELECT file_id FROM counted_files WHERE syncs >= 20
   AND 20 * syncs >= transfers AND written_bytes < {PIECE_BYTES} * syncs)"""
-"""SQL: the file is synced after few writes each time. Syncs are timed as writes, and take most of the
-time."""
+"""SQL condition: the file is synced after few writes each time. Syncs are timed as writes, and take most of
+the time."""
 DIRECTIONS = ((1, "read"), (2, "write"))
 
 
 def transfers(facts: Facts, where: str, *, together: bool = False) -> Faults:
-    """The files whose reads or writes fulfil WHERE, the most expensive first. WHERE: SQL over
+    """Returns the files whose reads or writes fulfil WHERE, the most expensive first. WHERE: SQL over
     `counted_transfers` as `t`. TOGETHER: includes files that were counted together, for which only sums are
     known."""
     return _faults(facts, "FROM counted_transfers t", where, together)
 
 
 def totals(facts: Facts, where: str) -> dict[str, int]:
-    """`count`, `bytes` and `time_ns` of all reads or writes that fulfil it."""
+    """Returns `count`, `bytes` and `time_ns` of all reads or writes that fulfil WHERE."""
     sums = ", ".join(f"sum({name}) AS {name}" for name in ("count", "bytes", "time_ns"))
     row = facts.one(f"SELECT {sums} FROM counted_transfers WHERE {where}")
     return {name: int(value or 0) for name, value in row.items()}
 
 
 def files(facts: Facts, where: str, *, together: bool = False) -> Faults:
-    """The files that fulfil WHERE, the most expensive first. WHERE: SQL over `counted_files` as `t`.
-    TOGETHER: as for transfers."""
+    """Returns the files that fulfil WHERE, the most expensive first. WHERE: SQL over `counted_files` as `t`.
+    TOGETHER: as for `transfers`."""
     return _faults(facts, "FROM counted_files t", where, together)
 
 
@@ -54,13 +55,13 @@ def _faults(facts: Facts, source: str, where: str, together: bool) -> Faults:
 
 
 def counted_together(facts: Facts) -> int:
-    """The minimum number of files that were counted together."""
+    """Returns the minimum number of files that were counted together."""
     row = facts.one("SELECT sum(files) AS n FROM counted_files WHERE is_together")
     return int(row["n"] or 0)
 
 
 def main(faults: Faults) -> Faults:
-    """The files that move nearly all of the bytes, the largest first."""
+    """Returns the files that move nearly all of the bytes, the largest first."""
     rows, left = list[dict[str, Any]](), (1 - LEAST_PART) * faults.total("bytes")
     for row in sorted(faults.rows, key=lambda row: -int(row["bytes"] or 0)):
         if left > 0:
@@ -78,20 +79,23 @@ def matters(facts: Facts, time_ns: int | None, count: int) -> bool:
 
 
 def is_much(facts: Facts, moved: int) -> bool:
-    """Whether this number of bytes is a relevant part of the job's, and more than settings and log lines."""
+    """Whether this number of bytes is a relevant part of the job's bytes, and more than settings and log
+    lines."""
     total = int(facts.one("SELECT sum(read_bytes + written_bytes) AS n FROM counted_files")["n"] or 0)
     return moved >= max(LEAST_BYTES, LEAST_PART * total)
 
 
 def processes(faults: Faults) -> int:
-    """The number of processes that made the calls at fault: those of a shared file, or of several files."""
+    """Returns the number of processes that made the calls at fault: those of a shared file, or of several
+    files."""
     alone = {row["rank"] for row in faults.rows if row["rank"] is not None}
     return max(1, len(alone), *(int(row["ranks"]) for row in faults.rows))
 
 
 def threaded(facts: Facts) -> set[int]:
-    """Ranks or processes with several threads: their times are summed over threads, so they are not a part of
-    the run's time. Darshan does not show this, and leaves out simultaneous activity in a file."""
+    """Returns ranks or processes that have several threads. Their times are summed over threads, so they are
+    not a part of the run's time. Darshan does not show this, and leaves out simultaneous activity in a
+    file."""
     rows = facts.rows(_THREADED_SQL) if facts.store.manifest.is_light else []
     return {row["worker"] for row in rows}
 
@@ -115,15 +119,15 @@ def candidate(
     at_most: Severity = Severity.HIGH,
     **evidence: Scalar,
 ) -> Candidate:
-    """A finding whose cost is COST_NS, divided among the processes with calls at fault. GAIN: None if
-    counters do not show what better calls would save; then its severity is never high."""
+    """Makes a candidate whose cost is COST_NS, divided among the processes with calls at fault. GAIN: None if
+    counters do not show what better calls would save; the severity is then never high."""
     each = None if cost_ns is None or not facts.durations else cost_ns / processes(faults) / 1e9
     time_ns = cost_ns
     if is_threaded(facts, faults):
-        # The number of threads in calls at the same time is unknown, and so is the wall time.
+        # It is unknown how many threads were in calls at the same time, so the wall time is unknown, too.
         at_most = gains.severity_at_most(each, at_most, facts)
         time_ns = each = gain = None
-    # Reads and writes of a file are two rows.
+    # A file has a row for reads and one for writes, so names may appear twice.
     names = tuple(dict.fromkeys(faults.files))
     if gain is None and at_most is Severity.HIGH:
         at_most = Severity.MEDIUM
@@ -146,8 +150,8 @@ def candidate(
 def in_each_direction(
     facts: Facts, where: str, *, together: bool = False
 ) -> Iterator[tuple[int, str, Faults]]:
-    """Direction, its verb and the files that fulfil WHERE, if they are a relevant part of the job's I/O and
-    of its calls in that direction."""
+    """Yields direction, its verb, and the files that fulfil WHERE, if they are a relevant part of the job's
+    I/O and of its calls in this direction."""
     for direction, verb in DIRECTIONS:
         faults = transfers(facts, f"t.direction = {direction} AND {where}", together=together)
         if not faults or not matters(facts, faults.time_ns, faults.total("count")):
@@ -159,24 +163,24 @@ def in_each_direction(
 
 
 def _file_count(faults: Faults) -> int:
-    """Files; those with two rows only once."""
+    """Number of files. A file with two rows counts once."""
     known = {(row["file_id"], row["name"]): int(row["file_count"]) for row in faults.rows}
     return sum(known.values())
 
 
 def gain_if_local(faults: Faults, gain: tuple[float, float]) -> tuple[float, float] | None:
-    """GAIN of replacing calls by better ones. None if files may be on servers, because counters do not show
-    how fast these are with better calls."""
+    """Returns GAIN, the gain of replacing calls by better ones. None if files may be on servers, because
+    counters do not show how fast servers are with better calls."""
     return None if any(row["is_remote"] for row in faults.rows) else gain
 
 
 def metadata(row: dict[str, Any]) -> int:
-    """The calls that a file's metadata time covers; each open has a close."""
+    """Number of calls that a file's metadata time covers. Each open also has a close."""
     return max(1, 2 * int(row["opens"]) + int(row["stats"]) + int(row["seeks"]))
 
 
 def mean_bytes(row: dict[str, Any]) -> float:
-    """For the reads or writes of a file."""
+    """Mean number of bytes of a file's reads or writes."""
     return float(row["bytes"] or 0) / float(row["count"])
 
 

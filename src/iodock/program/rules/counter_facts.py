@@ -14,8 +14,8 @@ from iodock.shared.settings import Settings
 
 @dataclass(frozen=True)
 class CounterFacts(Facts):
-    """A run that was counted. Times are elapsed times that the processes measured themselves, so no tracer
-    adds to them."""
+    """A run that was counted. The processes measured their elapsed times themselves, so no tracer adds to
+    them."""
 
     has_calls = False
 
@@ -42,7 +42,8 @@ class CounterFacts(Facts):
         return dict.fromkeys(Need, False) | {
             Need.COUNTERS: True,
             Need.DURATIONS: self.durations,
-            # The processes of a light recording may be the commands of a script, one after the other.
+            # A light recording has no ranks if it has only one: its processes may be the commands of a
+            # script, one after the other.
             Need.RANKS: not self.store.manifest.is_light or self.ranks > 1,
             # A light recording counts system calls only.
             Need.MPI_IO: not self.store.manifest.is_light,
@@ -51,7 +52,7 @@ class CounterFacts(Facts):
 
     @cached_property
     def ranks(self) -> int:
-        """Number of processes of the job, as the source states it or as counted."""
+        """Number of processes of the job, as the source states it or as it was counted."""
         told = self.store.manifest.raw.get("ranks")
         worker = "rank" if self.store.manifest.is_light else "coalesce(rank, upid)"
         seen = self.one(f"SELECT max(ranks) AS most, count(DISTINCT {worker}) AS n FROM profiles")
@@ -84,7 +85,7 @@ WHERE coalesce(p.rank, p.upid) = (SELECT worker FROM counted_work ORDER BY time_
 GROUP BY p.upid HAVING count(DISTINCT t.utid) > 1"""
 _CALLS_SQL = """SELECT CAST(coalesce(sum(opens + stats + seeks + syncs + transfers), 0) AS BIGINT) AS calls,
   CAST(coalesce(sum(time_ns), 0) AS BIGINT) AS time_ns FROM counted_files"""
-# It is unknown how long several processes ran in parallel; the time of the busiest one is known, at least
+# It is unknown how long several processes ran in parallel, but the time of the busiest one is known, at least
 # nearly.
 _TIMES_SQL = """SELECT CAST(coalesce(max(time_ns) FILTER (WHERE worker IS NOT NULL), 0)
   + coalesce(any_value(time_ns) FILTER (WHERE worker IS NULL), 0) AS BIGINT) AS busiest_ns

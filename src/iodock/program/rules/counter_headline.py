@@ -13,7 +13,7 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """The run in a few numbers, with their interpretation. FOUND: its findings and notes."""
+    """Describes the run in a few numbers, with their interpretation. FOUND: its findings and notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     worth = _worth(found)
     return Verdict(
@@ -31,7 +31,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """The next step: make a change, obtain missing data, or record single calls."""
+    """Returns the next step: to make a change, to obtain missing data, or to record single calls."""
     if _worth(found):
         return Message(
             N_("Next: make the first change, run the job again, and compare the counters of both runs.")
@@ -52,7 +52,7 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """Remarks on the meaning of the times, and on rules that were not checked."""
+    """Yields remarks on the meaning of the times, and on rules that were not checked."""
     return tuple(_remarks(facts))
 
 
@@ -75,7 +75,7 @@ def _remarks(facts: Facts) -> Iterator[Message]:
 
 
 def spoken_by(facts: Facts) -> Iterator[str]:
-    """Languages and interfaces to which the advice applies."""
+    """Yields the languages and interfaces whose advice applies."""
     rows = facts.rows("SELECT DISTINCT interface FROM profiles")
     used = {str(row["interface"]).split("-")[0] for row in rows}
     yield "administrator"

@@ -1,4 +1,4 @@
-"""Direct I/O (O_DIRECT) whose requests don't fit the blocks of the device."""
+"""Finds direct I/O (O_DIRECT) whose requests don't fit the blocks of the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 O_DIRECT = 0o40000
-"""The value on Linux for x86 and for machines with the same numbers; stores always use it."""
+"""Value of the flag on Linux for x86, and on machines with the same numbers. Stores always use this value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: requests on files opened with O_DIRECT that fail, or that the file system must take
-    another way, as they don't fit."""
+    """Yields one candidate: requests on files opened with O_DIRECT that fail because they don't fit the
+    blocks, or that the file system must handle without direct I/O."""
     if not facts.rows(f"SELECT 1 FROM opens WHERE {_DIRECT} LIMIT 1"):
         return
     faults = Faults(facts.rows(_sql(settings)))
@@ -58,7 +58,7 @@ _DIRECT = f"errno_id IS NULL AND flags & {O_DIRECT} <> 0"
 def _sql(settings: Settings) -> str:
     block = settings.block_bytes
     odd = f"(e.offset_bytes % {block} <> 0 OR e.requested_bytes % {block} <> 0)"
-    # The last read reaches the end of the file at any offset, so only its requested size must fit. A tool
+    # Only the requested size of the last read must fit, because the read reaches the end of the file. A tool
     # (dd) switches the flag off for the last piece, which fits no block.
     return f"""WITH direct AS (SELECT file_id FROM opens WHERE {_DIRECT}),
 switched AS (SELECT handle_id, ts, flags & {O_DIRECT} <> 0 AS is_on FROM events

@@ -1,4 +1,4 @@
-"""The same folder listed again and again."""
+"""Finds folders that are listed again and again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all folders that a process listed too often. The first listing of each is free."""
+    """Yields one candidate: all folders that a process listed too often. The first listing of each is not
+    counted."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
     if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -73,9 +74,9 @@ WHERE l.scans >= CASE WHEN l.elsewhere THEN {settings.least_scans_elsewhere}
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-# Libraries look through them when a program starts: for processors, devices and modules.
+# Folders that libraries search for processors, devices and modules when a program starts.
 _SYSTEM = "regexp_matches(f.name, '^/(proc|sys|dev|usr|lib|lib32|lib64|etc|opt)(/|$)')"
-# Each process looks for its modules there when it starts, whatever it does later.
+# Folders in which each process looks for its modules when it starts, whatever it does later.
 _MODULES = "regexp_matches(f.name, '/(s?bin|lib|lib32|lib64|libexec|site-packages|node_modules)(/|$)')"
 _QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call

@@ -1,4 +1,4 @@
-"""Decides from sums of a run's calls which rules cannot find anything, so that they can be skipped.
+"""Decides from sums of a run's calls which rules can't find anything, so that they are skipped.
 
 Each condition is necessary for a finding of its rule, and cheaper than the rule's query. It may be true
 although the rule finds nothing. tests/program/rules/test_excluded.py compares both on runs.
@@ -26,7 +26,7 @@ MayFind = Callable[[Facts, Thresholds], bool]
 
 
 def may_find(name: str, facts: Facts, settings: Thresholds) -> bool:
-    """Whether the rule of that name may find something. Unknown for stores without calls."""
+    """Whether the rule of this name may find something. Unknown for stores without calls."""
     if facts.store.manifest.profiles_only or facts.store.manifest.counts_only:
         return True
     condition = CONDITIONS.get(name)
@@ -38,7 +38,8 @@ def _worth(facts: Facts, of: Sums, more_ns: int = 0) -> bool:
     untimed = of.where(untimed=True).total()
     if untimed and costs.worth_a_word(facts, None, untimed):
         return True
-    # A geometric mean of times is computed with one ns added to each, which is then subtracted.
+    # For the geometric mean, one ns is added to each time and later subtracted, so the result may be slightly
+    # too large.
     spent = None if of.time_ns is None else of.time_ns + 2 * of.total() + more_ns
     return costs.worth_a_word(facts, spent, of.total())
 
@@ -58,7 +59,7 @@ def _backward(facts: Facts, settings: Thresholds) -> bool:
 
 def _bytewise(facts: Facts, settings: Thresholds) -> bool:
     single = _moved(facts, direction=READS, pattern=(0, 1, 2), size_bin=0).total()
-    # A shell seeks back after nine of ten reads.
+    # A shell that reads line by line seeks back after nine of ten reads.
     sought = _calls(facts, **{"class": "seek"}).total()
     return single >= settings.least_count or sought >= 0.9 * settings.least_count
 
@@ -248,7 +249,7 @@ def _whole_files(facts: Facts, settings: Thresholds) -> bool:
 def _small_writes(facts: Facts, settings: Thresholds) -> bool:
     writes = _calls(facts, direction=WRITES)
     moved = _moved(facts, direction=WRITES)
-    # Their mean is small only if one of them is small, or moved nothing.
+    # The mean size is small only if one of the transfers is small, or moved nothing.
     small = moved.where(size_bin=range(-1, (int(settings.most_bytes) - 1).bit_length() + 1)).total()
     are_small = small > 0 or writes.total() > moved.total()
     return are_small and moved.total("bytes") > 0 and _worth(facts, writes)
@@ -299,4 +300,4 @@ CONDITIONS: Mapping[str, MayFind] = {
     "whole-file-for-a-few-bytes": _whole_files,
     "write-in-compute-loop": _small_writes,
 }
-"""Rule -> condition. Rules without a condition, such as those of other packages, always run."""
+"""Maps a rule to its condition. Rules without a condition, such as those of other packages, always run."""

@@ -1,4 +1,4 @@
-"""The facts of a run as a whole, and how rules query more."""
+"""The facts about a run as a whole. Rules use them to make further queries."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from iodock.shared.message import Message
 from iodock.shared.settings import FileSystemKind, Settings
 
 MOST_STRETCH = 10.0
-"""A program that pauses for longer is asleep, and is not waiting for a processor."""
+"""If a program pauses this many times longer than expected, it is asleep and does not wait for a
+processor."""
 MOST_SAMPLED = 1_000_000
-"""Number of calls examined for pauses in a longer run, in time slices throughout the run."""
+"""In a longer run, pauses are examined only for this number of calls, in time slices throughout the run."""
 _SLICES = 16
 """Number of slices. Waiting for a processor takes many ms, and a pause ends with its slice."""
 LEAST_OWN = 0.95
 """If the program's own share of the run's length is below this, the tracer's share is reported."""
 LEAST_ALONE = 0.02
-"""At least this share of a recorded run is the program's own, however much tracing added."""
+"""At least this share of a recorded run belongs to the program, however much tracing added."""
 
 
 class Need(enum.Enum):
@@ -60,7 +61,7 @@ class Need(enum.Enum):
 
     @property
     def why(self) -> Message:
-        """Why a rule stays silent without it."""
+        """Sentence that says why a rule is not checked without this data."""
         return Message(self.value)
 
 
@@ -72,14 +73,14 @@ class Facts:
     settings: Settings
     profile: Profile
     overview: Mapping[str, Any]
-    """`io_time_ns` and `waiting_time_ns` (wall time), `summed_io_ns` (over all tasks, without waiting) and
-    `calls`, as counted by the analysis `overview`."""
+    """Numbers as in the analysis `overview`: `io_time_ns` and `waiting_time_ns` (wall time), `summed_io_ns`
+    (over all tasks, without waiting) and `calls`."""
     has_calls = True
     """Whether the source has calls; otherwise it has counters."""
 
     @property
     def wall_ns(self) -> int | None:
-        """The run's length."""
+        """The run's length, ns."""
         return self.store.manifest.wall_ns
 
     @property
@@ -89,13 +90,13 @@ class Facts:
 
     @property
     def io_ns(self) -> int | None:
-        """Wall time in which at least one thread was in an I/O call, without waiting on pipes."""
+        """Wall time in which at least one thread was in an I/O call, without waiting on pipes, ns."""
         found: int | None = self.overview.get("io_time_ns")
         return found
 
     @cached_property
     def summed_io_ns(self) -> int | None:
-        """Time inside I/O calls, summed over tasks, without waiting."""
+        """Time inside I/O calls, summed over tasks, without waiting, ns."""
         found: int | None = self.overview.get("summed_io_ns")
         return found
 
@@ -107,13 +108,13 @@ class Facts:
 
     @property
     def exit_signal(self) -> str | None:
-        """The signal that ended the program."""
+        """The signal that ended the program; None: it was not ended by a signal, or this is unknown."""
         found = (self.store.manifest.raw.get("captured") or {}).get("exit_signal")
         return str(found) if found else None
 
     @property
     def failed(self) -> bool:
-        """Whether the program is known to have failed, in which case a part of it may not have run."""
+        """Whether the program is known to have failed. A part of it may then not have run."""
         return bool(self.exit_status or self.exit_signal)
 
     @property
@@ -127,8 +128,8 @@ class Facts:
         return self.store.manifest.durations
 
     def wall_of(self, time_ns: int | None) -> float | None:
-        """Wall time in seconds that corresponds to TIME_NS, a sum over tasks: tasks that are in I/O at the
-        same time share it."""
+        """Converts TIME_NS, a sum over tasks, to wall time in s. Tasks that are in I/O at the same time share
+        the wall time."""
         if time_ns is None or not self.durations:
             return None
         summed, union = self.summed_io_ns, self.io_ns
@@ -137,23 +138,23 @@ class Facts:
 
     @cached_property
     def tracing_ns(self) -> int:
-        """The time that tracing adds around each call of a live recording, in addition to the call's own
+        """Time that tracing adds around each call of a live recording, in addition to the call's own
         duration: see `tracing.around_ns`."""
         return tracing.around_ns(self.store)
 
     @cached_property
     def within_ns(self) -> int:
-        """The time that tracing adds to each call's own duration: see `tracing.within_ns`."""
+        """Time that tracing adds to each call's own duration: see `tracing.within_ns`."""
         return tracing.within_ns(self.store)
 
     @cached_property
     def added_ns(self) -> int:
-        """The time that tracing adds to each pause between calls: see `tracing.between_ns`."""
+        """Time that tracing adds to each pause between calls: see `tracing.between_ns`."""
         return tracing.between_ns(self.store)
 
     @cached_property
     def is_tracer_unknown(self) -> bool:
-        """Whether a tracer may have added much of the times by an unknown amount."""
+        """Whether a tracer may have added much to the times, by an unknown amount."""
         most = 2 * tracing.MOST_STOP_NS * self.all_calls
         return most > (1 - LEAST_OWN) * (self.wall_ns or 0) and tracing.is_unknown(self.store)
 
@@ -171,8 +172,9 @@ class Facts:
 
     @cached_property
     def alone_seconds(self) -> float | None:
-        """The run's duration in s without a tracer that stops it at each call; otherwise its length."""
-        # A tracer stops the program twice for each call: one stop is in the call's duration, one in the
+        """The run's duration in s without a tracer that stops it at each call. If there was none, it is the
+        run's length."""
+        # A tracer stops the program twice for each call. One stop is in the call's duration, the other in the
         # pause.
         each = self.within_ns + self.added_ns
         wall, added = self.wall_seconds, self.wall_of(self.all_calls * each)
@@ -180,17 +182,17 @@ class Facts:
 
     @cached_property
     def alone_io_seconds(self) -> float | None:
-        """The part of `io_ns` without what a tracer adds to each call, in s."""
+        """`io_ns` in s, without the time that a tracer adds to each call."""
         if self.io_ns is None:
             return None
         spent, added = self.io_ns / 1e9, self.wall_of(self.calls * self.within_ns) or 0.0
-        # For calls that take hardly longer than a stop, only their number is known.
+        # If calls take hardly longer than a stop, only their number is known.
         least = self.wall_of(self.calls * tracing.UNTRACED_NS) if added else None
         return max(spent - added, min(spent, least or 0.0))
 
     @cached_property
     def stretch(self) -> float:
-        """The factor by which everything takes longer because other programs use the processors, too. For the
+        """Factor by which everything takes longer because other programs use the processors, too. For the
         task that computes most, two values show it: its lifetime compared with its computing time, and the
         share of few long pauses in its total pause time. Tasks that wait in calls affect only the first,
         tasks that compute only the second. 1 if CPU times are unknown."""
@@ -202,7 +204,8 @@ class Facts:
         return min(MOST_STRETCH, max(1.0, found))
 
     def _uneven_sql(self, utid: int) -> str:
-        """Pauses between a task's calls: their sum, estimated as their number times their geometric mean."""
+        """SQL for the pauses between a task's calls: their sum, and an estimate of it as their number times
+        their geometric mean."""
         return f"""WITH seen AS (SELECT e.ts, e.dur, {self.slice_of} AS slice FROM events e
   WHERE e.utid = {utid} AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
     AND {self.is_in_sample}),
@@ -211,7 +214,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
 
     @property
     def slice_of(self) -> str:
-        """SQL: the slice of the run in which the event `e` began."""
+        """SQL for the slice of the run in which the event `e` began."""
         if self._every_slice == 1 or not self.wall_ns:
             return "0"
         first, length = self.store.manifest.first_ts or 0, self.wall_ns // (_SLICES * self._every_slice)
@@ -227,14 +230,14 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return max(1, -(-self.all_calls // MOST_SAMPLED))
 
     def typical(self, typical_ns: int | None, time_ns: int | None) -> int | None:
-        """The time of calls without the few that waited for a disk: TYPICAL_NS, their number times their
-        geometric mean, scaled by the run's share of processors; at most TIME_NS, their sum."""
+        """Time of calls without the few that waited for a disk. It is TYPICAL_NS, their number times their
+        geometric mean, scaled by the run's share of processors, and at most TIME_NS, their sum."""
         if typical_ns is None or time_ns is None:
             return typical_ns
         return max(typical_ns, min(time_ns, round(self.stretch * typical_ns)))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small result of a query on the store's tables and views."""
+        """Returns a small result of a query on the store's tables and views."""
         self.profile.need_for(sql)
         return self.store.rows(sql)
 
@@ -244,7 +247,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         self.store.keep(name, sql)
 
     def one(self, sql: str) -> dict[str, Any]:
-        """The first row; an empty dict if there is none."""
+        """Returns the first row of a result; an empty dict if there is none."""
         rows = self.rows(sql)
         return rows[0] if rows else {}
 
@@ -280,7 +283,7 @@ FROM processes"""
 
     @cached_property
     def known(self) -> Known:
-        """Sums of all calls."""
+        """Sums over all calls."""
         return known_of(self.rows, self.store.rows_of)
 
     @cached_property
@@ -291,19 +294,19 @@ FROM processes"""
 
     @cached_property
     def is_still(self) -> bool:
-        """Whether the run has no transfer at all, so that losses among them do not matter."""
+        """Whether the run has no transfer at all. Losses among transfers then do not matter."""
         return not self._any("direction IN (1, 2)")
 
     @property
     def only_starts(self) -> bool:
-        """Whether little more is known than that programs started, as for `true`."""
+        """Whether little more is known than that programs started, as in a run of `true`."""
         return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
-        """Whether an event fulfils the condition: one of `ASKED_OF_EVENTS`."""
+        """Whether any event fulfils the condition, which is one of `ASKED_OF_EVENTS`."""
         if self.store.rows_of("events") <= MOST_AT_ONCE:
             return self._are_any[condition]
-        # The first match ends the search.
+        # The search ends at the first match.
         return bool(self.rows(any_sql(condition)))
 
     @cached_property
@@ -314,27 +317,28 @@ FROM processes"""
 
     @cached_property
     def mpi_io(self) -> bool:
-        """Whether ranks opened files by MPI-IO."""
+        """Whether ranks opened files with MPI-IO."""
         return bool(self.rows(f"{mpi_io.FILES} LIMIT 1"))
 
     @property
     def _could_call_mpi_io(self) -> bool:
-        """Whether calls of MPI-IO by all ranks would have been recorded: each has a shared library of MPI."""
+        """Whether calls of MPI-IO by all ranks would have been recorded. This requires that each rank uses a
+        shared library of MPI."""
         if (self.store.manifest.raw.get("captured") or {}).get("interfaces") != "recorded":
             return False
         return bool(self.one(mpi_io.HAVE_LIBRARY)["have"])
 
     @cached_property
     def collects(self) -> bool | None:
-        """Whether ranks moved data by collective calls of MPI-IO; None where calls of
-        MPI-IO were not recorded."""
+        """Whether ranks moved data with collective calls of MPI-IO; None if calls of MPI-IO were not
+        recorded."""
         if not self.store.rows_of("interface_calls"):
             return False if self._could_call_mpi_io else None
         return bool(self.rows("SELECT 1 FROM interface_calls WHERE is_collective AND direction > 0 LIMIT 1"))
 
     @cached_property
     def ranks(self) -> int:
-        """Number of MPI ranks seen; 0 for a program without MPI."""
+        """Number of MPI ranks in the store; 0 for a program without MPI."""
         return int(self.one("SELECT count(DISTINCT rank) AS n FROM processes")["n"])
 
     @cached_property
@@ -344,13 +348,14 @@ FROM processes"""
 
     @cached_property
     def nodes(self) -> int | None:
-        """Number of nodes of the job, from its scheduler, or else the number of hosts seen."""
+        """Number of nodes of the job according to its scheduler, or else the number of hosts in the store."""
         job, hosts = (self.store.manifest.raw.get(name) for name in ("job", "hosts"))
         return (job or {}).get("nodes") or len(hosts or ()) or None
 
     @cached_property
     def mount_kinds(self) -> Mapping[str, FileSystemKind]:
-        """Mount point -> local, network or parallel, for the mounts with files of the run."""
+        """Kind of file system (local, network or parallel) by mount point, for the mounts with files of the
+        run."""
         return self.profile.facts.mount_kinds
 
 

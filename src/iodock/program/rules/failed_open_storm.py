@@ -1,4 +1,5 @@
-"""Opens of missing files: long search paths of a loader or interpreter, tried again and again."""
+"""Finds opens of missing files: long search paths of a loader or interpreter, and names that are tried again
+and again."""
 
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for search paths of many folders, and one for all other failed look-ups."""
+    """Yields one candidate for search paths of many folders, and one for all other failed look-ups."""
     yield from _along_paths(facts, settings)
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
     if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     most = faults.rows[0]
-    # The longest one waits for the disk or server, and the others use what it loaded.
+    # The longest call waits for the disk or server, and the others use what it loaded.
     cold_ns = max(int(row["longest_ns"] or 0) for row in faults.rows)
     time_ns = None if faults.time_ns is None else faults.time_ns - cold_ns
     values: dict[str, Scalar] = {

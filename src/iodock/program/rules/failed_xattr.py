@@ -1,4 +1,4 @@
-"""Requests for extended attributes and access lists that the file system always rejects."""
+"""Finds requests for extended attributes and access lists that the file system always rejects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for all files."""
+    """Yields one candidate for all files."""
     faults = Faults(facts.rows(_SQL))
     failed, asked = faults.total("count"), faults.total("asked")
     if failed < settings.least_count or failed < settings.least_failed * asked:
@@ -51,7 +51,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _is_a_tools_habit(faults: Faults, failed: int, settings: Settings) -> bool:
-    """Whether only tools made the requests and got fast answers, in which case no change is worthwhile."""
+    """Whether only tools made the requests and got fast answers. No change is worthwhile then."""
     quick = faults.time_ns is not None and faults.time_ns <= settings.quick_ns * failed
     return quick and faults.total("by_others") == 0
 

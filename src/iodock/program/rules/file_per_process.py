@@ -1,4 +1,4 @@
-"""Each rank writes its own files: their number is ranks times steps."""
+"""Finds files that each rank writes for itself. Their number is ranks times steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places whose files are each written by one worker."""
+    """Yields one candidate: all places whose files are each written by one worker."""
     faults = faults_of(facts, settings)
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -56,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def faults_of(facts: Facts, settings: Settings) -> Faults:
-    """All name patterns whose files are each written by one worker and are numerous; with `workers`. Needs
-    the derived tables `file_work` and `workers`."""
+    """Finds name patterns whose files are numerous and each written by one worker; with `workers`. Needs the
+    derived tables `file_work` and `workers`."""
     if not workers.side_by_side(facts):
         return Faults([])
     rows = facts.rows(_sql(settings))
@@ -70,7 +70,7 @@ def _stripes(facts: Facts, mount_point: str | None) -> int | None:
 
 
 def _objects(facts: Facts, row: dict[str, object]) -> int:
-    """The number of objects on the storage servers: each file has as many objects as stripes."""
+    """Number of objects on the storage servers. Each file has as many objects as stripes."""
     mount = row["mount_point"]
     return int(str(row["file_count"])) * (_stripes(facts, str(mount) if mount is not None else None) or 1)
 
@@ -107,7 +107,7 @@ _STRIPED = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files that one rank alone wrote, found in counters over all ranks."""
+    """Yields files that one rank alone wrote, found in counters over all ranks."""
     faults = counted.files(facts, "t.rank IS NOT NULL AND t.written_bytes > 0")
     own = Counter(row["rank"] for row in faults.rows)
     is_even = bool(own) and min(own.values()) >= settings.least_balance * max(own.values())

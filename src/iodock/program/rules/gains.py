@@ -1,4 +1,5 @@
-"""The gain of correcting a fault, in seconds of the run without a tracer, and the severity that follows."""
+"""Estimates the gain of correcting a fault, in seconds of the run without a tracer, and the severity that
+follows."""
 
 from __future__ import annotations
 
@@ -12,16 +13,16 @@ from iodock.program.rules.facts import Facts
 from iodock.shared.settings import SeverityLimits
 
 MOST_SPREAD = 3.0
-"""The upper value of a gain is at most this multiple of the lower one."""
+"""The upper value of a gain is limited to this multiple of the lower one."""
 _LEAST_WORK = 0.5
-"""Minimum share of the work inside a piece that is saved."""
+"""At least this share of the work inside a piece is saved."""
 _FLUSHING = 0.5
-"""Maximum share of the work between separate calls that is saved: the rest prepares the next call."""
+"""At most this share of the work between separate calls is saved, because the rest prepares the next call."""
 
 
 def gain_of(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[Gain | None, float]:
-    """The saving of the change, and how much of it can be outside of calls. None if no change is needed or
-    times are unknown."""
+    """Returns the saving of the change, and how much of it can be outside of calls. None: no change is
+    needed, or times are unknown."""
     going = _going(candidate, cost, facts)
     if candidate.gain is None or going is None:
         return None, 0.0
@@ -34,21 +35,22 @@ def gain_of(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[Gai
     outside = could_go + (
         facts.wall_of(candidate.work_ns) or 0.0 if candidate.wall_seconds is None else all_calls
     )
-    # If a tracer added an unknown amount, the gain is used for ranking but not shown.
+    # If a tracer added an unknown amount, the gain is not shown, but used for ranking.
     of = None if facts.is_tracer_unknown else facts.alone_seconds
     return _narrowed(Gain(low, high, of)), outside
 
 
 def _between(candidate: Candidate, calls: float, around: work.Work) -> float:
-    """Maximum saving of the time between pieces. A library's work to open a file is at most the time that
-    library and system spend in the piece; the rest is the program's own work."""
+    """Returns the largest saving of the time between pieces. A library's work to open a file is at most the
+    time that library and system spend in the piece; the rest is the program's own work."""
     if candidate.pieces is Pieces.CALLS:
         return _FLUSHING * around.between
     return min(around.between, calls + around.inside)
 
 
 def _going(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[float, float] | None:
-    """Seconds of the calls at fault without a tracer: the cost, and everything that could be saved."""
+    """Returns the seconds of the calls at fault without a tracer: the cost, and everything that could be
+    saved."""
     if candidate.wall_seconds is None:
         if candidate.time_ns is None:
             return None
@@ -63,8 +65,8 @@ def _going(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[floa
 
 
 def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
-    """The time of the calls at fault without a tracer. If they take hardly longer than calls without work,
-    only their number is known."""
+    """Returns the time of the calls at fault without a tracer. If they take hardly longer than calls without
+    work, only their number is known."""
     time_ns, added = candidate.time_ns or 0, candidate.count * facts.within_ns
     if time_ns < 2 * added:
         return min(time_ns, candidate.count * tracing.UNTRACED_NS)
@@ -72,7 +74,7 @@ def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
 
 
 def _narrowed(gain: Gain) -> Gain:
-    """The gain with the same middle value, and limits that are not too far apart."""
+    """Returns a gain with the same middle value, whose limits are not too far apart."""
     low, high = gain.low_seconds, gain.high_seconds
     if low <= 0 or high <= MOST_SPREAD * low:
         return gain
@@ -82,7 +84,7 @@ def _narrowed(gain: Gain) -> Gain:
 
 
 def within(gains: Sequence[Gain | None], limit: float | None) -> list[Gain | None]:
-    """The gains, scaled so that their upper values together do not exceed LIMIT. The uncertain part is
+    """Scales the gains so that the sum of their upper values does not exceed LIMIT. The uncertain part is
     reduced first; if even the lower values exceed the limit, all are scaled equally."""
     known = [one for one in gains if one is not None]
     low, high = (sum(max(0.0, end) for end in ends) for ends in _ends(known))
@@ -105,14 +107,15 @@ def total(gains: Sequence[Gain | None]) -> Gain | None:
 
 
 def _shrunk(gain: Gain, part: float, share: float) -> Gain:
-    """A gain whose part beyond the lower value is scaled by PART, and then the whole by SHARE."""
+    """Scales the part of the gain beyond the lower value by PART, and then the whole gain by SHARE."""
     low = max(0.0, gain.low_seconds)
     high = low + part * (gain.high_seconds - low)
     return replace(gain, low_seconds=min(gain.low_seconds, low) * share, high_seconds=high * share)
 
 
 def severity_of(candidate: Candidate, gain: Gain | None, cost: float | None, facts: Facts) -> Severity:
-    """The share of the run that the change saves; if times are unknown, the share of calls at fault."""
+    """Determines the severity from the share of the run that the change saves. If times are unknown, the
+    share of calls at fault is used."""
     limits, alone = facts.settings.severity, facts.alone_seconds
     if cost is None or not alone:
         found = _by_calls(candidate, facts)
@@ -125,7 +128,8 @@ def severity_of(candidate: Candidate, gain: Gain | None, cost: float | None, fac
 
 
 def severity_at_most(seconds: float | None, at_most: Severity, facts: Facts) -> Severity:
-    """AT_MOST, or the severity of a wall time of SECONDS if that is lower. SECONDS are an upper bound."""
+    """Returns AT_MOST, or the severity of a wall time of SECONDS if that is lower. SECONDS are an upper
+    bound."""
     if seconds is None or not facts.alone_seconds:
         return at_most
     found = _by_share(seconds / facts.alone_seconds, facts.settings.severity)
@@ -141,7 +145,7 @@ def _by_share(share: float, limits: SeverityLimits) -> Severity:
 
 
 def _by_calls(candidate: Candidate, facts: Facts) -> Severity:
-    """Without durations the share of calls is used, and the severity is never high."""
+    """Determines the severity from the share of calls if there are no durations. It is never high."""
     share = candidate.count / facts.calls if facts.calls else 0.0
     if share >= 0.3:
         return Severity.MEDIUM

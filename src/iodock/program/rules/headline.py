@@ -1,4 +1,5 @@
-"""The headline of a run, the same in all views: how much was I/O, and whether changing it is worthwhile."""
+"""The headline of a run: how much of it was I/O, and whether changing this is worthwhile. It is the same in
+all views."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """The run in a few numbers, with their interpretation. FOUND: its findings and notes."""
+    """Describes the run in a few numbers, with their interpretation. FOUND: its findings and notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     waiting = facts.overview.get("waiting_time_ns")
     worth = _worth(found)
@@ -33,7 +34,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """Remarks that readers need to interpret the times; empty if there are none."""
+    """Returns remarks that readers need to interpret the times; empty if there are none."""
     if not facts.store.manifest.is_partly_counted:
         return ()
     counted = facts.one(f"SELECT count(*) AS n FROM ({counted_ranks_sql(facts.store)})")["n"]
@@ -52,8 +53,8 @@ _PROCESSES_COUNTED = N_(
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """The next step of the method (SS-ken report, 2.3): change and measure again, contact the administrator,
-    or nothing."""
+    """Returns the next step of the method (SS-ken report, 2.3): change and measure again, contact the
+    administrator, or nothing."""
     share = _io_share(facts)
     if _worth(found):
         return Message(
@@ -130,8 +131,8 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
 
 
 def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
-    """Work that goes with the calls may take longer than the calls, so the share alone would contradict the
-    findings."""
+    """Text that is added to the share of I/O. The program's work around the calls may take longer than the
+    calls, so the share alone would contradict the findings."""
     if facts.is_traced:
         return N_(
             "I/O took {io_share} of the traced run (without the tracer it may be more or less). Things "

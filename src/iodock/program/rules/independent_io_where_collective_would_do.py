@@ -1,4 +1,4 @@
-"""Each rank requests its pieces of a file separately, although collective calls could combine them."""
+"""Finds files whose pieces each rank requests separately, although collective calls could combine them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for reads and one for writes: files on network and parallel file systems whose pieces
-    ranks moved in turns by independent calls. On a local disk the messages of a collective call take longer
-    than small requests."""
+    """Yields one candidate for reads and one for writes: files on network and parallel file systems whose
+    pieces ranks moved in turns by independent calls. Local disks are left out, because there the messages of
+    a collective call take longer than small requests."""
     rows = facts.rows(_sql(settings))
     for direction, call in ((1, "read"), (2, "write")):
         faults = Faults([{**row, "call": call} for row in rows if row["direction"] == direction])
@@ -61,7 +61,8 @@ def _candidate(faults: Faults, wall: float) -> Candidate:
 
 
 def _slowest_ns(row: Mapping[str, Any]) -> int:
-    """The saving of large requests for the slowest rank, which would transfer an equal share."""
+    """Returns the time that large requests would save for the slowest rank, which would transfer an equal
+    share."""
     ranks, direction = int(row["ranks"]), int(row["direction"])
     saved = costs.beyond_large(
         int(row["slowest_ns"]), int(row["count"]) // ranks, int(row["bytes"]) // ranks, direction
@@ -69,7 +70,7 @@ def _slowest_ns(row: Mapping[str, Any]) -> int:
     return saved or 0
 
 
-# In the order of offsets, a piece that follows one of another rank is a turn.
+# A turn is a piece that, in the order of offsets, follows a piece of another rank.
 def _sql(settings: Settings) -> str:
     return f"""WITH alone AS (SELECT file_id, direction, mode(call) AS made FROM interface_calls
   WHERE interface = 'MPI-IO' AND direction > 0 GROUP BY ALL
@@ -103,8 +104,8 @@ _RECORDED = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for reads and one for writes: files of MPI-IO, and files that ranks share without it in
-    interleaved pieces. Large pieces in order gain little, and are a note."""
+    """Yields one candidate for reads and one for writes: files of MPI-IO, and files that ranks share without
+    it in interleaved pieces. Large pieces in order gain little, and give only a note."""
     if facts.ranks < 2:
         return
     for direction, verb in counted.DIRECTIONS:

@@ -1,4 +1,4 @@
-"""Computing and large I/O strictly alternate, although they could overlap."""
+"""Finds computing and large I/O that strictly alternate, although they could overlap."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: the thread that moves most of the bytes in large requests."""
+    """Yields one candidate: the thread that moves most of the bytes in large requests."""
     row = facts.one(_TURNS_SQL)
     if not row or row["pause_ns"] is None:
         return
@@ -35,10 +35,11 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     read, written = int(row["read_bytes"]), int(row["written_bytes"])
     if turns < settings.least_turns or read + written < settings.least_turn_bytes * turns:
         return
-    # A thread that waits between its requests, for example for computing threads, computes less than its
+    # If a thread waits between its requests, for example for computing threads, it computes less than its
     # pauses. (Without processor times, only processes with a single thread are judged.)
     computing = pause if row["cpu_user_ns"] is None else min(pause, int(row["cpu_user_ns"]))
-    # Transfers from or to memory do not wait for a device. A first read takes up to twice as long.
+    # Transfers from or to memory do not wait for a device. A first read from memory takes up to twice as
+    # long.
     memory = 1e9 * (2 * read / READ_BYTES_PER_S + written / WRITE_BYTES_PER_S)
     if min(io, computing) < settings.least_share * int(row["whole_ns"]) or io < memory:
         return
@@ -102,9 +103,9 @@ RULE = Rule(
         *("read-after-write", "redundant-writes", "random-access", "backward-access"),
         *("copy-through-user-space", "whole-file-for-a-few-bytes"),
     ),
-    # The cost is all I/O that could overlap, whether necessary or not.
+    # The cost is all I/O that could overlap, whether it is necessary or not.
     yields_at=0.2,
     is_of_waiting=True,
-    # Less can be overlapped once other faults are corrected.
+    # When other faults are corrected, less I/O is left that could overlap.
     comes_last=True,
 )

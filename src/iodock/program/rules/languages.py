@@ -1,4 +1,4 @@
-"""The languages of a finding's advice: those of the programs that made the calls at fault."""
+"""Finds the languages for a finding's advice: those of the programs that made the calls at fault."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 MOST_OF_CALLS = 0.8
-"""Share of the calls at fault whose programs get advice; programs with fewer calls do not."""
+"""Programs get advice until this share of the calls at fault is covered. Programs with fewer calls get
+none."""
 MOST_NAMES = 300
 """Number of a candidate's files that are examined, the most expensive first."""
 WRITTEN = frozenset({"C", "C++", "Fortran", "Python", "shell"})
-"""Languages with advice."""
+"""Languages for which there is advice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Programs of the same languages that made a part of the calls at fault."""
+    """Programs in the same languages, which made a part of the calls at fault."""
 
     program: str
-    """The program with the most calls; empty if unknown."""
+    """Name of the program with the most calls; empty if unknown."""
     languages: frozenset[str]
     libraries: frozenset[str]
     count: int
     is_unclear: bool
-    """Whether its file was examined and shows no language."""
+    """Whether the program's file was examined and does not show a language."""
 
 
 def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:
-    """The advice for the programs that made the calls at fault and for their libraries; C if no language is
-    known. If several languages share the calls, each is named."""
+    """Returns the advice for the programs that made the calls at fault and for their libraries; for C if no
+    language is known. If programs in several languages share the calls, each is named."""
     authors = authors_of(candidate, facts)
     libraries = _libraries(frozenset().union(*(one.libraries for one in authors)), candidate)
     spoken = frozenset().union(*(one.languages for one in authors)) & WRITTEN
@@ -54,7 +55,7 @@ def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> 
 
 
 def authors_of(candidate: Candidate, facts: Facts) -> list[Author]:
-    """The programs that made most of the calls at fault, the most active first."""
+    """Returns the programs that made most of the calls at fault, the most active first."""
     rows = _rows(candidate, facts)
     made: dict[frozenset[str], list[dict[str, Any]]] = {}
     for row in rows:
@@ -85,8 +86,8 @@ def _author(languages: frozenset[str], rows: Sequence[dict[str, Any]], facts: Fa
 
 
 def _program(row: dict[str, Any], facts: Facts) -> str:
-    """The name that a user knows: for an interpreter, the script that it runs, if that is a file of the
-    run."""
+    """Name by which a user knows the program. For an interpreter it is the script that it runs, if that is a
+    file of the run."""
     if row["path"] is None:
         return ""
     if row["is_interpreted"] and not row["is_script"]:
@@ -101,8 +102,8 @@ def _program(row: dict[str, Any], facts: Facts) -> str:
 
 
 def _rows(candidate: Candidate, facts: Facts) -> list[dict[str, Any]]:
-    """The calls of each program: those that the candidate names, else on its files, else on data of the
-    run."""
+    """Returns the number of calls of each program: those that the candidate names, or else those on its
+    files, or else those on data of the run."""
     if candidate.authors is not None:
         return facts.rows(_SQL.format(at_fault=_of_processes(candidate.authors)))
     ways = [_of_calls(candidate), _of_files(candidate), "u.direction > 0", "true"]
@@ -122,7 +123,8 @@ def _of_files(candidate: Candidate) -> str:
 
 
 def _of_calls(candidate: Candidate) -> str:
-    """Calls like the candidate's: for data, all in the same direction; else all of the same family."""
+    """SQL condition for calls like the candidate's. For data, these are all calls in the same direction; else
+    all calls of the same family."""
     if candidate.call is None:
         return ""
     like = f"""(SELECT k.id FROM calls k JOIN calls c ON c.name = {quoted(candidate.call)}
@@ -150,8 +152,8 @@ GROUP BY a.path, a.languages, a.is_unclear, a.is_script, a.is_interpreted"""
 
 
 def _libraries(used: frozenset[str], candidate: Candidate) -> frozenset[str]:
-    """Libraries with fitting advice. numpy is loaded by the others, so it counts only alone and for its own
-    files."""
+    """Selects libraries with fitting advice. numpy is loaded by the others, so it counts only alone and for
+    its own files."""
     if "NetCDF" in used or "h5py" in used:
         used |= {"HDF5"}
     own = any(name.endswith((".npy", ".npz")) for name in candidate.files)

@@ -1,4 +1,4 @@
-"""Memory-mapped files that are accessed at random: each access waits."""
+"""Finds memory-mapped files that are accessed at random, so that each access waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 LONGEST_WAIT_NS = 20_000_000
-"""Page faults further apart than this were separated by computing, not by waiting for one page."""
+"""If two page faults are further apart than this, the time between them is computing, not waiting for one
+page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all files whose maps are accessed at random, with waiting."""
+    """Yields one candidate: all files whose maps are accessed at random, with waiting."""
     found = Faults(facts.rows(_sql(settings)))
     count, cost = found.total("count"), found.time_ns
     if not count or not costs.worth_a_word(facts, cost, count):
@@ -51,7 +52,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         ),
         count=count,
         time_ns=cost,
-        # Page faults are not calls.
+        # Page faults are not calls, so the cost is time outside of calls.
         work_ns=cost or 0,
         evidence={
             "count": count,
@@ -71,7 +72,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 # A page fault is recorded when its page is available. So the time since the task's previous page fault
-# contains the waiting and the task's computing. CPU time and time in calls are not waiting.
+# contains both waiting and computing. CPU time and time in calls are subtracted, because they are not
+# waiting.
 def _sql(settings: Settings) -> str:
     stepped = faults.steps(where="WHERE is_major IS NOT NULL AND file_id IN (FROM data_files)")
     return f"""WITH stepped AS (SELECT *,

@@ -1,13 +1,13 @@
-"""Files that ranks opened by MPI-IO, where its own calls were not recorded. One rank may move what others
-requested, in other pieces, so the system calls do not show what each rank did."""
+"""Finds files that ranks opened with MPI-IO, if its own calls were not recorded. One rank may move what
+others requested, in other pieces, so the system calls do not show what each rank did."""
 
 from __future__ import annotations
 
 # MPI-IO queries the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), for the file
-# or its folder. Other programs hardly do that. MPI itself queries it for its own files.
+# or its folder. Other programs hardly do this. MPI itself does it for its own files.
 ASKED = """SELECT DISTINCT f.name, p.upid FROM uses u JOIN calls c ON c.id = u.call_id
   JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid WHERE c.family = 'statfs'"""
-"""SQL: the names for which a process queried the type of the file system: `name upid`."""
+"""SQL for the names for which a process queried the type of the file system: `name upid`."""
 
 FILES = f"""SELECT DISTINCT u.file_id FROM uses u JOIN calls c ON c.id = u.call_id
   JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
@@ -15,12 +15,12 @@ FILES = f"""SELECT DISTINCT u.file_id FROM uses u JOIN calls c ON c.id = u.call_
 WHERE c.family = 'open' AND u.errno_id IS NULL AND p.rank IS NOT NULL
   AND f.kind IN ('file', 'regular', 'unknown')
   AND NOT regexp_matches(f.name, '^/(proc|sys|dev)/|/ompi[^/]*/')"""
-"""SQL: the files that ranks opened in this way: `file_id`. Needs the derived table `uses`."""
+"""SQL for the files that ranks opened in this way: `file_id`. Needs the derived table `uses`."""
 
 HAVE_LIBRARY = """SELECT coalesce(bool_and(has_library), false) AS have FROM (
   SELECT p.rank, coalesce(bool_or(regexp_matches(array_to_string(x.libraries, ' '), '\\blibmp[it]')), false)
     AS has_library
   FROM processes p LEFT JOIN commands c ON c.utid = p.utid LEFT JOIN executables x ON x.path = c.path
   WHERE p.rank IS NOT NULL GROUP BY p.rank)"""
-"""SQL: whether each rank ran a program that begins with a shared library of MPI: `have`. If calls of MPI-IO
-were recorded, these programs made none that was not."""
+"""SQL for whether each rank ran a program that begins with a shared library of MPI: `have`. If calls of
+MPI-IO were recorded, all such calls of these programs are in the store."""

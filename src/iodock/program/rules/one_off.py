@@ -1,4 +1,4 @@
-"""Work for filling a cache that the next run uses: a font list, compiled modules, translated code."""
+"""Recognises work that fills a cache for the next run: a font list, compiled modules, translated code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CACHE = "(^|/)(__pycache__|[.]?[A-Za-z_-]*[Cc]ache)/"
 _PROGRAMS = f"{SYSTEM_NAMES}|/(site|dist)-packages/|/node_modules/"
 LEAST_BEFORE = 0.7
 """Share of the time with a candidate's files that must concern files of programs and caches before the last
-write into a cache: a part of these files may be used in each run, too."""
+write into a cache. A part of these files may be used in each run, too."""
 TITLE = N_("A cache is created, which happens once")
 ADVICE = advise(
     any=N_(
@@ -25,7 +25,7 @@ ADVICE = advise(
 
 
 def judged(facts: Facts, candidate: Candidate) -> Candidate:
-    """The candidate, turned into a note if it concerns files of programs and caches before a cache was
+    """Returns the candidate. It becomes a note if it concerns files of programs and caches before a cache was
     written."""
     if not candidate.files:
         return candidate

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 
 class Where(TypedDict):
-    """The places of faults, as fields of a candidate."""
+    """The places of faults, in the form of a candidate's fields."""
 
     files: tuple[str, ...]
     file_count: int
@@ -17,12 +17,13 @@ class Where(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The rows of a query with `name`, `file_count`, `count`, `time_ns` and other sums, added up."""
+    """The rows of a query with `name`, `file_count`, `count`, `time_ns` and other columns, which can be
+    summed."""
 
     rows: Sequence[dict[str, Any]]
 
     def total(self, column: str) -> int:
-        """Sum of a column; null counts as 0."""
+        """Sum of a column. Null counts as 0."""
         return sum(int(row[column] or 0) for row in self.rows)
 
     @property
@@ -47,7 +48,7 @@ class Faults:
 
     @property
     def where(self) -> Where:
-        """Fields of the candidate for these places; the call is that of the first row."""
+        """Fields of a candidate for these places. The call is that of the first row."""
         return {"files": self.files, "file_count": self.file_count, "call": self.rows[0]["call"]}
 
     def __bool__(self) -> bool:

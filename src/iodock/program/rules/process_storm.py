@@ -1,5 +1,5 @@
-"""Many short processes, one after the other, for the same small task: a shell loop that starts a command per
-record."""
+"""Finds many short processes, one after the other, for the same small task. An example is a shell loop that
+starts a command per record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all processes that did little more than start. Compilers are left out."""
+    """Yields one candidate: all processes that did little more than start. Compilers are left out."""
     facts.keep("storm", _storm_sql(settings))
     (row,) = facts.rows(_SQL)
     if not row["processes"]:
@@ -59,7 +59,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         goes_seconds=lived + around,
         gain=costs.CALLS_GO,
         authors=_STARTED_BY,
-        # The start of a process has no place. Python makes a pipe for each, popen too.
+        # The start of a process has no place in the source. Python and popen make a pipe for each process, so
+        # the pipe's place is used.
         placed_by="pipe2",
     )
 
@@ -68,9 +69,9 @@ def _names(rows: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(str(row["name"]) for row in rows[:MOST_FILES])
 
 
-# A start ends when the process accesses its data, but not before its program's files are loaded. A process
-# that lives for twice its computing time and its time in calls is asleep or waiting for others, and would
-# still have to.
+# A start ends when the process accesses its data, but not before its program's files are loaded. If a process
+# lives for more than twice its computing time and time in calls, it is asleep or waits for others. This
+# waiting would remain.
 def _storm_sql(settings: Settings) -> str:
     return f"""WITH lives AS (SELECT *, end_ts - start_ts AS life, least(end_ts, greatest(loaded_ts, least(
     coalesce(data_ts, end_ts), start_ts + {settings.most_start_seconds * 1e9}))) - start_ts AS start
@@ -83,7 +84,7 @@ SELECT upid, owner, program, start_ts, end_ts,
 WHERE least(alike, turns) >= {settings.least_alike} AND of_life >= {settings.least_start}"""
 
 
-# Between them, a shell forks, waits and reads for them.
+# Between these processes, a shell forks, waits and reads for them, so the time of the whole storm counts.
 _SQL = """WITH lived AS (SELECT count(*) AS processes, sum(ns) AS ns, sum(end_ts - start_ts) AS life,
     max(end_ts) - min(start_ts) AS span FROM storm),
 work AS (SELECT CAST(sum(u.count) AS BIGINT) AS calls, CAST(sum(u.time_ns) AS BIGINT) AS time_ns,

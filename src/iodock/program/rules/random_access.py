@@ -1,4 +1,4 @@
-"""Requests that jump back and forth in a file."""
+"""Finds requests that jump back and forth in a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for reads and one for writes: all places that are accessed at random."""
+    """Yields one candidate for reads and one for writes: all places that are accessed at random."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = faults_of(facts, direction, settings)
         count, moved = faults.total("count"), faults.total("bytes")
@@ -59,15 +59,16 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _advice(facts: Facts, faults: Faults, settings: Settings, direction: int) -> tuple[Advice, ...]:
-    """The advice that fits the needed share of the files and of each request."""
-    # Buffers of libraries have a page or more, and the used part of them is unknown.
+    """Returns the advice that fits the needed share of the files and of each request."""
+    # Buffers of libraries have the size of a page or more, and the used part of them is unknown.
     fills = direction == 1 and faults.total("bytes") >= PAGE_BYTES * faults.total("count")
     known = RULE.advice if _is_most_needed(facts, faults, settings) else _FEW_NEEDED
     return (*(_BUFFERED if fills else ()), *known)
 
 
 def _is_most_needed(facts: Facts, faults: Faults, settings: Settings) -> bool:
-    """Whether the requests cover most of the files, or may do so: the size of some is unknown."""
+    """Whether the requests cover most of the files, or may do so because the size of some files is
+    unknown."""
     places = ", ".join(str(row["place"]) for row in faults.rows)
     known = facts.one(
         f"""SELECT CAST(sum(size_bytes) AS BIGINT) AS bytes, sum(sized) = sum(file_count) AS are_known
@@ -78,11 +79,11 @@ FROM place_names WHERE place IN ({places})"""
 
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
-    """Places that are read (DIRECTION 1) or written (2) at random."""
+    """Finds places that are read (DIRECTION 1) or written (2) at random."""
     return Faults(facts.rows(_sql(direction, settings)))
 
 
-# Data that are rewritten, such as a header between records, are reported by `redundant-writes`.
+# Data that is rewritten, such as a header between records, is left to `redundant-writes`.
 def _sql(direction: int, settings: Settings) -> str:
     back = "sum(t.back) FILTER (WHERE t.pattern IN (4, 5, 6))"
     ahead = "sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4))"
@@ -151,9 +152,9 @@ _FEW_NEEDED = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files in which most requests do not begin at the previous end. If several ranks share the file, the
-    pieces in between belong to others, so the servers see all jumps. If one process only jumps forward, it is
-    not random."""
+    """Yields files in which most requests do not begin at the previous end. If several ranks share the file,
+    the pieces in between belong to others, so the servers see all jumps. If one process only jumps forward,
+    this is not random."""
     for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
         count, moved = faults.total("count"), faults.total("bytes")
         jumps = count - faults.total("consecutive")
@@ -172,7 +173,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )  # fmt: skip
 
 
-# Half of the requests: with fewer, the file is mostly accessed in order.
+# At least half of the requests must jump. With fewer, the file is mostly accessed in order.
 def _counted_sql(settings: Settings) -> str:
     return f"""t.interface = 'posix' AND 2 * (t.count - t.consecutive) >= t.count
   AND CASE WHEN t.movers > 1 AND t.rank IS NULL THEN t.count / t.movers ELSE t.count - t.forward END

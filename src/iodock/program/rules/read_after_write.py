@@ -1,4 +1,4 @@
-"""A process that reads data which it has written itself."""
+"""Finds processes that read data which they have written themselves."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places whose readers wrote them. If the data were kept in memory, they would not be
-    written for each reading either."""
+    """Yields one candidate: all places whose readers wrote them. If the data stayed in memory, it would not
+    be written for each reading either."""
     faults = _without_refills(facts, Faults(facts.rows(_sql(settings))))
     count, cost = faults.total("count"), faults.time_ns
     handed = Faults(facts.rows(_handed_sql(settings)))
@@ -56,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _without_refills(facts: Facts, faults: Faults) -> Faults:
-    """The places without those where a library only refills its buffer after updating a header: the program
-    did not request these bytes."""
+    """Returns the places without those where a library only refills its buffer after updating a header. The
+    program did not request these bytes."""
     known = redundant_writes.headers_of(facts) if faults else Faults([])
     updates = {row["place"]: int(row["count"]) for row in known.rows}
     return Faults(
@@ -70,11 +70,11 @@ def _without_refills(facts: Facts, faults: Faults) -> Faults:
 
 
 _BUFFER = 65536
-"""Libraries use no larger buffers for a file, unless requested."""
+"""Largest buffer that libraries use for a file, unless the program requests another size."""
 
 
-# Files deleted afterwards were made only for the reading: writing, opening and deleting would be saved, too.
-# This does not apply to files of sort and SQLite, whose data did not fit into memory.
+# Regular expression for files of sort and SQLite, whose data did not fit into memory. Other files that are
+# deleted afterwards were made only to be read, so writing, opening and deleting them would be saved, too.
 _SPILLED = "/(sort[A-Za-z0-9]{6}|etilqs_[0-9a-f]+)$"
 
 
@@ -95,8 +95,8 @@ WHERE NOT regexp_matches(f.name, '{_SPILLED}') AND w.file_id IN (
     )
 
 
-# Data read more often than written are reported by `redundant-reads`. New for the reader are the written data
-# and the piece around each range that was rewritten.
+# Data that is read more often than written is left to `redundant-reads`. For the reader, the written data is
+# new, and so is the piece around each range that was rewritten.
 def _sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
     read = "FILTER (WHERE t.direction = 1)"
@@ -117,7 +117,7 @@ def _sql(settings: Settings) -> str:
     )
 
 
-# Writes that a later one replaced, up to the number of bytes that were read back.
+# SQL for writes that a later write replaced, up to the number of bytes that were read back.
 def _handed_sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
     again = f"coalesce(sum({own}) FILTER (WHERE t.direction = 2), 0)"

@@ -1,4 +1,4 @@
-"""The same bytes of a file read again, by one process or by many."""
+"""Finds bytes of a file that are read again, by one process or by many."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for data that processes read again themselves, and one for data that many processes read
-    once each."""
+    """Yields one candidate for data that processes read again themselves, and one for data that many
+    processes read once each."""
     for shared in (False, True):
         found = _without_random(facts, Faults(facts.rows(_sql(shared, settings))), settings)
         faults = _read_alike(facts, found, settings.least_factor_shared if shared else 1)
@@ -73,7 +73,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
-    """The places without those whose parts are accessed here and there with none being preferred."""
+    """Returns the places without those whose parts are accessed here and there, with no part being
+    preferred."""
     jumping = {row["place"] for row in _jumping(facts)} if faults else set()
     places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
     if not places:
@@ -97,9 +98,9 @@ def _jumping(facts: Facts) -> Iterator[dict[str, Any]]:
 
 
 def _read_alike(facts: Facts, faults: Faults, least: float) -> Faults:
-    """The places that this number of processes of one program read, with the number of these. Compilers and
-    build tools do not count: they examine their own output, to sign or link it, and users cannot change
-    that."""
+    """Returns the places that at least this number of processes of one program read, with their number.
+    Compilers and build tools do not count: they examine their own output, to sign or link it, and users can't
+    change that."""
     if not faults:
         return faults
     places = ", ".join(str(row["place"]) for row in faults.rows)
@@ -125,7 +126,7 @@ def _sql(shared: bool, settings: Settings) -> str:
     in_order = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)"
     scanned = f"""(NOT p.place IN (FROM database_places)
   OR {in_order} >= {settings.least_scanned} * sum(t.count))"""
-    # A place may fulfil both conditions. It is reported once, as read repeatedly by each process.
+    # A place may fulfil both conditions. It is then reported once, as read repeatedly by each process.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
     return transfers.by_place(
         transfers.again(again),
@@ -162,8 +163,8 @@ _ADVICE_MANY = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files from which more was read than lies before the furthest byte that was read: again by each process,
-    or once by each of many."""
+    """Yields files from which more was read than lies before the furthest byte that was read: again by each
+    process, or once by each of many."""
     more = [f"t.bytes >= {settings.least_factor} * t.extent_bytes * t.movers"]
     more.append(f"t.bytes >= {settings.least_factor_shared} * t.extent_bytes AND NOT ({more[0]})")
     for text, condition in zip((_ONE, _MANY), more, strict=True):

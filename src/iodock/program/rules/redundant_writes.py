@@ -1,4 +1,4 @@
-"""The same range of a file written again and again."""
+"""Finds ranges of a file that are written again and again."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places whose ranges are rewritten. A program that truncates a file to rewrite it
-    opens and closes it each time. That can take far longer than the writes, and is included, as is the
+    """Yields one candidate: all places whose ranges are rewritten. A program that truncates a file to rewrite
+    it opens and closes it each time. This can take far longer than the writes, and is included, as is the
     formatting of text."""
     away = {row["place"] for row in facts.rows(_AWAY_SQL)}
     whole = _without(Faults(facts.rows(_sql(settings))), away)
@@ -76,8 +76,8 @@ _AGAIN = "coalesce(t.any_written_bytes, 0)"
 
 
 def headers_of(facts: Facts) -> Faults:
-    """The places with a few ranges that are rewritten repeatedly between other writes: `count` is the number
-    of these writes, `bytes` their bytes, `again` all of them except the last."""
+    """Finds places with a few ranges that are rewritten repeatedly between other writes. `count` is the
+    number of these writes, `bytes` their bytes, `again` the bytes of all of them except the last."""
     settings = facts.settings.of_rule("redundant-writes", Settings)
     if not facts.sees(Need.OFFSETS):
         return Faults([])
@@ -96,8 +96,8 @@ ORDER BY time_ns DESC NULLS LAST, p.name"""
     )
 
 
-# A file that was renamed repeatedly to different names was a different file each time. Files that replaced
-# the previous one are handled below.
+# SQL for files that were renamed repeatedly to different names, because each was a different file. Files that
+# replaced the previous one are handled below.
 _AWAY_SQL = """SELECT l.place FROM renamed_files m JOIN places l ON l.file_id = m.source
 GROUP BY l.place HAVING count(*) > 1 OR bool_or(m.target IN (SELECT file_id FROM replaced_files))"""
 
@@ -106,7 +106,7 @@ def _without(faults: Faults, places: set[int]) -> Faults:
     return Faults([row for row in faults.rows if row["place"] not in places])
 
 
-# Files that were written in order to be renamed to a permanent name, except the last one.
+# SQL for files that were written in order to be renamed to a permanent name, except the last one.
 _REPLACED_SQL = """WITH written AS (SELECT DISTINCT m.target, m.source FROM renamed_files m)
 SELECT any_value(l.place) AS place, f.name, 1 AS file_count, 'rename' AS call,
   CAST(sum(w.writes) * (1 - 1 / any_value(r.turns)) AS BIGINT) AS count,
@@ -119,8 +119,8 @@ WHERE f.file_id IN (FROM plain_files) AND w.written_bytes > 0 GROUP BY f.file_id
 ORDER BY time_ns DESC NULLS LAST, f.name"""
 
 
-# For files that are read less often than rewritten. Files that are read in between, such as a compiler's
-# output by an assembler, were needed. One call of each kind is necessary or hung: the longest.
+# Adds the opens of files that are read less often than rewritten. Files that are read in between, such as a
+# compiler's output by an assembler, were needed. One call of each kind is necessary or hung: the longest.
 def _opened(facts: Facts, faults: Faults) -> Faults:
     if not faults:
         return faults
@@ -148,10 +148,10 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files into which more was written than lies before the furthest byte that was written."""
+    """Yields files into which more was written than lies before the furthest byte that was written."""
     more = f"t.bytes >= {settings.least_factor} * t.extent_bytes"
     if not facts.sees(Need.RANKS):
-        # Commands of a script may append to a file one after the other, each from its own beginning.
+        # Commands of a script may append to a file one after the other, each counting from its own beginning.
         more += " AND t.movers = 1"
     faults = counted.transfers(facts, f"t.direction = 2 AND t.interface = 'posix' AND {more}")
     count, moved, kept = (faults.total(name) for name in ("count", "bytes", "extent_bytes"))
@@ -204,6 +204,6 @@ RULE = Rule(
         *("synchronous-flags", "read-after-write", "chunks-against-access"),
         "collective-buffering-off",
     ),
-    # Data written again are written before they can be read.
+    # If data is written again before it is read, reading it is only a part of the problem.
     yields_at=0.4,
 )

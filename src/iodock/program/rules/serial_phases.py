@@ -1,4 +1,4 @@
-"""One process does the I/O while all others wait."""
+"""Finds phases in which one process does the I/O while all others wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for each crew in which a single process accesses some kinds of files, or all of them."""
+    """Yields one candidate for each crew in which a single process accesses some kinds of files, or all of
+    them."""
     for row in facts.rows(_alone_sql(settings)):
         if int(row["crew"]) < 0 and facts.collects and _is_aggregator(facts, row):
             continue
@@ -63,8 +64,8 @@ def _candidate(facts: Facts, row: Mapping[str, Any], alone: int, settings: Setti
 
 
 def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
-    """The time that one process was in I/O longer than all others. For a leader, the time when none of them
-    lived, or all of it if they mostly waited for their pipes."""
+    """Returns the time that one process was in I/O longer than all others. For a leader, it is the time when
+    none of them lived, or all of it if they mostly waited for their pipes."""
     time_ns, alone = int(row["time_ns"]), int(facts.one(_beside_sql(row))["time_ns"] or 0)
     if row["leads"] and 2 * int(facts.one(_waits_sql(row))["time_ns"] or 0) > time_ns - alone:
         return time_ns
@@ -73,8 +74,8 @@ def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
 
 def _collects(facts: Facts) -> bool:
     """Whether one rank may have moved the others' data, as MPI-IO's collective calls do for the ranks of a
-    node: then all of them have the files open. A source that does not show queries of the file system's type
-    cannot show MPI-IO. Where calls of MPI-IO are recorded, nothing has to be guessed."""
+    node. All of them then have the files open. A source without queries of the file system's type can't show
+    MPI-IO. If calls of MPI-IO are recorded, nothing has to be guessed."""
     if facts.collects is not None:
         return False
     can_be = facts.mpi_io or not facts.one(_ASKED_SQL)["asked"]
@@ -82,13 +83,13 @@ def _collects(facts: Facts) -> bool:
 
 
 def _is_aggregator(facts: Facts, row: Mapping[str, Any]) -> bool:
-    """Whether most of what the rank moved was moved in collective calls: `two-phase` names it then."""
+    """Whether the rank moved most of its bytes in collective calls. `two-phase` reports this."""
     moved = facts.one(f"SELECT sum(moved_bytes) AS n FROM collective_io WHERE rank = {row['worker']}")["n"]
     return 2 * int(moved or 0) >= int(row["bytes"])
 
 
 def _is_alone(settings: Settings) -> str:
-    """SQL condition on `crew_files`."""
+    """SQL condition on `crew_files`: one process has nearly all of the bytes."""
     return f"bytes > 0 AND bytes >= {settings.least_alone} * kind_bytes"
 
 
@@ -107,7 +108,7 @@ WHERE crew = {row["crew"]} AND worker = {row["worker"]} AND NOT is_followed
 
 
 def _waits_sql(row: Mapping[str, Any]) -> str:
-    """Average time that each of the others waited for pipes."""
+    """SQL for the average time that each of the others waited for pipes."""
     return f"""SELECT CAST(sum(u.time_ns) / {row["size"]} AS BIGINT) AS time_ns FROM crews c
   JOIN processes p ON p.upid = c.upid JOIN uses u ON u.utid = p.utid JOIN files f ON f.file_id = u.file_id
 WHERE c.crew = {row["crew"]} AND NOT c.leads AND u.direction = 1 AND f.kind IN ('pipe', 'fifo', 'socket')"""

@@ -1,4 +1,4 @@
-"""Single calls that took far longer than similar ones: when, and what else ran then."""
+"""Finds single calls that took far longer than similar ones, and reports when, and what else ran then."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from iodock.shared.message import Message, Scalar
 
 MOST_CANDIDATES = 3
 CROWDED_SHARE = 0.3
-"""If a task waited for a processor during this share of the time, processors were short."""
+"""If a task waited for a processor during this share of the time, there were too few processors."""
 LEAST_LIKE = 20
 """Fewer calls than this do not show the typical duration."""
 ORDINARY_BIN = 20
-"""If a run has too few similar calls, a call should take no longer than 2^20 ns, about a millisecond."""
+"""If a run has too few similar calls, a call is expected to take no longer than 2^20 ns, about a
+millisecond."""
 LONG_NS = 300_000_000
-"""No scheduler delays a call for so long."""
+"""No scheduler delays a call for this long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Outliers combined by call and file, the most expensive first, dated by the longest of them."""
+    """Yields outliers combined by call and file, the most expensive first, with the date of the longest
+    one."""
     for row in facts.rows(_sql(settings))[:MOST_CANDIDATES]:
         yield _candidate(facts, row)
 
@@ -78,8 +80,8 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
 
 
 def _usual_ns(facts: Facts, row: dict[str, Any]) -> int | None:
-    """The median of the other calls of that name on the file, or else on any file; None if it is the only
-    one."""
+    """Returns the median of the other calls of this name on the file, or else on any file; None if it is the
+    only one."""
     of_file = f"e.file_id = {row['file_id']} AND e.dur < {row['shortest_ns']}"
     for others in (of_file, f"e.dur < {row['shortest_ns']}"):
         found = facts.one(
@@ -92,7 +94,8 @@ WHERE e.call_id = {row["call_id"]} AND e.side IN (0, 1, 3) AND {others}"""
 
 
 def _advice(facts: Facts, row: dict[str, Any]) -> tuple[Advice, ...] | None:
-    """A program that opens a file once waits for at most one open and one close."""
+    """Returns advice. A program that opens a file only once can't avoid waiting for one open and one
+    close."""
     if row["family"] not in ("open", "close"):
         return None
     opens = facts.one(f"SELECT max(opens) AS most FROM file_work WHERE file_id = {row['file_id']}")["most"]
@@ -100,9 +103,9 @@ def _advice(facts: Facts, row: dict[str, Any]) -> tuple[Advice, ...] | None:
 
 
 def _sql(settings: Settings) -> str:
-    """Calls far above the median of their own name. If these are few, the median is that of all metadata or
-    data calls; if a short run has few of these, too, the limit is a millisecond. A time that the bytes
-    explain is no outlier, and neither are many such calls."""
+    """SQL for calls far above the median of their own name. If there are few of these, the median is that of
+    all metadata or data calls; if a short run has few of these, too, the limit is a millisecond. A time that
+    the bytes explain is no outlier, and neither are many such calls."""
     needed = (
         "least(s.dur, coalesce(s.bytes, CASE WHEN k.class = 'sync' OR k.family = 'close' THEN w.bytes END, 0)"
     )
@@ -138,7 +141,7 @@ GROUP BY o.call, f.name, o.file_id ORDER BY time_ns DESC, o.call, f.name"""
 
 
 def _others(facts: Facts, began: int, ended: int, row: dict[str, Any]) -> int:
-    """Number of calls of other tasks that began in that time."""
+    """Returns the number of calls of other tasks that began in that time."""
     found = facts.one(
         f"""SELECT count(*) AS n FROM events WHERE ts BETWEEN {began} AND {ended} AND utid <> {row["utid"]}
   AND file_id IS NOT NULL AND side IN (0, 1, 3)"""
@@ -147,8 +150,8 @@ def _others(facts: Facts, began: int, ended: int, row: dict[str, Any]) -> int:
 
 
 def _machine(facts: Facts, began: int, ended: int) -> dict[str, float]:
-    """The machine's load, and the share of time in which a task waited for I/O or for a processor, if they
-    were sampled at that time."""
+    """Returns the machine's load, and the share of time in which a task waited for I/O or for a processor, if
+    they were sampled at that time."""
     margin = 2_000_000_000
     (row,) = facts.rows(
         f"""SELECT max(value) FILTER (WHERE source = 'loadavg' AND metric = 'load_1min') AS load,
@@ -162,7 +165,8 @@ FROM samples WHERE ts BETWEEN {began - margin} AND {ended + margin}"""
 
 
 def _ceiling(longest: int, machine: dict[str, float]) -> Severity:
-    """If processors were short, any call may have waited for one, so nothing is concluded from it."""
+    """Returns the highest severity. If there were too few processors, any call may have waited for one, so
+    nothing follows from it."""
     crowded = machine.get("processor_share", 0.0) >= CROWDED_SHARE
     return Severity.NOTE if crowded and longest < LONG_NS else Severity.HIGH
 
@@ -192,7 +196,7 @@ _MESSAGES = {
         "{io_share} of the time, and for a processor in {processor_share}."
     ),
 }
-"""Depends on whether other such calls are known, and on the machine's load."""
+"""Sentences by whether other such calls are known, and by the machine's load."""
 
 RULE = Rule(
     name="slow-call",
@@ -223,7 +227,7 @@ RULE = Rule(
     needs=(Need.DURATIONS, Need.TIMES),
     views=(
         *("slow_calls", "durations", "file_work", "database_files", "places", "plain_files"),
-        # The advice is that of `open-close-loop`.
+        # The advice of `open-close-loop` applies here, too.
         "counted_files",
     ),
     yields_to=("slow-close", "sync-heavy"),

@@ -1,4 +1,4 @@
-"""Close takes most of the I/O time, because the file system then writes out the data. This is explained, so
+"""Explains close calls that take most of the I/O time because the file system then writes out the data, so
 that no one searches for a fault."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate, which is always a note."""
+    """Yields one candidate, which is always a note."""
     faults = Faults(facts.rows(_sql(settings)))
     spent = faults.time_ns
     if not spent or not facts.summed_io_ns or spent < settings.least_share * facts.summed_io_ns:

@@ -1,4 +1,4 @@
-"""One rank or process is far slower, or far later, with the same work."""
+"""Finds a rank or process that is far slower, or far later, with the same work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for each team with a worker that is slower, or later, than all others."""
+    """Yields one candidate for each team with a worker that is slower, or later, than all others."""
     least_ns = settings.least_share * (facts.wall_ns or 0)
     for team in workers.teams(facts):
         if len(team.workers) < 3 or team.median(_bytes) <= 0:
@@ -55,8 +55,9 @@ def _slower(team: Team, least_ns: float, settings: Settings) -> list[Candidate]:
 
 
 def _hung_ns(one: Worker) -> int:
-    """Time by which the worker's longest call exceeds the average of its others. A single call that hung does
-    not make a slow rank: `slow-call` reports it, and in the next run another rank may be affected."""
+    """Returns the time by which the worker's longest call exceeds the average of its others. A single call
+    that hung does not make a slow rank: `slow-call` reports it, and in the next run another rank may be
+    affected."""
     others = max(1, one.calls - 1)
     return max(0, one.longest_ns - (one.time_ns - one.longest_ns) // others) if one.calls > 1 else 0
 

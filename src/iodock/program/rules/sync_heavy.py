@@ -1,4 +1,4 @@
-"""A forced write to the disk after each small piece."""
+"""Finds forced writes to the disk after each small piece."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places with many syncs and little written for each. One more for databases that
-    repeatedly commit a little and do hardly anything else."""
+    """Yields one candidate for all places with many syncs and little written for each, and one for databases
+    that repeatedly commit a little and do hardly anything else."""
     rows = facts.rows(_SQL)
     plain = Faults([row for row in rows if not row["is_kept"]])
     if plain.total("count") >= settings.least_count and _is_worth(facts, plain):
@@ -101,8 +101,8 @@ _COMMITS_ADVICE = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files that were synced often, with little written for each. Their time is included in that of writes.
-    If there are many writes for each sync, the cost of syncs is unknown."""
+    """Yields files that were synced often, with little written for each. The time of syncs is included in
+    that of writes. If there are many writes for each sync, the cost of syncs is unknown."""
     faults = counted.files(facts, f"t.syncs > 1 AND t.written_bytes < {costs.PIECE_BYTES} * t.syncs")
     count = faults.total("syncs")
     if count < settings.least_count:

@@ -1,4 +1,4 @@
-"""Files opened with O_SYNC or O_DSYNC: each write waits for the disk."""
+"""Finds files opened with O_SYNC or O_DSYNC, in which each write waits for the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 O_DSYNC = 0o10000
-"""On Linux; O_SYNC contains it."""
+"""Value of the flag on Linux. O_SYNC contains its bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all files that are opened with such a flag and written."""
+    """Yields one candidate: all files that are opened with such a flag and written."""
     faults = Faults(facts.rows(_sql(bool(facts.rows(_HAS_FLAGGED)))))
     count, moved = faults.total("count"), faults.total("bytes")
     cost = costs.beyond_large(faults.time_ns, count, moved, 2)
@@ -44,12 +44,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# pwritev2 has flags for each write; only runs with such calls are searched for them.
+# pwritev2 has flags for each write. Only runs with such calls are searched for these flags.
 _HAS_FLAGGED = """SELECT 1 FROM uses WHERE direction = 2 AND call_id IN
   (SELECT id FROM calls WHERE name IN ('pwritev2', 'pwritev64v2')) LIMIT 1"""
 
 
-# Data written into a folder go into a file without a name that was created there (O_TMPFILE).
+# A write whose file is a folder goes into a file without a name that was created there (O_TMPFILE).
 def _sql(has_flagged: bool) -> str:
     flagged = f"""UNION ALL SELECT file_id, call_id, count(*), sum(coalesce(dur, sys_cpu_ns)), sum(bytes)
     FROM events WHERE direction = 2 AND errno_id IS NULL AND flags & {O_DSYNC} <> 0

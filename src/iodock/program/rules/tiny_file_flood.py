@@ -1,4 +1,4 @@
-"""Thousands of small files, each created or read with its own open."""
+"""Finds thousands of small files that are each created or read with their own open."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: the numbered small files of all places. Source trees, whose files have individual names,
-    and tools that traverse trees are left out."""
+    """Yields one candidate: the numbered small files of all places. Source trees, whose files have individual
+    names, and tools that traverse trees are left out."""
     faults = Faults(facts.rows(_sql(settings, _of_workers(facts, settings))))
     if faults.file_count < settings.least_files:
         return
@@ -56,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _of_workers(facts: Facts, settings: Settings) -> str:
-    """SQL list of the name patterns that are numerous only because there are many workers: `file-per-process`
-    reports them."""
+    """SQL list of the name patterns that are numerous only because there are many workers. `file-per-process`
+    reports these."""
     chosen = facts.settings.of_rule("file-per-process", file_per_process.Settings)
     few = [
         str(row["name"])
@@ -95,8 +95,8 @@ FROM small s JOIN places p ON p.file_id = s.file_id JOIN files f ON f.file_id = 
 GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.name"""
 
 
-# There is no read-ahead from one file to the next, so each waits for its device again. Data in one file would
-# come at the device's rate, which is at least this. Data from memory are faster.
+# Rate of a device, at least. Nothing is read ahead from one file to the next, so each file waits for its
+# device again. Data in one file would come at the device's rate. Data from memory is faster.
 _DEVICE_BYTES_PER_S = 200_000_000
 _FETCHING = f"greatest(0, coalesce(w.read_ns, 0) - 1e9 * w.read_bytes / {_DEVICE_BYTES_PER_S})"
 _NUMBERED = r"regexp_matches(f.name, '[0-9][^/]*$')"
@@ -112,7 +112,7 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Tiny files in counters: many files with few bytes transferred for each open."""
+    """Yields tiny files in counters: many files with few bytes transferred for each open."""
     moved = "t.read_bytes + t.written_bytes"
     few = f"t.opens BETWEEN 1 AND {settings.most_opens} * t.ranks * t.files"
     faults = counted.files(facts, f"{few} AND {moved} <= {settings.most_bytes} * t.opens", together=True)

@@ -1,21 +1,22 @@
-"""The time that a tracer adds by stopping the program at each call: around the call, and to its duration."""
+"""Estimates the time that a tracer adds by stopping the program at each call: around the call, and to its
+duration."""
 
 from __future__ import annotations
 
 from iodock.program.store import Store
 
 LOGS = {"strace", "truss"}
-"""Logs of tracers, by their names in manifests."""
+"""Formats of logs from tracers, by their names in manifests."""
 UNTRACED_NS = 1000
 """Without a tracer, a call that needs no device takes 200 to 3,000 ns."""
 LEAST_STOP_NS = 2 * UNTRACED_NS
-"""A shorter call or pause contains no stop."""
+"""If a call or pause is shorter, it contains no stop."""
 MOST_STOP_NS = 100 * UNTRACED_NS
-"""A stop takes 2 to 60 µs. If the fastest calls of a log take longer, that is their own time."""
+"""A stop takes 2 to 60 µs. If the fastest calls of a log take longer than this, the time is their own."""
 _LEAST_TRIVIAL = 20
-"""Fewer calls without work than this do not show what tracing adds."""
+"""If there are fewer calls without work than this, they do not show how much tracing adds."""
 
-# These calls change or return a number in the kernel, and involve no file system or device.
+# Calls without work: they change or return a number in the kernel, and involve no file system or device.
 _TRIVIAL = (
     *("rt_sigaction", "rt_sigprocmask", "sigaction", "sigprocmask", "sigaltstack", "arch_prctl", "umask"),
     *("getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp", "getpgid", "brk"),
@@ -24,21 +25,21 @@ _TRIVIAL = (
 
 
 def how(store: Store) -> str:
-    """How the run was recorded, from its manifest; empty if unknown."""
+    """Returns how the run was recorded, from its manifest; empty if unknown."""
     return str((store.manifest.raw.get("captured") or {}).get("how") or "")
 
 
 def around_ns(store: Store) -> int:
-    """The time that tracing adds around each call of a live recording, in addition to the call's own
-    duration. It is the length below which few pauses of a thread are, in the run or while its programs
-    started, when calls follow each other at once. 0 for logs, for which it is unknown."""
+    """Time that tracing adds around each call of a live recording, in addition to the call's own duration.
+    Only few pauses of a thread are shorter, in the run or while its programs started, when calls follow each
+    other at once. 0 for logs, for which it is unknown."""
     if how(store) != "ptrace" or not store.manifest.durations:
         return 0
     return int(store.rows(_PAUSES_SQL)[0]["pause"] or 0)
 
 
 def within_ns(store: Store) -> int:
-    """The time that tracing adds to each call's own duration. In live recordings it equals that around the
+    """Time that tracing adds to each call's own duration. In live recordings it equals the time around the
     call, because the tracer stops the program before and after it. For logs it is estimated. 0 if unknown."""
     if not _is_log(store) or not store.manifest.durations:
         return around_ns(store)
@@ -46,15 +47,16 @@ def within_ns(store: Store) -> int:
 
 
 def shown_ns(store: Store) -> int | None:
-    """The duration of a stop according to a log: the mean of calls without work. This includes the tracer's
+    """Duration of a stop according to a log: the mean of calls without work. This includes the tracer's
     waiting for a processor on a busy machine, and few outliers. If there are too few such calls, an upper
-    limit is the duration of the fastest calls; 0 if one is too short to contain a stop. None if they are
-    longer than any stop."""
+    limit is the duration of the fastest calls; 0 if one of them is too short to contain a stop. None if they
+    are longer than any stop."""
     (row,) = store.rows(_TRIVIAL_SQL)
     if int(row["count"]) >= _LEAST_TRIVIAL:
         return int(row["mean"] or 0)
     (row,) = store.rows(_CHEAPEST_SQL)
-    # A tracer that stops a program in its calls also stops it between them.
+    # A tracer that stops a program in its calls also stops it between them. A pause that is too short for a
+    # stop shows that there is none.
     pause = store.rows(_PAUSES_SQL)[0]["pause"]
     if any(one is not None and one < LEAST_STOP_NS for one in (row["shortest"], pause)):
         return 0
@@ -63,7 +65,7 @@ def shown_ns(store: Store) -> int | None:
 
 
 def between_ns(store: Store) -> int:
-    """The time that tracing adds to the pause between two calls: see `around_ns`. For logs it is the typical
+    """Time that tracing adds to the pause between two calls: see `around_ns`. For logs it is the typical
     pause in the run or while its programs started, if that is not longer than a stop can be; otherwise one
     stop, as in `within_ns`. With stacks (`strace -k`) it is the typical pause of any length, because the
     tracer reads the stack of each call there."""
@@ -85,8 +87,9 @@ def _is_log(store: Store) -> bool:
     return not LOGS.isdisjoint(how(store).split("+"))
 
 
-# The first calls suffice, since stops cost the same throughout. In a loop that computes between calls all
-# pauses are longer than what tracing adds, but those of the loader before it are not.
+# Only the first calls are read, because stops cost the same throughout the run. In a loop that computes
+# between calls, all pauses are longer than the time that tracing adds, but the pauses of the loader before it
+# are not.
 _PAUSES_SQL = """WITH seen AS (SELECT utid, ts, coalesce(end_ts, ts + dur) AS ended FROM events
     WHERE dur IS NOT NULL AND ts IS NOT NULL AND side IN (0, 1, 3) LIMIT 100000),
 pauses AS (SELECT ts - lag(ended) OVER w AS pause, row_number() OVER w <= 16 AS first FROM seen
@@ -98,7 +101,8 @@ _TRIVIAL_SQL = f"""SELECT count(*) AS count, least(avg(dur), 3 * median(dur)) AS
 WHERE dur IS NOT NULL AND side IN (0, 1, 3)
   AND call_id IN (SELECT id FROM calls WHERE name IN ({", ".join(f"'{name}'" for name in _TRIVIAL)}))"""
 
-# The first of each kind, so that the many calls of a loop do not hide those of the loader.
+# Only the first calls of each kind are read, so that the many calls of a loop do not hide those of the
+# loader.
 _CHEAPEST_SQL = """WITH first AS (SELECT dur FROM (FROM events WHERE side IN (0, 1, 3) LIMIT 100000)
   WHERE dur IS NOT NULL QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ts) <= 20)
 SELECT count(*) AS count, min(dur) AS shortest, quantile_disc(dur, 0.1) AS cheap FROM first"""

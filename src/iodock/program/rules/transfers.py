@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FEW = 8
-"""Fewer transfers of a place than this show no order. The limit for reporting applies to all places together,
-since a fault may be distributed over hundreds of files."""
+"""If a place has fewer transfers, they show no order. The limit for reporting applies to all places together,
+because a fault may be distributed over hundreds of files."""
 
 
 def by_place(sums: Mapping[str, str], where: str, having: str, first: str = "time_ns") -> str:
-    """SQL for the places whose transfers fulfil HAVING, sorted by FIRST: `place name file_count call` and a
-    whole number for each of SUMS (name -> aggregate). WHERE and SUMS can use `t`, a row of `transfers`, `p`,
-    of `place_names`, and `c`, of `calls`."""
+    """SQL for the places whose transfers fulfil HAVING, sorted by FIRST: `place name file_count call` and an
+    integer for each of SUMS (name -> aggregate). WHERE and SUMS can use `t`, a row of `transfers`, `p`, of
+    `place_names`, and `c`, of `calls`."""
     columns = ",\n  ".join(f"CAST({expression} AS BIGINT) AS {name}" for name, expression in sums.items())
     return f"""SELECT p.place, p.name, p.file_count, arg_max(c.name, t.count) AS call,
   {columns}
@@ -23,8 +23,8 @@ ORDER BY {first} DESC NULLS LAST, count DESC, p.name"""
 
 
 def moved() -> dict[str, str]:
-    """Sums of transfers: `count`, `time_ns`, `bytes`, and `again`, bytes that the same process had read
-    before: for example by library buffers if requests jump."""
+    """SQL for sums of transfers: `count`, `time_ns`, `bytes`, and `again`, bytes that the same process had
+    read before. Library buffers do this, for example, if requests jump."""
     return {
         "count": "sum(t.count)",
         "time_ns": "sum(t.time_ns)",
@@ -34,8 +34,8 @@ def moved() -> dict[str, str]:
 
 
 def again(column: str) -> dict[str, str]:
-    """Sums of transfers that move bytes again; COLUMN (an expression) is their number: `count` and `time_ns`
-    in proportion, `bytes` of all, `again` of those."""
+    """SQL for sums of transfers that move bytes again. COLUMN: an expression for the number of these bytes.
+    `count` and `time_ns` are in proportion to it, `bytes` are all bytes, `again` is this number."""
     share = f"{column} / t.bytes"
     return {
         "count": f"round(sum(t.count * {share}))",

@@ -1,4 +1,5 @@
-"""In collective calls few ranks move the bytes of all. This is collective buffering, not an imbalance."""
+"""Notes collective calls in which few ranks move the bytes of all ranks. This is collective buffering and not
+an imbalance."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate, never more than a note."""
+    """Yields one candidate, which is never more than a note."""
     rows = facts.rows(_sql(settings))
     if not rows:
         return

@@ -1,4 +1,4 @@
-"""A run compared with the typical values of a site's file systems: rates of small calls, and the number of
+"""Compares a run with the typical values of a site's file systems: rates of small calls, and the number of
 simultaneous processes."""
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from iodock.shared.settings import FileSystem
 Work = Literal["metadata", "small reads", "small writes"]
 
 SMALL_BIN = 12
-"""Requests of up to 4 KiB."""
+"""Largest size bin of small requests, which have up to 4 KiB."""
 LEAST_CALLS = 200
-"""Fewer calls do not characterise a file system."""
+"""Fewer calls than this do not characterise a file system."""
 SLOW_SHARE = 0.5
-"""Below this share of the typical rate, the file system was slower than usual."""
+"""If the rate is below this share of the typical rate, the file system was slower than usual."""
 FAST_FACTOR = 3.0
-"""Above this multiple of the typical rate, the answers did not come from the file system."""
+"""If the rate is above this multiple of the typical rate, the answers did not come from the file system."""
 SMALL_SHARE = 0.25
-"""At or below this share of one stream, small requests limit the program."""
+"""If the rate is at most this share of the rate of one stream, small requests limit the program."""
 KNEE_SHARE = 0.75
-"""At or below this share of one stream, requests below the knee were slowed by their size and not served by a
-cache."""
+"""If the rate is at most this share of the rate of one stream, requests below the knee were slowed by their
+size and not served by a cache."""
 SURER, LESS_SURE = 0.1, -0.2
-"""Confidence in a cost: higher if the rate was as usual, lower if the server was slow. A rate far above the
-usual one shows nothing."""
+"""Changes of the confidence in a cost. It becomes higher if the rate was as usual, and lower if the server
+was slow. A rate far above the usual one shows nothing."""
 OF_RULES: dict[str, tuple[Work, ...]] = {
     "stat-storm": ("metadata",),
     "metadata-heavy": ("metadata",),
@@ -40,13 +40,12 @@ OF_RULES: dict[str, tuple[Work, ...]] = {
     "file-per-process": ("metadata",),
     "small-requests": ("small reads", "small writes"),
 }
-"""The rates on which a rule's cost depends."""
+"""Kinds of rates on which each rule's cost depends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The rate of one kind of call on one file system, and its usual rate, in calls per second of one
-    process."""
+    """Rate of one kind of call on one file system, and its usual rate, in calls per second of one process."""
 
     mount_point: str
     work: Work
@@ -56,18 +55,19 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it was far slower than usual."""
+        """Whether the rate was far below the usual one."""
         return self.measured < SLOW_SHARE * self.typical
 
     @property
     def is_fast(self) -> bool:
-        """Whether it was far faster than the file system can be: a cache, or a wrong typical value."""
+        """Whether the rate was far above what the file system can reach, because of a cache or a wrong
+        typical value."""
         return self.measured > FAST_FACTOR * self.typical
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """More simultaneous processes than the metadata server serves without slowing down."""
+    """More processes used the metadata server at the same time than it serves without slowing down."""
 
     mount_point: str
     processes: int
@@ -76,7 +76,7 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Small requests compared with the rate of one stream of large ones."""
+    """Small requests, compared with the rate of one stream of large requests."""
 
     mount_point: str
     work: Work
@@ -87,7 +87,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class BelowKnee:
-    """Requests smaller than the size below which this file system is slower."""
+    """Requests that are smaller than the size below which this file system becomes slower."""
 
     mount_point: str
     is_read: bool
@@ -98,7 +98,7 @@ class BelowKnee:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A run compared with the site's typical values; empty if there are none."""
+    """Results of the comparison; empty if there are no typical values."""
 
     paces: tuple[Pace, ...] = ()
     crowds: tuple[Crowd, ...] = ()
@@ -106,7 +106,7 @@ class Comparison:
     below_knee: tuple[BelowKnee, ...] = ()
 
     def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
-        """Change of the confidence in a rule's finding on FILES that the rates suggest; 0 if nothing is
+        """Change of the confidence in a rule's finding on FILES that follows from the rates; 0 if nothing is
         known."""
         mounts = sorted({one.mount_point for one in self.paces}, key=len, reverse=True)
         of_files = {next((mount for mount in mounts if _below(name, mount)), None) for name in files}
@@ -120,7 +120,7 @@ class Comparison:
         return 0.0 if any(one.is_fast for one in chosen) else SURER
 
     def remarks(self) -> Iterator[Message]:
-        """The text for readers."""
+        """Yields the results as sentences."""
         for pace in self.paces:
             yield Message(
                 (_SLOW if pace.is_slow else _FAST if pace.is_fast else _USUAL)[pace.work],
@@ -157,7 +157,7 @@ class Comparison:
 
 
 def compare(facts: Facts) -> Comparison:
-    """The run compared with the settings' values. Makes no query if there are none."""
+    """Compares the run with the values in the settings. If there are none, no query is made."""
     known = {mount: one for mount, one in facts.settings.file_systems.items() if _has_values(one)}
     if not known:
         return Comparison()
@@ -177,12 +177,12 @@ def _has_values(one: FileSystem) -> bool:
 
 
 def _rates(facts: Facts) -> list[dict[str, Any]]:
-    """Calls, time and bytes of each kind of work on each mount; empty if calls have no durations."""
+    """Returns calls, time and bytes of each kind of work on each mount; empty if calls have no durations."""
     return _rows(facts, _RATES_SQL, ("file_work", "transfers", "place_names")) if facts.durations else []
 
 
 def _streams(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any]]) -> Iterator[Stream]:
-    """Mounts on which small requests cost time and reach only a small part of the stream's rate."""
+    """Yields mounts on which small requests cost time and reach only a small part of the stream's rate."""
     for row in rates:
         one, work = known.get(str(row["mount_point"])), row["work"]
         calls, moved = int(row["calls"] or 0), int(row["bytes"] or 0)
@@ -207,14 +207,15 @@ def _paces(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any
             "small reads": one.small_read_per_s,
             "small writes": one.small_write_per_s,
         }[work]
-        # In a live recording, durations include stops, which do not characterise the file system.
+        # In a live recording, durations include stops by the tracer, which are subtracted.
         spent = int(row["time_ns"] or 0) - calls * facts.tracing_ns
         if typical and spent > 0:
             yield Pace(str(row["mount_point"]), work, calls, calls * 1e9 / spent, typical)
 
 
 def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKnee]:
-    """Mounts on which requests below the knee cost time, and are slower than one stream if that is known."""
+    """Yields mounts on which requests below the knee cost time, and are slower than one stream if its rate is
+    known."""
     if not facts.durations or not any(one.read_knee_bytes or one.write_knee_bytes for one in known.values()):
         return
     rows = _rows(facts, _SIZES_SQL, ("transfers", "place_names"))
@@ -223,7 +224,7 @@ def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKn
             (True, one.read_knee_bytes, one.read_bytes_per_s),
             (False, one.write_knee_bytes, one.write_bytes_per_s),
         ):
-            # A bin ends with a power of two: take all bins that are completely below the knee.
+            # A bin ends with a power of two, so only bins that are completely below the knee are taken.
             chosen = [
                 row
                 for row in rows
@@ -272,7 +273,7 @@ _SIZES_SQL = """SELECT p.mount_point, t.direction = 1 AS is_read,
   CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
 FROM transfers t JOIN place_names p ON p.place = t.place
 WHERE p.mount_point IS NOT NULL AND t.size_bin >= 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
-# A process counts from its first to its last call on files of that mount.
+# A process counts from its first to its last call on files of the mount.
 _CROWDS_SQL = """WITH spans AS (SELECT f.mount_point, w.upid, min(w.first_ts) AS first_ts,
     max(w.last_ts) AS last_ts
   FROM file_work w JOIN files f ON f.file_id = w.file_id

@@ -1,4 +1,5 @@
-"""Requests that begin inside a page or block, so that they affect one more than necessary."""
+"""Finds requests that begin inside a page or block, so that they affect one page or block more than
+necessary."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for reads and one for writes: all places with mostly unaligned requests of a page or
-    more. The cost is, for each request, the share of its time for the page that an aligned request would not
+    """Yields one candidate for reads and one for writes: all places with mostly unaligned requests of a page
+    or more. The cost of a request is the share of its time for the page that an aligned request would not
     affect."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = Faults(facts.rows(_sql(direction, settings)))
@@ -48,7 +49,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _by_tools(direction: int) -> str:
-    """Places that tools access in blocks chosen by the tool, which users cannot change."""
+    """SQL for places that tools access in blocks whose size the tool chose. Users can't change this."""
     moved = "reads" if direction == 1 else "writes"
     return f"""SELECT l.place FROM file_work w JOIN programs g ON g.upid = w.upid
     JOIN places l ON l.file_id = w.file_id WHERE g.is_tool AND w.{moved} > 0"""
@@ -74,7 +75,8 @@ def _sql(direction: int, settings: Settings) -> str:
     )
 
 
-# Opened for writing, but neither created nor truncated: 3 is O_ACCMODE, 576 is O_CREAT and O_TRUNC on Linux.
+# SQL for places that were opened for writing, but neither created nor truncated: 3 is O_ACCMODE, 576 is
+# O_CREAT and O_TRUNC on Linux.
 _OVERWRITTEN = """SELECT l.place FROM opens o JOIN places l ON l.file_id = o.file_id
     WHERE o.flags & 3 <> 0 AND o.flags & 576 = 0 AND o.errno_id IS NULL
       AND o.call_id IN (SELECT id FROM calls WHERE family = 'open')"""
@@ -100,8 +102,8 @@ _MESSAGES = {
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Unaligned requests in counters, with the block or stripe sizes that the source knows. Smaller requests
-    mostly begin inside a block, so their cost is unknown."""
+    """Yields unaligned requests in counters, with the block or stripe sizes that the source knows. Smaller
+    requests mostly begin inside a block, so their cost is unknown."""
     for _, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
         count = faults.total("unaligned")
         block = max(int(row["alignment_bytes"] or PAGE_BYTES) for row in faults.rows)

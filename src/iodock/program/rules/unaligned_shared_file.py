@@ -1,5 +1,5 @@
-"""Several processes write one file, and their pieces meet inside blocks, which then move back and forth
-between them."""
+"""Finds files that several processes write in pieces that meet inside blocks. The blocks then move back and
+forth between the processes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files that several processes wrote in turns, in pieces of a block or more that meet inside blocks: one
-    candidate for files where the run shows the cost, and one for others on file systems of several nodes."""
+    """Yields files that several processes wrote in turns, in pieces of a block or more that meet inside
+    blocks: one candidate for files where the run shows the cost, and one for other files on file systems of
+    several nodes."""
     rows = facts.rows(_sql(settings))
     shown = [row for row in rows if float(row["slower"] or 0) >= settings.least_slower]
     remote = [row for row in rows if row not in shown and row["is_remote"] and facts.nodes != 1]
@@ -45,12 +46,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _waited_ns(row: dict[str, Any]) -> int:
-    """The additional time of pieces in a block that another process wrote before."""
+    """Returns the additional time of pieces in a block that another process wrote before."""
     return round(int(row["late_ns"]) * (1 - 1 / float(row["slower"])))
 
 
 def _most_ns(row: dict[str, Any]) -> int | None:
-    """The time of the writes without transferring their bytes; the waiting part of it is unknown."""
+    """Returns the time of the writes without the transfer of their bytes. The part of it that is waiting is
+    unknown."""
     if row["time_ns"] is None:
         return None
     return max(0, int(row["time_ns"]) - round(int(row["bytes"]) / costs.WRITE_BYTES_PER_S * 1e9))
@@ -80,8 +82,8 @@ def _candidate(faults: Faults, settings: Settings, gain: tuple[float, float]) ->
     )
 
 
-# Processes of a node share its client and its pages. If one overwrites bytes of another, both mean the same
-# place, and blocks do not matter.
+# Processes of a node share its client and its pages. If one process overwrites bytes of another, both mean
+# the same place, and blocks do not matter.
 def _sql(settings: Settings) -> str:
     block = settings.block_bytes
     return f"""WITH pieces AS (SELECT e.file_id, e.ts, e.dur, e.bytes, q.upid,
@@ -126,8 +128,8 @@ _MESSAGE_UNKNOWN = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Files with known stripes that several processes wrote in pieces beginning inside stripes, so that a
-    stripe is shared by several processes."""
+    """Yields files with known stripes that several processes wrote in pieces beginning inside stripes, so
+    that a stripe is shared by several processes."""
     faults = counted.transfers(facts, _COUNTED_SQL)
     count = faults.total("unaligned")
     cost = Faults([{**row, "extra_ns": _most_ns(row)} for row in faults.rows]).sum_of("extra_ns")

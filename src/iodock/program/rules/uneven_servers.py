@@ -1,4 +1,4 @@
-"""Large files are on few of the file system's servers, which then carry all of the traffic."""
+"""Finds large files on few of the file system's servers, which then carry all of the traffic."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Settings:
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for each file system whose traffic goes to at most half of the targets that could serve
-    it. Their number is limited by processes and stripes: with a single one of either, one target is the
-    maximum."""
+    """Yields one candidate for each file system whose traffic goes to at most half of the targets that could
+    serve it. Their number is limited by processes and stripes: a single process or stripe uses only one
+    target."""
     for row in facts.rows(_TARGETS_SQL):
         moved = int(row["bytes"])
         stripes = -(-moved // int(row["stripe_bytes"] or costs.PIECE_BYTES))
@@ -44,8 +44,8 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             yield counted.candidate(facts, faults, _MESSAGE, values, cost_ns=faults.time_ns, count=count)
 
 
-# A file's bytes are distributed evenly over its targets. The square of the sum divided by the sum of squares
-# is the number of equally loaded targets with the same unevenness.
+# A file's bytes are distributed evenly over its targets. The square of the sum, divided by the sum of
+# squares, is the number of equally loaded targets with the same unevenness.
 _TARGETS_SQL = f"""WITH parts AS (SELECT coalesce(f.mount_point, '') AS mount_point, l.file_system_targets,
     l.stripe_bytes, unnest(l.targets) AS target,
     s.bytes / (sum(len(l.targets)) OVER (PARTITION BY l.file_id)) AS bytes

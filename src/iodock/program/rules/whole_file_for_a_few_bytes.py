@@ -1,4 +1,4 @@
-"""A file is read completely again and again, for a few bytes each time."""
+"""Finds files that are read completely again and again, for a few bytes each time."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for files that short commands read repeatedly, and one for files that a process read
-    completely and hardly examined."""
+    """Yields one candidate for files that short commands read repeatedly, and one for files that a process
+    read completely and hardly examined."""
     yield from _read_anew(facts, settings)
     yield from _not_looked_at(facts, settings)
 
 
 def _read_anew(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """All readings except one are the cost."""
+    """Yields files that commands read repeatedly. All readings except one are the cost."""
     faults = Faults(facts.rows(_anew_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -60,7 +60,8 @@ def _read_anew(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _not_looked_at(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """The cost is all reading except what the system reads ahead after the first pages anyway."""
+    """Yields files that were hardly examined. The cost is all reading, except for what the system reads ahead
+    after the first pages anyway."""
     if not facts.sees(Need.DURATIONS):
         return
     faults = Faults(facts.rows(_passed_sql(settings)))
@@ -89,7 +90,7 @@ def _written(faults: Faults) -> int:
     return sum({int(row["upid"]): int(row["written"] or 0) for row in faults.rows}.values())
 
 
-# Examining the data happens between the first and the last call on the file, and is included.
+# The data is examined between the first and the last call on the file, so this time is included.
 def _anew_sql(settings: Settings) -> str:
     return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, count(*) AS times,
   CAST(sum(w.reads) AS BIGINT) AS count, CAST(sum(w.read_bytes) AS BIGINT) AS bytes,
@@ -109,7 +110,7 @@ ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 _ONCE_NS = 1e9 / costs.READ_BYTES_PER_S
 
 
-# A file is read completely if a read reaches its end, or if all bytes of its known size were read. Each
+# A file was read completely if a read reached its end, or if all bytes of its known size were read. Each
 # thread reads its own files in turn.
 def _passed_sql(settings: Settings) -> str:
     return f"""WITH seen AS (SELECT p.upid, e.utid, e.file_id, min(e.ts) AS since, sum(e.bytes) AS bytes,

@@ -1,5 +1,5 @@
-"""The work of a program and its libraries around the I/O at fault, and how much of it would be saved
-together."""
+"""Estimates the work of a program and its libraries around the I/O at fault, and how much of it would be
+saved with the calls."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from iodock.program.rules.facts import Facts
 from iodock.shared.engine.sql import quoted
 
 MOST_CALL_NS = 1500
-"""The longest work of a library around one call, such as flushing a buffer or switching to native code. This
-time is saved if the call is. A longer pause is computing."""
+"""Longest work of a library around one call, such as flushing a buffer or switching to native code, ns. It is
+saved if the call is. A longer pause is computing."""
 MOST_PAUSE_NS = 250_000
-"""Maximum pause between two calls on a file that is opened for each piece: a library reads a header, builds
-its objects, encodes a chunk. That takes tens of microseconds in Python and Java, and hundreds in HDF5 or
-pandas."""
+"""Longest pause between two calls on a file that is opened for each piece, ns. In it, a library reads a
+header, builds its objects or encodes a chunk, which takes tens of microseconds in Python and Java, and
+hundreds in HDF5 or pandas."""
 MOST_NAME_BYTE_NS = 10
-"""Maximum time for a byte of a folder's listing: Python takes 7 ns to build and sort its names."""
+"""Longest time for a byte of a folder's listing, ns. Python takes 7 ns to build and sort its names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Seconds of wall time around the calls of a candidate, without what a tracer adds."""
+    """Time around the calls of a candidate, in seconds of wall time, without the time that a tracer adds."""
 
     inside: float = 0.0
-    """Time between the calls of a piece that is opened and closed separately: nearly all of it is the
-    library's."""
+    """Time between the calls of a piece that is opened and closed separately. Nearly all of it is the
+    library's work."""
     between: float = 0.0
-    """Before a piece begins: the library's or the program's own, in all threads, since a library may pass
-    pieces on."""
+    """Time before a piece begins, which is work of the library or the program. All threads count, because a
+    library may pass pieces on."""
 
 
 def around(candidate: Candidate, facts: Facts) -> Work:
-    """The work that could be saved together with the pieces of a candidate. None if times or files are
+    """Returns the work that could be saved together with the pieces of a candidate; None: times or files are
     unknown."""
     if candidate.pieces is None or not candidate.files or not facts.durations:
         return Work()
@@ -54,14 +54,14 @@ def around(candidate: Candidate, facts: Facts) -> Work:
 
 
 def _shared_ns(row: dict[str, float], facts: Facts) -> float:
-    """All pauses, where each counts up to a limit only. A task that shares processors is stopped for long in
-    some of them, and beyond the limit."""
+    """Sum of all pauses, each counted only up to a limit. A task that shares processors is stopped for long
+    in some pauses, even beyond the limit."""
     return min(float(row["pause_ns"] or 0), facts.stretch * float(row["least_ns"] or 0))
 
 
 def _sorting(candidate: Candidate, facts: Facts) -> float:
-    """Seconds in which names that were listed before are processed again: at most the time between a call on
-    the folders and the next one, and at most the time of such work."""
+    """Seconds in which names that were listed before are processed again. They are at most the time between a
+    call on the folders and the next one, and at most the time of such work."""
     row = facts.one(_listings_sql(candidate, facts))
     if not row or not row["looked"]:
         return 0.0
@@ -71,7 +71,8 @@ def _sorting(candidate: Candidate, facts: Facts) -> float:
 
 
 def _sql(candidate: Candidate, facts: Facts, most_ns: int) -> str:
-    """Pauses before calls on the files at fault; for pieces that are opened, only those inside them."""
+    """SQL for the pauses before calls on the files at fault. For pieces that are opened, only pauses inside
+    them count."""
     begins = "coalesce(opens OR closed_before OR NOT at_fault_before, true)"
     counted = "true" if candidate.pieces is Pieces.CALLS else "NOT begins"
     return f"""{_seen_sql(candidate, facts)},
@@ -88,7 +89,7 @@ FROM pauses, whole"""
 
 
 def _listings_sql(candidate: Candidate, facts: Facts) -> str:
-    """Pauses after calls on the folders at fault, and bytes of their listings."""
+    """SQL for the pauses after calls on the folders at fault, and for the bytes of their listings."""
     return f"""{_seen_sql(candidate, facts)},
 steps AS (SELECT *, lead(ts) OVER (PARTITION BY utid, slice ORDER BY ts) AS next_ts FROM seen)
 SELECT sum(greatest(0, next_ts - ended - {facts.added_ns})) AS pause_ns, sum(listed) AS listed,
@@ -97,7 +98,8 @@ FROM steps, whole WHERE at_fault"""
 
 
 def _seen_sql(candidate: Candidate, facts: Facts) -> str:
-    """CTEs: `seen`, the calls of tasks that use the files at fault, and `whole`, the calls on these files."""
+    """SQL for two CTEs: `seen`, the calls of tasks that use the files at fault, and `whole`, the calls on
+    these files."""
     names = ", ".join(quoted(name) for name in candidate.files)
     return f"""WITH fault AS (SELECT file_id FROM places WHERE name IN ({names})
   UNION SELECT file_id FROM files WHERE name IN ({names})),

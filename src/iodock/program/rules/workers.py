@@ -13,20 +13,20 @@ from iodock.program.rules.facts import Facts
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One rank or process: its I/O on the user's files."""
+    """I/O of one rank or process on the user's files."""
 
     number: int
-    """The rank, or the process's number in the store."""
+    """Number of the rank, or of the process in the store."""
     calls: int
     bytes: int
     time_ns: int
-    """Time in I/O calls; 0 if the source has no durations."""
+    """Time in I/O calls, ns; 0 if the source has no durations."""
     first_ts: int | None
     last_ts: int | None
     busy_ns: int | None = None
-    """For a thread: its CPU time, and the time its I/O waited; None if unknown."""
+    """CPU time of a thread; None if unknown, as is the time that its I/O waited."""
     longest_ns: int = 0
-    """Time in the longest of its calls; 0 for threads and if the source has no durations."""
+    """Time in the worker's longest call, ns; 0 for threads, and if the source has no durations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Team:
     are_threads: bool = False
 
     def most(self, measure: Callable[[Worker], int]) -> Worker:
-        """The worker with the largest value."""
+        """Returns the worker with the largest value."""
         return max(self.workers, key=lambda one: (measure(one), -one.number))
 
     def mean(self, measure: Callable[[Worker], int]) -> float:
@@ -56,8 +56,8 @@ def side_by_side(facts: Facts) -> bool:
 
 
 def teams(facts: Facts) -> list[Team]:
-    """The ranks, or else each group of at least three processes that did the same at the same time. Needs the
-    derived table `worker_io`."""
+    """Returns the ranks, or else each group of at least three processes that did the same at the same time.
+    Needs the derived table `worker_io`."""
     rows = facts.rows("SELECT * FROM worker_io ORDER BY team, worker")
     found = []
     for number, members in groupby(rows, key=lambda row: int(row["team"])):
@@ -66,8 +66,8 @@ def teams(facts: Facts) -> list[Team]:
 
 
 def thread_teams(facts: Facts) -> list[Team]:
-    """At least three threads that were started by one thread, lived at the same time and did I/O. Needs the
-    derived table `thread_io`."""
+    """Returns groups of at least three threads that were started by one thread, lived at the same time and
+    did I/O. Needs the derived table `thread_io`."""
     found = []
     for _, members in groupby(facts.rows(_THREADS_SQL), key=lambda row: (row["upid"], row["parent_utid"])):
         rows = list(members)

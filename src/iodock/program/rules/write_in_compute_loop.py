@@ -1,4 +1,4 @@
-"""Small writes throughout a long computation: debug output that was left in."""
+"""Finds small writes throughout a long computation, such as debug output that was left in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message, Scalar
 
 COARSE = 8
-"""Number of the profile's moments that are combined into one here."""
+"""Number of the profile's moments that are combined into one interval here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all files that are written in this way by processes that mainly compute."""
+    """Yields one candidate: all files that are written in this way by processes that mainly compute."""
     faults = Faults(facts.rows(_sql(facts, settings)))
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -60,9 +60,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 # The cost is the typical time, so that a few writes that waited or were interrupted do not make all of them
-# expensive. Other calls count only if they fall into the time of the writes, since other steps of the run are
-# separate. The time that tracing adds to a call is not computing, so a pause that is not longer is no
-# evidence of computing.
+# expensive. Other calls count only if they fall into the time of the writes, because other steps of the run
+# are separate. The time that tracing adds to a call is not computing, so a pause that is not longer shows no
+# computing.
 def _sql(facts: Facts, settings: Settings) -> str:
     first, step = facts.store.manifest.first_ts or 0, max(1, (facts.wall_ns or 0) // MOMENTS)
     return f"""WITH chosen AS (SELECT w.*, (w.first_ts - {first}) // {step} AS since,

@@ -1,4 +1,4 @@
-"""Opens a store and runs SQL on it. The only package that names an engine."""
+"""Opens a store and runs SQL on it. This is the only package for programs that names an engine."""
 
 from iodock.program.store.manifest import Manifest, read_manifest
 from iodock.program.store.schema import TABLES, StoreColumn, StoreTable

@@ -1,4 +1,4 @@
-"""Makes an anonymised copy of a store, which shows what a run did without names of users or data.
+"""Makes an anonymised copy of a store. The copy shows what a run did, without names of users or data.
 
 Every component of a path gets a made-up name, the same one wherever it occurs. The names listed here are
 kept: files of the system, well-known endings, programs and libraries. Mount points are kept, too, because an
@@ -36,11 +36,11 @@ _SYSTEM = re.compile(
     r"|protocols|localtime|locale\.alias|mtab|fstab|gai\.conf))?",
     re.DOTALL,
 )
-"""Files that every machine has, so their names reveal nothing."""
+"""Files that every machine has. Their names reveal nothing."""
 _ELSEWHERE = re.compile(r"/\.\.?(/|$)|^/proc/.*/(root|cwd|fd)/.*[^0-9]", re.DOTALL)
-"""A path with such a component leads out of the system's folders."""
+"""A path with such a component may lead out of the system's folders."""
 _TOP = re.compile(r"/(usr/local|usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|boot)(?=/|$)")
-"""Folders whose names are kept, but not the names inside them."""
+"""Folders whose own names are kept. The names inside them are replaced."""
 _ENDINGS = frozenset(
     (
         *(
@@ -123,7 +123,7 @@ _ENDINGS = frozenset(
         *("xlsx", "xml", "xtc", "xyz", "xz", "yaml", "yml", "zarr", "zip", "zst"),
     )
 )
-"""Endings of well-known kinds of files; other endings may be names."""
+"""Endings of well-known kinds of files. Other endings may be names, so they are replaced."""
 _ENDING = re.compile(r"\.([A-Za-z0-9]+)$")
 _LIBRARIES = (
     *(
@@ -190,11 +190,11 @@ _NAMELESS = re.compile(
     r"|pidfd|io_uring|other|anon_inode:\[?(eventpoll|eventfd|timerfd|signalfd|pidfd|io_uring|inotify|bpf-[a-z]+"
     r"|perf_event|userfaultfd|fanotify|fscontext|sync_file)\]?"
 )
-"""Words of iodock or the kernel for objects without a name."""
+"""Words with which iodock or the kernel names objects that have no name."""
 
 
 class Anonymiser:
-    """Made-up names that can't be reversed without the key, which is not stored."""
+    """Makes up names. They can't be reversed without the key, which is not stored."""
 
     def __init__(self, mount_points: Iterable[str] = (), key: bytes | None = None) -> None:
         self._key = key or os.urandom(32)
@@ -202,7 +202,7 @@ class Anonymiser:
         self.component = lru_cache(1 << 16)(self._component)
 
     def path(self, name: str) -> str:
-        """A file's name, or the pattern of names."""
+        """Replaces a file's name, or the pattern of names."""
         if _NAMELESS.fullmatch(name) or (_SYSTEM.fullmatch(name) and not _ELSEWHERE.search(name)):
             return name
         mount = next((one for one in self._mounts if name == one or name.startswith(f"{one}/")), "")
@@ -212,7 +212,7 @@ class Anonymiser:
         return kept + "/".join(self.component(part) if part else part for part in rest.split("/"))
 
     def word(self, text: str, prefix: str) -> str:
-        """A made-up word: `host-1a2b3c`."""
+        """Makes up a word such as `host-1a2b3c`."""
         return f"{prefix}-{self._digest(text)}"
 
     def _component(self, part: str) -> str:
@@ -228,7 +228,7 @@ class Anonymiser:
 
 
 def anonymiser_of(store: Path) -> Anonymiser:
-    """An instance that keeps the store's mount points. Raises OSError and ArrowInvalid."""
+    """Returns an instance that keeps the store's mount points. Raises OSError and ArrowInvalid."""
     return Anonymiser(_mount_points(store))
 
 
@@ -242,9 +242,9 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     parts = (f"events/{part.name}" for part in sorted((store / "events").glob("*.parquet")))
     for table in ("calls.parquet", "errnos.parquet", *parts):
         shutil.copy(store / table, into / table)
-    # Contains only numbers.
+    # These tables contain only numbers, so they are copied unchanged.
     for fold in FOLDS:
-        # A file that can't be read is not needed.
+        # A file that can't be read is not needed, so it is left out.
         if (store / fold.files).is_file():
             (into / fold.files).parent.mkdir(exist_ok=True)
             shutil.copy(store / fold.files, into / fold.files)
@@ -273,14 +273,14 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})
     manifest = _manifest(raw, names)
-    # Files from a store without checksums may be damaged.
+    # If the store has no checksums its files may be damaged, so the copy gets none either.
     said = with_checksums(manifest, into) if raw.get("checksums") else json.dumps(manifest, indent=1)
     (into / "manifest.json").write_text(said, encoding="utf-8")
     return into
 
 
 def _mount_points(store: Path) -> set[str]:
-    """Mount points of the table of mounts and of the files."""
+    """Returns the mount points in the table of mounts and in the files."""
     tables = [one for one in (store / "mounts.parquet", store / "files.parquet") if one.exists()]
     read = (_read(one, ["mount_point"])["mount_point"].unique().to_pylist() for one in tables)
     return {one for mounts in read for one in mounts if one}
@@ -302,7 +302,7 @@ def _nothing(text: object) -> None:
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    # Opened here, because its name may not be UTF-8.
+    # The file is opened here, because its name may not be UTF-8.
     with path.open("rb") as file:
         return pq.read_table(file, columns=columns)
 
@@ -324,7 +324,7 @@ def _rewrite(store: Path, into: Path, table: str, columns: dict[str, Callable[[A
 
 
 def _manifest(raw: dict[str, Any], names: Anonymiser) -> dict[str, Any]:
-    """Only keys that are known to hold no names are kept."""
+    """Returns the manifest with only those keys that are known to contain no names."""
     times = ("created_ns", "clock", "first_ts", "last_ts", "io", "in_progress")
     kept = ("schema", "state", "writer", "ranks", "source", "tables", *times)
     made = {key: raw[key] for key in kept if key in raw}

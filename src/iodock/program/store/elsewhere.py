@@ -1,5 +1,5 @@
-"""Tables of a recording that are stored elsewhere because its own folder has no space for them or is not
-writable: a full disk must not prevent reading the recording."""
+"""Stores the tables of a recording elsewhere if its own folder has no space for them or is not writable, so
+that a full disk does not prevent reading the recording."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-# Tables are smaller than this many times their journal.
+# Tables are smaller than this multiple of their journal.
 _TABLES_TO_JOURNAL = 4
 _SPARE_BYTES = 1 << 20
 
@@ -23,7 +23,8 @@ def lacks_room(store: Path) -> bool:
 
 
 def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
-    """A temporary store with links to the same journal; deleted when it is cleaned up. Raises OSError."""
+    """Makes a temporary store with links to the same journal. It is deleted when it is cleaned up. Raises
+    OSError."""
     shadow = tempfile.TemporaryDirectory(prefix="iodock-", suffix=".iodock")
     folder = Path(shadow.name)
     shutil.copy(store / "manifest.json", folder / "manifest.json")
@@ -34,6 +35,6 @@ def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def _journals(store: Path) -> list[Path]:
-    """Journals, and the raw calls that a back end keeps with them."""
+    """Returns the journals, and the raw calls that a back end stores with them."""
     folder = store / "journal"
     return sorted([*folder.glob("*.journal"), *folder.glob("*.calls")])

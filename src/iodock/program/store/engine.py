@@ -1,4 +1,4 @@
-"""The SQL engine of a store. No other package names DuckDB."""
+"""The SQL engine of a store. Only this package names DuckDB."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import QueryError, RequestError, StoreError, suggested
 
 if TYPE_CHECKING:
-    # Loaded where an answer is Arrow: it takes long.
+    # The import is in the functions that return Arrow, because it takes long.
     import pyarrow as pa
 
 KEPT = "kept"
-"""Schema of tables that are stored for later queries; such a table hides the store's own of the same name."""
+"""Schema of tables that are stored for later queries. Such a table hides the store's own table of the same
+name."""
 FOLDING = "folding"
 """Schema of intermediate tables that are folded further."""
 
-# The engine keeps the order of rows, except when it swaps the sides of a join, and when it holds a few rows
-# back until there are more, so that others overtake them.
+# Settings with which the engine keeps the order of rows. Without them, it swaps the sides of joins, and it
+# holds back a few rows until there are more, so that others overtake them.
 KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
 KEPT_FIRST = f"SET search_path = '{KEPT},main'"
 FEW_ROWS = 2_000
-"""For fewer rows, loading Arrow takes longer than exchanging them without it."""
+"""For fewer rows than this, loading Arrow takes longer than exchanging the rows without it."""
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
-# Plausible values of the tables made at import, which reveal bytes that changed in them.
+# Conditions that values in tables made at import fulfil. They detect bytes that changed in these tables.
 _CREDIBLE = {
     "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
     "AND call_id IN (SELECT id FROM calls)",
@@ -65,7 +66,7 @@ _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
 def interrupt_all() -> None:
-    """Stops the queries that run in this process; called from another thread."""
+    """Stops the queries that run in this process. Another thread calls this."""
     for engine in list(_engines):
         engine.interrupt()
 
@@ -81,9 +82,9 @@ class Engine:
         checksums: Mapping[str, str] = MappingProxyType({}),
         unsafe: bool = False,
     ) -> None:
-        """FOLDER: of the store; None for an engine that holds only tables passed to it. ROWS: number of rows
-        of each table, and CHECKSUMS: of its files, both from the manifest. UNSAFE: queries of users may do
-        anything, not only read the store."""
+        """FOLDER: folder of the store; None for an engine that has only tables passed to it. ROWS: number of
+        rows of each table, and CHECKSUMS: of its files, both from the manifest. UNSAFE: queries of users may
+        do anything, not only read the store."""
         self._own = threading.local()
         self._connections = [connected()]
         self._own.connection = self._connections[0]
@@ -108,7 +109,7 @@ class Engine:
 
     @property
     def _connection(self) -> bare.DuckDBPyConnection:
-        """The connection of this thread: a connection answers one query at a time."""
+        """The connection of this thread. A connection can only run one query at a time."""
         if not hasattr(self._own, "connection"):
             connection = self._connections[0].cursor()
             connection.execute(KEPT_FIRST)
@@ -118,8 +119,8 @@ class Engine:
         return found
 
     def _name_tables(self, tables: Iterable[StoreTable]) -> None:
-        """Registers the tables that a query names on first use, because each takes a while. Raises
-        StoreError."""
+        """Registers the tables that a query names when they are first used, because registering each takes a
+        while. Raises StoreError."""
         with self._giving:
             for table in tables:
                 if table.name not in self._given:
@@ -148,7 +149,8 @@ class Engine:
         return self._stored is not None and self._stored.has(table)
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has this table, one of those that import makes from events, complete."""
+        """Whether the store has the whole of this table, which is one of those that import makes from
+        events."""
         with self._fold_lock:
             if name not in self._folds:
                 self._folds[name] = self._take_fold(name)
@@ -158,7 +160,7 @@ class Engine:
         if not self.has(name):
             return False
         try:
-            # The table is small, and reading all of it reveals damage.
+            # The table is small, so all of it is read to detect damage.
             self.keep(name, f'FROM main."{name}"')
             credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False
@@ -185,7 +187,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def table(self, sql: str) -> pa.Table:
-        """The whole result of a SELECT. Raises QueryError."""
+        """Returns the whole result of a SELECT. Raises QueryError."""
         from iodock.shared.engine.arrow import arrow_table
 
         self._check_named(sql)
@@ -195,7 +197,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
-        """The result of a SELECT, batch by batch, in the order of the rows of its first table. Raises
+        """Returns the result of a SELECT, batch by batch, in the order of the rows of its first table. Raises
         QueryError."""
         import pyarrow as pa
 
@@ -214,22 +216,22 @@ class Engine:
         try:
             yield from reader
         except (OSError, pa.ArrowException) as error:
-            # Errors that the engine finds later are raised by Arrow.
+            # Errors that the engine finds while rows are read come from Arrow.
             if self._stored is None or self._stored.damaged(TABLES) is None:
                 raise
             raise self._query_error(error) from error
 
     def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
-        """The result of a SELECT as one column of text: each row as a JSON object, after a comma and a line
-        break. The engine builds it at a tenth of the cost of Python objects. Raises QueryError."""
+        """Returns the result of a SELECT as one column of text: each row is a JSON object after a comma and a
+        line break. The engine builds this at a tenth of the cost of Python objects. Raises QueryError."""
         fields = ", ".join(f'{quoted(name)}: "{name}"' for name in names)
         return self.reader(f"SELECT concat(',', chr(10), to_json({{{fields}}})) AS text FROM ({sql}) r", rows)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small result as dictionaries."""
+        """Returns a small result as dictionaries."""
         self._check_named(sql)
         try:
-            # Fetching through Arrow plans each query twice.
+            # Arrow is not used here, because fetching through it plans each query twice.
             answer = self._connection.execute(sql)
             names = [column[0] for column in answer.description]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
@@ -237,7 +239,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def keep(self, name: str, sql: str) -> None:
-        """Stores the result of a SELECT as a table of that name for later queries."""
+        """Stores the result of a SELECT as a table with this name, for later queries."""
         self._check_named(sql)
         try:
             self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
@@ -245,8 +247,8 @@ class Engine:
             raise self._query_error(error) from error
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Stores a fold of all events as a table of that name. False if this is not possible: for damaged
-        events, or those in another form than iodock's (types, nulls, impossible numbers, another
+        """Stores a fold of all events as a table with this name. Returns False if this is not possible,
+        because events are damaged or in another form than iodock's (types, nulls, impossible numbers, another
         compression). SQL then reports errors, if there are any. Raises QueryError."""
         if self._stored is None:
             return False
@@ -258,7 +260,7 @@ class Engine:
             return False
         if self._rows.get("events", folding.rows) != folding.rows:
             return False
-        # One at a time, because the intermediate table always has the same name.
+        # Only one thread does this at a time, because the intermediate table always has the same name.
         with self._bringing:
             return self._run(name, fold, folding)
 
@@ -298,7 +300,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def bring(self, name: str, rows: pa.Table) -> None:
-        """Stores rows from outside of this store as a table of that name. Raises QueryError."""
+        """Stores rows from outside of this store as a table with this name. Raises QueryError."""
         with self._bringing:
             self._bring(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS', rows)
 
@@ -318,7 +320,8 @@ class Engine:
         self._to_hold.add(table)
 
     def user_query(self, sql: str) -> pa.Table:
-        """A query of a user: anything that returns rows. Raises QueryError and RequestError."""
+        """Runs a query of a user, which may be anything that returns rows. Raises QueryError and
+        RequestError."""
         import pyarrow as pa
 
         try:
@@ -342,7 +345,7 @@ class Engine:
             raise self._query_error(error, asked=True) from error
 
     def interrupt(self) -> None:
-        """Stops the running query; called from another thread."""
+        """Stops the running query. Another thread calls this."""
         for folding in list(self._running):
             folding.stop()
         # An engine that is being closed has no connection.
@@ -358,13 +361,14 @@ class Engine:
             self._stored.close()
 
     def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
-        """ASKED: a user wrote the query, so the query itself may be wrong."""
+        """Makes an error from an exception of the engine. ASKED: a user wrote the query, so the query itself
+        may be wrong."""
         if isinstance(error, bare.OutOfMemoryException):
             return QueryError(f"the query needs more memory than {MEMORY_LIMIT}", "query fewer rows or keys")
         if asked and (refused := guard.refusal(error, self._named(error))):
             return refused
         if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):
-            # The engine's error about a page that can't be decompressed does not say so.
+            # If a page can't be decompressed, the engine's error does not say that the file is damaged.
             where = self._stored.damaged(TABLES)
             if where is None and isinstance(error, _WRONG_VALUE):
                 where = self._stored.folder

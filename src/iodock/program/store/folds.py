@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from iodock import _native
 
 if TYPE_CHECKING:
-    # Small folds do without, and it takes long to load.
+    # Arrow is imported where it is needed, because it takes long to load and small folds do without it.
     import pyarrow as pa
 
 _TYPES = {
@@ -22,7 +22,7 @@ _TYPES = {
     "int8": ("b", "TINYINT"),
     "double": ("d", "DOUBLE"),
 }
-"""Arrow's name of a type -> Python's code for it, and the engine's name."""
+"""Maps Arrow's name of a type to Python's code for it and the engine's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +30,23 @@ class EventFold:
     """A derived table that can be computed without the SQL engine."""
 
     name: str
-    """`uses` or `transfers`."""
+    """Name of the fold: `uses` or `transfers`."""
     groups: str
-    """A SELECT over the table `folding.groups`, which may contain the same key several times."""
+    """A SELECT over the table `folding.groups`, in which the same key may occur several times."""
     places: str | None = None
-    """A SELECT of `file_id place` (UINTEGER, not null), if files are folded by place."""
+    """A SELECT of `file_id place` (UINTEGER, not null), if files are folded by place; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows of a fold, column by column: name, type, values and which are there, as they lie in memory."""
+    """Rows of a fold, column by column: name, type, values and validity, as they are in memory."""
 
     rows: int
     columns: Sequence[tuple[str, str, bytes, bytes | None]]
 
     @property
     def select(self) -> str:
-        """SQL of the rows, with a parameter for each of `values`."""
+        """SQL that selects the rows, with a parameter for each of `values`."""
         names = [f'unnest($c{at}::{_TYPES[kind][1]}[]) AS "{name}"' for at, (name, kind, *_) in self._all]
         return f"SELECT {', '.join(names)}"
 
@@ -84,7 +84,7 @@ def _listed(code: str, values: bytes, valid: bytes | None) -> list[Any]:
 
 
 Places = tuple[bytes, bytes]
-"""Files and the place of each, as unsigned numbers of 32 bits lie in memory."""
+"""Number and place of each file, as unsigned 32-bit integers in memory."""
 
 
 def places_of(rows: Iterable[tuple[int, int]]) -> Places:
@@ -102,10 +102,10 @@ def places_in(rows: pa.Table) -> Places:
 
 
 class Folding:
-    """One pass over the events in several files. Another thread may stop it."""
+    """One pass over the events in several files. Another thread can stop it."""
 
     def __init__(self, paths: Sequence[Path], name: str, places: Places | None) -> None:
-        """Raises NativeError if this is not possible."""
+        """Raises NativeError if the fold is not possible."""
         self._folding = _native.EventFolding(list(paths), name, places)
         self.stopped = False
 
@@ -115,18 +115,18 @@ class Folding:
         return self._folding.rows
 
     def tables(self) -> Iterator[Groups]:
-        """The groups, part by part; no part if there are none. Raises NativeError, KeyboardInterrupt."""
+        """Yields the groups in parts; no part if there are none. Raises NativeError, KeyboardInterrupt."""
         while table := self._folding.next_table():
             yield Groups(*table)
 
     def stop(self) -> None:
-        """The part in progress is the last, and raises NativeError."""
+        """Stops the pass. The part in progress is the last one, and raises NativeError."""
         self.stopped = True
         self._folding.cancel()
 
 
 def _numbers(column: pa.ChunkedArray) -> bytes:
-    """Unsigned 32-bit integers as a buffer; there are no nulls."""
+    """Returns a column of unsigned 32-bit integers as a buffer. The column has no nulls."""
     return b"".join(_bytes(chunk) for chunk in column.chunks)
 
 

@@ -1,4 +1,4 @@
-"""Limits what a user's query may do: read the tables of one store, and nothing else.
+"""Limits what a user's query can do: read the tables of one store, and nothing else.
 
 There are two barriers. The engine is closed: it can open only the store's own files. And each query is
 checked before it runs, because some functions of the engine change settings, write logs or show settings.
@@ -34,7 +34,7 @@ _READABLE = frozenset(
         *("information_schema.schemata", "duckdb_tables", "duckdb_columns", "duckdb_views", "duckdb_types"),
     )
 )
-"""Tables of the engine that describe the available tables. Others contain its settings."""
+"""Tables of the engine that describe the available tables. Its other tables contain settings."""
 _EXPLAIN = re.compile(r"(?is)\s*EXPLAIN\b\s*(?:ANALY[ZS]E\b\s*)?")
 _OPTIONS = re.compile(r"(?s)\s*\([^()]*\)\s*")
 _LIKE_A_FILE = re.compile(r"[/\\.:*]")
@@ -54,7 +54,7 @@ def check(connection: bare.DuckDBPyConnection, sql: str) -> None:
 
 
 def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
-    """Raises QueryError: there is no statement, or more than one."""
+    """Returns the kind of statement. Raises QueryError if there is no statement, or more than one."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         message = "there are several statements" if statements else "there is no statement"
@@ -63,8 +63,8 @@ def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
 
 
 def _explained(connection: bare.DuckDBPyConnection, sql: str) -> str:
-    """The subject of an EXPLAIN. The word may be followed by options in brackets, or by a query in
-    brackets."""
+    """Returns the statement that an EXPLAIN is about. The word may be followed by options in brackets, or by
+    a query in brackets."""
     rest = _EXPLAIN.sub("", sql, count=1)
     try:
         connection.extract_statements(rest)
@@ -74,15 +74,15 @@ def _explained(connection: bare.DuckDBPyConnection, sql: str) -> str:
 
 
 def closed(connection: bare.DuckDBPyConnection, files: list[str]) -> None:
-    """Closes the engine permanently: it may open only these files and its own temporary ones."""
-    # Names of Python variables must not act as tables.
+    """Closes the engine permanently: it can then open only these files and its own temporary ones."""
+    # By default, the engine takes names of Python variables for tables.
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET allowed_paths = $files", {"files": files})
     connection.execute("SET enable_external_access = false")
 
 
 def refusal(error: Exception, said: str) -> QueryError | None:
-    """The message for a query that the closed engine refused; None for other errors."""
+    """Returns the error for a query that the closed engine refused; None for other errors."""
     if not isinstance(error, bare.PermissionException):
         return None
     named = re.search(r'"([^"]*)"', said)
@@ -104,7 +104,7 @@ def _instead(kind: str) -> str:
 
 
 def _parsed(connection: bare.DuckDBPyConnection, sql: str) -> Any:
-    """The statement as the engine's own parser understands it."""
+    """Returns the statement as the engine's own parser understands it."""
     (text,) = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()[0]
     try:
         parsed = json.loads(text)
@@ -135,8 +135,8 @@ def _check_parts(parsed: Any) -> None:
 
 
 def _is_readable(schema: str, table: str) -> bool:
-    """Whether this is not a table of the engine, or one without settings. A WITH may not define such a name
-    either, because its scope is not examined."""
+    """Whether users may read this name: it is no table of the engine, or a table without settings. A WITH may
+    not define such a name either, because its scope is not examined."""
     if schema not in _SYSTEM_SCHEMAS and not _SYSTEM_TABLE.fullmatch(table):
         return True
     return table in _READABLE or f"{schema}.{table}" in _READABLE
@@ -147,7 +147,8 @@ def _entries(cte_map: Any) -> list[dict[str, Any]]:
 
 
 def _parts(parsed: Any) -> Iterator[dict[str, Any]]:
-    """All objects in it, without recursion: a query may be deeply nested."""
+    """Yields all objects in a parsed statement. It uses no recursion, because a query may be deeply
+    nested."""
     waiting = [parsed]
     while waiting:
         one = waiting.pop()

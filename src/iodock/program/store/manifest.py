@@ -35,21 +35,21 @@ _NO_COUNTERS = N_(
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """State of a recording in progress when it was read."""
+    """State of a recording in progress at the time when it was read."""
 
     so_far_seconds: float | None
-    """Time since it began."""
+    """Time since the recording began, s."""
     behind_seconds: float | None
-    """Age of the data: calls that ended more recently are missing."""
+    """Age of the data, s. Calls that ended more recently are missing."""
 
     @property
     def so_far(self) -> str:
-        """As text, for people."""
+        """The time as text."""
         return _tenths(self.so_far_seconds)
 
     @property
     def behind(self) -> str:
-        """As text, for people."""
+        """The age as text."""
         return _tenths(self.behind_seconds)
 
 
@@ -59,24 +59,24 @@ def _tenths(seconds: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The description of a store."""
+    """The description of a store, from its manifest.json."""
 
     state: str
-    """`complete`, `recording` or `cut`."""
+    """State of the store: `complete`, `recording` or `cut`."""
     clock: Clock
     first_ts: int | None
     last_ts: int | None
     source: Mapping[str, Any]
     losses: tuple[Loss, ...]
     rows: Mapping[str, int]
-    """Table -> number of its rows, for `events`, `files` and `processes`."""
+    """Number of rows of the tables `events`, `files` and `processes`."""
     raw: Mapping[str, Any]
-    """All keys of the file."""
+    """All keys of manifest.json."""
 
     @property
     def checksums(self) -> Mapping[str, str]:
-        """Checksum of each file of a table, by its name in the store; empty for a store that was written
-        without checksums."""
+        """Checksum of each file of a table, by its name in the store. Empty if the store was written without
+        checksums."""
         found: Mapping[str, str] = self.raw.get("checksums") or {}
         return found
 
@@ -87,13 +87,13 @@ class Manifest:
 
     @property
     def counts_only(self) -> bool:
-        """Whether the source has counts by call instead of calls (strace -c)."""
+        """Whether the source has counts by call instead of single calls (strace -c)."""
         return bool(self.rows.get("call_totals"))
 
     @property
     def profiles_only(self) -> bool:
-        """Whether the source has counters by file and process instead of calls (Darshan); also if there are
-        none."""
+        """Whether the source has counters by file and process instead of calls (Darshan), even if there are
+        no counters."""
         return "profiles" in self.rows and not self.rows.get("events")
 
     @property
@@ -108,7 +108,7 @@ class Manifest:
 
     @property
     def counted_ranks(self) -> str:
-        """Ranks of which there are only counters, as `1-6,8`; empty if none is known."""
+        """Ranks that have only counters, such as `1-6,8`; empty if none is known."""
         return str(self.source.get("counted_ranks") or "") if self.is_partly_counted else ""
 
     @property
@@ -130,7 +130,7 @@ class Manifest:
 
     @property
     def in_progress(self) -> InProgress | None:
-        """State of a recording in progress when this was read; None after its end."""
+        """State of a recording in progress when it was read; None: it had ended."""
         said = self.raw.get("in_progress")
         if not isinstance(said, dict) or not isinstance(said.get("read_ns"), int):
             return None
@@ -201,7 +201,7 @@ def read_manifest(folder: Path) -> Manifest:
         )
         raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
     try:
-        # The manifest's own checksum, which applies only to these exact bytes.
+        # The manifest's own checksum is removed, because it applies only to exactly these bytes.
         raw.pop("checksum", None)
         return _checked(raw)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -210,12 +210,12 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _meant(folder: Path) -> str:
-    """Hint for a missing store: one with a similar name, or how to make one."""
+    """Hint for a missing store: a store with a similar name, or how to make one."""
     try:
         beside = [one.name for one in folder.parent.iterdir() if (one / "manifest.json").is_file()]
     except OSError:
         beside = []
-    # iodock names stores NAME.iodock.
+    # The user may have left out the ending, because iodock names stores NAME.iodock.
     otherwise = "create one with iodock import LOG or iodock record CMD"
     named = f"{folder.name}.iodock"
     if named in beside:

@@ -16,14 +16,14 @@ _HOSTS_SQL = "SELECT DISTINCT host AS name FROM processes UNION SELECT host FROM
 def renaming_of(
     store: Store, names: Anonymiser, texts: Iterable[str], paths: Iterable[str] = ()
 ) -> Callable[[str], str]:
-    """Replaces in TEXTS the names in a store by those that NAMES makes up, and PATHS, which are patterns made
-    from them. Raises QueryError."""
-    # There are few texts but possibly many names: only names that occur in a text are kept.
+    """Returns a function that replaces names in texts. In TEXTS, the names in a store are replaced by those
+    that NAMES makes up. PATHS: patterns that were made from these names. Raises QueryError."""
+    # There are few texts but possibly many names, so only names that occur in a text are kept.
     said = "\n".join(texts)
     made: dict[str, str] = {}
 
     def note(name: str, new: str) -> None:
-        # As SQL writes it in quotes.
+        # The second form is the name as SQL writes it in quotes.
         for old, instead in ((name, new), (name.replace("'", "''"), new.replace("'", "''"))):
             if len(old) > 1 and old != instead and old in said:
                 made[old] = instead
@@ -45,7 +45,7 @@ def renaming_of(
             if any(name in part for part in parts[::2]):
                 split = []
                 for place, part in enumerate(parts):
-                    # Every second part is a made-up name already.
+                    # Every second part is a made-up name already, so it is not searched.
                     split += [part] if place % 2 else _around(part, name, made[name])
                 parts = split
         return "".join(parts)

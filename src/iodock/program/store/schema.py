@@ -1,6 +1,6 @@
 """The store's tables and columns in this version (docs/explanation/store.md).
 
-A column that an older store lacks reads as null; a column that a newer store adds remains available.
+A column that an older store lacks reads as null. A column that a newer store adds remains available.
 """
 
 from __future__ import annotations
@@ -480,5 +480,5 @@ STORED_SLOW_CALLS = StoreTable(
     """),
 )
 FOLDS = (STORED_DURATIONS, STORED_OPENINGS, STORED_SLOW_CALLS)
-"""Made from events during import. Short runs and older stores do not have them, and a table that would be
-large is left out: derived tables are then made from events."""
+"""Tables that import makes from events. Short runs and older stores do not have them, and a table that would
+be large is left out; derived tables are then made from events."""

@@ -132,7 +132,7 @@ _OF_TWO_ENDS = {
     "direction": "CASE WHEN a.reads AND a.writes THEN 'both' WHEN a.reads THEN 'read' "
     "WHEN a.writes THEN 'write' END",
 }
-# The rows of a call are adjacent among the rows of its task, the first end first.
+# A call's rows are adjacent among the rows of its task, and the first end comes first.
 _ADDED = f"""ends AS (SELECT *, row_number() OVER () AS place FROM events WHERE side <> 0),
 numbered AS (SELECT *, count(*) FILTER (WHERE side IN (1, 3)) OVER (PARTITION BY utid ORDER BY place)
     AS number FROM ends),

@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 
 class Store:
-    """A folder of Parquet tables with a manifest. Opened with `Store.open`; read-only."""
+    """A folder of Parquet tables with a manifest. It is opened with `Store.open` and only read."""
 
     def __init__(self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None) -> None:
         self.path = path
@@ -36,9 +36,9 @@ class Store:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
-        """Opens a store. One that a crashed recorder left is completed first, in a temporary folder if its
-        own has no space for the tables. Of a recording in progress it reads what was flushed so far, in a
-        temporary folder. Raises StoreError."""
+        """Opens a store. If its recorder crashed, the store is completed first, in a temporary folder if its
+        own has no space for the tables. If its recording is in progress, the data flushed so far is read, in
+        a temporary folder. Raises StoreError."""
         folder = Path(path)
         manifest = read_manifest(folder)
         if not _is_unfinished(folder, manifest):
@@ -48,36 +48,36 @@ class Store:
 
     @staticmethod
     def is_unfinished(path: str | os.PathLike[str]) -> bool:
-        """Whether opening it would end its recording or make its tables. Raises StoreError."""
+        """Whether opening the store would end its recording or make its tables. Raises StoreError."""
         return _is_unfinished(Path(path), read_manifest(Path(path)))
 
     @property
     def tables(self) -> Path:
-        """The folder of its tables, which differs from its own if that can't hold them."""
+        """Folder of the tables. It differs from the store's own folder if that can't hold the tables."""
         return _tables_of(self.path, self._shadow)
 
     @property
     def engine(self) -> Engine:
-        """The SQL engine, started on first use."""
+        """The SQL engine. It is started on first use."""
         if self._engine is None:
             self._engine = Engine(self.tables, self.manifest.rows, self.manifest.checksums, self._is_unsafe)
         return self._engine
 
     @property
     def unsafe(self) -> Store:
-        """The same store with an engine that lets a user's query do anything: read and write other files,
-        load extensions. Closed with this one."""
+        """The same store with an engine that lets a user's query do anything, such as read and write other
+        files, or load extensions. It is closed with this store."""
         if self._unsafe is None:
             self._unsafe = Store(self.path, self.manifest, self._shadow)
             self._unsafe._is_unsafe = True
         return self._unsafe
 
     def check(self) -> None:
-        """Raises StoreError if any of its files differs from what was written."""
+        """Raises StoreError if any of the store's files differs from what was written."""
         self.engine.check()
 
     def need_calls(self) -> None:
-        """Raises RequestError if it holds counts by call or profiles instead of calls."""
+        """Raises RequestError if the store has counts by call or profiles instead of calls."""
         self.need_no_profiles()
         if self.manifest.counts_only:
             raise RequestError(
@@ -86,7 +86,7 @@ class Store:
             )
 
     def need_no_profiles(self) -> None:
-        """Raises RequestError if it holds profiles instead of calls."""
+        """Raises RequestError if the store has profiles instead of calls."""
         if self.manifest.profiles_only:
             raise RequestError(
                 f"{self.name}: contains counters by file, and no calls. This command needs calls, so it "
@@ -96,7 +96,7 @@ class Store:
             )
 
     def need_profiles(self) -> None:
-        """Raises RequestError if it holds no profiles."""
+        """Raises RequestError if the store has no profiles."""
         if not self.manifest.profiles_only and not self.manifest.is_partly_counted:
             raise RequestError(
                 f"{self.name}: contains no profiles, which replace calls in stores of Darshan's logs "
@@ -106,39 +106,43 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """Name of the store's folder."""
         return self.path.resolve().name
 
     def table(self, sql: str) -> pa.Table:
-        """The whole result of a SELECT."""
+        """Returns the whole result of a SELECT."""
         return self.engine.table(sql)
 
     def reader(self, sql: str) -> pa.RecordBatchReader:
-        """The result of a SELECT, batch by batch."""
+        """Returns the result of a SELECT, batch by batch."""
         return self.engine.reader(sql)
 
     def json_reader(self, sql: str, names: Sequence[str]) -> pa.RecordBatchReader:
-        """The result of a SELECT as one column of JSON objects, each after a comma and a line break."""
+        """Returns the result of a SELECT as one column of JSON objects, each after a comma and a line
+        break."""
         return self.engine.json_reader(sql, names)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """A small result as dictionaries."""
+        """Returns a small result as dictionaries."""
         return self.engine.rows(sql)
 
     def has_fold(self, name: str) -> bool:
-        """Whether this table, one of those that import makes from events (schema.FOLDS), exists."""
+        """Whether the store has this table, which is one of those that import makes from events
+        (schema.FOLDS)."""
         return self.engine.has_fold(name)
 
     def keep(self, name: str, sql: str) -> None:
-        """Stores a result under a name for later SELECTs on this store."""
+        """Stores a result under a name, for later SELECTs on this store."""
         self.engine.keep(name, sql)
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Stores a fold of all events under a name for later SELECTs; False if SQL must compute it."""
+        """Stores a fold of all events under a name, for later SELECTs. Returns False if SQL must compute
+        it."""
         return self.engine.fold(name, fold)
 
     def hold_small(self, most_rows: int = 200_000) -> None:
-        """Loads the tables other than events into memory if they are small, for many queries."""
+        """Loads all tables except events into memory if they are small. This helps if there are many
+        queries."""
         for table in TABLES:
             if (
                 table.name not in ("events", "samples", "faults", "pages")
@@ -193,12 +197,12 @@ def _tables_of(folder: Path, shadow: TemporaryDirectory[str] | None) -> Path:
 
 
 _SO_FAR = "so-far"
-"""A recording in progress, read from its temporary folder."""
+"""Name of the temporary store with the data of a recording in progress."""
 
 
 def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
-    """What was flushed so far of a recording in progress, as a temporary store; None if no recording is in
-    progress."""
+    """Makes a temporary store from the data flushed so far of a recording in progress; None if no recording
+    is in progress."""
     from iodock.program import capture
 
     shadow = TemporaryDirectory(prefix="iodock-", suffix=".iodock")
@@ -206,7 +210,7 @@ def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
         if capture.read_in_progress(folder, Path(shadow.name) / _SO_FAR):
             return shadow
     except (IodockError, OSError) as error:
-        # The recording ended in between and removed its journal.
+        # The recording ended after the check, and removed its journal.
         if _native.is_in_progress(folder):
             shadow.cleanup()
             raise StoreError(str(error), getattr(error, "hint", None)) from error
@@ -215,7 +219,7 @@ def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
 
 
 def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:
-    """Makes the tables; returns the temporary store that holds them if its own folder can't."""
+    """Makes the tables. Returns the temporary store that contains them if the store's own folder can't."""
     from iodock.program.store.elsewhere import lacks_room, shadow_of
 
     try:

@@ -18,12 +18,12 @@ from iodock.shared.units import number_text
 SOURCE = "array"
 RESTARTED = "a counter became smaller: it restarted, and its counts in between are lost"
 _LONGEST = 3
-"""Multiple of the usual interval: a rate per second is not extended over a longer gap."""
+"""A rate per second is not extended over a gap that is longer than this multiple of the usual interval."""
 _WRAP = float(1 << 32)
 _MOST_PER_S = {"bytes": MOST_BYTES_PER_S, "count": MOST_OPERATIONS_PER_S, "time": 1e12, "level": 1e15}
 
 Key = tuple[str, str, str]
-"""Target, operation, quantity."""
+"""Identifies a counter by target, operation and quantity."""
 
 
 @dataclass
@@ -31,12 +31,12 @@ class _State:
     grown: dict[Key, float] = field(default_factory=dict)
     levels: dict[Key, float] = field(default_factory=dict)
     last: dict[Key, float] = field(default_factory=dict)
-    """Result of reading counters."""
+    """Values of all counters after the readings so far."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Frames of one file."""
+    """The frames made from one file."""
 
     host: str
     frames: list[bytes]
@@ -47,7 +47,8 @@ class Imported:
 
 
 def imported(path: Path, mapped: Mapped) -> Imported:
-    """The same file always gives the same frames, even if it has grown since. Raises RequestError."""
+    """Makes frames from a file. They are always the same for the same file, even if it has grown since.
+    Raises RequestError."""
     from iodock import _native
 
     doubts = Doubts()
@@ -57,7 +58,7 @@ def imported(path: Path, mapped: Mapped) -> Imported:
     if began < 0:
         raise RequestError(f"{path}: the times are before 1970", "check [time] of the map")
     state = _State()
-    # Counters that appear later also begin at 0: all of them are in the first batch.
+    # All counters are in the first batch with the value 0, even those that appear later in the file.
     for one in found:
         for value in one.values:
             if value[0].kind != "level":

@@ -17,14 +17,14 @@ from iodock.shared.errors import RequestError, meant
 
 Kind = Literal["counter", "rate", "sum", "level"]
 KINDS: tuple[Kind, ...] = ("counter", "rate", "sum", "level")
-"""The value grows since a start; is a rate per second; covers the time since the previous line; is a
-level."""
+"""What a column's value means: it grows since a start, is a rate per second, covers the time since the
+previous line, or is a level."""
 QUANTITIES: Mapping[str, tuple[str, str]] = {
     "read_bytes": ("read", "bytes"), "written_bytes": ("write", "bytes"), "moved_bytes": ("moved", "bytes"),
     "reads": ("read", "count"), "writes": ("write", "count"), "operations": ("operations", "count"),
     "busy": ("busy", "time"), "waiting": ("waiting", "level"), "response": ("response_us", "level"),
 }  # fmt: skip
-"""Quantity -> operation and quantity of a sample."""
+"""Maps a quantity to the operation and quantity of a sample."""
 _KIB = 1024.0
 UNITS: Mapping[str, Mapping[str, float]] = {
     "bytes": {
@@ -51,7 +51,7 @@ class Declared:
     factor: float
     kind: Kind
     target: str | None
-    """None: it is in a column, or in the object's index."""
+    """Name of the target; None: the name is in a column, or in the object's index."""
     target_column: str | None = None
 
     @property
@@ -70,16 +70,16 @@ class Mapped:
     counters: tuple[Declared, ...]
     time_column: str = ""
     time_form: str | None = None
-    """Format of strptime; None: ISO 8601, or seconds since 1970."""
+    """Format of times for strptime; None: times are ISO 8601 or seconds since 1970."""
     zone: ZoneInfo | None = None
     """Time zone of times without one; None: UTC."""
     delimiter: str = ","
     targets: Mapping[str, str] = field(default_factory=dict)
-    """Name of an index or a cell."""
+    """Maps an index or the text of a cell to the target's name."""
 
 
 def read_map(path: Path) -> Mapped:
-    """Raises RequestError with the error and what to write instead."""
+    """Reads a declaration. Raises RequestError with the error and what to write instead."""
     try:
         document = from_toml(files.text(path, SETTINGS))
     except OSError as error:

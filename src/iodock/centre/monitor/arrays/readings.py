@@ -26,7 +26,7 @@ _MOST_S = 1 << 33
 """Latest accepted time, since 1970."""
 
 Value = tuple[Declared, str, float, bool]
-"""Counter, target, value in its unit, and whether it wraps at 32 bits."""
+"""A counter, its target, the value in the counter's unit, and whether the counter wraps at 32 bits."""
 
 
 @dataclass
@@ -34,14 +34,14 @@ class Reading:
     """All values of one moment."""
 
     at: int
-    """ns since the epoch."""
+    """Time of the reading, ns since the epoch."""
     values: list[Value] = field(default_factory=list)
     where: str = ""
 
 
 def readings(path: Path, mapped: Mapped, doubts: Doubts) -> list[Reading]:
-    """Readings sorted by time. Invalid values are counted in DOUBTS. Raises RequestError: there is no valid
-    one."""
+    """Reads a file and sorts its readings by time. Invalid values are counted in DOUBTS. Raises RequestError
+    if no reading is valid."""
     try:
         content = files.text(path, COUNTERS)
     except OSError as error:
@@ -61,7 +61,7 @@ def readings(path: Path, mapped: Mapped, doubts: Doubts) -> list[Reading]:
 
 
 def _of_csv(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> Iterator[Reading]:
-    """Lines above the column names are skipped."""
+    """Reads lines of CSV. Lines above the column names are skipped."""
     rows = csv.reader(lines, delimiter=mapped.delimiter)
     names: list[str] = []
     try:
@@ -119,7 +119,8 @@ def _of_row(row: dict[str, str], where: str, mapped: Mapped, doubts: Doubts) -> 
 
 
 def _of_snmp(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> Iterator[Reading]:
-    """Each reading begins with a line that contains a time; lines of other objects are ignored."""
+    """Reads the output of SNMP tools. Each reading begins with a line that contains a time; lines of other
+    objects are ignored."""
     found: Reading | None = None
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
@@ -146,7 +147,7 @@ def _of_snmp(path: Path, lines: list[str], mapped: Mapped, doubts: Doubts) -> It
 
 
 def _declared(name: str, mapped: Mapped) -> tuple[Declared, str] | None:
-    """The counter and its target: the object's index, or the name that the map gives it."""
+    """Returns the counter and its target: the object's index, or the name that the map gives to the index."""
     for one in mapped.counters:
         if name == one.name or name.startswith(f"{one.name}."):
             index = name[len(one.name) :].strip(".").strip('"')
@@ -163,7 +164,7 @@ def _number(said: str, name: str, where: str, doubts: Doubts) -> float | None:
 
 
 def moment(said: str, mapped: Mapped) -> int | None:
-    """ns since the epoch; None: not a time."""
+    """Parses a time, ns since the epoch; None if the text is not a time."""
     try:
         if mapped.time_form is not None:
             found = datetime.strptime(said, mapped.time_form)

@@ -1,2 +1,2 @@
-"""Queries on a monitor store, one per file: from a span of time to a table. They know neither pages nor
-number formats."""
+"""Queries on a monitor store, one per file: each gives a table for a span of time. They know nothing about
+pages or number formats."""

@@ -11,13 +11,13 @@ from iodock.centre.store import RESOLUTIONS, MonitorTables
 from iodock.shared.engine.need import Need
 
 _STEP = 600 * SECOND
-"""Length of the coarsest rows; a longer row belongs to an agent that was away."""
+"""Length of the coarsest rows, ns. A longer row belongs to an agent that was away."""
 
 
 def heard(store: MonitorTables, begin: int, end: int) -> list[dict[str, object]]:
-    """host, file_system (NULL: it served none in the hour before END), read_ts: the last reading or event
-    until END, ns since the epoch, of every machine with an active agent since BEGIN. Data of sysstat does not
-    come from an agent. Raises StoreError."""
+    """Lists every machine with an active agent since BEGIN: host, file_system (NULL: it served none in the
+    hour before END), read_ts (the last reading or event until END). Times in ns since the epoch. Data of
+    sysstat does not come from an agent and is excluded. Raises StoreError."""
     # Every agent reads the load in each round: even for weeks these rows are few, and adjacent.
     load = f"SELECT host, NULL AS file_system, {_at(end)} AS ts FROM targets WHERE source = 'load'"
     every = " UNION ALL ".join(
@@ -31,7 +31,8 @@ def heard(store: MonitorTables, begin: int, end: int) -> list[dict[str, object]]
 
 
 def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """host (empty: unknown), name, source, count, ts (of the last): the latest first. Raises StoreError."""
+    """Lists losses, the latest first: host (empty: unknown), name, source, count, ts (of the last one).
+    Raises StoreError."""
     sql = """
         SELECT coalesce(host, '') AS host, name, source, sum(count)::BIGINT AS count, max(ts) AS ts
         FROM losses GROUP BY ALL ORDER BY ts DESC, host, name, source
@@ -47,7 +48,8 @@ def _at(end: int) -> str:
 
 
 def _last(store: MonitorTables, rows: str, begin: int, end: int, need: Need) -> dict[str, dict[str, object]]:
-    """By machine. Coarser rows end at the end of their last reading, so this is exact for all."""
+    """For each machine, the last time with a row. The coarser rows also end at the time of their last
+    reading, so the result is exact for all resolutions."""
     sql = f"""
         SELECT host, max(file_system) AS file_system, max(ts) AS read_ts FROM (
             {rows} UNION ALL SELECT host, NULL, least(last_ts, {end}) FROM events

@@ -10,8 +10,8 @@ from functools import cache
 SERVERS, PROCESSES, CGROUPS = "servers", "processes", "cgroups"
 PLACES = {
     SERVERS: ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions"),
-    # From a step's total, only the part that its samples did not contain has a row: together they make the
-    # total.
+    # A step's total has a row only for the part that its samples did not contain, so samples and total add
+    # up.
     PROCESSES: ("process_io", "slurm_step"),
     CGROUPS: ("cgroup_io",),
 }
@@ -52,7 +52,7 @@ def _sources_of(column: str) -> tuple[str, ...]:
     counted = {
         "obdfilter_job_stats": (*_DATA, *metadata_operations(), "time_us"),
         "mdt_job_stats": (*_DATA, *metadata_operations(), "time_us"),
-        # Data goes to chunk servers.
+        # Reads and writes go to MooseFS's chunk servers, so the master does not count them.
         "mfs_sessions": metadata_operations(),
         "process_io": _OF_PROCESSES,
         "slurm_step": _OF_PROCESSES,
@@ -76,8 +76,8 @@ def known(column: str) -> str:
 
 
 def metadata() -> str:
-    """SQL for the metadata operations of a row of `job_io`: those of metadata servers, NULL for other
-    sources. Objects that object servers create and destroy result from these operations."""
+    """SQL for the metadata operations in a row of `job_io`: NULL unless a metadata server counted the row.
+    Object servers create and destroy objects as a result of these operations, so those are not added."""
     total = " + ".join(f'"{name}"' for name in metadata_operations())
     return f"CASE WHEN {OF_METADATA} THEN {total} END"
 
@@ -88,13 +88,13 @@ ASKED_OF_SERVERS = {
     "creates": f'CASE WHEN {OF_METADATA} THEN mknod + "create" END',
     "object_creates": "CASE WHEN source = 'obdfilter_job_stats' THEN \"create\" END",
 }
-"""Requests of jobs to metadata servers, and the objects that object servers created for them: name -> SQL
-over rows of `job_io`, NULL for rows that count something else."""
+"""SQL for requests of jobs to metadata servers, by name, and for the objects that object servers created for
+these requests. NULL for rows that count something else."""
 
 
 def zero_if_counted(column: str, among: str) -> str:
-    """SQL for COLUMN of summed rows, 0 instead of NULL if another row with the same keys AMONG has a value:
-    then it is counted there, and this row's owner did nothing."""
+    """SQL for COLUMN of summed rows, with 0 instead of NULL if another row with the same keys AMONG has a
+    value: the source counts this column, so the row's owner did nothing."""
     return f"coalesce({column}, CASE WHEN count({column}) OVER (PARTITION BY {among}) > 0 THEN 0 END)"
 
 
@@ -104,10 +104,10 @@ def of_place(place: str) -> str:
 
 
 def text(value: str) -> str:
-    """As an SQL literal."""
+    """Quotes a text as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def listed(values: Iterable[str]) -> str:
-    """Literals for `IN (...)`; an empty list gives one that equals nothing."""
+    """Quotes texts as literals for `IN (...)`. An empty list gives a literal that equals nothing."""
     return ", ".join(map(text, values)) or "NULL"

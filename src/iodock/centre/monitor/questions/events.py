@@ -11,7 +11,7 @@ from iodock.centre.monitor.questions.counted import text
 from iodock.centre.store import MonitorTables
 
 SEVERITIES = ("note", "warning", "error")
-"""From the lowest to the highest."""
+"""Severities from the lowest to the highest."""
 MOST = 1000
 
 
@@ -22,16 +22,16 @@ class WantedEvents:
     host: str = ""
     kind: str = ""
     severity: str = ""
-    """This severity and higher ones."""
+    """Lowest severity of the wanted events."""
     file_system: str = ""
     words: str = ""
-    """A part of the target or text."""
+    """Text that must occur in the target or in the event's text."""
     with_file_system: bool = False
-    """Only events of a file system."""
+    """Whether only events of a file system are wanted."""
 
 
 def has_events(store: MonitorTables) -> bool:
-    """Whether the store may have any. Raises StoreError."""
+    """Whether the store may have any events. Raises StoreError."""
     catalogue = store.catalogue
     return catalogue is not None and bool(catalogue.of("events", "fine"))
 

@@ -12,8 +12,8 @@ from iodock.shared.engine.need import Need
 
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
 _CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io", "mfs_mount")
-"""Sources that name their file system and count without jobs."""
-# A counter that did not grow has no row, so the value is 0 for everything that a source counts.
+"""Sources that name their file system and count without assigning the counts to jobs."""
+# A counter that did not grow has no row. If the source counts it, the value is 0.
 _DATA = "source NOT IN ('mdt_md_stats', 'mfs_mount')"
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 

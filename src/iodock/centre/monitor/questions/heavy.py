@@ -22,7 +22,7 @@ SORTS = (
     *("metadata", "metadata_share", "opens", "creates", "object_creates", "bytes", "bytes_share"),
     *("read_bytes", "write_bytes", "episodes", "hosts", "seconds", "begin_ts", LATEST, "job", "user"),
 )
-"""Columns for sorting jobs."""
+"""Columns by which jobs can be sorted."""
 COLUMNS = (
     *("job", "user", "job_name", "metadata", "metadata_share", "opens", "creates", "object_creates"),
     *("read_bytes", "write_bytes", "bytes_share", "episodes", "hosts", "begin_ts", "end_ts", "seconds"),
@@ -41,12 +41,12 @@ class Wanted:
     """Names of one user to filter by."""
     file_system: str = ""
     having: str = ""
-    """A part of the job's id, name or command."""
+    """Text that must occur in the job's id, name or command."""
     sort: str = "metadata"
     descending: bool = True
     most: int = 100
     episodes: Mapping[str, int] | None = None
-    """Job -> number of episodes in which it was a suspect; None: episodes are not kept."""
+    """For each job, the number of episodes in which it was a suspect; None: the store keeps no episodes."""
 
 
 def heavy(
@@ -88,7 +88,8 @@ def _ordered(jobs: str, wanted: Wanted) -> str:
 
 
 def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, systems: str) -> str:
-    """ROWS: summaries of jobs; SYSTEMS: of file systems in each step."""
+    """SQL for the jobs with their shares of all requests. ROWS: summaries of jobs; SYSTEMS: sums of file
+    systems in each step."""
     counts = ", ".join(f"sum({name}) AS {name}" for name in _COUNTS)
     either = "coalesce(read_bytes, 0) + coalesce(write_bytes, 0)"
     moved = f"CASE WHEN coalesce(read_bytes, write_bytes) IS NOT NULL THEN {either} END"
@@ -121,12 +122,13 @@ def _shared(within: Span, wanted: Wanted, named: tuple[str, ...], rows: str, sys
 
 
 def _share(part: str, whole: str) -> str:
-    """`least` would ignore a NULL."""
+    """SQL for a share. The CASE is needed because the SQL function `least` ignores a NULL."""
     return f"CASE WHEN {part} IS NOT NULL AND {whole} > 0 THEN least(1.0, {part} / {whole}) END"
 
 
 def _until(at: str) -> str:
-    """Cumulative sums of each file system in all steps up to the one that begins, or ends, at a moment."""
+    """SQL for the sums of each file system over all steps up to and including the one at a time. AT: the
+    column with this time."""
     return f"""
         SELECT file_system, {at} AS at, sum(sum(metadata)) OVER upto AS metadata,
             sum(sum(bytes)) OVER upto AS bytes

@@ -17,38 +17,40 @@ _SHAPES = (r"(?P<j>[0-9][^:]*):(?P<u>[0-9]+):(?P<h>[^:]+)", r"(?P<e>[^0-9:].*)\.
 
 @dataclass(frozen=True)
 class JobIds:
-    """Parses ids. `patterns`: the first that matches applies; an id that matches none is the job as a
-    whole."""
+    """Parses ids with the first of `patterns` that matches. An id that matches none is taken for a job number
+    as a whole."""
 
     patterns: tuple[str, ...] = _SHAPES
     before: str | None = ":"
-    """Character after the job's number if ids begin with it; None: they don't."""
+    """The character after the job's number, if ids begin with the number; None: they do not."""
 
     def number(self, column: str = "job") -> str:
-        """The job, as an SQL expression: for work outside of jobs (without %j) the whole id."""
+        """SQL for the job's number. For work outside of jobs (without %j) it is the whole id."""
         return self._part("j", column, column)
 
     def user(self, column: str = "job") -> str:
-        """The numeric user id, or NULL."""
+        """SQL for the numeric user id, or NULL."""
         return self._part("u", column, "NULL")
 
     def host(self, column: str = "job") -> str:
-        """The client's name, or NULL."""
+        """SQL for the name of the client, or NULL."""
         return self._part("h", column, "NULL")
 
     def is_job(self, number: str, column: str = "job") -> str:
-        """Condition: the id belongs to this job. Written so that files sorted by id are not read
+        """SQL condition: the id belongs to this job. It is written so that files sorted by id are not read
         completely."""
         exact = f"{column} = {text(number)}"
         if self.before is None:
             return f"({exact} OR {self.number(column)} = {text(number)})"
-        # One range that includes the id itself: alternatives would not use the files' statistics.
+        # The condition is one range that includes the id itself, because with `OR` the engine would not use
+        # the files' statistics.
         least, behind = text(number), text(number + chr(ord(self.before) + 1))
         within = f"{column} >= {least} AND {column} < {behind}"
         return f"({within} AND ({exact} OR {self.number(column)} = {text(number)}))"
 
     def pattern(self, number: str) -> str:
-        """A regular expression (RE2) that matches all ids of this job, and maybe others."""
+        """A regular expression (RE2) that matches all ids of this job. It may also match ids of other
+        jobs."""
         exact = literally(number)
         if self.before is None:
             return f"(?s:.*{exact}.*)"
@@ -67,7 +69,8 @@ class JobIds:
 
 
 def job_ids(jobid_name: str | None) -> JobIds:
-    """From the servers' `jobid_name`; None: inferred from the shape. Raises RequestError."""
+    """Builds the parser from the servers' `jobid_name`; without it, the format is inferred from the ids.
+    Raises RequestError."""
     if jobid_name is None:
         return JobIds()
     pieces = re.split(r"(%.)", jobid_name)
@@ -78,7 +81,7 @@ def job_ids(jobid_name: str | None) -> JobIds:
             "as printed by lctl get_param jobid_name, e.g. %j:%u:%H",
         )
     pattern = "".join(_PARTS[piece] if piece in _PARTS else re.escape(piece) for piece in pieces)
-    # Outside of jobs %j is empty; then no other form exists.
+    # For work outside of jobs %j is empty. If the ids have nothing else, there is no second form.
     shapes = () if jobid_name == "%j" else (pattern,)
     leads = jobid_name.startswith("%j") and len(pieces) > 2 and len(pieces[2]) > 0
     if jobid_name == "%j":

@@ -41,7 +41,8 @@ class OneJob:
     number: str
     seen: Seen = field(default_factory=Seen)
     lived: tuple[int, int] | None = None
-    """Time span of its rows, ns since the epoch, if known: no other file is read."""
+    """First and last time at which the job has rows, ns since the epoch, if known. Files of other times are
+    not read."""
     since: int | None = None
     """Start of the last run, ns since the epoch: rows that end earlier belong to previous runs."""
 
@@ -54,8 +55,8 @@ class OneJob:
     def condition(self) -> str:
         """SQL condition: a row of `job_io` belongs to the job."""
         own = self.ids.is_job(self.number)
-        # Work outside of jobs has a session's name, which is not a number; for jobs the condition remains a
-        # range.
+        # Work outside of jobs has the name of a session, which does not begin with a digit. For jobs the
+        # condition stays a range, which is faster.
         if not self.number[:1].isdigit():
             own = f"({own} OR (job IS NULL AND session = {text(self.number)}))"
         last = "" if self.since is None else f" AND end_ts > {self.since}"
@@ -86,8 +87,8 @@ def parts(store: MonitorTables, job: OneJob, within: Span, wanted: Sequence[str]
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     sums = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in counters())
     counted = ", ".join(f'{known(name)} AS "{name}"' for name in counters())
-    # Summed by id first, because parsing an id costs more than adding. Grouping sets with this number of sums
-    # take longer to plan than the rows take to read.
+    # Rows are summed by id first, because parsing an id costs more than adding. SQL's grouping sets are not
+    # used: planning them takes longer than reading the rows.
     sql = f"""
         SELECT CASE {cases} END AS place, CASE WHEN source LIKE 'mdt%' THEN 'mdt' ELSE 'data' END AS side,
             CASE WHEN {of_place(SERVERS)} THEN {job.ids.host()} ELSE host END AS node, target,
@@ -99,12 +100,12 @@ def parts(store: MonitorTables, job: OneJob, within: Span, wanted: Sequence[str]
         ) WHERE place IS NOT NULL
     """
     found = _summed(store, sql, _while_it_lived(job, within), job.need())
-    # The places in reverse order of their names: servers first.
+    # Servers come first: the names of the places are sorted in descending order.
     return pa.concat_tables(_added_up(found, part) for part in wanted).sort_by([("place", "descending")])
 
 
 def _added_up(rows: pa.Table, part: str) -> pa.Table:
-    """ROWS of one job, summed by one of their columns at each place."""
+    """Sums the rows of one job at each place, by the column PART."""
     only_valid = pc.CountOptions(mode="only_valid")
     lists = ("users", "commands", "file_systems")
     numbers = (*counters(), "metadata")
@@ -135,7 +136,7 @@ def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERV
 def _while_it_lived(job: OneJob, within: Span) -> Span:
     if job.lived is None:
         return within
-    # An hour more, because growth covers the time since the previous reading.
+    # One hour is added at both ends, because growth covers the time since the previous reading.
     begin, end = job.lived[0] - HOUR, job.lived[1] + HOUR
     return replace(within, begin=max(within.begin, begin), end=min(within.end, end))
 
@@ -147,18 +148,19 @@ def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_system
     on = f"file_system IN ({listed(file_systems)})"
     summed = summaries.kept(store, within.sums)
     if summed:
-        # The ranking does not depend on the hours at either end.
+        # The ranking does not depend on the incomplete hours at either end, so summaries are precise enough.
         return summaries.asked_of_jobs(
             summed, job.ids, within, lambda rows: _with_ids(job, rows, on), cut_days=within.step >= HOUR
         )
-    # The finest rows of a day do not improve the ranking, and are as many as all others together.
+    # A day has as many of the finest rows as of all others together, and they do not improve the ranking.
     level = within.sums if within.sums == RESOLUTIONS[0] else summaries.COARSEST
     sql = _ranked(job, _of_rows(job, within, f"{of_place(SERVERS)} AND {on}"))
     return _summed(store, sql, replace(within, sums=level), Need(PLACES[SERVERS], sums(SERVERS)))
 
 
 def _with_ids(job: OneJob, rows: str, on: str) -> str:
-    """Only the ids of those few jobs: lists of all ids would take longer than the sums."""
+    """SQL that collects ids only for the heaviest jobs: collecting the ids of all jobs would take longer than
+    the sums."""
     jobs = (
         'SELECT job, "user", sum(bytes) AS bytes, sum(metadata) AS metadata FROM others GROUP BY job, "user"'
     )

@@ -31,7 +31,7 @@ SORTS = {
     "read_bytes": "read_bytes", "write_bytes": "write_bytes", "metadata": "metadata",
     "job": "job", "user": "user", "seconds": "seconds", "hosts": "hosts",
 }  # fmt: skip
-"""Columns for sorting jobs."""
+"""Columns by which jobs can be sorted."""
 _BY_TEXT = ("job", "user")
 _SUMMED = ("read_bytes", "write_bytes", "metadata")
 
@@ -64,11 +64,11 @@ class Wanted:
     """Names of one user to filter by."""
     file_system: str = ""
     having: str = ""
-    """A part of the job's id or command."""
+    """Text that must occur in the job's id or command."""
     named: tuple[str, ...] = ()
     """Jobs whose names contain the searched text."""
     only: tuple[str, ...] | None = None
-    """None: all jobs."""
+    """The only jobs to list; None: all jobs."""
     sort: str = "write_rate"
     descending: bool = True
     most: int = 100
@@ -89,7 +89,7 @@ def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.
 
 
 def _rated(within: Span, wanted: Wanted, summed: str) -> str:
-    """SUMMED: a SELECT of jobs."""
+    """SQL that adds rates, selection and order. SUMMED: a SELECT with the sums of each job."""
     counted = ", ".join(f"{zero_if_counted(name, 'file_systems')} AS {name}" for name in _SUMMED)
     order = f'"{SORTS[wanted.sort]}" {"DESC" if wanted.descending else "ASC"} NULLS LAST, job, "user"'
     return f"""
@@ -105,7 +105,7 @@ def _rated(within: Span, wanted: Wanted, summed: str) -> str:
 
 
 def _of_summaries(within: Span, wanted: Wanted, rows: str) -> str:
-    """ROWS: summaries of jobs."""
+    """SQL for jobs from their summaries, ROWS."""
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
     return f"""
         SELECT job, "user", min(command) AS command, is_job,
@@ -140,7 +140,8 @@ _BY_JOB = """
 
 
 def _by_id(within: Span, wanted: Wanted) -> str:
-    """Few rows, before ids are parsed. The bytes of processes are those that they requested."""
+    """SQL for jobs from single rows. They are summed by id before ids are parsed, which leaves few rows. For
+    processes, bytes are those that they requested."""
     of_calls = wanted.place == PROCESSES
     read, write = map(
         known, ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
@@ -174,7 +175,7 @@ def _looked_for(wanted: Wanted) -> str:
 
 
 def places(store: MonitorTables, within: Span) -> list[str]:
-    """Places with counts in the last hour of the span, and in its last step."""
+    """Returns the places that have counts in the last hour of the span and in its last step."""
     sql = "SELECT DISTINCT source FROM job_io"
     begin = max(within.begin, within.end - within.step - HOUR)
     need = Need(tuple(kind for kinds in PLACES.values() for kind in kinds), is_presence=True)

@@ -10,8 +10,8 @@ MOST = 500
 
 
 def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
-    """ts (of the last), host, name, source, target, detail, count: the newest first, equal ones of an hour
-    combined."""
+    """Lists losses, the newest first: ts (of the last one), host, name, source, target, detail, count. Equal
+    losses within an hour are combined."""
     sql = f"""
         SELECT max(ts) AS ts, host, name, source, target, max(detail) AS detail, sum(count)::BIGINT AS count
         FROM losses GROUP BY host, name, source, target, ts // 3600000000000

@@ -1,6 +1,7 @@
 """One machine: its disks, load and pressure over time, and the jobs that used it.
 
-Read by its agent, or recorded by sysstat (`iodock monitor import-sar`): both have the same metrics."""
+The data was read by the machine's agent, or recorded by sysstat (`iodock monitor import-sar`). Both give the
+same metrics."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int
     begin = max(within.begin, min(end, within.end) - HOUR) if kept else within.begin
     kinds = tuple(kind for place in PLACES.values() for kind in place)
     counted = " OR ".join(of_place(place) for place in PLACES)
-    # Each id is parsed once.
+    # DISTINCT comes first, so that each id is parsed only once.
     rows = f"(SELECT DISTINCT job, host FROM job_io WHERE job IS NOT NULL AND ({counted}))"
     where = f"host = {text(host)} OR {ids.host()} = {text(host)}"
     sql = _distinct(ids.number(), rows, where)
@@ -101,7 +102,8 @@ def _numbers(found: pa.Table) -> set[str]:
 
 
 def _if(condition: str) -> str:
-    """Every reading includes every metric, and a metric that did not grow has no row."""
+    """SQL for the sum of a metric: 0 if it has no row, because every reading includes every metric, and a
+    metric that did not grow has no row."""
     return f"CASE WHEN {condition} THEN value ELSE 0 END"
 
 

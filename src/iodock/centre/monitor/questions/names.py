@@ -17,7 +17,7 @@ from iodock.centre.monitor.questions.spans import DAY
 from iodock.centre.store import MonitorStore, MonitorTables
 
 LOOKED_BACK = 30 * DAY
-"""A name is reported when its job begins: at most this long before the time in question."""
+"""A name is reported when its job begins. Names are searched up to this long before the requested time."""
 MOST_FOUND = 20_000
 _NAMED = """
     SELECT job, "user", first(name ORDER BY ts, name) AS name, min(ts) AS ts
@@ -54,7 +54,7 @@ def name_of(found: Names, number: object, user: object) -> str | None:
 
 
 def tellers(found: Names, number: str) -> list[str]:
-    """Login names of the users who reported the job's name."""
+    """Returns the login names of the users who reported a name for this job."""
     return sorted(user for job, user in found if job == number and user)
 
 

@@ -6,13 +6,14 @@ import pyarrow as pa
 
 
 def as_rows(table: pa.Table) -> list[dict[str, object]]:
-    """A small table's rows."""
+    """Converts a small table to rows."""
     rows: list[dict[str, object]] = table.to_pylist()
     return rows
 
 
 def means(rows: list[dict[str, object]]) -> tuple[float | None, float | None]:
-    """Mean length of the queue and seconds of waiting, over rows of `file_systems.waiting`."""
+    """Returns the mean length of the queue and the mean waiting time in s, over rows of
+    `file_systems.waiting`."""
     samples, queued = (sum(_number(row, name) for row in rows) for name in ("samples", "queued"))
     handled, waited = (sum(_number(row, name) for row in rows) for name in ("handled", "waited_us"))
     return (queued / samples if samples else None), (waited / handled / 1e6 if handled else None)

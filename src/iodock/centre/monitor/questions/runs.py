@@ -16,7 +16,7 @@ from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need, literally
 
 MOST_RUNS = 200
-"""Number of latest runs that are compared."""
+"""Number of runs that are compared, the latest ones."""
 
 
 def runs(
@@ -36,8 +36,8 @@ def runs(
         return []
     need = Need(PLACES[place], sums(place), tuple(map(literally, numbers)))
     kind = summaries.of_jobs(ids)
-    # In files without a summary only these jobs' rows are parsed. Slurm's information about their end is in
-    # the rows of processes.
+    # If a file has no summary, only the rows of these jobs are parsed. Slurm reports the end of a job in the
+    # rows of processes.
     mine = f"({of_place(place)} OR {of_place(PROCESSES)}) AND {_begins(ids)} IN ({several(numbers)})"
     chosen = replace(
         kind, select=lambda rows, level: kind.select(f"SELECT * FROM ({rows}) WHERE {mine}", level)
@@ -69,9 +69,10 @@ def runs(
 
 
 OVER_AFTER = 900 * SECOND
-"""If Slurm does not report its end, a run without I/O for this time is over, or only computes."""
+"""Slurm may not report a job's end. A job without I/O for this time is then regarded as ended, although it
+may still compute."""
 
 
 def _begins(ids: JobIds) -> str:
-    """A job's number, obtained faster than by parsing its id; for other ids a value that is not a number."""
+    """SQL for a job's number that is faster than parsing its id. For other ids the value is not a number."""
     return f"split_part(job, {text(ids.before)}, 1)" if ids.before else ids.number()

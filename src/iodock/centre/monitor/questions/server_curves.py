@@ -19,7 +19,7 @@ from iodock.centre.store import MonitorTables
 from iodock.shared.engine.need import Need
 
 _TOGETHER = 2
-"""Readings more than this number of samples apart have a gap between them."""
+"""If two readings are more than this number of samples apart, there is a gap between them."""
 _ASKED = ("opens", "closes", "creates")
 
 
@@ -39,7 +39,7 @@ class Step:
     wait_s: float | None = None
     """Mean waiting time of the handled requests."""
     cpu: float | None = None
-    """Share of all its processors."""
+    """Share of the time of all its processors that was used."""
 
 
 NAMES = tuple(field.name for field in fields(Step))
@@ -76,7 +76,7 @@ def known_steps(readings: list[int], within: Span, sample_ns: int) -> set[int]:
 
 def _step(machine: Mapping[str, float | None], asked: Mapping[str, float | None], counts: set[str]) -> Step:
     def counted(row: Mapping[str, float | None], name: str) -> float | None:
-        """A counter that did not grow has no row."""
+        """Returns a value of a row, or 0 if it is missing: a counter that did not grow has no row."""
         value = row.get(name)
         return 0.0 if value is None and name in counts else value
 

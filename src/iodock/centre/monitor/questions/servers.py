@@ -29,7 +29,7 @@ _IDLE = ("idle_time", "iowait_time")
 _JOBS = ("mdt_job_stats", "obdfilter_job_stats", "mfs_sessions")
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND bucket IS NULL"
 LATE = 5
-"""A round ends a fifth of a step after its multiple: by then all files were read."""
+"""A round is complete a fifth of a step after its multiple, because all files were read by then."""
 
 
 def _listed(values: Sequence[str]) -> str:
@@ -48,7 +48,7 @@ MACHINE_SUMS = {
     "pressure_us": "source = 'pressure' AND target = 'io' AND metric = 'some_time'",
     "service_us": "source = 'mfs_master' AND metric = 'cpu_time'",
 }
-"""Sums of a server's machine and its metadata service: name -> condition in SQL over `targets`."""
+"""SQL conditions over `targets` for the sums of a server's machine and its metadata service, by name."""
 
 _SERVER = (
     "CASE source WHEN 'mfs_mount' THEN file_system "
@@ -56,13 +56,15 @@ _SERVER = (
     "WHEN 'osc_stats' THEN regexp_extract(target, '^(.+)-osc-', 1) "
     "ELSE regexp_extract(file_system, '^(.+):/', 1) END"
 )
-"""The name of the server in a client's row: the address that it has mounted; for Lustre the target."""
+"""SQL for the server's name in a row of a client: the address that the client mounted, or for Lustre the
+target."""
 _JOB_OF_MOUNT = r"regexp_extract(target, '.*/job[_-]([0-9][A-Za-z0-9._@+\[\]-]*)', 1)"
-"""The agent on the master's machine derives it from the mount point (jobs.rs)."""
+"""SQL for the job in the name of a mount point. The agent on the master's machine derives it in the same way
+(jobs.rs)."""
 _OF_LUSTRE = ("mdc_stats", "osc_stats")
 _CLIENTS = ("mountstats", "mfs_mount", *_OF_LUSTRE)
 Hosts = Sequence[str] | None
-"""None: all."""
+"""Host names; None: all hosts."""
 
 
 def machines(
@@ -170,10 +172,10 @@ def clients(
     """server (NULL: the client was read, and reported nothing), host, round, end_ts, operations, time_us
     (from the call to the answer) for NFS and Lustre, waiting (without an answer at the reading) for MooseFS:
     mounts of these clients. Raises StoreError, QueryError."""
-    # `read/queue` and similar metrics are parts of the time; `read_bytes` and similar ones are not
+    # Metrics such as `read/queue` are parts of an operation's time, and metrics such as `read_bytes` are not
     # operations.
     is_whole = "source = 'mountstats' AND metric NOT LIKE '%/%' AND bucket IS NULL AND NOT is_level"
-    # An operation that mfsmount answers itself says nothing about the master.
+    # mfsmount answers some operations without the master; they say nothing about the master.
     is_answered = "source = 'mfs_mount' AND metric = 'answers'"
     is_request = f"source IN ({_listed(_OF_LUSTRE)}) AND metric IN ('req_waittime', 'req_waittime_time')"
     counted, timed = f"(({is_whole}) OR ({is_request})) AND unit = '1'", f"({is_whole}) OR ({is_request})"

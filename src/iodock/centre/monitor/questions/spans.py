@@ -14,12 +14,12 @@ POINTS = 300
 _STEPS_S = (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 _FOREVER = 1 << 63
 _MANY_ROWS = 5_000_000
-"""Rows that two cores read in about a second."""
+"""Two cores read this number of rows in about a second."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """From `begin` to `end`, in `steps` of `step`. ns since the epoch and ns."""
+    """The time from `begin` to `end` (ns since the epoch), in `steps` steps of `step` ns each."""
 
     begin: int
     end: int
@@ -52,17 +52,18 @@ def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
 
 
 def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
-    """Whether the finest sums would be slow."""
+    """Whether the period has so many of the finest rows that sums over them would be slow."""
     return sum(file.rows for file in catalogue.chosen("job_io", RESOLUTIONS[0], begin, end)) > _MANY_ROWS
 
 
 def _kept_from(begin: int, catalogue: Catalogue) -> int:
-    """The finest resolution whose data goes back to BEGIN, or as far as the oldest data."""
+    """Index of the finest resolution that is kept from BEGIN on, or as far back as the oldest data."""
     return max(_kept_of(table, begin, catalogue) for table in ("job_io", "targets"))
 
 
 def _kept_of(table: str, begin: int, catalogue: Catalogue) -> int:
-    # The begin of files does not help: the row of an agent that was away for a month begins a month ago.
+    # The earliest begin in a file does not show this: if an agent was away for a month, its row begins a
+    # month ago.
     first = [
         min((file.end for file in catalogue.chosen(table, name, 0, _FOREVER)), default=_FOREVER)
         for name in RESOLUTIONS
@@ -102,7 +103,7 @@ def spread(rows: str, keys: str, values: dict[str, str], within: Span) -> str:
 
 
 def overlap(within: Span) -> str:
-    """SQL for the share of a row's interval in the span, 0 to 1."""
+    """SQL for the share of a row's interval that lies in the span, from 0 to 1."""
     return (
         f"CASE WHEN begin_ts >= {within.begin} AND end_ts <= {within.end} THEN 1 ELSE "
         f"(least(end_ts, {within.end}) - greatest(begin_ts, {within.begin})) "

@@ -7,11 +7,12 @@ from iodock.centre.monitor.questions.counted import PROCESSES
 from iodock.centre.monitor.questions.spans import Span
 
 IS_SAMPLE = "(source = 'process_io' AND job IS NOT NULL AND session IS NOT NULL)"
-"""SQL condition: a row of `job_io` belongs to a step whose total may still arrive."""
+"""SQL condition: a row of `job_io` is a sample of a step whose total may still arrive."""
 IS_TOTAL = "(source = 'slurm_step' AND exact)"
 """SQL condition: a row of `job_io` is a step's total. Samples and total together are the I/O of the step."""
 _WHOLE_JOB = ("step_batch", "step_extern")
-"""In Slurm a job ends with its batch step, and the extern step with the job."""
+"""Steps that end with the job: if there is a batch step, the job ends with it; the extern step always ends
+with the job."""
 ENDS = ", ".join(
     [
         *(
@@ -21,13 +22,13 @@ ENDS = ", ".join(
         "bool_or(coalesce(session = 'step_batch', false)) AS has_batch",
     ]
 )
-"""SQL columns of grouped rows that `ended` needs."""
+"""SQL columns that `ended` needs from rows grouped by job."""
 RUNNING = (
     "max(CASE WHEN source = 'process_io' AND known_by IN ('scheduler', 'cgroup') THEN begin_ts END) "
     "AS running_ts"
 )
-"""The same: when a Slurm process of the job was last seen. A process that only has a job's variables may
-outlive the job."""
+"""SQL column that `ended` needs: when a Slurm process of the job was last seen. Processes that only have the
+job's environment variables are excluded, because they may outlive the job."""
 
 
 def ended() -> str:
@@ -56,8 +57,8 @@ def completed(where: str, within: Span, place: str = PROCESSES) -> str:
 
 
 def all_completed(within: Span) -> str:
-    """SQL for whether all samples of days' rows have their totals, over rows of jobs from `summaries`. For a
-    step that began before the span, its part in the span is not known."""
+    """SQL condition over rows of jobs from `summaries`: the totals of all samples have arrived. If a step
+    began before the span, the part of its total that belongs to the span is not known."""
     open_steps, totals = (
         f"coalesce(flatten(list({name}) FILTER ({name} IS NOT NULL)), []::VARCHAR[])"
         for name in ("open_steps", "totals")

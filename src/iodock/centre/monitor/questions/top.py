@@ -48,9 +48,9 @@ class TopWanted:
     reverse: bool = False
     place: str = SERVERS
     having: str = ""
-    """A part of the name, the user or the command."""
+    """Text that must occur in the name, the user or the command."""
     named: tuple[str, ...] = ()
-    """Jobs with this name."""
+    """Numbers of the jobs whose name matches the text."""
     user: str = ""
     file_system: str = ""
     seconds: float = 60.0
@@ -58,7 +58,7 @@ class TopWanted:
     most: int = 50
 
     def next(self, what: str) -> TopWanted:
-        """The same request with the next choice of `by`, `sort` or `place`."""
+        """Returns the same request with the next value of `by`, `sort` or `place`."""
         if what == "by":
             return replace(self, by=_after(self.by, GROUPS))
         if what == "sort":
@@ -85,7 +85,7 @@ def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Ta
     share = overlap(within)
     name = _BY[wanted.by].format(number=ids.number(), user=user_of(ids), client=_node(ids, wanted.place))
     node = _node(ids, wanted.place)
-    # Each target counts only its own operations.
+    # A target counts only its own operations, so targets are treated separately.
     among = "name" if wanted.by == "target" else "file_systems"
     rates = ", ".join(f"{zero_if_counted(rate, among)} AS {rate}" for rate in _RATES)
     rows = completed(f"{of_place(wanted.place)} AND {_looked_for(wanted)}", within, wanted.place)
@@ -116,7 +116,7 @@ def _node(ids: JobIds, place: str) -> str:
 
 
 def _one(column: str) -> str:
-    """The only value, or the number of values."""
+    """SQL for the only value of a group, or for the number of values if there are several."""
     several = f"count(DISTINCT {column})::VARCHAR || ' of them'"
     return f"CASE WHEN count(DISTINCT {column}) > 1 THEN {several} ELSE min({column}) END"
 

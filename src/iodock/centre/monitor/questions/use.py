@@ -17,8 +17,8 @@ from iodock.shared.engine.need import Need
 def by_user(
     store: MonitorTables, begin: int, end: int, ids: JobIds, seen: Seen, place: str = SERVERS
 ) -> pa.Table:
-    """user (NULL: unknown), file_system, jobs, read_bytes, write_bytes, reads, writes, metadata (NULL: not
-    counted), exact: the part in the span, ns since the epoch."""
+    """Sums by user, for the part that lies in the span (ns since the epoch): user (NULL: unknown),
+    file_system, jobs, read_bytes, write_bytes, reads, writes, metadata (NULL: not counted), exact."""
     within = Span(begin, end, HOUR, summaries.COARSEST, summaries.COARSEST)
     need = Need(PLACES[place], (*sums(place), "reads", "writes"))
     return summaries.asked_of_jobs(store, ids, within, lambda rows: _sql(rows, within, seen, place), need)

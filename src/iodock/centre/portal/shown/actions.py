@@ -41,7 +41,7 @@ _SHORT: Mapping[ActionKind, str] = {
 
 
 def shown(question: Question) -> Shown:
-    """Raises NotThere, StoreError."""
+    """The page. Raises NotThere, StoreError."""
     responder, now = question.site.responder, question.asked.now
     if responder is None or not question.visitor.may_see_all:
         raise NotThere
@@ -57,7 +57,8 @@ def shown(question: Question) -> Shown:
 
 
 def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number: int, given: str) -> None:
-    """IS_OPEN: visitors are not authenticated. Raises NotThere, RequestError, StoreError."""
+    """Processes an operator's decision. IS_OPEN: visitors are not authenticated. Raises NotThere,
+    RequestError, StoreError."""
     if responder is None or not visitor.may_see_all:
         raise NotThere
     give = {"confirm": responder.confirm, "decline": responder.decline, "undo": responder.undo}.get(given)
@@ -72,7 +73,7 @@ def answer(responder: Responder | None, is_open: bool, visitor: Visitor, number:
 
 
 def asked_now(responder: Responder, text: Language) -> list[dict[str, object]]:
-    """Actions that wait for an operator, for `answers.question`. Raises StoreError."""
+    """Lists actions that wait for an operator's decision. Raises StoreError."""
     return [_question(responder, action, episode, text) for action, episode in responder.asked()]
 
 

@@ -20,17 +20,18 @@ WORDS = (*SPAN, "top")
 MOST = 200
 _USUAL = "7d"
 _QUIET_S = 120.0
-"""Silence after which an agent is not heard: agents read every 10 s, and a Prometheus scrapes within a
-minute."""
+"""An agent that was silent for this time counts as quiet: agents read every 10 s, and a Prometheus scrapes
+within a minute."""
 _STATES = {"quiet": N_("quiet"), "refused": N_("refused"), "heard": N_("heard")}
-"""In table order. Refused: none of its data was accepted in this time."""
+"""Titles of the states of agents, in the order of the table. Refused: none of the agent's data was accepted
+in this time."""
 _SEVERITIES = {"quiet": "error", "refused": "warning", "heard": "note"}
 _LOST = {"dropped-batches": "dropped", "refused-samples": "refused"}
-"""Losses with their own column."""
+"""Maps losses that have their own column to the column's name."""
 
 
 def shown(question: Question) -> Shown:
-    """Raises NotThere for users; RequestError, StoreError."""
+    """The page. Raises NotThere for users who are not operators; RequestError, StoreError."""
     if not question.visitor.may_see_all:
         raise NotThere
     text, within = question.text, question.within(_USUAL)
@@ -40,7 +41,7 @@ def shown(question: Question) -> Shown:
     lost = as_rows(agents.losses(question.store, within.begin, end))
     rows = _judged(agents.heard(question.store, within.begin, end), lost, end, patience_s)
     if question.store.catalogue is None:
-        # Prometheus does not learn what an agent could not send, or had refused.
+        # A Prometheus has no information on data that an agent could not send, or that was refused.
         rows = [{**row, **dict.fromkeys(_LOST.values())} for row in rows]
     counts = {state: sum(row["state"] == state for row in rows) for state in _STATES}
     tables = [_agents(question, rows[:most]), _losses(question, lost[:most])]
@@ -52,7 +53,7 @@ def shown(question: Question) -> Shown:
 
 
 def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:
-    """One row for each machine: silent ones first, the most recently silent at the top."""
+    """Makes one row for each machine. Silent ones come first, the most recently silent at the top."""
     read = {str(row["host"]): row for row in heard}
     of_host: defaultdict[str, Rows] = defaultdict(list)
     for row in lost:
@@ -69,7 +70,7 @@ def _judged(heard: Rows, lost: Rows, end: int, patience_s: float) -> Rows:
 def _row(
     host: str, read: dict[str, object] | None, lost: Rows, end: int, patience_s: float
 ) -> dict[str, object]:
-    # An agent that could not read any source still reported that loss.
+    # An agent that could not read any source still sent a loss, so it was active at that time.
     told = [int(str(row["ts"])) for row in lost if row["name"] != "refused-samples"]
     at = int(str(read["read_ts"])) if read else max(told, default=None)
     age_s = None if at is None else (end - at) / SECOND
@@ -101,7 +102,7 @@ def _agents(question: Question, rows: Rows) -> Table:
         Column("refused", text.gettext("refused"), "integer"),
         Column("unread", text.gettext("not readable"), "integer"),
         Column("loss_ts", text.gettext("last loss"), "time"),
-        # For programs: independent of the language.
+        # Columns for programs have the same values in every language.
         Column("state", text.gettext("state"), "plain"),
     )
     titled = [{**row, "state_title": text.gettext(_STATES[str(row["state"])])} for row in rows]
@@ -113,7 +114,8 @@ def _losses(question: Question, rows: Rows) -> Table:
     text = question.text
     columns = (
         Column("host", text.gettext("machine"), "machine"),
-        # Not machine names, which would be broken at any character on a narrow screen.
+        # The column is not of the kind for machine names, because on a narrow screen such names are broken at
+        # any character.
         Column("name", text.gettext("what")),
         Column("source", text.gettext("source")),
         Column("count", text.gettext("count"), "integer"),

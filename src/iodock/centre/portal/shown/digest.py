@@ -28,7 +28,8 @@ MOST_RUNS = 10_000
 _WRITTEN = re.compile(r"[0-9]{1,12}_[0-9]{1,12}")
 _PARTS = ("place", "side")
 _SAME_RUN = HOUR
-"""Sums of ten minutes begin before the data in them; a job id is reused only much later."""
+"""A run belongs to a digest id if its begin differs by less than this. Sums of ten minutes begin before the
+data in them, and a job id is reused only much later."""
 
 Rows = Sequence[dict[str, object]]
 
@@ -38,13 +39,13 @@ class Which:
     """The scheduler's information about a job, in addition to its id."""
 
     written: str = ""
-    """As users write it: `1234_7` for a task of an array."""
+    """The job's id as users write it: `1234_7` for a task of an array."""
     again: int = 0
-    """Number of restarts."""
+    """Number of times that the scheduler restarted the job."""
 
     @classmethod
     def asked(cls, asked: Asked) -> Which:
-        """Raises RequestError."""
+        """Reads the parameters of a request. Raises RequestError."""
         written, again = asked.text("written"), asked.text("again") or "0"
         if written and not _WRITTEN.fullmatch(written):
             raise RequestError("written: not a task of an array", "as 1234_7")
@@ -54,8 +55,8 @@ class Which:
 
 
 def digest(question: Question, number: str, which: Which = Which()) -> Digest:
-    """NUMBER: a job id, or the id from its digest. Raises NotThere: no such job, or another user's;
-    RequestError, StoreError."""
+    """Makes a digest. NUMBER: a job id, or the id from its digest. Raises NotThere if there is no such job,
+    or if it belongs to another user; RequestError, StoreError."""
     number, began = parsed_id(number)
     # Stored ids contain no control characters, because these are escaped.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
@@ -71,7 +72,7 @@ def digest(question: Question, number: str, which: Which = Which()) -> Digest:
         raise NotThere
     if began - first <= _SAME_RUN and not which.again:
         return _digest(question, job, first, last, which)
-    # An earlier run, or another job with the same id, is left out.
+    # Data before this begin belongs to an earlier run, or to another job with the same id, and is left out.
     if began >= last:
         raise NotThere
     run = replace(job, lived=(began, last), since=began)
@@ -79,7 +80,8 @@ def digest(question: Question, number: str, which: Which = Which()) -> Digest:
 
 
 def looking_back(question: Question, began: int | None) -> Question:
-    """Moment for finding a job that began then, ns since the epoch."""
+    """Returns a question as of a moment at which a job that began at BEGAN can be found. BEGAN: ns since the
+    epoch."""
     asked = question.asked
     end = None if began is None else looked_back_from(began, asked.now)
     if end is None:
@@ -122,7 +124,7 @@ def _digest(
 
 
 def _episodes(question: Question, begin: int, end: int) -> list[Episode] | None:
-    """None: they are not stored."""
+    """Returns the episodes between two moments; None: the collector does not store them."""
     site = question.site
     if site.episodes:
         return site.episodes(begin, end)

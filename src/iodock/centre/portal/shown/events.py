@@ -20,8 +20,8 @@ WORDS = (*SPAN, "host", "kind", "severity", "fs", "q")
 
 
 def shown(question: Question) -> Shown:
-    """Users see events of file systems without machines and texts, which may name other users' programs; only
-    operators see losses. Raises RequestError, StoreError."""
+    """The page. Users see events of file systems without machines and texts, because these may name other
+    users' programs. Only operators see losses. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within("1d")
     sees_all = question.visitor.may_see_all
@@ -51,7 +51,8 @@ def shown(question: Question) -> Shown:
 
 
 def _check_kind(question: Question, wanted: WantedEvents) -> None:
-    """A site may have its own kinds: those that were ever received. Raises RequestError, StoreError."""
+    """Checks the requested kind. A site may have its own kinds, so every kind that was ever received is
+    valid. Raises RequestError, StoreError."""
     if not wanted.kind or wanted.kind in TITLES:
         return
     ever = WantedEvents(kind=wanted.kind, with_file_system=wanted.with_file_system)
@@ -62,24 +63,25 @@ def _check_kind(question: Question, wanted: WantedEvents) -> None:
 
 
 def served(question: Question) -> Mapping[str, str]:
-    """Machine -> the file system that it serves, for machines that were read in the last hour. Raises
+    """Maps each machine that was read in the last hour to the file system that it serves. Raises
     StoreError."""
     found = as_rows(file_systems.served(question.store, question.asked.end or question.asked.now))
     return {str(row["host"]): str(row["file_system"]) for row in found}
 
 
 def end_of(question: Question, within: Span) -> int:
-    """An event appears as soon as it arrives: the delay of readings does not apply."""
+    """Returns the end of the span for events. They appear as soon as they arrive, so the delay of readings
+    does not apply."""
     return within.end if question.asked.end else max(within.end, question.asked.now + 60 * SECOND)
 
 
 def title(question: Question, kind: str) -> str:
-    """A site's own kinds are shown under their names."""
+    """Title of a kind of events. A site's own kinds are shown under their names."""
     return question.text.gettext(TITLES[kind]) if kind in TITLES else kind
 
 
 def happened(question: Question, rows: list[dict[str, object]]) -> Table:
-    """Rows of `questions.events.events`."""
+    """Makes a table from rows of `questions.events.events`."""
     text, sees_all = question.text, question.visitor.may_see_all
     columns = [
         Column("last_ts", text.gettext("at"), "time"),
@@ -92,7 +94,7 @@ def happened(question: Question, rows: list[dict[str, object]]) -> Table:
         columns[3:3] = [Column("host", text.gettext("machine"), "machine")]
         columns[5:5] = [Column("target", text.gettext("target"), "name")]
         columns += [Column("text", text.gettext("message"))]
-    # For programs: independent of the language.
+    # Columns for programs have the same values in every language.
     columns += [
         Column("ts", text.gettext("first"), "plain"), Column("kind", text.gettext("kind"), "plain"),
         Column("severity", text.gettext("severity"), "plain"),

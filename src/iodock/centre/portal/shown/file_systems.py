@@ -23,7 +23,7 @@ _SOURCES = {
 }
 _NOW_S = 60
 _SILENT_S = 60
-"""Silence of a server; agents read more often."""
+"""A server that was silent for this time is marked. Agents read more often."""
 MOST_MARKS = 200
 _MOST_PROBES = 6
 _MOST_LIMITS = 3
@@ -41,7 +41,7 @@ class State:
     servers: Rows
     probes: Rows
     happened: Rows
-    """Events with a severity above note."""
+    """Rows of events with a severity above note."""
 
     @property
     def names(self) -> list[str]:
@@ -50,7 +50,8 @@ class State:
         return sorted(found)
 
     def source(self, name: str) -> tuple[str, Rows]:
-        """The source that counts this file system: its servers by job, else another one."""
+        """Returns the source that counts this file system, and its rows: the servers' counts by job if they
+        exist, else another source."""
         of_servers = [row for row in self.by_servers if row["file_system"] == name]
         if of_servers:
             return "servers", of_servers
@@ -59,13 +60,13 @@ class State:
         return best, [row for row in others if row["source"] == best]
 
     def read_until(self, name: str) -> int:
-        """Time of the last reading of this file system's servers, ns since the epoch; if only clients count
-        it, the end of the span."""
+        """Returns the time of the last reading of this file system's servers, ns since the epoch; if only
+        clients count it, the end of the span."""
         read = [int(str(row["read_ts"])) for row in self.servers if row["file_system"] == name]
         return max(read) if read and self.source(name)[0] == "servers" else self.within.end
 
     def services(self, name: str) -> dict[tuple[str, str], Rows]:
-        """Host and service of its metadata servers -> rows of `waiting`."""
+        """Rows of `waiting` by host and service of the file system's metadata servers."""
         hosts = {row["host"] for row in self.servers if row["file_system"] == name}
         found: dict[tuple[str, str], Rows] = {}
         for row in self.waiting:
@@ -85,7 +86,8 @@ def _float(value: object) -> float:
 
 
 def state(question: Question, within: Span, clients: bool = True) -> State:
-    """With CLIENTS also the clients' counts, else only if no server counts anything. Raises StoreError."""
+    """Reads the data of a span. The clients' counts are read if CLIENTS, or if no server counts anything.
+    Raises StoreError."""
     store = question.store
     by_servers = as_rows(file_systems.by_servers(store, within))
     by_clients = as_rows(file_systems.by_clients(store, within)) if clients or not by_servers else []
@@ -107,7 +109,8 @@ def _happened(question: Question, within: Span) -> Rows:
 
 
 def marks(question: Question, found: State, name: str) -> tuple[Mark, ...]:
-    """Events of a file system, the latest first, without machines and messages, as for users."""
+    """Makes marks from the events of a file system, the latest first. Machines and messages are left out,
+    because users may see the marks."""
     text = question.text
     return tuple(
         Mark(
@@ -125,7 +128,7 @@ WORDS = SPAN
 
 
 def shown(question: Question) -> Shown:
-    """Raises RequestError, StoreError."""
+    """The page. Raises RequestError, StoreError."""
     text, within = question.text, question.within("1h")
     found = state(question, within)
     sections = [
@@ -144,11 +147,11 @@ def shown(question: Question) -> Shown:
 
 
 def charts(question: Question, found: State, name: str) -> list[Chart]:
-    """Bytes, metadata operations and waiting requests of one file system."""
+    """Draws bytes, metadata operations and waiting requests of one file system."""
     text, within = question.text, found.within
     _, rows = found.source(name)
     begin, end = known_span(rows, within, question.asked.now)
-    # A server that is no longer read must not appear idle.
+    # If a server is no longer read, its curve ends; otherwise it would appear idle.
     known = (begin, end if end - found.read_until(name) < _SILENT_S * SECOND else found.read_until(name))
     moved = [
         Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
@@ -170,7 +173,7 @@ def charts(question: Question, found: State, name: str) -> list[Chart]:
 
 
 def _probes(question: Question, found: State, name: str) -> list[Chart]:
-    """Duration of rounds of `iodock probe`, with the limit that the agent knows."""
+    """Draws the duration of rounds of `iodock probe`, with the limit that the agent knows."""
     text, within = question.text, found.within
     rows = [row for row in found.probes if row["file_system"] == name]
     watched = sorted({(str(row["host"]), str(row["target"])) for row in rows})
@@ -187,7 +190,8 @@ def _probes(question: Question, found: State, name: str) -> list[Chart]:
 
 
 def _until_next(rows: Rows, within: Span) -> list[float | None]:
-    """A round's time is shown until the next one, for a few minutes at most: then it is unknown."""
+    """Values of a curve in which each round's time is shown until the next round. If that is more than a few
+    minutes away, the value is unknown."""
     found: list[float | None] = [None] * within.steps
     patience = max(1, _PROBE_STANDS_S * SECOND // within.step)
     places = sorted((int(str(row["bucket"])), _float(row["response_us"]) / 1e6) for row in rows)
@@ -228,10 +232,10 @@ def _quotients(rows: Rows, within: Span, above: str, below: str, by: float) -> l
 
 
 def _now(question: Question, found: State) -> Table:
-    """Rates of the last whole minute, or of the last step if that is longer."""
+    """Table of rates in the last whole minute, or in the last step if that is longer."""
     text, within = question.text, found.within
     steps = max(1, _NOW_S * SECOND // within.step)
-    # The last step is not complete, or its readings have not arrived.
+    # The last step is left out: it is not complete, or its readings have not arrived.
     first = within.steps - 1 - steps
     rows = [_now_of(found, name, first, steps) for name in found.names]
     columns = (
@@ -260,7 +264,8 @@ def _now_of(found: State, name: str, first: int, steps: int) -> dict[str, object
     is_read = found.read_until(name) > found.within.begin + first * found.within.step
 
     def rate(column: str) -> float | None:
-        """If nothing grew there is no row; if it is not counted or read, the value is unknown."""
+        """Returns a rate. If nothing grew there is no row, which gives 0; if the quantity is not counted or
+        read, the rate is unknown."""
         if not is_read or total(row[column] for row in every) is None:
             return None
         return (total(row[column] for row in rows) or 0.0) / seconds
@@ -277,7 +282,7 @@ def _now_of(found: State, name: str, first: int, steps: int) -> dict[str, object
 
 
 def _over_time(question: Question, found: State) -> Table:
-    """For download: the values of the curves."""
+    """Table with the values of the curves, for download only."""
     text, within = question.text, found.within
     columns = (
         Column("begin_ts", text.gettext("from"), "time"),
@@ -298,7 +303,7 @@ def _over_time(question: Question, found: State) -> Table:
 
 
 def machines(question: Question, found: Rows) -> Table:
-    """Rows of `questions.file_systems.servers`, silent ones first."""
+    """Table of machines from rows of `questions.file_systems.servers`, silent ones first."""
     text, now = question.text, question.asked.now
     columns = (
         Column("host", text.gettext("machine"), "machine"),
@@ -321,7 +326,7 @@ def machines(question: Question, found: Rows) -> Table:
 
 
 def empty(question: Question) -> str:
-    """The reason for an empty page."""
+    """Text with the reason for an empty page."""
     if question.is_empty:
         return question.text.gettext(
             "No agent has pushed anything yet. On each machine run: iodock-agent run --push URL"

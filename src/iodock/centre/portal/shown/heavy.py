@@ -20,7 +20,7 @@ _USUAL = "30d"
 
 
 def shown(question: Question) -> Shown:
-    """A user sees only his own jobs. Raises RequestError, StoreError."""
+    """The page. A user sees only his own jobs. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within(_USUAL)
     episodes = _episodes(question, within.begin)
@@ -56,7 +56,7 @@ def _row(row: dict[str, object], carried: Mapping[str, str]) -> dict[str, object
 
 
 def columns(text: Language) -> tuple[Column, ...]:
-    """Columns of the table."""
+    """Columns of the table of jobs."""
     return (
         Column("job", text.gettext("job"), "job", "job"),
         Column("user", text.gettext("user"), "user", "user"),

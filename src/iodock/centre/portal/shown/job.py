@@ -32,7 +32,8 @@ WORDS = (*SPAN, "at")
 
 
 def shown(question: Question, number: str) -> Shown:
-    """Raises NotThere: no such job, or another user's; RequestError, StoreError."""
+    """The page. Raises NotThere if there is no such job, or if it belongs to another user; RequestError,
+    StoreError."""
     # Stored ids contain no control characters, because these are escaped.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
@@ -69,7 +70,8 @@ def shown(question: Question, number: str) -> Shown:
 
 
 def _with_zeros(row: dict[str, object], found: State | None) -> dict[str, object]:
-    """If the servers of all its file systems count a quantity and this job has none, its value is 0."""
+    """Replaces unknown quantities by 0 if the servers of all file systems of the job count them: then the job
+    has none."""
     if found is None or row["place"] != SERVERS:
         return row
     counted = [
@@ -85,7 +87,7 @@ _COUNTED = ("read_bytes", "write_bytes", "metadata")
 
 
 def lived(question: Question, job: OneJob) -> OneJob:
-    """JOB with the period in which it was active. Raises NotThere."""
+    """Returns JOB with the period in which it was active. Raises NotThere."""
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     looked_at = span(end - _LOOKED_BACK, end, question.store.catalogue)
     moments = questions.extent(question.store, job, looked_at)
@@ -95,7 +97,7 @@ def lived(question: Question, job: OneJob) -> OneJob:
 
 
 def whole_span(question: Question, job: OneJob) -> Span:
-    """The job's whole time, or the requested span."""
+    """Returns the job's whole time, or the requested span."""
     chosen = question.asked.length("")
     if chosen or job.lived is None:
         return question.within(chosen)
@@ -107,7 +109,7 @@ def whole_span(question: Question, job: OneJob) -> Span:
 def _own(question: Question, job: OneJob, within: Span, place: str) -> list[Chart]:
     text = question.text
     rows = as_rows(questions.over_time(question.store, job, within, place))
-    # Without rows the job did nothing: its curves are known wherever the span is over.
+    # If the job has no rows it did nothing, and its curves are 0 wherever the span is over.
     known = (within.begin, known_span([], within, question.asked.now)[1])
     moved = [
         Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
@@ -167,7 +169,7 @@ def _other_curves(question: Question, within: Span, heavy: Rows, rows: list[Rows
 
 
 def _other_label(question: Question, other: dict[str, object]) -> str:
-    """Owner and name of the job, for visitors who may know them."""
+    """Label of another job: its owner and name if the visitor may know them."""
     if other["mine"] is not True:
         return question.text.gettext("another user's job")
     user = f" ({login(str(other['user']))})" if other["user"] is not None else ""
@@ -179,7 +181,7 @@ def _commands(totals: Rows) -> str:
 
 
 def listed(names: object) -> list[str]:
-    """A list of an answer, without NULL."""
+    """Texts in a list column, without NULL."""
     return sorted(str(name) for name in names if name is not None) if isinstance(names, list) else []
 
 

@@ -34,7 +34,7 @@ WORDS = (*SPAN, "at", "user", "fs", "q", "sort", "order", "top")
 
 
 def shown(question: Question) -> Shown:
-    """Raises RequestError, StoreError."""
+    """The page. Raises RequestError, StoreError."""
     text, asked = question.text, question.asked
     within = question.within("15m")
     places = jobs.places(question.store, within)
@@ -55,10 +55,10 @@ def shown(question: Question) -> Shown:
 
 
 def table(question: Question, within: Span, wanted: jobs.Wanted) -> tuple[Table, int]:
-    """Jobs with their names, and their total number. Raises StoreError."""
+    """Table of jobs with their names, and the number of all jobs. Raises StoreError."""
     rows = as_rows(jobs.jobs(question.store, within, question.site.ids, wanted))
     found = called.names(question.store, (str(row["job"]) for row in rows), within.begin, within.end)
-    # The job's page shows the job's whole time, unless this page shows the past.
+    # A link to a job's page shows the job's whole time, unless this page shows the past.
     carried = dict(question.own)
     made = [_row(row, carried, found) for row in rows]
     listed = Table("jobs", question.text.gettext("Jobs"), columns(question.text), list(made), empty(question))

@@ -22,7 +22,7 @@ from iodock.centre.portal.tables import Column, Table
 
 Rows = list[dict[str, object]]
 _MOST_DISKS = 6
-"""Disks with their own curve; the table has all."""
+"""Number of disks that have their own curve. The table has all disks."""
 
 
 WORDS = (*SPAN, "host", "at", "sort", "order")
@@ -30,7 +30,8 @@ WORDS = (*SPAN, "host", "at", "sort", "order")
 
 
 def shown(question: Question) -> Shown:
-    """The requested machine, or a list of machines. Raises NotThere for users; RequestError, StoreError."""
+    """The page of the requested machine, or a list of machines. Raises NotThere for users who are not
+    operators; RequestError, StoreError."""
     if not question.visitor.may_see_all:
         raise NotThere
     text, within, host = question.text, question.within("1h"), question.asked.text("host")
@@ -83,7 +84,8 @@ Known = tuple[int, int]
 
 
 def _known(within: Span, rows: Rows, read: int | None) -> Known:
-    """An idle disk has no rows: it was idle as long as its machine was read."""
+    """Returns the period in which curves are known. An idle disk has no rows, but its curve is 0 as long as
+    its machine was read."""
     steps = [int(str(row["bucket"])) for row in rows]
     first, last = min(steps, default=0), max(steps, default=-1)
     begin, end = (within.begin + step * within.step for step in (first, last + 1))
@@ -122,7 +124,7 @@ def _curve(
 
 
 def _busiest(disks: Rows) -> list[str]:
-    """A volume manager's devices are disks, too: they are separate and never summed."""
+    """Names of the busiest disks. Devices of a volume manager are disks, too, so disks are never summed."""
     busy = _sums(disks)
     names = sorted(busy, key=lambda name: (-busy[name]["busy_us"], -_moved(busy[name]), name))
     return [name for name in names if busy[name]["operations"] or _moved(busy[name])][:_MOST_DISKS]
@@ -179,7 +181,8 @@ def _pressure(question: Question, within: Span, known: Known, rows: Rows, share:
 
 
 def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
-    """The jobs of a machine, and whether the jobs of a file server are only those of the last hour."""
+    """Table of the jobs that used a machine, and whether it has only the jobs of the last hour because the
+    machine is a file server."""
     store, ids = question.store, question.site.ids
     end = question.asked.end or question.asked.now
     numbers = tuple(sorted(machine.jobs_on(store, ids, host, within, end)))
@@ -224,7 +227,7 @@ def _disks(question: Question, known: Known, disks: Rows) -> Table:
 
 
 def _over_time(question: Question, within: Span, disks: Rows) -> Table:
-    """For download: the values of the disks' curves."""
+    """Table with the values of the disks' curves, for download only."""
     text = question.text
     columns = (
         Column("begin_ts", text.gettext("step begins"), "time"),
@@ -242,7 +245,7 @@ def _over_time(question: Question, within: Span, disks: Rows) -> Table:
 
 
 def _states(question: Question, within: Span, load: Rows, waited: Rows) -> Table:
-    """For download: load and pressure."""
+    """Table with load and pressure, for download only."""
     text = question.text
     columns = (
         Column("begin_ts", text.gettext("step begins"), "time"),

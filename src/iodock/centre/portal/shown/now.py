@@ -29,11 +29,11 @@ class Helps:
     owner: list[str]
     """Sentences for the job's owner."""
     operators: cures.OperatorCures | None
-    """None: the visitor is not an operator."""
+    """Advice for operators; None: the visitor is not an operator."""
 
 
 def shown(question: Question) -> Shown:
-    """Users see the state of file systems, but only their own jobs. Raises StoreError."""
+    """The page. Users see the state of file systems, but only their own jobs. Raises StoreError."""
     text, now = question.text, question.asked.now
     verdicts = question.verdicts
     unwell = [one for one in verdicts if one.state in UNWELL]
@@ -53,7 +53,8 @@ def shown(question: Question) -> Shown:
 
 
 def seen(question: Question, verdict: Verdict) -> list[Suspect]:
-    """Operators see all; a user sees his own jobs. Jobs with an unknown owner are shown only to operators."""
+    """Suspects that the visitor may see. Operators see all, a user sees his own jobs. Only operators see jobs
+    with an unknown owner."""
     if question.visitor.may_see_all:
         return list(verdict.suspects)
     own = names(question.visitor.user)
@@ -61,8 +62,8 @@ def seen(question: Question, verdict: Verdict) -> list[Suspect]:
 
 
 def _helps(question: Question, verdict: Verdict) -> Helps:
-    """Advice for the owner of the first job that the visitor may see, and, if the visitor is an operator, for
-    operators."""
+    """Returns advice for the owner of the first job that the visitor may see, and for operators if the
+    visitor is one."""
     text, responder = question.text, question.site.responder
     rules = responder.rules if responder else Intervention()
     named = seen(question, verdict)

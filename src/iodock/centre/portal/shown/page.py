@@ -1,4 +1,4 @@
-"""Shared by all pages."""
+"""Parts that all pages share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from iodock.shared.settings import ServerStates
 
 NOTICES_EVERY_S = 10
 HISTORY_DAYS = 30
-"""Number of past days on the page Now."""
+"""Number of past days that the page `Now` shows."""
 LAG_S = 15
 """Delay until data arrives: an agent reads every 10 s, and rows are written every 5 s."""
 
@@ -43,14 +43,14 @@ class Site:
     names_jobs: bool = True
     """False: pages do not show the names of jobs."""
     is_synthetic: bool = False
-    """All data is invented, and every page says so."""
+    """True: all data is invented, and every page says so."""
     responder: Responder | None = None
-    """None: no notices are sent, and no actions are taken."""
+    """Sends notices and takes actions; None: neither is done."""
     watching: Watching | None = None
-    """The watcher of every sample; None: states are computed when a page needs them."""
+    """Watches every sample; None: states are computed when a page needs them."""
     episodes: Callable[[int, int], list[Episode] | None] | None = None
-    """Episodes between two moments, ns since the epoch, if there is no responder; None: they are not
-    stored."""
+    """Returns the episodes between two moments (ns since the epoch) if there is no responder; its result is
+    None if episodes are not stored."""
 
 
 SPAN = ("range", "end")
@@ -58,7 +58,7 @@ SPAN = ("range", "end")
 
 
 class NotThere(Exception):
-    """The visitor may not see it, or it does not exist."""
+    """The object does not exist, or the visitor may not see it."""
 
 
 class Remembered:
@@ -70,14 +70,14 @@ class Remembered:
         self._degraded: tuple[int, list[Degraded]] | None = None
 
     def verdicts(self, now: int) -> tuple[Verdict, ...]:
-        """Verdicts of servers, the worst first; empty if the store can't be read."""
+        """Returns verdicts of servers, the worst first; empty if the store can't be read."""
         try:
             return self.watching.look(now)
         except IodockError:
             return ()
 
     def degraded(self, store: MonitorTables, now: int) -> list[Degraded]:
-        """File systems that are degraded."""
+        """Lists the file systems that are degraded."""
         with self._lock:
             if self._degraded is None or now - self._degraded[0] > NOTICES_EVERY_S * SECOND:
                 try:
@@ -90,7 +90,7 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason why a file system is degraded, as shown to every visitor."""
+    """The reason why a file system is degraded, in the form that every visitor may see."""
 
     file_system: str
     title: str
@@ -113,20 +113,21 @@ class Question:
         return seen_by(self.visitor)
 
     def within(self, otherwise: str) -> Span:
-        """The requested span, else the last one with a length from RANGES. Raises RequestError,
-        StoreError."""
+        """Returns the requested span. Without a request it ends now and has the length OTHERWISE, a key of
+        RANGES. Raises RequestError, StoreError."""
         end = self.asked.end or self.asked.now - LAG_S * SECOND
         length, _ = RANGES[self.asked.length(otherwise)]
         return span(end - length, end, self.store.catalogue)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """As of now, or at most a sample old."""
+        """Verdicts of servers as of now, or at most a sample old."""
         return self.state.verdicts(self.asked.now)
 
     @property
     def unwell(self) -> list[Verdict]:
-        """The worst state of each file system; an event of an array or a path has its own notice."""
+        """The worst verdict of each file system in trouble. An event of an array or a path has its own notice
+        and is left out."""
         worst: dict[str, Verdict] = {}
         for one in self.verdicts:
             if one.state in UNWELL and not any(part.what in TITLES for part in one.evidence):
@@ -147,7 +148,8 @@ class Question:
 
     @property
     def degraded(self) -> list[Reason]:
-        """As of now, or a few seconds old: each reason of each file system once, with its start."""
+        """Reasons as of now, or a few seconds old. Each reason of a file system is listed once, with its
+        start."""
         first: dict[tuple[str, str], int] = {}
         for one in self.state.degraded(self.store, self.asked.now):
             key = (one.file_system, self.text.gettext(TITLES[one.kind]))
@@ -182,6 +184,7 @@ class Shown:
 
 
 def known_span(rows: list[dict[str, object]], within: Span, now: int) -> tuple[int, int]:
-    """The period in which curves are known, ns since the epoch. It excludes the step in progress."""
+    """Returns the period in which curves are known, ns since the epoch. Data that may not have arrived yet is
+    excluded."""
     begin = min((int(str(row["bucket"])) for row in rows), default=0) * within.step + within.begin
     return begin, now - LAG_S * SECOND if now - within.end < HOUR else within.end

@@ -1,5 +1,5 @@
 """Charts of a metadata server: operations, opens and closes over a day and an hour, waiting and handled
-requests, and the CPU. If no sample arrived there is a gap."""
+requests, and the processors. Where no sample arrived, the curves have a gap."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MINUTE_S = 60
 class Pictures:
     charts: list[Chart]
     tables: list[Table]
-    """The values of the charts for download."""
+    """Tables with the values of the charts, for download."""
 
 
 def pictures(question: Question, host: str, within: Span, marks: tuple[Mark, ...]) -> Pictures | None:
-    """None: it was not a metadata server in this time. Raises StoreError."""
+    """Draws the charts; None: the host was not a metadata server in this time. Raises StoreError."""
     spans = {
         "pictures": within, "opens_day": _last(question, within, DAY),
         "opens_hour": _last(question, within, HOUR),
@@ -44,7 +44,7 @@ def pictures(question: Question, host: str, within: Span, marks: tuple[Mark, ...
 
 
 def _last(question: Question, within: Span, length: int) -> Span:
-    """Ends at the same time as the page's span."""
+    """Returns the span of this length that ends with the page's span."""
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     return (
         within if within.end - within.begin == length else span(end - length, end, question.store.catalogue)
@@ -52,7 +52,7 @@ def _last(question: Question, within: Span, length: int) -> Span:
 
 
 def _steps(question: Question, host: str, within: Span) -> Steps:
-    # Data that has not arrived yet is not a gap of the server.
+    # Data that has not arrived yet must not appear as a gap.
     until = min(within.end, question.asked.now - LAG_S * SECOND)
     sample = int(question.site.limits.sample_s * SECOND)
     return server_curves.over_time(question.store, host, within, until, sample)
@@ -89,7 +89,7 @@ def _charts(question: Question, spans: dict[str, Span], found: dict[str, Steps])
 
 
 def _known(curves: list[Curve]) -> list[Curve]:
-    """Curves with at least one known value."""
+    """Selects the curves that have at least one known value."""
     return [curve for curve in curves if any(value is not None for value in curve.values)]
 
 
@@ -105,7 +105,7 @@ def _numbers(question: Question, name: str, within: Span, steps: Steps) -> Table
         "opens_day": text.gettext("Opens and closes per minute, over one day"),
         "opens_hour": text.gettext("Opens and closes per minute, over one hour"),
     }
-    # Only for download: plain names, as in the store.
+    # The table is only for download, so columns have plain names, as in the store.
     columns = (
         Column("begin_ts", text.gettext("step begins"), "time"),
         Column("seconds", text.gettext("lasted"), "seconds"),

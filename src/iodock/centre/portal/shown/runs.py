@@ -21,19 +21,19 @@ LOOKED_BACK = 30 * DAY
 
 @dataclass(frozen=True)
 class Compared:
-    """Verdict on a job that has a name."""
+    """A named job compared with earlier runs, for a page."""
 
     name: str
     judgement: Judgement
     verdict: str
     evidence: str
     tables: list[Table]
-    """Texts of all runs, and of the verdict for download."""
+    """A table of all runs, and a table with the verdict for download."""
 
 
 @dataclass(frozen=True)
 class KnownRuns:
-    """A job among the jobs with its name."""
+    """A job, and all jobs with the same name."""
 
     name: str
     own: Run
@@ -42,7 +42,7 @@ class KnownRuns:
 
 
 def compared(question: Question, job: OneJob, users: list[str], place: str) -> Compared | None:
-    """The runs of `known_runs`, prepared for a page."""
+    """Compares a job with its earlier runs and prepares the result for a page."""
     known = known_runs(question, job, users, place)
     if known is None:
         return None
@@ -55,16 +55,16 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
 def known_runs(
     question: Question, job: OneJob, users: list[str], place: str, last: Sums | None = None
 ) -> KnownRuns | None:
-    """USERS: owner of the job, from its rows. LAST: data of its last run, for a job that ran before. None:
-    its name is not known. Raises StoreError."""
+    """Finds the runs with the same name. USERS: owner of the job, from its rows. LAST: data of its last run,
+    if the job ran before. None: the job's name is not known. Raises StoreError."""
     store = question.store
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     begin = (job.lived or (end, end))[0]
     sees_all = question.visitor.may_see_all
     whose = users
     if not users and sees_all:
-        # If a job's id contains no user, only operators may see it, and it has the name that one user
-        # reported.
+        # If a job's id contains no user, only operators may see the job. Its name is then the one that a
+        # single user reported.
         whose = called.tellers(called.names(store, [job.number], begin, end), job.number)
     for user in whose:
         name, alike = called.alike(store, job.number, names(user), begin, end, MOST_RUNS)
@@ -117,7 +117,7 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
         Column("read_rate", text.gettext("read/s"), "bytes_rate"),
         Column("write_rate", text.gettext("written/s"), "bytes_rate"),
         Column("metadata_rate", text.gettext("metadata/s"), "rate"),
-        # For programs: independent of the language.
+        # Columns for programs have the same values in every language.
         Column("end_ts", text.gettext("last reading"), "plain"),
         Column("state", text.gettext("state"), "plain"),
         Column("compared", text.gettext("compared"), "plain"),
@@ -135,7 +135,7 @@ def _rate(amount: float | None, run: Run) -> float | None:
 
 
 def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> Table:
-    """For download."""
+    """Table with the verdict, for download only."""
     text = question.text
     columns = (
         Column("job", text.gettext("job"), "job"),

@@ -20,7 +20,7 @@ WORDS = ("month", "at")
 
 
 def shown(question: Question) -> Shown:
-    """A user sees only his own line. Raises RequestError, StoreError."""
+    """The page. A user sees only his own line. Raises RequestError, StoreError."""
     text, place = question.text, question.asked.place or SERVERS
     month, begin, end = question.asked.month()
     rows = as_rows(use.by_user(question.store, begin, end, question.site.ids, question.seen, place))

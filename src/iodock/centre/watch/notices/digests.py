@@ -14,8 +14,9 @@ from iodock.shared.response import Notices
 def letters(
     notices: Notices, digest_id: str, owners: Sequence[str], told: Callable[[str], str]
 ) -> list[Letter]:
-    """One letter for each recipient of the settings with `who = "digest"`. TOLD: a language's code -> the
-    digest as text. Raises RequestError: there is no such recipient, or the owner of the job is not known."""
+    """Makes one letter for each recipient of the settings with `who = "digest"`. TOLD: returns the digest as
+    text, for a language's code. Raises RequestError if there is no such recipient, or if the owner of the job
+    is not known."""
     every = {name: one for name, one in notices.to.items() if one.who == "digest"}
     if not every:
         raise RequestError(
@@ -36,5 +37,6 @@ def letters(
 
 
 def _number(digest_id: str) -> int:
-    """A number for the message id: the same job gives the same id, so that mail programs show it once."""
+    """A number for the message id. The same job always gives the same number, so that mail programs show it
+    once."""
     return int.from_bytes(hashlib.sha256(digest_id.encode()).digest()[:6], "big")

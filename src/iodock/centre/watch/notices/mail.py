@@ -18,14 +18,15 @@ from iodock.shared.response import Notices
 from iodock.shared.text import visible
 
 _PERMANENT = 500
-"""From this reply code a mail server will never accept the message."""
+"""Reply codes from this one on mean that the mail server will never accept the message."""
 
 
 class Mail:
     """Sends through one mail server."""
 
     def __init__(self, rules: Notices) -> None:
-        """Raises RequestError: invalid server address, or unreadable password file."""
+        """Prepares sending. Raises RequestError if the server's address is invalid, or if the password file
+        is unreadable."""
         self._rules = rules
         self._server = host_port(rules.smtp)
         self._password = secret(rules.smtp_password_file) if rules.smtp_password_file else ""
@@ -37,7 +38,7 @@ class Mail:
             raise RequestError("[notices] the password would be sent unencrypted", 'security = "starttls"')
 
     def __call__(self, letter: Letter) -> None:
-        """Raises TryAgain, Refused."""
+        """Sends a letter. Raises TryAgain, Refused."""
         if not MAIL.fullmatch(letter.address) or "{" in letter.address:
             raise Refused(N_("is not a mail address"))
         mail = self.written(letter)
@@ -45,7 +46,8 @@ class Mail:
             server = self._connected()
             try:
                 server.send_message(mail, self._rules.sender, [letter.address])
-                # The message was accepted: an error while closing must not send it again.
+                # The server accepted the message. An error while closing the connection must not cause a
+                # second mail.
                 with contextlib.suppress(OSError, smtplib.SMTPException):
                     server.quit()
             finally:
@@ -62,9 +64,10 @@ class Mail:
             raise TryAgain(type(error).__name__) from error
 
     def written(self, letter: Letter) -> EmailMessage:
-        """The mail: begin and end of an episode are one thread, and automatic replies are suppressed."""
+        """Writes the mail. The mails about begin and end of an episode form one thread, and automatic replies
+        are suppressed."""
         mail = EmailMessage()
-        # A header must not contain line breaks, whatever a job's name is.
+        # A header must not contain line breaks, which a job's name may have.
         mail["Subject"] = f"[iodock] {visible(letter.message.subject)}"
         mail["From"], mail["To"] = self._rules.sender, letter.address
         mail["Date"] = formatdate(localtime=True)

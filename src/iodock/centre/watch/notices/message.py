@@ -1,5 +1,5 @@
 """Texts of notices for each kind of recipient, in two languages. Names of jobs and all other outside text is
-first made visible and shortened: it can't end a line, begin a header or change the text direction."""
+first made visible and shortened, so that it can't end a line, begin a header or change the text direction."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Occasion:
 
     @property
     def group(self) -> int:
-        """The episode that it shares a notice with."""
+        """Number of the episode with which this one shares a notice."""
         return self.episode.told or self.episode.number
 
     @property
@@ -55,7 +55,7 @@ class Occasion:
 
 @dataclass(frozen=True)
 class Message:
-    """One text; `facts` is for programs."""
+    """The text of one notice. `facts` is for programs."""
 
     subject: str
     text: str
@@ -64,7 +64,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Writer:
-    """Inputs of a message."""
+    """Writes messages from the data in these fields."""
 
     rules: Intervention
     privacy: Privacy
@@ -72,7 +72,7 @@ class Writer:
     portal: str
 
     def for_operators(self, occasion: Occasion, text: Language) -> Message:
-        """With suspects, evidence and commands."""
+        """The message for operators, with suspects, evidence and commands."""
         lines = [_what(occasion, text), *self._servers(occasion, text)]
         if occasion.phase == "begin":
             lines += [
@@ -85,14 +85,14 @@ class Writer:
         return Message(_subject(occasion, text), _joined(lines), self._facts(occasion, with_suspects=True))
 
     def for_users(self, occasion: Occasion, text: Language) -> Message:
-        """Without names."""
+        """The message for users, without names of other users and servers."""
         lines = [_what(occasion, text)]
         if occasion.phase == "begin":
             lines.append(text.gettext(_USERS_NOTICE[occasion.worst]))
         return Message(_subject(occasion, text), _joined(lines), self._facts(occasion, with_suspects=False))
 
     def for_owner(self, occasion: Occasion, suspect: Suspect, text: Language) -> Message:
-        """About the recipient's own job only."""
+        """The message for the owner of a suspected job. It is about that job only."""
         job, episode = self._job(suspect), occasion.episode
         if occasion.phase == "end":
             subject = text.gettext(
@@ -222,7 +222,7 @@ def _joined(lines: list[str]) -> str:
 
 
 def _moment(ns: int) -> str:
-    """In the collector's time zone."""
+    """Formats a time in the collector's time zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(ns / _SECOND))
 
 

@@ -1,5 +1,6 @@
-"""The queue of letters, stored in the ledger so that a restart neither loses them nor sends one twice: a
-letter is marked before it is sent, and one that was being sent when the collector ended is not sent again."""
+"""The queue of letters. It is stored in the ledger, so that a restart neither loses a letter nor sends it
+twice: a letter is marked before it is sent, and a letter that was being sent when the collector ended is not
+sent again."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _LONGEST_WAIT_S = 600
 
 
 class Sender(Protocol):
-    """Sends one letter. Raises TryAgain, or Refused: it will never be accepted."""
+    """Sends one letter. Raises TryAgain for a temporary failure, Refused if the letter will never be
+    accepted."""
 
     def __call__(self, letter: Letter) -> None: ...
 
@@ -56,13 +58,14 @@ def put(connection: sqlite3.Connection, letters: Iterable[Letter], now: int, mos
 
 
 class Outbox:
-    """Sends notices that are due. Each channel has one thread at a time."""
+    """Sends letters that are due. Each channel has one thread at a time."""
 
     def __init__(self, ledger: Ledger, rules: Notices, send: Sender) -> None:
         self._ledger, self._rules, self._send = ledger, rules, send
 
     def recover(self) -> None:
-        """Called at the start: letters that were being sent may have arrived. Raises StoreError."""
+        """Is called at the start. Letters that were being sent may have arrived, so they are not sent again.
+        Raises StoreError."""
         with self._ledger.writing() as connection:
             for row in connection.execute(
                 "SELECT number, channel FROM outbox WHERE status = 'sending'"
@@ -73,8 +76,9 @@ class Outbox:
         self, now: int, is_over: Callable[[], bool] = lambda: False, most: int = 100,
         channel: Channel | None = None,
     ) -> int:  # fmt: skip
-        """Number of letters tried. NOW: ns since the epoch. IS_OVER: stop before the next letter. CHANNEL:
-        only this one; None: all. Raises StoreError."""
+        """Sends letters that are due, and returns the number of those that were tried. NOW: ns since the
+        epoch. IS_OVER: whether to stop before the next letter. CHANNEL: the only one to send; None: all.
+        Raises StoreError."""
         rows = self._ledger.read(
             "SELECT * FROM outbox WHERE status = 'waiting' AND next_ns <= ? "
             "AND channel = coalesce(?, channel) ORDER BY next_ns, number LIMIT ?",
@@ -84,7 +88,8 @@ class Outbox:
         for row in rows:
             if is_over():
                 break
-            # A mail server that hangs must not delay the others once per letter.
+            # If a mail server hangs, its other letters are not tried now, because each would wait for the
+            # time limit.
             if row["channel"] not in stuck:
                 tried += 1
                 if not self._try(row, now):
@@ -92,7 +97,7 @@ class Outbox:
         return tried
 
     def waiting(self) -> int:
-        """Raises StoreError."""
+        """Number of letters that wait. Raises StoreError."""
         return int(self._ledger.read("SELECT count(*) AS n FROM outbox WHERE status = 'waiting'")[0]["n"])
 
     def forget(self, before: int) -> None:
@@ -103,7 +108,7 @@ class Outbox:
             )
 
     def _try(self, row: Row, now: int) -> bool:
-        """False: it will be tried again."""
+        """Sends one letter. Returns False if it must be tried again."""
         with self._ledger.writing() as connection:
             connection.execute("UPDATE outbox SET status = 'sending' WHERE number = ?", (row["number"],))
         try:
@@ -115,7 +120,7 @@ class Outbox:
             self._later(row, now, str(error))
             return False
         except Exception as error:
-            # Otherwise it would stay marked as being sent, and be lost silently.
+            # Without this, the letter would stay marked as being sent, and be lost silently.
             self._later(row, now, type(error).__name__)
             return False
         else:
@@ -135,7 +140,8 @@ class Outbox:
             )
 
     def _finish(self, connection: sqlite3.Connection, row: Row, status: str, why: str) -> None:
-        """The text is not kept longer than needed."""
+        """Ends a letter with a status. Its text is deleted, because it must not be kept longer than
+        needed."""
         connection.execute(
             "UPDATE outbox SET status = ?, message = '' WHERE number = ?", (status, row["number"])
         )
@@ -143,7 +149,7 @@ class Outbox:
 
 
 def told(connection: sqlite3.Connection, group: int) -> list[tuple[str, str]]:
-    """Recipient and address of all letters about a begin."""
+    """Returns recipient and address of all letters about the begin of an episode."""
     start = key(group, "begin")
     rows = connection.execute(
         "SELECT key FROM outbox WHERE substr(key, 1, ?) = ? ORDER BY number", (len(start), start)

@@ -1,4 +1,4 @@
-"""Recipients of a notice: those in a site's settings, each with a checked address."""
+"""Recipients of a notice. They come from a site's settings, and their addresses are checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.shared.language import N_, language_in
 from iodock.shared.response import Notices, Recipient
 
 Sufferers = Callable[[str], Iterable[str] | None]
-"""File system -> login names of its present users; None: unknown."""
+"""Returns the login names of the present users of a file system; None: unknown."""
 USER = "{user}"
 UNKNOWN = N_("it is not known which users are affected")
 TOO_MANY_USERS = N_("more users are affected than most_users allows")
@@ -31,7 +31,7 @@ class Letter:
     """One message to one address."""
 
     group: int
-    """The episode, or the first of those in one notice."""
+    """Number of the episode, or of the first episode if several share a notice."""
     phase: Phase
     channel: str
     recipient: str
@@ -41,28 +41,29 @@ class Letter:
 
     @property
     def key(self) -> str:
-        """Equal for the same occasion and address, so that it is sent once."""
+        """Identifies the letter. It is the same for the same occasion and address, so that the letter is sent
+        once."""
         return key(self.group, self.phase, self.recipient, self.address)
 
     @property
     def begin_key(self) -> str:
-        """Key of the letter about the begin."""
+        """Key of the letter about the begin of the episode to the same address."""
         return key(self.group, "begin", self.recipient, self.address)
 
 
 def address_of(form: str, user: str) -> str:
-    """FORM with USER in it. Empty: such a name must not become part of an address."""
+    """Inserts USER into FORM. Returns an empty text if this name must not become part of an address."""
     return form.replace(USER, user) if _USER.fullmatch(user) else ""
 
 
 def key(group: int, phase: Phase, *more: str) -> str:
-    """Key of a letter. With fewer arguments: the prefix of an occasion's keys."""
+    """Returns the key of a letter. With fewer arguments it is the prefix of all keys of an occasion."""
     whole = json.dumps([group, phase, *more])
     return whole if len(more) == 2 else whole[:-1] + ","
 
 
 def checked(notices: Notices) -> Notices:
-    """The settings. Raises RequestError: an invalid address or server."""
+    """Checks the settings and returns them. Raises RequestError if an address or server is invalid."""
     for name, recipient in notices.to.items():
         where = f"[notices.to.{name}]"
         if reason := _wrong(recipient):
@@ -118,10 +119,10 @@ class Letters:
     writer: Writer
     sufferers: Sufferers
     lost: Counter[str] = field(default_factory=Counter)
-    """Reasons for leaving out users, and their numbers; the caller adds them to the counts."""
+    """Number of users that were left out, by reason. The caller adds these numbers to its counts."""
 
     def of_begin(self, occasion: Occasion) -> list[Letter]:
-        """For operators and users; owners are handled separately."""
+        """Letters about the begin for operators and users. Owners of jobs are handled in `of_owner`."""
         return [
             self._letter(occasion, name, address, user)
             for name, one in self._about(occasion) if one.who in ("operators", "users")
@@ -129,7 +130,7 @@ class Letters:
         ]  # fmt: skip
 
     def of_owner(self, occasion: Occasion, suspect: Suspect) -> list[Letter]:
-        """For the owner of a job, if that is known and the suspicion is certain enough."""
+        """Letters for the owner of a job, if the owner is known and the suspicion is certain enough."""
         owner = suspect.owner or ""
         if not _USER.fullmatch(owner) or suspect.confidence < self.notices.owner_confidence:
             return []
@@ -139,7 +140,7 @@ class Letters:
         ]  # fmt: skip
 
     def of_end(self, occasion: Occasion, told: Iterable[tuple[str, str]]) -> list[Letter]:
-        """TOLD: recipients and addresses of the mails sent when the episode began."""
+        """Letters about the end. TOLD: recipients and addresses of the mails sent when the episode began."""
         found = []
         for name, address in told:
             recipient = self.notices.to.get(name)
@@ -159,7 +160,7 @@ class Letters:
         ]
 
     def _users(self, occasion: Occasion, recipient: Recipient) -> list[tuple[str, str]]:
-        """Login name and address; a list's address has no login name."""
+        """Login name and address of each user. The address of a list has no login name."""
         if USER not in recipient.address:
             return [("", recipient.address)]
         found = self.sufferers(occasion.episode.file_system)
@@ -185,11 +186,11 @@ class Letters:
 
 
 def _user_in(form: str, address: str) -> str:
-    """The login name for {user} in an address; empty: none."""
+    """Returns the login name that stands for {user} in an address; empty: none."""
     before, place, after = form.partition(USER)
     return address[len(before) : len(address) - len(after)] if place else ""
 
 
 def of_nobody(file_system: str) -> Iterable[str]:
-    """For a collector without a store."""
+    """Returns no users, for a collector without a store."""
     return ()

@@ -11,7 +11,8 @@ from iodock.shared.errors import RequestError
 
 
 def secret(path: str) -> str:
-    """The first line of a file. Raises RequestError: it is unreadable, others may read it, or it is empty."""
+    """Returns the first line of a file. Raises RequestError if the file is unreadable, if others may read it,
+    or if it is empty."""
     try:
         with files.opened(Path(path)) as file:
             mode = os.fstat(file.fileno()).st_mode

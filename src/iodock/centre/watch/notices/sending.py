@@ -1,4 +1,4 @@
-"""The channels for sending."""
+"""The channels through which notices are sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class Channels:
     """The channels that a site uses."""
 
     def __init__(self, rules: Notices) -> None:
-        """Raises RequestError: a file with a secret is unreadable, or an address is invalid."""
+        """Prepares the channels. Raises RequestError if a file with a secret is unreadable, or if an address
+        is invalid."""
         used = {one.by for one in rules.to.values()}
         tokens = {name: secret(one.token_file) for name, one in rules.to.items() if one.token_file}
         self._senders: dict[str, Sender] = {"webhook": Webhook(rules, tokens), "syslog": Syslog()}
@@ -24,7 +25,7 @@ class Channels:
             self._senders["mail"] = Mail(rules)
 
     def __call__(self, letter: Letter) -> None:
-        """Raises TryAgain, Refused."""
+        """Sends a letter through its channel. Raises TryAgain, Refused."""
         sender = self._senders.get(letter.channel)
         if sender is None:
             raise Refused(N_("this channel is no longer configured"))

@@ -1,4 +1,4 @@
-"""Notices as one line of syslog."""
+"""Notices that are sent to syslog, one line each."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from iodock.centre.watch.notices.recipients import Letter, host_port
 from iodock.shared.text import shorten, visible
 
 _LONGEST = 900
-"""Relays may cut messages longer than 1024 bytes (RFC 3164)."""
+"""Relays may cut messages that are longer than 1024 bytes (RFC 3164)."""
 
 
 class _Raising(SysLogHandler):
-    """The library's own handler would print a failure and continue."""
+    """A handler that raises errors. The library's own handler would print a failure and continue."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         raise
 
 
 class Syslog:
-    """Through a local socket, or by UDP, which does not confirm delivery."""
+    """Sends through a local socket, or by UDP, which does not confirm delivery."""
 
     def __call__(self, letter: Letter) -> None:
-        """Raises TryAgain."""
+        """Sends a letter. Raises TryAgain."""
         record = logging.LogRecord("iodock", _level(letter), "", 0, self.line(letter), None, None)
         try:
             handler = _Raising(_place(letter.address), SysLogHandler.LOG_DAEMON)
@@ -36,7 +36,7 @@ class Syslog:
             raise TryAgain(type(error).__name__) from error
 
     def line(self, letter: Letter) -> str:
-        """Without line breaks, each of which would begin a new entry."""
+        """Formats a letter without line breaks, because each would begin a new entry."""
         first = letter.message.text.split("\n")[0]
         suspects = letter.message.facts.get("suspects")
         jobs = [str(one.get("job")) for one in suspects[:3]] if isinstance(suspects, list) else []

@@ -13,25 +13,25 @@ from iodock.centre.watch.notices.recipients import Letter
 from iodock.shared.response import Notices
 
 _AGAIN = (408, 425, 429)
-"""Temporary refusals."""
+"""HTTP statuses of refusals that are temporary."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The site decides where a token is sent, not the responding server, so redirects are refused."""
+    """Refuses redirects: the site decides where a token is sent, not the responding server."""
 
     def redirect_request(self, *given: object, **named: object) -> None:
         return None
 
 
 class Webhook:
-    """TOKENS: recipient -> bearer token."""
+    """Posts letters. TOKENS: bearer token of each recipient."""
 
     def __init__(self, rules: Notices, tokens: Mapping[str, str]) -> None:
         self._rules, self._tokens = rules, tokens
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def __call__(self, letter: Letter) -> None:
-        """Raises TryAgain, Refused."""
+        """Sends a letter. Raises TryAgain, Refused."""
         facts = {"subject": letter.message.subject, "text": letter.message.text, **letter.message.facts}
         headers = {"Content-Type": "application/json", "User-Agent": "iodock", "Idempotency-Key": letter.key}
         if token := self._tokens.get(letter.recipient):

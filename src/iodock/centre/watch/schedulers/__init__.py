@@ -1,5 +1,5 @@
-"""Schedulers: information about jobs, and commands that hold, suspend or requeue them. One file for each
-scheduler."""
+"""Schedulers: information about jobs, and commands that hold, suspend or requeue jobs. Each scheduler has its
+own file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SCHEDULERS: Mapping[SchedulerName, Scheduler] = {
 
 
 def chosen(name: str) -> Scheduler | None:
-    """The scheduler with this name in the settings. `auto`: the one whose commands are installed here, if
-    there is only one (three have a qstat)."""
+    """Returns the scheduler with this name in the settings. `auto` means the scheduler whose commands are
+    installed here, if there is only one: three schedulers have a qstat."""
     if name != "auto":
         return next((one for one in SCHEDULERS.values() if one.name == name), None)
     here = [one for one in SCHEDULERS.values() if shutil.which(one.program)]

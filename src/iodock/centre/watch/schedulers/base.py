@@ -1,8 +1,8 @@
-"""Interface of a scheduler: a strict format of job ids, a query for one job, and commands with their
-reversals.
+"""Interface of a scheduler: a strict format of job ids, a query for one job, and commands that can be
+reversed.
 
-An adapter is data and one parser. Commands are lists of words, `{job}` is a word of its own, and no shell
-interprets them."""
+An adapter consists of data and one parser. A command is a list of words, in which `{job}` is a word of its
+own. No shell interprets it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOB = "{job}"
 
 
 class SchedulerError(IodockError):
-    """The scheduler did not respond, or refused."""
+    """The scheduler did not respond, or refused the command."""
 
 
 class JobIdRefused(IodockError):
@@ -29,48 +29,48 @@ class JobIdRefused(IodockError):
 
 @dataclass(frozen=True)
 class JobFacts:
-    """The scheduler's present information about a job."""
+    """What the scheduler says about a job at present."""
 
     job: str
     state: JobState
     owner: str | None
-    """Login name."""
+    """Login name of the job's owner."""
     mark: str | None
-    """Changes when the job's state is changed; None: unknown."""
+    """Changes whenever the job's state changes; None: unknown."""
     changed_s: float | None = None
-    """Time of entering this state, s since the epoch; None: the scheduler does not say."""
+    """Time at which the job entered this state, s since the epoch; None: the scheduler does not say."""
 
 
 @dataclass(frozen=True)
 class JobDescription:
-    """Owner and other facts about a job. None: the scheduler does not say."""
+    """Owner and other facts about a job; None: the scheduler does not say."""
 
     owner: str | None = None
     name: str | None = None
-    """The name given by its owner: any text."""
+    """The name that the owner gave to the job. It may be any text."""
     nodes: int | None = None
     begin_ns: int | None = None
     end_ns: int | None = None
-    """None: it is running, or its end is not known."""
+    """End of the job, ns since the epoch; None: the job is running, or its end is not known."""
     job_ids: int | None = None
-    """Number of JobIDs with which servers count it: with `%H` in jobid_name each node has one. No scheduler
-    reports it."""
+    """Number of JobIDs with which servers count the job. With `%H` in jobid_name each node has its own. No
+    scheduler reports this number."""
 
 
 Ask = Callable[[Sequence[str]], str | None]
-"""Runs a command and returns its output; None: it failed."""
+"""Runs a command and returns its output; None: the command failed."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """Commands of one kind of action and its reversal."""
+    """The commands of one kind of action, and the commands that reverse it."""
 
     do: tuple[Words, ...]
     undo: tuple[Words, ...]
     before: JobState
-    """Required state of the job."""
+    """State that the job must have before the action."""
     after: JobState
-    """State of the job afterwards."""
+    """State of the job after the action."""
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,21 @@ class Scheduler:
     asked: tuple[Words, ...]
     """Commands that print information about a job; `read` gets their outputs in this order."""
     read: Callable[[str, tuple[str, ...]], JobFacts | None]
-    """Receives the job's id and the outputs; None: the scheduler does not know the job. Raises ValueError."""
+    """Parses the outputs for the job with this id; None: the scheduler does not know the job. Raises
+    ValueError."""
     describe: Callable[[Sequence[str], Ask], Mapping[str, JobDescription]]
     """Describes jobs by id; unknown jobs are left out."""
     ways: Mapping[ActionKind, Way]
     was_tried: bool
-    """Tried with the real scheduler; the others were written from manuals."""
+    """Whether the adapter was tried with the real scheduler. The others were written from manuals."""
 
     @property
     def program(self) -> str:
-        """Programs that must be installed."""
+        """Name of the program that must be installed."""
         return self.asked[0][0]
 
     def checked(self, job: str) -> str:
-        """The id. Raises JobIdRefused."""
+        """Checks an id and returns it. Raises JobIdRefused."""
         if not self.job_id.fullmatch(job):
             raise JobIdRefused(
                 f"{job[:60]!r} is not an id of a job of {self.name}", "no command was executed"
@@ -106,10 +107,10 @@ class Scheduler:
 
 
 def words(command: Words, job: str) -> list[str]:
-    """The command for a job. The caller has checked the id."""
+    """Returns the command for a job. The caller must have checked the id."""
     return [job if word == JOB else word for word in command]
 
 
 def one_state(known: Mapping[str, JobState], text: str) -> JobState:
-    """Maps a scheduler's own word for a state."""
+    """Translates a scheduler's own word for a state."""
     return known.get(text, "other")

@@ -11,17 +11,17 @@ from iodock.shared.bounded.commands import answer_of
 from iodock.shared.bounded.limits import OUTPUT
 
 MOST_JOBS = 20
-"""Jobs in one query."""
+"""Largest number of jobs in one query."""
 _PATIENCE_S = 10.0
 _IN_UTC = ("env", "LC_ALL=C.UTF-8", "TZ=UTC", "SLURM_TIME_FORMAT=%s")
 CTIME = "%a %b %d %H:%M:%S %Y"
-"""`Sun Nov 29 08:12:00 2026`."""
+"""Format of times such as `Sun Nov 29 08:12:00 2026`."""
 
 
 def described(
     scheduler: Scheduler | None, jobs: Iterable[str], ask: Ask | None = None
 ) -> Mapping[str, JobDescription]:
-    """By id; unknown jobs and invalid ids are left out."""
+    """Describes jobs by id. Unknown jobs and invalid ids are left out."""
     if scheduler is None:
         return {}
     ids = [job for job in dict.fromkeys(jobs) if scheduler.is_id(job)][:MOST_JOBS]
@@ -29,26 +29,27 @@ def described(
 
 
 def answered(command: Sequence[str]) -> str | None:
-    """The scheduler's answer, or None. Never raises: without an answer owners are unknown, and the rest of
-    the digest is complete."""
+    """Returns the scheduler's answer, or None. It never raises: without an answer the owners are unknown, and
+    the rest of the digest is complete."""
     answer = answer_of([*_IN_UTC, *command], OUTPUT, _PATIENCE_S)
     return answer.said if answer.outcome == "answered" and answer.status == 0 else None
 
 
 def whole(text: object) -> int | None:
-    """A number if it is a valid count, else None."""
+    """Returns a number if the text is a valid count, else None."""
     digits = str(text).strip()
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
 
 
 def moment(text: object) -> int | None:
-    """From seconds since the epoch, ns."""
+    """Converts seconds since the epoch to ns."""
     seconds = re.fullmatch(r"[0-9]{1,11}", str(text).strip())
     return int(seconds[0]) * 10**9 if seconds and int(seconds[0]) else None
 
 
 def date_of(text: object, form: str) -> int | None:
-    """From a date in UTC (all commands run in UTC), ns since the epoch. FORM: for strptime."""
+    """Parses a date in UTC, because all commands run in UTC. Returns ns since the epoch. FORM: for
+    strptime."""
     try:
         at = datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC)
     except ValueError:

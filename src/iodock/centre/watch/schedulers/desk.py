@@ -15,7 +15,7 @@ Run = Callable[[Sequence[str], Limit, float], Answer]
 
 
 class SchedulerDesk:
-    """For one scheduler."""
+    """Runs the commands of one scheduler."""
 
     def __init__(
         self, scheduler: Scheduler, prefix: Words = (), limit_s: float = 20.0, run: Run = answer_of
@@ -23,7 +23,7 @@ class SchedulerDesk:
         self.scheduler, self._prefix, self._limit_s, self._run = scheduler, prefix, limit_s, run
 
     def way(self, kind: ActionKind) -> Way:
-        """Raises RequestError: this scheduler does not support it."""
+        """Commands of a kind of action. Raises RequestError if this scheduler does not support it."""
         if kind not in self.scheduler.ways:
             known = ", ".join(self.scheduler.ways)
             raise RequestError(
@@ -32,7 +32,8 @@ class SchedulerDesk:
         return self.scheduler.ways[kind]
 
     def facts(self, job: str) -> JobFacts | None:
-        """None: the scheduler does not know it, or no longer. Raises JobIdRefused, SchedulerError."""
+        """Information about a job; None: the scheduler does not know the job, or no longer. Raises
+        JobIdRefused, SchedulerError."""
         self.scheduler.checked(job)
         said = [self._answer(command, job, asks=True) for command in self.scheduler.asked]
         if not said[0].strip():
@@ -45,15 +46,16 @@ class SchedulerDesk:
             ) from error
 
     def do(self, kind: ActionKind, job: str) -> None:
-        """Raises JobIdRefused, SchedulerError, RequestError."""
+        """Performs an action. Raises JobIdRefused, SchedulerError, RequestError."""
         self._each(self.way(kind).do, job)
 
     def undo(self, kind: ActionKind, job: str) -> None:
-        """Raises JobIdRefused, SchedulerError, RequestError."""
+        """Reverses an action. Raises JobIdRefused, SchedulerError, RequestError."""
         self._each(self.way(kind).undo, job)
 
     def shown(self, kind: ActionKind, job: str) -> str:
-        """The commands as a person would type them; empty: the id is invalid, or there is no such command."""
+        """Formats the commands as a person would type them. Empty: the id is invalid, or there is no such
+        command."""
         way = self.scheduler.ways.get(kind)
         if way is None or not self.scheduler.is_id(job):
             return ""
@@ -71,7 +73,7 @@ class SchedulerDesk:
         if answer.outcome != "answered":
             raise SchedulerError(f"{name}: {_WHY[answer.outcome]}", "see [response] command_s and prefix")
         if answer.status != 0:
-            # Most schedulers do not know a finished job and report an error.
+            # Most schedulers do not know a job that has finished, and report an error.
             if asks and any(sign in answer.complained for sign in _UNKNOWN):
                 return ""
             raise SchedulerError(

@@ -1,4 +1,5 @@
-"""Grid Engine: qstat, qhold, qrls and qmod, from its manual pages; not tried on a real one."""
+"""Grid Engine: qstat, qhold, qrls and qmod. The adapter was written from the manual pages and not tried on a
+real one."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _HOLD, _RELEASE = ("qhold", "-h", "o", JOB), ("qrls", "-h", "o", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """From `qstat -xml` with all jobs: the output for one job has no state. Raises ValueError."""
+    """Parses `qstat -xml` with all jobs, because the output for one job does not contain the state. Raises
+    ValueError."""
     number, _, task = job.partition(".")
     for one in _listed(outputs[0]):
         if one.findtext("JB_job_number") == number and (not task or one.findtext("tasks") == task):
@@ -25,7 +27,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
-    """Describes jobs. Grid Engine reports slots but no number of nodes."""
+    """Describes jobs. Grid Engine reports slots, but not the number of nodes."""
     try:
         jobs = list(_listed(ask(_ALL) or ""))
     except ValueError:
@@ -41,8 +43,8 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
 
 
 def _listed(answer: str) -> Iterator[ElementTree.Element]:
-    """Raises ValueError."""
-    # No document type, because its entities could expand without end.
+    """Parses the list of jobs. Raises ValueError."""
+    # A document type is refused, because its entities could expand without end.
     if "<!DOCTYPE" in answer:
         raise ValueError("qstat prints another format")
     try:
@@ -52,7 +54,8 @@ def _listed(answer: str) -> Iterator[ElementTree.Element]:
 
 
 def _state(letters: str) -> JobState:
-    """See qstat(1): h hold, s and S suspended, r running, q queued, w waiting, d being deleted."""
+    """Translates the letters in qstat(1): h hold, s and S suspended, r running, q queued, w waiting, d being
+    deleted."""
     if "d" in letters or "E" in letters:
         return "other"
     if "h" in letters:
@@ -66,7 +69,7 @@ def _state(letters: str) -> JobState:
 
 GRID_ENGINE = Scheduler(
     "grid-engine",
-    # A job, or one task of an array.
+    # The id of a job, or of one task of an array.
     re.compile(r"[1-9][0-9]{0,8}(\.[1-9][0-9]{0,6})?", re.ASCII),
     (_ALL,),
     read,

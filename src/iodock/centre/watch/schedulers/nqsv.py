@@ -1,4 +1,5 @@
-"""NQSV: qstat, qhold, qrls, qspnd, qrsm and qrerun, from NEC's manuals of NQS; not tried on a real one."""
+"""NQSV: qstat, qhold, qrls, qspnd, qrsm and qrerun. The adapter was written from NEC's manuals of NQS and not
+tried on a real one."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _HOLD, _RELEASE = ("qhold", JOB), ("qrls", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """From `qstat -f`: a line for each fact. A fact that appears twice is ignored. Raises ValueError."""
+    """Parses `qstat -f`, which has a line for each fact. A fact that appears twice is ignored. Raises
+    ValueError."""
     found: dict[str, list[str]] = {}
     for line in outputs[0].splitlines():
         if line_found := _LINE.fullmatch(line):
@@ -63,14 +65,14 @@ def _requests(answer: str) -> list[tuple[str, dict[str, str]]]:
         if colon and name.strip() == "Request ID":
             found.append((value.strip(), {}))
         elif colon and found:
-            # A later line with the same name belongs to a part of the request.
+            # A later line with the same name belongs to a part of the request, so the first one is kept.
             found[-1][1].setdefault(name.strip(), value.strip())
     return found
 
 
 NQSV = Scheduler(
     "nqsv",
-    # A request, or one subrequest of a parametric one, with or without its host's name.
+    # The id of a request, or of one subrequest of a parametric request, with or without the host's name.
     re.compile(r"[1-9][0-9]{0,8}(\[[0-9]{1,7}\])?(\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,8}", re.ASCII),
     (("qstat", "-f", JOB),),
     read,

@@ -1,6 +1,6 @@
-"""PJM, the job operation software of Technical Computing Suite: pjstat, pjhold and pjrls, from its end user's
-guide; not tried on a real one. It has no command that suspends a job; a running job that is held restarts
-when it is released."""
+"""PJM, the job operation software of Technical Computing Suite: pjstat, pjhold and pjrls. The adapter was
+written from the end user's guide and not tried on a real one. PJM has no command that suspends a job; a
+running job that is held restarts when it is released."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _HOLD, _RELEASE = ("pjhold", JOB), ("pjrls", JOB)
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """From `pjstat --data`: a line of titles that begins with H, then one for each job. Raises ValueError."""
+    """Parses `pjstat --data`: a line of titles that begins with H, then one line for each job. Raises
+    ValueError."""
     rows = [line.split(",") for line in outputs[0].splitlines() if line.strip()]
     if not rows:
         return None
@@ -45,7 +46,7 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 _DATE = "%Y/%m/%d %H:%M:%S"
-"""In brackets if the date is only expected."""
+"""Format of dates. Expected dates are in brackets."""
 _WANTED = "jid,jnam,usr,nnumr,sdt,edt"
 
 
@@ -75,7 +76,7 @@ def _rows(answer: str) -> dict[str, JobDescription]:
 
 PJM = Scheduler(
     "pjm",
-    # A job, one subjob of a bulk job, or one of a step job.
+    # The id of a job, of one subjob of a bulk job, or of one job of a step job.
     re.compile(r"[1-9][0-9]{0,9}(\[[0-9]{1,7}\]|_[0-9]{1,5})?", re.ASCII),
     (("pjstat", "--data", "--choose", "jid,st,usr,sdt", JOB),),
     read,

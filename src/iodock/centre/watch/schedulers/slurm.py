@@ -34,7 +34,7 @@ _COUNTED = ("SuspendTime", "Restarts")
 
 
 def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
-    """Raises ValueError: the output of squeue has another format."""
+    """Parses the outputs. Raises ValueError if the output of squeue has another format."""
     rows = [line.split() for line in outputs[0].splitlines() if line.strip()]
     found = [row for row in rows if row[0] == job]
     if not found:
@@ -53,8 +53,8 @@ def read(job: str, outputs: tuple[str, ...]) -> JobFacts | None:
 
 
 def _field(text: str, name: str) -> str | None:
-    """None: the value is missing, or appears twice, for example because a job's name or comment imitates
-    it."""
+    """Returns a field; None: the value is missing, or appears twice, for example because a job's name or
+    comment imitates it."""
     found = re.findall(rf"(?<!\S){name}=(\S+)", text)
     return found[0] if len(found) == 1 else None
 
@@ -83,7 +83,7 @@ def describe(ids: Sequence[str], ask: Ask) -> Mapping[str, JobDescription]:
 
 
 def _rows(answer: str) -> Iterator[tuple[str, JobDescription]]:
-    """For a job that ran several times the last run counts."""
+    """Parses the rows of jobs. If a job ran several times, the last run counts."""
     for line in answer.splitlines():
         fields = line.split("|", 5)
         if len(fields) == 6:
@@ -96,7 +96,7 @@ def _rows(answer: str) -> Iterator[tuple[str, JobDescription]]:
 
 SLURM = Scheduler(
     "slurm",
-    # A job, an element of an array, or a part of a heterogeneous job.
+    # The id of a job, of an element of an array, or of a part of a heterogeneous job.
     re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,7}|\+[0-9]{1,4})?", re.ASCII),
     (_ASKED, _SHOWN),
     read,

@@ -1,4 +1,4 @@
-"""Readers of other benchmarks' results, and the choice of the one for a file."""
+"""Readers of other benchmarks' results, and the choice of the reader for a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READERS: tuple[Reader, ...] = (
     iodock_json.READER,
 )
 _LEAST = 0.3
-"""A lower certainty than this is a guess."""
+"""If no reader is at least this certain, the format is not known."""
 _TIE = 0.04
 _NOTHING_LEFT = (
     "check the lines named: copy the whole output again, or correct the benchmark and run it again"
@@ -41,12 +41,12 @@ _NOTHING_LEFT = (
 
 
 def names() -> tuple[str, ...]:
-    """Values of `--from`."""
+    """Names of the readers, which are the values of `--from`."""
     return tuple(reader.name for reader in READERS)
 
 
 def read(path: Path, name: str | None = None) -> Measurements:
-    """The content of a file or a result folder, read as NAME says or as detected. Raises MeasurementError;
+    """Reads a file or a result folder, with the reader NAME or the one that fits. Raises MeasurementError;
     RequestError for an unknown name."""
     source = Source(path)
     reader = recognise(source) if name is None else next((one for one in READERS if one.name == name), None)
@@ -58,13 +58,13 @@ def read(path: Path, name: str | None = None) -> Measurements:
     except MeasurementError as error:
         if not source.doubts.counts:
             raise
-        # These faulty values explain why there is no result, which is more useful than saying that there is
+        # Invalid values explain why there is no result, which is more useful than only saying that there is
         # none.
         raise MeasurementError(f"{source.path}: {'; '.join(source.doubts.notes())}", _NOTHING_LEFT) from error
 
 
 def _credible(measured: Measurements, source: Source) -> Measurements:
-    """MEASURED without impossible values, which are listed in notes. Raises MeasurementError if nothing is
+    """Removes impossible values from MEASURED and lists them in notes. Raises MeasurementError if nothing is
     left."""
     cells = credible_cells(measured.cells, source.doubts)
     if measured.cells and not cells:
@@ -74,7 +74,8 @@ def _credible(measured: Measurements, source: Source) -> Measurements:
 
 
 def recognise(source: Source) -> Reader:
-    """The reader that fits it best. Raises MeasurementError if none does, or two fit equally well."""
+    """Finds the reader that fits a file best. Raises MeasurementError if none does, or if two fit equally
+    well."""
     sure = sorted(((reader.sniff(source), reader) for reader in READERS), key=lambda one: -one[0])
     (best, first), (second, other) = sure[0], sure[1]
     if best < _LEAST:

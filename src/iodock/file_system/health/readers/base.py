@@ -1,4 +1,4 @@
-"""A reader, its input, and how rows that are repeats become one cell."""
+"""The interface of a reader and its input, and the combination of rows that are repeats into one cell."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from iodock.shared.bounded.packed import UNPACK_ERRORS, unpacked
 _NOTHING = ("", "-", "NA", "N/A")
 """Text that benchmarks write for a missing value."""
 _MOST = 1e30
-"""Larger numbers come from damaged files, and would overflow in another unit."""
+"""Larger numbers are regarded as damage. They would overflow in another unit."""
 _LONGEST_LINE = 8192
-"""Longer than any line of a table, and than most commands."""
+"""Lines are cut at this length. No line of a table is longer, and few commands are."""
 _LONGEST_COMMAND = 1 << 16
-"""Longer ones are damaged; parsing their quotes would take minutes."""
+"""Longer command lines are damaged, and parsing their quotes would take minutes."""
 _SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
 _POWERS = {letter: 1 << (10 * power) for power, letter in enumerate(" kmgtpe")}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file, or the folder of a whole result."""
+    """The input of a reader: one file, or the folder of a whole result."""
 
     path: Path
     doubts: Doubts = field(default_factory=Doubts, compare=False)
@@ -41,7 +41,8 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The whole file, decompressed; empty for a folder or if it is not text. Raises MeasurementError."""
+        """Text of the whole file, decompressed; empty for a folder or if the file is not text. Raises
+        MeasurementError."""
         if self.path.is_dir():
             return ""
         try:
@@ -59,12 +60,12 @@ class Source:
 
     @cached_property
     def whole_lines(self) -> list[str]:
-        """Lines of any length: do not use regular expressions on them, which may take quadratic time."""
+        """Lines in full length. Do not use regular expressions on them, which may take quadratic time."""
         return self.text.split("\n")
 
     @cached_property
     def lines(self) -> list[str]:
-        """Lines that are too long are cut after the first characters and counted."""
+        """Lines, of which those that are too long are cut and counted."""
         lines = list(self.whole_lines)
         for at, line in enumerate(lines):
             if len(line) > _LONGEST_LINE:
@@ -75,25 +76,25 @@ class Source:
         return lines
 
     def first_lines(self, count: int) -> list[str]:
-        """For recognising the format: lines that are too long are cut but not counted, because another reader
-        may accept them."""
+        """The first lines, from which a reader recognises its format. Lines that are too long are cut but not
+        counted, because another reader may accept them."""
         return [line[:_LONGEST_LINE] for line in self.text.split("\n", count)[:count]]
 
     @property
     def start(self) -> str:
-        """As much text as is needed to recognise it."""
+        """The beginning of the text, as much as is needed to recognise the format."""
         return self.text[: 64 << 10]
 
     def at(self, line: int) -> str:
-        """A position for display."""
+        """Formats a position as file and line."""
         return f"{self.path}:{line}"
 
     def wrong(self, line: int, what: str, hint: str) -> MeasurementError:
         return MeasurementError(f"{self.at(line)}: {what}", hint)
 
     def rate(self, text: object, line: int, what: str) -> float | None:
-        """The number of a result for WHAT. None if it has none; a text that is not a valid number (`nan`,
-        `-1`, `inf`) is counted."""
+        """Parses a rate of a result for WHAT. None if there is none. A text that is not a valid number
+        (`nan`, `-1`, `inf`) is counted as an error."""
         if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
             return None
         value = number(text)
@@ -102,7 +103,7 @@ class Source:
         return value
 
     def line_of(self, offset: int) -> int:
-        """The line of a position in `text`."""
+        """Number of the line with a position in `text`."""
         return self.text.count("\n", 0, offset) + 1
 
 
@@ -121,16 +122,16 @@ class Reader:
 
     name: str
     document: str
-    """The formats that it reads, for help pages."""
+    """Names of the formats that it reads, for help pages."""
     sniff: Callable[[Source], float]
-    """0 to 1: how certain it is that a file has its format."""
+    """Returns how certain it is that a file has its format, from 0 to 1."""
     read: Callable[[Source], Measurements]
-    """Raises MeasurementError if the file has no result."""
+    """Reads a file. Raises MeasurementError if the file has no result."""
 
 
 class Repeats:
-    """Cells in the order of their first repeat; rows that differ only in the value are repeats of one cell.
-    Impossible values are left out, and counted in DOUBTS."""
+    """Collects cells. Rows that differ only in the value are repeats of one cell. Cells are in the order of
+    their first repeat. Impossible values are left out, and counted in DOUBTS."""
 
     def __init__(self, doubts: Doubts) -> None:
         self._doubts = doubts
@@ -139,7 +140,7 @@ class Repeats:
         self._latencies: dict[tuple[object, ...], list[Latency]] = {}
 
     def add(self, cell: Cell) -> None:
-        """One repeat of a cell, with its value, latency and seconds."""
+        """Adds one repeat of a cell, with its value, latency and seconds."""
         credible = credible_cell(cell, self._doubts)
         if credible is None:
             return
@@ -152,7 +153,7 @@ class Repeats:
             self._latencies.setdefault(key, []).append(cell.latency_ns)
 
     def cells(self) -> tuple[Cell, ...]:
-        """Each with all its repeats."""
+        """Returns the cells, each with all its repeats."""
         return tuple(
             replace(repeated(cell, self._values[key]), latency_ns=together(self._latencies.get(key, ())))
             for key, cell in self._templates.items()
@@ -160,8 +161,8 @@ class Repeats:
 
 
 def together(several: Iterable[Latency]) -> Latency | None:
-    """Latencies of repeats combined: extremes of the extremes; for percentiles the median, because the data
-    allows no better."""
+    """Combines latencies of repeats. Extremes are the extremes of all; percentiles are the median of the
+    repeats, because the data allows nothing better."""
     given = tuple(several)
     if len(given) < 2:
         return given[0] if given else None
@@ -183,7 +184,7 @@ def _over(function: Callable[[list[float]], float], values: list[float | None]) 
 
 
 def number(text: object) -> float | None:
-    """A finite number of at least 0, or None: benchmarks print no others."""
+    """Returns a finite number of at least 0, or None. Benchmarks print no other numbers."""
     if isinstance(text, bool):
         return None
     try:
@@ -194,8 +195,8 @@ def number(text: object) -> float | None:
 
 
 def duration(text: object) -> float | None:
-    """A time in the tool's unit. None if there is none; an impossible time, such as -5 or `nan`, is kept: the
-    rate computed from it is wrong too, and is left out with it."""
+    """Parses a time in the tool's unit; None if there is none. An impossible time, such as -5 or `nan`, is
+    kept: the rate computed from it is wrong, too, and both are left out later."""
     if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
         return None
     try:
@@ -205,13 +206,14 @@ def duration(text: object) -> float | None:
 
 
 def whole(text: object) -> int | None:
-    """An integer of at least 0, or None."""
+    """Returns an integer of at least 0, or None."""
     value = number(text)
     return None if value is None else int(value)
 
 
 def size(text: str | None) -> int | None:
-    """`1 MiB`, `47008 bytes`, `16m`, `4k` in bytes: in benchmarks all prefixes are powers of 1024."""
+    """Parses a size such as `1 MiB`, `47008 bytes`, `16m`, `4k` into bytes. In benchmarks all prefixes are
+    powers of 1024."""
     found = _SIZE.match((text or "").strip())
     amount = number(found[1]) if found else None
     if found is None or amount is None:
@@ -220,7 +222,8 @@ def size(text: str | None) -> int | None:
 
 
 def words(command: str | None) -> list[str]:
-    """A command line's words; split at blanks if its quotes are unbalanced, or if it is too long."""
+    """Splits a command line into words. If its quotes are unbalanced, or if it is too long, it is split at
+    blanks."""
     text = command or ""
     try:
         return shlex.split(text) if len(text) <= _LONGEST_COMMAND else text.split()
@@ -229,7 +232,7 @@ def words(command: str | None) -> list[str]:
 
 
 def option(command: list[str], *names: str) -> str | None:
-    """The value of an option, given as `-t 1m`, `-t1m`, `-t=1m` or `--name=1m`."""
+    """Returns the value of an option that is given as `-t 1m`, `-t1m`, `-t=1m` or `--name=1m`."""
     for at, word in enumerate(command):
         for name in names:
             if word == name and at + 1 < len(command):
@@ -254,7 +257,8 @@ def several_commands(commands: Iterable[str | None]) -> list[str]:
 
 
 def date(text: str | None, *forms: str) -> str | None:
-    """A date in one of the formats as ISO 8601, or None. Benchmarks write it without a time zone."""
+    """Converts a date in one of the formats to ISO 8601; None if it has another format. Benchmarks write
+    dates without a time zone."""
     for form in forms:
         try:
             return datetime.strptime((text or "").strip(), form).isoformat()
@@ -267,7 +271,7 @@ CTIME = "%a %b %d %H:%M:%S %Y"
 
 
 def sample_spread(population: float | None, mean: float, count: int | None) -> float | None:
-    """The spread of `count` values from their population standard deviation, which older tools print."""
+    """Converts the population standard deviation of `count` values, which older tools print, to a spread."""
     if population is None or not count or count < 2 or mean == 0:
         return None
     return population * math.sqrt(count / (count - 1)) / abs(mean)

@@ -1,9 +1,9 @@
-"""elbencho: `--jsonfile`, `--csvfile`, and what it prints or writes by `--resfile`.
+"""elbencho: its `--jsonfile` and `--csvfile`, and the table that it prints and writes to `--resfile`.
 
 Source: elbencho's documentation (docs/csv-docs.md, docs/result-columns-explanation.md), its Statistics.cpp of
-1.0 to 3.1, and runs. The result is that of `last done`: until the slowest thread was done. All numbers of its
-JSON are texts; MiB/s and MB/s are cut to whole ones, so that bytes/s come from the rate of blocks where both
-agree. A mix of reads and writes is one phase: its reads and its writes are a cell each.
+1.0 to 3.1, and runs. The result is that of `last done`, when the slowest thread was done. All numbers in its
+JSON are texts. MiB/s and MB/s are cut to integers, so bytes/s are computed from the rate of blocks if the two
+agree. A mix of reads and writes is one phase; its reads and its writes become a cell each.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OPERATIONS = {
     "LISTOBJ_P": "object-list",
     "MULTIDEL": "object-remove",
 }
-"""Other phases keep elbencho's name in lower case."""
+"""Maps elbencho's phases to operations. Other phases keep elbencho's name in lower case."""
 _MIX = re.compile(r"(?:RWMIX|MIX-T)\d{0,9}$")
 _ENTRIES = {"write": "file-create", "read": "file-read"}
 _INLINE = {"s": "stat", "r": "read"}
@@ -58,7 +58,7 @@ _SIDE = (
     *("entries_per_s", "iops", "rate", "rate_unit", "bytes_per_s", "mib", "bytes"),
     *("entry_min", "entry_avg", "entry_max", "io_min", "io_avg", "io_max"),
 )
-"""Values that a mix has twice: for its writes, and with `read_` for its reads."""
+"""Values that a mix has twice: those of its reads begin with `read_`."""
 
 _CSV = {
     "operation": "operation",
@@ -85,7 +85,7 @@ _CSV |= {f"read_{ours}": f"rwmix read {theirs}" for ours, theirs in _CSV.items()
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds the CSV header, the members of the JSON, or the head of the table."""
+    """Certain if the file has the header of its CSV, the members of its JSON, or the head of its table."""
     start = source.start
     if _is_head(start.split("\n", 1)[0].split(",")) or start.startswith('{"phase_type":'):
         return 0.95
@@ -93,7 +93,8 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """A cell for each phase and rate; a repeated phase is a repeat. Raises MeasurementError."""
+    """Makes a cell for each phase and rate. If a phase is repeated, these are repeats of one cell. Raises
+    MeasurementError."""
     if _LIVE.match(source.start):
         what = "live statistics of elbencho: momentary rates, not those of phases"
         raise source.wrong(1, what, "give the file of --csvfile, --jsonfile or --resfile")
@@ -143,7 +144,8 @@ def _protocol(phases: list[Phase], without: list[str]) -> Protocol:
 def _from_csv(source: Source) -> Iterator[Phase]:
     columns: list[str] = []
     for line, text in enumerate(source.whole_lines, 1):
-        # elbencho replaces commas inside fields, and only the command, the last field, has quotes.
+        # A comma always separates fields: elbencho replaces commas inside fields, and only the command, the
+        # last field, has quotes.
         fields = [one.strip() for one in text.split(",")]
         if _is_head(fields):
             columns = fields
@@ -215,7 +217,7 @@ def _text(value: object) -> str | None:
 
 
 def _cells(phase: Phase, source: Source) -> Iterator[Cell]:
-    """Bytes written and read: in a mix both."""
+    """Makes cells for the bytes written and read. A mix has both."""
     name, *inline = (phase["operation"] or "").split("+")
     is_mix = _MIX.match(name) is not None
     extra = {"mix": name if is_mix else "", "inline": "+".join(_INLINE.get(one, one) for one in inline)}

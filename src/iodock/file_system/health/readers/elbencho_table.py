@@ -13,11 +13,11 @@ from iodock.file_system.health.readers.base import Source, number, option, size,
 from iodock.shared.bounded.doubts import CUT_ROW
 
 Phase = Mapping[str, str | None]
-"""One phase, in any format: `operation`, `line`, and the names of `elbencho._CSV`. Names with the prefix
-`read_` are for the reads of a mix."""
+"""One phase, whatever its format: `operation`, `line`, and the names of `elbencho._CSV`. The prefix `read_`
+marks values for the reads of a mix."""
 
 HEAD = re.compile(r"^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE", re.MULTILINE)
-# Live statistics before a row: control sequences, and lines that are overwritten by the next one.
+# elbencho prints live statistics before a row: control sequences, and lines that the next line overwrites.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ROW = re.compile(r"^(\S*)\s+([A-Za-z][\w/% .]*?)\s*:(?:\s+(.*))?$")
 _PHASE = re.compile(r"[A-Z][A-Z0-9_-]*(?:\+[a-z])*$")
@@ -34,14 +34,14 @@ _TIME = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?
 
 
 def from_table(source: Source) -> Iterator[Phase]:
-    """Phases of the table; `--resfile` writes a command line before each run."""
+    """Yields the phases in the table. `--resfile` writes a command line before each run."""
     common: dict[str, str | None] = _of_command(None)
     phase: dict[str, str | None] = {}
     has_own_command = False
     for line, raw in enumerate(source.lines, 1):
         text = _CONTROL.sub("", raw).rstrip("\r").rsplit("\r", 1)[-1]
         if date := _DATE.match(text):
-            # 3.1 has the dates of both ends.
+            # Version 3.1 has two dates, of which the second is the end.
             if date[1] != "end":
                 common, has_own_command = {**_of_command(None), "date": date[2].strip() or None}, True
         elif text.startswith("COMMAND LINE:"):
@@ -58,7 +58,8 @@ def from_table(source: Source) -> Iterator[Phase]:
                     yield phase
                 phase = {**common, "operation": found[1], "line": str(line)}
             if phase:
-                # The first row of a kind is used: `--dirstats` adds directories to a phase of files.
+                # If a kind of row appears twice, the first one is used: `--dirstats` adds directories to a
+                # phase of files.
                 phase = {**_value(found[2], (found[3] or "").split(), source, line), **phase}
     if phase:
         yield phase
@@ -80,7 +81,7 @@ def _of_command(command: str | None) -> dict[str, str | None]:
 
 
 def host_count(hosts: str | None) -> int | None:
-    """Number of hosts in `node[01-16],login`. None if it can't be determined."""
+    """Counts the hosts in a text such as `node[01-16],login`. None if it can't be determined."""
     total = 0
     for one in re.findall(r"(?:\[[^\]]*\]|[^,\s\[])+", hosts or ""):
         count = 1
@@ -102,7 +103,7 @@ def _range(part: str) -> int | None:
 
 
 def _value(name: str, columns: list[str], source: Source, line: int) -> dict[str, str | None]:
-    """The values of a row: `first done`, `last done`. Sums of a mix are left out."""
+    """Returns the values of a row: `first done`, `last done`. The sums of a mix are left out."""
     if (found := _LATENCY_ROW.match(name)) and any("=" in one for one in columns):
         which = "io" if found[1] == "IO" else "entry"
         times = _LATENCY.findall(" ".join(columns))
@@ -143,7 +144,7 @@ def _us(value: str, unit: str) -> str | None:
 
 
 def _milliseconds(text: str | None) -> str | None:
-    """`2m5.755s`, `1h2m3s`, `17ms`, or whole milliseconds."""
+    """Converts `2m5.755s`, `1h2m3s` or `17ms` to milliseconds; a number without a unit is in milliseconds."""
     if text is None or text.isdecimal():
         return text
     found = _TIME.match(text)

@@ -1,9 +1,9 @@
-"""fio: `--output-format=json` or `json+`, its text and its terse lines, of version 2 and 3.
+"""fio 2 and 3: `--output-format=json` or `json+`, its text, and its terse lines.
 
 Source: fio's manual (`fio_doc`, JSON output), stat.c and runs. Jobs of one name in one group ran at the same
 time, on one host or on several (`fio --client`), so their rates add up. Version 2 gives rates in KiB/s and
-latencies in microseconds; since 3.0 there are bytes and ns. A run that is written several times
-(`--status-interval`) is what its last document says.
+latencies in microseconds; since 3.0 they are in bytes/s and ns. If a run is written several times
+(`--status-interval`), its last document counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOKED_AT = 1 << 20
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds the member with fio's version next to jobs, the heads of its jobs, or its terse
+    """Certain if the file has the member with fio's version next to jobs, the heads of its jobs, or its terse
     lines."""
     if '"fio version"' in source.text and ('"jobs"' in source.text or '"client_stats"' in source.text):
         return 0.95
@@ -44,7 +44,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Bytes/s for each job name and direction, with the latencies. Raises MeasurementError."""
+    """Reads rates in bytes/s for each job name and direction, with the latencies. Raises MeasurementError."""
     documents, notes = _documents(source)
     runs = fio_runs.runs(documents, source)
     several: list[list[Cell]] = []
@@ -69,7 +69,7 @@ def read(source: Source) -> Measurements:
 
 
 def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
-    """Runs that were appended to one file: equal cells are repeats."""
+    """Combines runs that were appended to one file. Equal cells are repeats."""
     repeats = Repeats(source.doubts)
     for cell in (cell for cells in several for cell in cells):
         repeats.add(cell)
@@ -77,7 +77,7 @@ def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
 
 
 def _documents(source: Source) -> tuple[list[Document], list[str]]:
-    """From the JSON if there is any, else from the text. Raises MeasurementError."""
+    """Reads the documents from the JSON if there is any, else from the text. Raises MeasurementError."""
     found = fio_json.documents(source)
     notes = [
         f"{source.at(line)}: a JSON document of fio is damaged or cut, so left out" for line in found.damaged
@@ -101,14 +101,14 @@ def _documents(source: Source) -> tuple[list[Document], list[str]]:
 
 def _of_text(source: Source) -> list[Document]:
     if fio_text.HEAD.search(source.text) is None and fio_text.TERSE.search(source.text) is None:
-        # JSON that is damaged may have lines of any length.
+        # Damaged JSON may have lines of any length, so it is not parsed as text.
         return []
     return fio_text.documents(source) or list(fio_text.terse(source))
 
 
 def _refuse_unclear(documents: list[Document], source: Source) -> None:
-    """Refuses terse lines with the same job name: they are processes of the job, or successive states of one,
-    which can't be distinguished."""
+    """Raises MeasurementError if terse lines have the same job name: they are processes of the job or
+    successive states of it, which can't be distinguished."""
     if "pid" in documents[0]["jobs"][0]:
         return
     names = [(job["jobname"], job["groupid"]) for job in documents[0]["jobs"]]
@@ -120,7 +120,7 @@ def _refuse_unclear(documents: list[Document], source: Source) -> None:
 
 
 def _cut(source: Source) -> list[str]:
-    """fio's text ends with `Run status group`, its terse format has no end mark."""
+    """Notes if the text is cut: it must end with `Run status group`. The terse format has no end mark."""
     heads = list(fio_text.HEAD.finditer(source.text))
     if not heads or "Run status group" in source.text[heads[-1].start() :] or SUM in heads[-1][0]:
         return []
@@ -136,7 +136,7 @@ def _failures(document: Document) -> list[str]:
 
 
 def _hosts(document: Document) -> list[str]:
-    """The servers of a run, and whether all of them are present."""
+    """Notes the servers of a run, and whether all of them are present."""
     jobs = [one for one in jobs_of(document) if one.get("hostname")]
     own = [one for one in jobs if one.get("jobname") != SUM]
     names = dict.fromkeys(
@@ -158,10 +158,10 @@ def _hosts(document: Document) -> list[str]:
 
 
 def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str]]:
-    """Combines processes that ran at the same time into one cell; adds notes."""
+    """Combines processes that ran at the same time into one cell each, and adds notes."""
     common = options_of(document.get("global options"))
     jobs = jobs_of(document)
-    # The sum of all hosts is an additional entry, which is used only if there are no others.
+    # The document also has an entry with the sum of all hosts. It is only used if there are no other entries.
     jobs = [one for one in jobs if one.get("jobname") != SUM] or jobs
     cells: dict[tuple[object, ...], Cell] = {}
     hosts: dict[tuple[object, ...], set[str]] = {}
@@ -183,7 +183,7 @@ def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str
 
 
 def _text(job: dict[str, Any], name: str) -> str:
-    """A member as text: in a damaged file it may have any type."""
+    """Returns a member as text. In a damaged file it may have any type."""
     return str(job.get(name, ""))
 
 
@@ -208,7 +208,7 @@ def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iter
     engine = shape.options.get("ioengine", "")
     for operation in DIRECTIONS:
         done = job.get(operation)
-        # An unused direction has zeros.
+        # A direction that was not used has zeros.
         if not isinstance(done, dict) or done.get("io_bytes") in (0, None):
             continue
         what = f"fio {_text(job, 'jobname')} {operation}"
@@ -230,7 +230,7 @@ def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iter
 
 
 def _of_files(cell: Cell, engine: str) -> Cell:
-    """CELL in operations on files, which such an engine counts."""
+    """Converts CELL to operations on files, which an engine of this kind counts."""
     return replace(
         cell,
         operation=_FILE_ENGINES[engine],
@@ -250,7 +250,7 @@ def _cell(
     moved, milliseconds = bytes_moved(done), duration(done.get("runtime"))
     requests = number(done.get("total_ios"))
     each = requests / shape.processes if requests and shape.processes else None
-    # The text shows only three of all options.
+    # fio's text shows only three options, so the label of the cache is not certain.
     cached, reason = of_fio(operation, {} if "block_bytes" in job else options, each)
     if "block_bytes" in job:
         request: int | None = job["block_bytes"].get(operation)
@@ -288,7 +288,7 @@ def _variant(job: dict[str, Any], options: dict[str, str]) -> dict[str, str]:
 
 
 def _latency(done: dict[str, Any]) -> Latency | None:
-    """Completion latencies, because percentiles are for these (unless fio was told otherwise)."""
+    """Reads completion latencies. Percentiles belong to these, unless an option of fio selects others."""
     factor = 1.0
     times = done.get("clat_ns")
     if not isinstance(times, dict):
@@ -316,7 +316,7 @@ def _latency(done: dict[str, Any]) -> Latency | None:
 
 
 def _added(one: Cell, other: Cell) -> Cell:
-    """Combines jobs that ran at the same time. Percentiles can't be added: their median is used."""
+    """Combines jobs that ran at the same time. Percentiles can't be added, so their median is used."""
     latencies = [latency for latency in (one.latency_ns, other.latency_ns) if latency is not None]
     return replace(
         one,
@@ -329,7 +329,8 @@ def _added(one: Cell, other: Cell) -> Cell:
 
 
 def _longest(one: float | None, other: float | None) -> float | None:
-    """Adds two times; an impossible one is kept, because the sum of their rates is wrong then."""
+    """Returns the longer of two times. An impossible time is kept, because the sum of their rates is wrong
+    then."""
     if one is None or other is None:
         return None
     return next((time for time in (one, other) if not time >= 0), max(one, other))

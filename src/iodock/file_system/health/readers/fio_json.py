@@ -1,4 +1,4 @@
-"""The JSON documents of fio in a file, with any text around them.
+"""Finds the JSON documents of fio in a file, with any text around them.
 
 `--status-interval=N` writes one document per interval, each of which includes everything since the run's
 begin. Some users append run after run to one file. Warnings, logs, and with `--output-format=normal,json`
@@ -20,23 +20,24 @@ _START = re.compile(r"^\s{0,3}(?=\{)", re.MULTILINE)
 _NEXT = re.compile(r"\s*(?=\{)")
 _LINE_START = re.compile(r"^(?=\{)", re.MULTILINE)
 _MOST_DAMAGED = 10_000
-"""Positions that look like the beginning of a document but are not."""
+"""Limit for positions that look like the beginning of a document but are not."""
 
 
 @dataclass
 class Found:
-    """The content of a file."""
+    """What a file contains."""
 
     documents: list[Document] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
     """Lines at which a cut or damaged document begins."""
     ends_damaged: bool = False
     wrong: tuple[int, str] = (1, "")
-    """Line and error of the last of them."""
+    """Line and error of the last damaged document."""
 
 
 def documents(source: Source) -> Found:
-    """All documents of fio in order. Raises MeasurementError for too many values or damaged documents."""
+    """Reads all documents of fio in order. Raises MeasurementError for too many values or damaged
+    documents."""
     found, text, at = Found(), source.text, 0
     if '"fio version"' not in text:
         return found
@@ -67,7 +68,7 @@ def documents(source: Source) -> Found:
 
 
 def _behind(text: str, begin: int) -> int:
-    """Possible beginning of the next document after a damaged one: at the start of a line."""
+    """Position where the document after a damaged one may begin: at the start of a line."""
     following = _LINE_START.search(text, begin + 1)
     return following.start() if following else len(text)
 
@@ -84,8 +85,8 @@ def jobs_of(document: Document) -> list[dict[str, Any]]:
 
 
 def bytes_moved(done: Any) -> float | None:
-    """Bytes of one direction. `io_bytes` has been bytes since 2.21, which introduced `io_kbytes` (fio's
-    commit c12d597a); before, it was KiB. None if it is not a number."""
+    """Returns the bytes of one direction; None if they are not a number. `io_bytes` has been in bytes since
+    2.21, which introduced `io_kbytes` (fio's commit c12d597a); before, it was in KiB."""
     if not isinstance(done, dict):
         return None
     moved = number(done.get("io_bytes"))

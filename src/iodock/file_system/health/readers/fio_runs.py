@@ -1,5 +1,5 @@
-"""Determines which of fio's documents in one file are states of one run, successive runs, or simultaneous
-runs.
+"""Determines how several documents of fio in one file are related: as states of one run, successive runs, or
+simultaneous runs.
 
 Only the last state of a run counts, and successive runs are repeats. Simultaneous runs, such as those of two
 hosts, are refused, because their relation is unknown.
@@ -14,11 +14,11 @@ from iodock.file_system.health.readers.base import Source, number
 from iodock.file_system.health.readers.fio_json import DIRECTIONS, Document, bytes_moved, jobs_of
 
 _SLACK_S = 2
-"""fio's times of this kind are in whole seconds, rounded up or down."""
+"""Tolerance for those times of fio that are in whole seconds, rounded up or down."""
 _MOST_FASTER = 10
-"""Multiple of the present rate at which a run may continue."""
+"""A run may continue at up to this multiple of its rate so far."""
 _SKEW_S = 0.01
-"""Difference between a state's bytes and its time, which both change while it is written."""
+"""Tolerance between the bytes and the time of a state, s. Both change while fio writes the state."""
 
 
 def runs(given: list[Document], source: Source) -> list[list[Document]]:
@@ -59,8 +59,8 @@ def _place(job: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _continues(run: list[Document], other: Document) -> bool:
-    """Whether OTHER is a later state of a run: same jobs, same begin, no value decreased, and the bytes moved
-    since are plausible for the elapsed time."""
+    """Whether OTHER is a later state of a run. This requires the same jobs, the same begin, no decreased
+    value, and a plausible number of bytes for the elapsed time."""
     one = run[-1]
     before, after = _by_name(one), _by_name(other)
     if list(before) != list(after):
@@ -80,7 +80,8 @@ def _continues(run: list[Document], other: Document) -> bool:
 
 
 def _since(one: Document, other: Document) -> float | None:
-    """Seconds from ONE to OTHER, in milliseconds if both have them. None if they have no time."""
+    """Returns the seconds from ONE to OTHER, with milliseconds if both have them. None if they have no
+    time."""
     for name, factor in (("timestamp_ms", 1e3), ("timestamp", 1.0)):
         begin, end = number(one.get(name)), number(other.get(name))
         if begin is not None and end is not None:
@@ -91,24 +92,25 @@ def _since(one: Document, other: Document) -> float | None:
 def _fits(
     before: list[dict[str, Any]], after: list[dict[str, Any]], direction: str, since: float | None
 ) -> bool:
-    """Whether one direction may have continued like this during SINCE."""
+    """Whether the I/O in one direction may have continued like this during SINCE."""
     moved, took = _state(before, direction)
     moved_then, took_then = _state(after, direction)
     grown, seconds = moved_then - moved, took_then - took
     if grown < 0 or seconds < 0:
         return False
-    # The run may have begun, or ended, in between.
+    # The I/O of this direction may have begun or ended in between.
     if since is None or grown == 0 or moved == 0 or took == 0:
         return True
-    # An interval is at least a second: a shorter one, or activity in only a part of it, may belong to another
-    # run.
+    # Intervals of fio are at least a second. A shorter interval, or activity in only a part of it, may belong
+    # to another run.
     if since >= 1 and seconds >= since / 2:
         return True
     return grown <= _MOST_FASTER * moved / took * (seconds + _SKEW_S)
 
 
 def _stood_still(one: Document, other: Document) -> bool:
-    """Whether nothing was moved although time passed: as in runs of the same size on two hosts."""
+    """Whether nothing was moved although time passed. This happens with runs of the same size on two
+    hosts."""
     states = [[_state(jobs_of(each), direction) for direction in DIRECTIONS] for each in (one, other)]
     pairs = list(zip(*states, strict=True))
     return all(then[0] == now[0] for then, now in pairs) and any(now[1] > then[1] for then, now in pairs)
@@ -123,7 +125,7 @@ def _by_name(document: Document) -> dict[tuple[object, ...], list[dict[str, Any]
 
 
 def _ended(document: Document) -> float | None:
-    """Time of its output, in seconds; for fio's text in its own clock."""
+    """Time at which fio wrote the document, in seconds. For fio's text it is in fio's own clock."""
     return number(document.get("timestamp", document.get("written_s")))
 
 
@@ -133,14 +135,14 @@ def _began(document: Document) -> float | None:
 
 
 def _elapsed(document: Document) -> float | None:
-    """Seconds since fio began, which each job has."""
+    """Seconds since fio began. Each job has this value."""
     known = [value for job in jobs_of(document) if (value := number(job.get("elapsed"))) is not None]
     return max(known) if known else None
 
 
 def _state(jobs: list[dict[str, Any]], direction: str) -> tuple[float, float]:
-    """Bytes and seconds of all jobs, which can only grow during a run."""
+    """Returns bytes and seconds of all jobs. Both can only grow during a run."""
     parts = [job[direction] for job in jobs if isinstance(job.get(direction), dict)]
     moved = sum(bytes_moved(part) or 0.0 for part in parts)
-    # The longest, because they run at the same time.
+    # Jobs run at the same time, so the longest time counts.
     return moved, max((number(part.get("runtime")) or 0.0 for part in parts), default=0.0) / 1e3

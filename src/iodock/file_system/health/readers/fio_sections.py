@@ -1,4 +1,4 @@
-"""Determines the sections of a job file that an entry of fio's output belongs to, and its number of
+"""Determines the sections of a job file to which an entry of fio's output belongs, and its number of
 processes.
 
 With `group_reporting` all processes of a group are one entry (fio's stat.c, __show_run_stats): it has the
@@ -36,23 +36,23 @@ _DECIMAL = str.maketrans("", "", "iI")
 
 @dataclass(frozen=True)
 class Shape:
-    """Properties of an entry as a whole."""
+    """Options and number of processes of one entry of the output."""
 
     options: dict[str, str]
-    """Options of the job and of all jobs; empty if the output has none, or has only those of one of several
-    sections."""
+    """Options of the job and of all jobs. Empty if the output has none, or if it has the options of only one
+    of several sections."""
     processes: int | None
     is_merged: bool = False
-    """Whether it combines several different sections."""
+    """Whether the entry combines several different sections."""
 
 
 def options_of(value: Any) -> dict[str, str]:
-    """Options as in fio's JSON; empty for another type."""
+    """Returns the options in fio's JSON; empty if the member has another type."""
     return {str(name): str(said) for name, said in value.items()} if isinstance(value, dict) else {}
 
 
 def shapes(jobs: Iterable[Job], common: dict[str, str]) -> list[Shape]:
-    """For each entry of one document. COMMON: the options of all jobs."""
+    """Returns the shape of each entry in one document. COMMON: the options of all jobs."""
     given = list(jobs)
     named = [_name(job) for job in given]
     entries = Counter(named)
@@ -72,10 +72,11 @@ def _own(job: Job) -> str:
 
 
 def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
-    """ENTRIES have its name, ALIKE also its options."""
+    """Returns the shape of one entry. ENTRIES: number of entries with the same name; ALIKE: number of those
+    that have the same options, too."""
     options = {**common, **options_of(job.get("job options"))}
     if "processes" in job:
-        # fio's text contains this information, and its terse lines do not.
+        # fio's text contains the number of processes. Its terse lines do not.
         return Shape(options, job["processes"], bool(job.get("is_merged")))
     if job.get("jobname") == SUM:
         return Shape(options, None)
@@ -90,7 +91,8 @@ def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
 
 
 def _has_done_more(job: Job, options: dict[str, str]) -> bool:
-    """Whether the job did I/O that its options do not request: then they are those of another section."""
+    """Whether the job did I/O that its options do not request, which shows that they are the options of
+    another section."""
     name = options.get("name")
     if name is not None and not name.startswith(str(job.get("jobname"))):
         return True
@@ -112,7 +114,7 @@ def _is_of_another_size(done: dict[str, Any], options: dict[str, str], operation
 
 
 def request_bytes(done: dict[str, Any], options: dict[str, str], operation: str) -> int | None:
-    """`bs=4k` or `bs=4k,64k` (read, write): a range (`bsrange`) has no single size."""
+    """Parses the size in `bs=4k` or `bs=4k,64k` (read, write). A range (`bsrange`) has no single size."""
     if any(name in options for name in _NO_SINGLE_SIZE):
         return None
     given = (options.get("bs") or options.get("blocksize") or "4k").split(",")
@@ -123,8 +125,8 @@ def request_bytes(done: dict[str, Any], options: dict[str, str], operation: str)
 
 
 def _size(text: str, done: dict[str, Any], options: dict[str, str]) -> int | None:
-    """`k` is 1024 and `ki` 1000, according to fio's manual; `kb_base=1000` swaps them for all options after
-    it, so that only the moved bytes show which applies."""
+    """Converts a size to bytes. According to fio's manual, `k` is 1024 and `ki` 1000, but `kb_base=1000`
+    swaps them for all options after it. Only the moved bytes show which applies."""
     binary, decimal = size(text.translate(_DECIMAL)), _thousands(text)
     if "kb_base" not in options:
         return decimal if "i" in text.lower() else binary
@@ -143,8 +145,8 @@ def _thousands(text: str) -> int | None:
 
 @dataclass
 class Setups:
-    """The first lines of fio's text: one per section, by host and group, in order. With `--output` those of
-    the command line's first sections are missing in the file."""
+    """The first lines of fio's text. They have one line per section, by host and group, in order. With
+    `--output`, the lines of the first sections on the command line are missing in the file."""
 
     of_group: dict[tuple[str | None, str], list[Setup]] = field(default_factory=dict)
     last: Setup | None = None
@@ -154,15 +156,15 @@ class Setups:
         self.of_group.setdefault((host, group), []).append(self.last)
 
     def more(self) -> None:
-        """A line `...`: the last section has several processes."""
+        """Processes a line `...`, which means that the last section has several processes."""
         if self.last is not None:
             self.last.has_several = True
 
     def of(self, job: Job) -> list[Setup]:
-        """Setups of the job's group."""
+        """Returns the sections of the job's group."""
         group = str(job["groupid"])
         own = self.of_group.get((job.get("hostname"), group)) or self.of_group.get((None, group))
-        # fio may use another name for a host in these lines.
+        # fio may use another name for the host in these lines.
         return own or [one for (_, of), found in self.of_group.items() if of == group for one in found]
 
 
@@ -172,12 +174,12 @@ class Setup:
 
     name: str
     said: dict[str, Any]
-    """`job options` and `block_bytes`."""
+    """The members `job options` and `block_bytes` that follow from the line."""
     has_several: bool = False
 
 
 def set_up(jobs: list[Job]) -> None:
-    """Adds to the results of fio's text the information about their sections from its first lines."""
+    """Adds to results of fio's text the information about their sections, which is in its first lines."""
     groups: dict[tuple[str, ...], list[Job]] = {}
     for job in jobs:
         groups.setdefault((str(job.get("hostname")), str(job["groupid"])), []).append(job)
@@ -192,7 +194,7 @@ def _set_up_group(jobs: list[Job], setups: list[Setup]) -> None:
     name = ""
     for one in setups:
         own.setdefault(one.name, []).append(one)
-        # If results of a group are combined, sections without a result belong to the previous one.
+        # If results of a group are combined, a section without a result belongs to the section before it.
         name = one.name if one.name in names else name
         merged.setdefault(name, []).append(one)
     said = {(False, name): _common(found) for name, found in own.items()}
@@ -216,5 +218,5 @@ def _common(setups: list[Setup]) -> dict[str, Any] | None:
 
 
 def _is_one_each(setups: list[Setup], results: int) -> bool:
-    """Whether each section of one name has its own result, in their order."""
+    """Whether each section of one name has its own result, in the same order."""
     return len(setups) == results and not any(one.has_several for one in setups)

@@ -1,8 +1,9 @@
-"""fio's text: its usual output (`normal`) of 1, 2 and 3, and its terse one, as documents like its JSON.
+"""Converts fio's text to documents like its JSON: its usual output (`normal`) of 1, 2 and 3, and its terse
+output.
 
 Source: fio's stat.c (show_thread_status_normal, show_ddir_status, show_thread_status_terse_all) of several
-versions. Before 2.17 `KB` is 1024 bytes; later `KiB` is, and `kB` is 1000. Of other hosts (`fio --client`)
-the lines follow a line `<host>`, and the sum of `All clients` leaves out `B/s`.
+versions. Before 2.17 `KB` is 1024 bytes; later `KiB` is 1024 and `kB` is 1000. Lines of other hosts (`fio
+--client`) follow a line `<host>`, and the sum of `All clients` lacks the unit `B/s`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _OLD = re.compile(
     r" iops=\s*(?P<iops>[^,]+), runt=\s*(?P<run>-?\d{1,19})msec"
 )
 _MORE = re.compile(r"^(?:<[^>]{1,255}> ?)?\.\.\.\s*$")
-"""After the setup of a section of several processes."""
+"""This line follows the setup of a section that has several processes."""
 _RESULT = re.compile(r"^\s+(read|write|trim|mixed)\s*: ")
 _TIMES = re.compile(r"^\s+clat \((\w+)\)\s*: min=\s*([^,\s]+), max=\s*([^,\s]+), avg=\s*([\d.]+)")
 _PERCENTILES = re.compile(r"^\s+(clat|lat|slat) percentiles \((\w+)\)|^\s+(\w* ?)percentiles \((\w+)\)")
@@ -53,7 +54,8 @@ _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t",
 
 
 def amount(text: str, always_binary: bool) -> float | None:
-    """`66.1MiB/s`, `69.3MB/s`, `529Mibit/s`, `133Mi`, `1024KB/s` in bytes; ALWAYS_BINARY as in fio 2."""
+    """Converts `66.1MiB/s`, `69.3MB/s`, `529Mibit/s`, `133Mi`, `1024KB/s` to bytes. ALWAYS_BINARY: all
+    prefixes are powers of 1024, as in fio 2."""
     found = _AMOUNT.match(text)
     if found is None or found[1].count(".") > 1 or found[1] == ".":
         return None
@@ -63,7 +65,7 @@ def amount(text: str, always_binary: bool) -> float | None:
 
 
 def _seconds(date: str | None) -> float | None:
-    """A date in fio's own clock, in seconds, for comparison with its other dates."""
+    """Converts a date in fio's own clock to seconds, which are only compared with its other dates."""
     try:
         return (datetime.strptime((date or "").strip(), CTIME) - datetime(1970, 1, 1)).total_seconds()
     except ValueError:
@@ -71,7 +73,7 @@ def _seconds(date: str | None) -> float | None:
 
 
 def documents(source: Source) -> list[Document]:
-    """A document for each run in it, or for each state of one (`--status-interval`)."""
+    """Makes a document for each run in a file, or for each state of a run (`--status-interval`)."""
     reading = _Reading(source)
     for line, text in enumerate(source.lines, 1):
         reading.take(line, text)
@@ -82,7 +84,7 @@ def documents(source: Source) -> list[Document]:
 
 
 class _Reading:
-    """Processes line after line, and tracks the run, host and job of each."""
+    """Processes line after line, and keeps track of the run, host and job that each line belongs to."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -104,7 +106,7 @@ class _Reading:
             self.host = host[1]
         elif setup := _SETUP.match(text):
             if self.has_results:
-                # These lines belong to the next run, whose version follows after them.
+                # These lines belong to the next run. Its version comes only after them.
                 self.setups, self.has_results = Setups(), False
             self.setups.add(setup["host"] or self.host, setup["group"], setup["name"], _setup(setup))
         elif _MORE.match(text):
@@ -149,7 +151,7 @@ class _Reading:
             self.done, self.unit = self._done(found, line), None
             if self.done is not None:
                 self.job[found["what"]] = self.done
-                # A lower bound: other groups may have run before.
+                # The time is a lower bound, because other groups may have run before.
                 elapsed = (duration(found["run"]) or 0.0) / 1e3
                 self.job["elapsed"] = max(self.job.get("elapsed", 0.0), elapsed)
         elif _RESULT.match(text):
@@ -188,7 +190,7 @@ class _Reading:
 
 
 def _scaled(text: str) -> float | None:
-    """`3782`, `12.1k`: counts use powers of 1000."""
+    """Parses a count such as `3782` or `12.1k`. Counts use powers of 1000."""
     found = _AMOUNT.match(text)
     return None if found is None or found[1].count(".") > 1 else amount(text, False)
 
@@ -205,8 +207,9 @@ def _setup(found: re.Match[str]) -> dict[str, Any]:
 
 
 def _request_bytes(text: str) -> int | None:
-    """`64.0KiB`, and `4K` of fio 2, unchanged. With --kb_base=1000 `65.5kB` is rounded: the result is the
-    power of two, or the only multiple of 512, that is printed like this. None if there is none."""
+    """Returns the exact request size. `64.0KiB`, and `4K` of fio 2, are exact. With --kb_base=1000 a size
+    such as `65.5kB` is rounded: the result is the power of two, or the only multiple of 512, that is printed
+    like this. None if there is none."""
     found = _AMOUNT.match(text)
     if found is None or found[1].count(".") > 1:
         return None
@@ -224,11 +227,12 @@ def _request_bytes(text: str) -> int | None:
 
 _TERSE_KIB = 1024
 _TERSE_WIDTH = {"2": 41, "3": 41, "4": 41, "5": 47}
-"""Number of fields per direction."""
+"""Number of fields per direction, by version of the format."""
 
 
 def terse(source: Source) -> Iterator[Document]:
-    """`--minimal` and `--output-format=terse`, versions 2 to 5: one line per job or group of jobs."""
+    """Reads `--minimal` and `--output-format=terse`, versions 2 to 5, which have one line per job or group of
+    jobs."""
     jobs: list[dict[str, Any]] = []
     version = None
     for line, text in enumerate(source.lines, 1):
@@ -242,7 +246,7 @@ def terse(source: Source) -> Iterator[Document]:
             "groupid": int(fields[at + 1]),
             "error": int(fields[at + 2]),
             "block_bytes": {},
-            # A line is for one process or a whole group, which it does not say.
+            # A line does not say whether it is for one process or a whole group.
             "processes": None,
             "line": line,
         }

@@ -1,10 +1,10 @@
-"""h5bench 1.0 to 1.6: what `h5bench_write`, `_read`, `_append` and `_overwrite` print, and their CSV.
+"""h5bench 1.0 to 1.6: the output of `h5bench_write`, `_read`, `_append` and `_overwrite`, and their CSV.
 
 Source: h5bench_write.c, h5bench_read.c, h5bench_append.c, h5bench_overwrite.c of each version. Its prefixes
-are powers of 1024, also where it says MB or GB. `Raw` is over the time inside the calls, `Observed` over the
-whole run without the emulated computation; both are cells. Up to 1.2 it writes `Raw write rate = 1.1 GB/sec`
-and the CSV names each metric as its text does; later `Raw write rate: 1.1 GB/s` and `raw rate, 1.1, GB/s`.
-Append and overwrite both print `modify`.
+are powers of 1024, even in MB or GB. `Raw` is over the time inside the calls, `Observed` over the whole run
+without the emulated computation; both become cells. Up to 1.2 it writes `Raw write rate = 1.1 GB/sec`, and
+the CSV has the same names; later `Raw write rate: 1.1 GB/s` and `raw rate, 1.1, GB/s`. Append and overwrite
+both print `modify`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _NEARLY = re.compile(r"[:=]\s*\S{1,40} ?[KMGTP]?B/|\brate\s*[:=]")
-"""A part of a damaged rate."""
+"""Matches a part of a rate, which shows that the rate is damaged."""
 _TOTAL = re.compile(rf"^\s*Total ({_OPERATION}) size\s*[:=]\s*([\d.]+ ?[KMGTP]?B)", re.IGNORECASE)
 _TIME = re.compile(
     rf"^\s*(Raw|Observed) (?:({_OPERATION}) )?(?:completion )?time\s*[:=]\s*(\S+) ?s", re.IGNORECASE
@@ -39,7 +39,7 @@ _CSV_OTHER = re.compile(
     "|total particle number|final (?:mean particles|standard deviation)|total (?:emulated )?compute time"
     "|total sleep time|h5f(?:lush|close)(?:\\(\\))? time|flush time|close time|"
 )
-"""Further lines of the CSV in all versions."""
+"""Names of further lines in the CSV, of all versions."""
 _CSV_START = re.compile(
     rf"^(?:metric, value, unit|observed(?:[ _](?:{_OPERATION}))?[ _]rate, )", re.MULTILINE | re.IGNORECASE
 )
@@ -48,7 +48,7 @@ _HINT = "h5bench prints `Performance Results` at its end: let it run, and keep i
 
 @dataclass
 class _Run:
-    """One `Performance Results` section, or one CSV."""
+    """The content of one `Performance Results` section, or of one CSV."""
 
     ranks: int | None = None
     volume: int | None = None
@@ -56,12 +56,12 @@ class _Run:
     mode: str | None = None
     collective: str | None = None
     rates: list[tuple[str, float, int]] = field(default_factory=list)
-    """`raw` or `observed`, bytes/s, line."""
+    """Each rate: `raw` or `observed`, bytes/s, line."""
     seconds: dict[str, float | None] = field(default_factory=dict)
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds both of its rates, or its CSV's names."""
+    """Certain if the file has both rates, or the names of the CSV."""
     if _is_csv(source):
         return 0.95
     text = source.text
@@ -76,7 +76,7 @@ def _is_csv(source: Source) -> bool:
 
 
 def read(source: Source) -> Measurements:
-    """A cell for each rate. Raises MeasurementError without one."""
+    """Makes a cell for each rate. Raises MeasurementError if there is none."""
     runs = list(_from_csv(source)) if _is_csv(source) else _from_text(source)
     repeats = Repeats(source.doubts)
     for run in runs:
@@ -96,7 +96,7 @@ def _from_text(source: Source) -> list[_Run]:
         if found := _COLLECTIVE.match(text):
             collective = found[1].lower()
         ranks = _RANKS.match(text)
-        # Either line may come first, and reads of 1.2 do not print the number of ranks.
+        # Either of the two lines may come first, and the reads of 1.2 do not print the number of ranks.
         if (ranks or _RESULTS.match(text)) and (not runs or runs[-1].rates):
             runs.append(_Run(collective=collective))
         if ranks:
@@ -150,7 +150,8 @@ def _from_csv(source: Source) -> Iterator[_Run]:
 
 
 def _has_setting(run: _Run, name: str, value: str, unit: str) -> bool:
-    """Adds the other values in a line of a CSV. False for lines that h5bench does not write there."""
+    """Adds the values in a line of a CSV that are not rates. Returns False for lines that h5bench does not
+    write there."""
     if name in ("ranks", "num ranks"):
         run.ranks = whole(value) or None
         return run.ranks is not None

@@ -1,9 +1,9 @@
-"""IO500: a result's folder, or its `result_summary.txt` or `result.txt` alone.
+"""IO500: the folder of a result, or its `result_summary.txt` or `result.txt` alone.
 
-Source: the IO500 benchmark's output (io500/src/main.c) and submissions. Phases with `ior` are GiB/s, others
-kIOPS, and the scores are geometric means of them. A phase that the rules call invalid is kept, with a note;
-so is one of the extended mode (`[      ]`), which is not part of the score. `[SCOREX]` is the score that
-includes them.
+Source: the IO500 benchmark's output (io500/src/main.c) and submissions. Phases with `ior` are in GiB/s,
+others in kIOPS, and the scores are geometric means of them. Phases that the rules call invalid are kept with
+a note, and so are phases of the extended mode (`[      ]`), which are not part of the score. `[SCOREX]` is
+the score that includes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SCORE = re.compile(
     r"( ?\[INVALID\])?"
 )
 _NEARLY = re.compile(r"\[\s*[^\]\s].{0,200}(?:\bGiB/s|kIOPS|: time \S+ seconds|: TOTAL )")
-"""A part of a damaged line."""
+"""Matches a part of a line, which shows that the line is damaged."""
 _SECTION = re.compile(r"^\[([\w-]{1,60})\]\s*$")
 _VERSION = re.compile(r"^IO500 version (\S+)", re.MULTILINE)
 _WHAT = {
@@ -51,7 +51,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """A cell for each phase, and the three scores. Raises MeasurementError without a phase."""
+    """Makes a cell for each phase, and for the three scores. Raises MeasurementError if there is no phase."""
     folder = source.path if source.path.is_dir() else source.path.parent
     summary = _inside(folder) if source.path.is_dir() else source.path
     if summary is None:
@@ -66,7 +66,7 @@ def read(source: Source) -> Measurements:
 
 
 def _inside(folder: Path) -> Path | None:
-    """The file with the phases; results are often in a subfolder named by date."""
+    """Finds the file with the phases. Results are often in a subfolder named by date."""
     for place in (folder, *sorted(one for one in folder.iterdir() if one.is_dir())[:50]):
         for name in ("result_summary.txt", "result.txt"):
             if (place / name).is_file():
@@ -101,7 +101,7 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
     for line, text in enumerate(said.lines, 1):
         if phase := _PHASE.match(text):
             if phase[2] == "timestamp":
-                # A pause between phases, which measures nothing.
+                # This phase is a pause between phases, and measures nothing.
                 continue
             if phase[1] == "RESULT-invalid" or phase[6]:
                 invalid.append(phase[2])
@@ -125,7 +125,7 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
 
 
 def _sections(said: Source) -> tuple[list[Cell], list[str]]:
-    """Phases of result.txt, if there is no summary."""
+    """Reads the phases of result.txt, which is used if there is no summary."""
     cells: list[Cell] = []
     name, members = "", dict[str, str]()
     for line, text in enumerate([*said.lines, "[end]"], 1):
@@ -166,7 +166,7 @@ def _cell(phase: str, value: float, transfer: bool, seconds: float | None, sourc
 
 
 def _scores(texts: tuple[str, str, str], said: Source, line: int, kind: str | None = None) -> list[Cell]:
-    """KIND: `extended` for the score of the extended mode."""
+    """Makes cells for the scores. KIND: `extended` for the score of the extended mode."""
     variant = {"score": kind} if kind else {}
     names = ("bandwidth", "metadata", "total")
     units = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S, Unit.SCORE)
@@ -191,7 +191,7 @@ def _scores(texts: tuple[str, str, str], said: Source, line: int, kind: str | No
 
 
 def _detailed(cell: Cell, folder: Path) -> Cell:
-    """CELL with the processes, nodes, size and variant from the output of its own phase."""
+    """Adds processes, nodes, size and variant to CELL. They are in the output of the phase itself."""
     what = {"file-create": "write", "file-stat": "stat", "file-read": "read", "file-remove": "delete"}
     name = f"{cell.test.removeprefix('io500-')}-{what.get(cell.operation, cell.operation)}.txt"
     own = next(

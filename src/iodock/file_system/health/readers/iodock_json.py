@@ -9,7 +9,7 @@ from iodock.shared.bounded.documents import DocumentError, from_json
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds the schema's name, half certain for cells with a protocol."""
+    """Certain if the file has the schema's name, half certain if it has cells with a protocol."""
     start = source.start
     if f'"{SCHEMA}"' in start:
         return 0.95
@@ -17,7 +17,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Raises MeasurementError."""
+    """Reads the file. Raises MeasurementError."""
     try:
         content = from_json(source.text)
     except DocumentError as error:

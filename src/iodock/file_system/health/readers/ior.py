@@ -37,7 +37,7 @@ _ERROR = re.compile(
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds the banner, or members that only IOR's JSON has."""
+    """Certain if the file has the banner, or members that only IOR's JSON has."""
     start = source.start
     if _BANNER.search(start):
         return 0.95
@@ -47,7 +47,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """All its tests. Raises MeasurementError with IOR's own message if IOR measured nothing."""
+    """Reads all tests in a file. Raises MeasurementError with IOR's own message if IOR measured nothing."""
     if source.start.startswith("access,bw(MiB/s),"):
         result = ior_text.read_csv(source)
     elif '"tests"' in source.start:
@@ -65,7 +65,7 @@ def read(source: Source) -> Measurements:
 
 def _first_error(source: Source) -> tuple[int, str] | None:
     first = _ERROR.search(source.text)
-    # IOR's own messages are more informative than those of MPI around them.
+    # IOR's own messages explain more than those of MPI around them.
     own = next((one for one in _ERROR.finditer(source.text) if not one["abort"]), first)
     if own is None:
         return None
@@ -115,7 +115,7 @@ def _protocol(result: Result, source: Source, error: tuple[int, str] | None) -> 
 
 
 def _cells(run: Run, source: Source) -> list[Cell]:
-    """One per operation: the rows of all iterations, or the one row for all of them."""
+    """Makes one cell per operation, from the rows of all iterations, or from the one row for all of them."""
     cells = []
     credible = [row for row in run.rows if _is_credible(row, source)]
     for operation in dict.fromkeys(row.operation for row in credible):
@@ -130,7 +130,7 @@ def _cells(run: Run, source: Source) -> list[Cell]:
 
 
 def _is_credible(row: Row, source: Source) -> bool:
-    """Whether one iteration is possible; the others are kept if it is not."""
+    """Whether an iteration's values are possible. If they are not, the other iterations are kept."""
     if row.operation == "remove":
         fault = None if row.seconds is None else fault_of(row.seconds, Unit.SECONDS)
     else:
@@ -204,7 +204,7 @@ def _variant(run: Run) -> dict[str, str]:
 
 
 def _exact(rounded: str | None, run: Run, name: str) -> int | None:
-    """A size that IOR prints rounded (`45.91 KiB`), made exact with its command line."""
+    """Returns the exact size from the command line, if IOR prints a rounded one (`45.91 KiB`)."""
     shown, asked = size(rounded), size(option(words(run.command), name))
     if shown is None or asked is None:
         return shown

@@ -1,4 +1,4 @@
-"""The content of IOR's output before it becomes measurements, the same for text, JSON and CSV."""
+"""The content of IOR's output before it becomes measurements. It is the same for text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Row:
     operation: str
     line: int
     bandwidth: float | None
-    """Bytes/s."""
+    """Bandwidth in bytes/s."""
     seconds: float | None = None
     minimum: float | None = None
     maximum: float | None = None
@@ -37,7 +37,8 @@ class Run:
 
 @dataclass
 class Result:
-    """A whole output; for several concatenated ones the general information of the first."""
+    """The content of a whole file. If several outputs were appended, the general information is that of the
+    first."""
 
     version: str | None = None
     began: str | None = None
@@ -46,18 +47,19 @@ class Result:
     machine: str | None = None
     runs: list[Run] = field(default_factory=list)
     last_command: str | None = None
-    """Command of the output that contains the following tests."""
+    """Command line of the output to which the following tests belong."""
 
     def commanded(self, command: str | None) -> None:
-        """The command line of the following tests, if it is known."""
+        """Notes the command line of the following tests, if it is known."""
         self.command = self.command or command
         self.last_command = command
 
     def test(self, settings: dict[str, str]) -> None:
-        """A test begins."""
+        """Begins a test."""
         self.runs.append(Run(settings, command=self.last_command))
 
 
 def spread_of_population(deviation: float | None, mean: float, count: int | None) -> float | None:
-    """IOR prints the population's standard deviation (of 2 runs: half their distance)."""
+    """Converts the population standard deviation that IOR prints (of 2 runs: half their distance) to a
+    spread."""
     return sample_spread(deviation, mean, count)

@@ -1,6 +1,7 @@
 """IOR's text and CSV.
 
-Pitfalls: rows of 2.10 end in `EXCEL`; from 3.0 on each iteration has a row; `Max Write:` was removed in 4.1.
+The versions differ: rows of 2.10 end in `EXCEL`; from 3.0 on each iteration has a row; `Max Write:` was
+removed in 4.1.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _SETTINGS = frozenset(
     )
 )
 _ROW_FIELDS = 6
-"""Number of fields that a row of results exceeds."""
+"""A row of results has at least this number of fields."""
 _OPERATIONS = ("write", "read", "remove")
 
 
 def read_text(source: Source) -> Result:
-    """All tests, including those of several outputs in one file."""
+    """Reads all tests, including those of several outputs in one file."""
     result = Result()
     columns: list[str] = []
     for at, line in enumerate(source.lines, 1):
@@ -44,7 +45,7 @@ def read_text(source: Source) -> Result:
         elif fields and fields[0] in _OPERATIONS and columns and result.runs:
             _row(fields, columns, at, result.runs[-1], source)
         elif len(fields) >= _ROW_FIELDS and fields[0] in _OPERATIONS and number(fields[1]) is not None:
-            # The header of the test is damaged.
+            # A row without a test before it means that the header of the test is damaged.
             source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(at))
         elif found := _MEMBER.match(line):
             _member(found[1], found[2], result)
@@ -60,11 +61,11 @@ def _member(name: str, value: str, result: Result) -> None:
         result.commanded(value)
     elif name in _HEAD:
         if _HEAD[name] == "began":
-            # Another output begins, whose command may be missing.
+            # The output of another command begins. It may lack the command line.
             result.last_command = None
         setattr(result, _HEAD[name], getattr(result, _HEAD[name]) or value)
     elif name == "api":
-        # The first of a test's settings.
+        # This setting is the first line of a test.
         result.test({name: value})
     elif name in _SETTINGS and result.runs:
         result.runs[-1].settings.setdefault(name, value)
@@ -77,7 +78,7 @@ def _row(fields: list[str], columns: list[str], line: int, run: Run, source: Sou
         elif len(fields) == 1 or number(fields[1]) is not None:
             source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(line))
         return
-    # A summary at the end repeats the rows of iterations.
+    # The summary at the end repeats rows of iterations, so it is only used if there are no such rows.
     if any(not row.of_all for row in run.rows):
         return
     most, least, _, deviation = (number(one) for one in (*fields[1:5], *(4 * [None]))[:4])
@@ -112,7 +113,7 @@ def _iteration(row: dict[str, str], line: int, source: Source) -> Row:
 
 
 def read_csv(source: Source) -> Result:
-    """The rows of `-O summaryFormat=CSV`, which contain nothing about the conditions."""
+    """Reads the rows of `-O summaryFormat=CSV`, which contain nothing about the conditions."""
     columns = source.lines[0].split(",")
     run = Run()
     for line, text in enumerate(source.lines[1:], 2):
@@ -125,7 +126,7 @@ def read_csv(source: Source) -> Result:
 
 
 def _by_size(run: Run) -> list[Run]:
-    """Rows of several tests are in one CSV and differ only in size and tasks."""
+    """Separates the rows of several tests in one CSV. They differ only in size and tasks."""
     runs: dict[tuple[int | None, int | None], Run] = {}
     for row in run.rows:
         runs.setdefault((row.size_bytes, row.processes), Run()).rows.append(row)

@@ -69,7 +69,7 @@ _HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep its complete
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds its name with a table or sums."""
+    """Certain if the file has IOzone's name with a table or sums."""
     start = source.start
     if _BANNER in start:
         return 0.95
@@ -81,7 +81,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """A cell for each test, file size and record size. Raises MeasurementError without a rate."""
+    """Makes a cell for each test, file size and record size. Raises MeasurementError if there is no rate."""
     if found := _MICROSECONDS.search(source.text):
         line = source.line_of(found.start())
         what = "contains whole microseconds per operation (-N), from which no rate can be computed"
@@ -102,7 +102,8 @@ def read(source: Source) -> Measurements:
 
 
 def _runs(source: Source) -> list[Run]:
-    """Each part begins with IOzone's name, or if that is missing with its command."""
+    """Splits a file into runs. Each run begins with IOzone's name, or with its command if the name is
+    missing."""
     found = [Run()]
     for line, text in enumerate(source.lines, 1):
         command = _COMMAND.match(text)
@@ -118,7 +119,7 @@ def _runs(source: Source) -> list[Run]:
 
 
 def _errors(source: Source) -> dict[int, str]:
-    """Error messages of IOzone and the system, by line."""
+    """Returns error messages of IOzone and the system, by line."""
     found: dict[int, str] = {}
     for line, text in enumerate(source.lines, 1):
         if len(text) < 1000 and (error := _ERROR.match(text)):
@@ -129,8 +130,8 @@ def _errors(source: Source) -> dict[int, str]:
 
 
 def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
-    """Lines of results that IOzone calls wrong: the row before an error, the sum after errors of children, a
-    cut row."""
+    """Returns the lines of results that are invalid: the row before an error, the sum after errors of
+    children, and a row that is cut."""
     found: set[int] = set()
     failed: str | None = None
     last = 0
@@ -160,7 +161,7 @@ def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
 
 def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
     for line, said in errors.items():
-        # IOzone's own messages explain more than the rows left out.
+        # Messages of IOzone itself explain more than the number of rows that were left out.
         source.doubts.counts.clear()
         return source.wrong(
             line, f"iozone stopped: {said}", "correct the reported problem, and run the benchmark again"
@@ -262,7 +263,7 @@ def _cell(
     unit: Unit,
     command: list[str],
 ) -> Cell:
-    """VALUE is in KiB/s or operations/s; SHAPE is volume, record and processes."""
+    """Makes a cell. VALUE is in KiB/s or operations/s; SHAPE is volume, record and processes."""
     pattern, operation = kind
     volume, record, processes = shape
     cached, reason = of_iozone(operation, command)
@@ -271,7 +272,7 @@ def _cell(
         operation=operation,
         size_bytes=record,
         processes=processes,
-        # A cluster run (-+m) uses several, and the output does not say how many.
+        # A cluster run (-+m) uses several nodes, and the output does not say how many.
         nodes=None if "-+m" in command else 1,
         value=value * 1024 if unit is Unit.BYTES_PER_S else value,
         unit=unit,

@@ -23,17 +23,17 @@ COLUMNS = (
     *(("write", "pwrite"), ("write", "re-pwrite"), ("read", "pread"), ("read", "re-pread")),
     *(("write", "pwritev"), ("write", "re-pwritev"), ("read", "preadv"), ("read", "re-preadv")),
 )
-"""Operation and pattern."""
+"""Operation and access pattern of each column."""
 _NEW = (*(9,) * 13, 9, 9, 8, 9, 9, 10, 10, 9)
 _OLD = (8, 8, 9, 9, 8, 8, 8, 9, 9, 9, 9, 8, 9, 8, 9, 8, 9, 9, 10, 10, 9)
-"""Widths: since 3.430, and before."""
+"""Widths of the columns: _NEW since 3.430, _OLD before."""
 _SIZES_WIDTH = 24
-"""Widths of the columns for file and record size; smaller if blanks were removed."""
+"""Total width of the columns for file and record size. It is smaller if blanks were removed."""
 _OF_TEST = {
     "0": (0, 1), "1": (2, 3), "2": (4, 5), "3": (6,), "4": (7,), "5": (8,), "6": (9, 10), "7": (11, 12),
     "9": (13, 14), "10": (15, 16), "11": (17, 18), "12": (19, 20),
 }  # fmt: skip
-"""Columns of `-i N`."""
+"""Columns that the option `-i N` fills."""
 _HEAD = re.compile(r"^\s*(?:kB|KB)\s+reclen(\s+write)\s+rewrite\b.*$")
 _START = re.compile(r"^\s*(\d{1,15})\s+(\d{1,15})(?=\D|$)")
 _REPORTS = {
@@ -48,17 +48,17 @@ _QUOTED = re.compile(r'"(\d{1,15})"')
 
 @dataclass
 class Run:
-    """One run of IOzone; a file may hold several."""
+    """The lines of one run of IOzone. A file may contain several runs."""
 
     lines: list[tuple[int, str]] = field(default_factory=list)
-    """Number and text."""
+    """Number and text of each line."""
     command_line: str | None = None
     counts_operations: bool = False
-    """Whether its numbers are operations per second (`-O`)."""
+    """Whether the numbers are operations per second (`-O`)."""
 
     @cached_property
     def command(self) -> list[str]:
-        """Empty if the output does not contain it."""
+        """Words of the command line; empty if the output does not contain it."""
         return words(self.command_line)
 
 
@@ -73,17 +73,18 @@ class Rate(NamedTuple):
 
 
 def is_head(line: str) -> bool:
-    """Whether it is the head of a table."""
+    """Whether the line is the head of a table."""
     return _HEAD.match(line) is not None
 
 
 def is_row(line: str) -> bool:
-    """Whether it begins like a row: file size and record size."""
+    """Whether the line begins like a row, with file size and record size."""
     return _START.match(line) is not None
 
 
 def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
-    """All numbers of all rows except those in the lines INVALID. A row that can't be split is counted."""
+    """Yields all numbers of all rows except those in the lines INVALID. A row that can't be split is
+    counted."""
     widths, base, most = _NEW, 0, 0
     for line, text in run.lines:
         if head := _HEAD.match(text):
@@ -107,8 +108,8 @@ def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
 
 
 def _start(text: str, base: int) -> tuple[int, int, int] | None:
-    """Position of a row's numbers, its file size and its record size. The first number may touch the record
-    size."""
+    """Returns the position where a row's numbers begin, its file size and its record size. There may be no
+    blank between the record size and the first number."""
     words = text[:base].split()
     if base >= _SIZES_WIDTH and len(words) == 2 and all(re.fullmatch(r"[0-9]{1,15}", one) for one in words):
         return base, int(words[0]) << 10, int(words[1]) << 10
@@ -117,7 +118,8 @@ def _start(text: str, base: int) -> tuple[int, int, int] | None:
 
 
 def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[tuple[int, str]] | None:
-    """(Column, number) by position: every number ends where a column does. None if one does not."""
+    """Assigns numbers to columns by position: every number must end where a column ends. Returns (column,
+    number), or None if this is not so."""
     ends = [base + sum(widths[: at + 1]) for at in range(len(widths))]
     found: list[tuple[int, str]] = []
     for word in re.finditer(r"\S+", text[start:]):
@@ -126,7 +128,7 @@ def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[t
             return None
         for column in range(len(ends)):
             left = max(begin, ends[column] - widths[column])
-            # A word longer than a column is several numbers without a blank between them.
+            # A word that is longer than a column consists of several numbers without a blank between them.
             if left < ends[column] <= end:
                 found.append((column, text[left : ends[column]]))
         if begin < base:
@@ -135,7 +137,8 @@ def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[t
 
 
 def _in_order(rest: str, command: list[str], most: int) -> list[tuple[int, str]] | None:
-    """(Column, number) by order: only if there is one number for each requested column."""
+    """Assigns numbers to columns by order. This is possible only if there is one number for each requested
+    column."""
     words = rest.split()
     asked = [column for test in _tests(command) for column in _OF_TEST.get(test, ())]
     columns = sorted(set(asked)) if asked else list(range(min(most, len(COLUMNS))))
@@ -143,7 +146,7 @@ def _in_order(rest: str, command: list[str], most: int) -> list[tuple[int, str]]
 
 
 def _tests(command: list[str]) -> list[str]:
-    """The values of all `-i`."""
+    """Returns the values of all options `-i`."""
     found = []
     for at, word in enumerate(command):
         if word == "-i" and at + 1 < len(command):
@@ -154,7 +157,8 @@ def _tests(command: list[str]) -> list[str]:
 
 
 def reports(source: Source, run: Run) -> Iterator[Rate]:
-    """The reports of `-R`, for a run that has nothing else: one per test, a row per file size."""
+    """Yields the numbers in the reports of `-R`, for a run that has nothing else. There is one report per
+    test, with a row per file size."""
     column: int | None = None
     records: list[int] = []
     for line, text in run.lines:
@@ -179,6 +183,6 @@ def reports(source: Source, run: Run) -> Iterator[Rate]:
 
 
 def record_size(command: list[str]) -> int | None:
-    """Given by `-r`: without a letter in KiB."""
+    """Record size that `-r` gives. Without a letter it is in KiB."""
     given = option(command, "-r")
     return None if given is None else size(f"{given}k" if given.isdigit() else given)

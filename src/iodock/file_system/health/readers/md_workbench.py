@@ -1,8 +1,8 @@
 """md-workbench: one line per phase, with the latencies of each kind of operation.
 
 Source: md-workbench.c of the IOR repository. A phase's `obj/s` is the rate of each kind of operation in it:
-every object is read, stat'ed, created and deleted once. Quantiles in brackets: minimum, 25, 50, 75, 90, 99 %,
-maximum. `Nodemap` has one digit per task: 1 for a task on the first node.
+every object is read, stat'ed, created and deleted once. Quantiles are in brackets: minimum, 25, 50, 75, 90,
+99 %, maximum. `Nodemap` has one digit per task: 1 for a task on the first node.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _USUAL_BYTES = 3901
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds the line with the objects' total."""
+    """Certain if the file has the line with the total number of objects."""
     return 0.95 if _TOTAL.search(source.start) else 0.0
 
 
 def read(source: Source) -> Measurements:
-    """A cell for each phase and kind of operation; iterations of the benchmark phase are repeats. Raises
-    MeasurementError without a phase."""
+    """Makes a cell for each phase and kind of operation. Iterations of the benchmark phase are repeats.
+    Raises MeasurementError if there is no phase."""
     repeats = Repeats(source.doubts)
     commands: list[str | None] = []
     given: list[str] = []
@@ -48,7 +48,7 @@ def read(source: Source) -> Measurements:
         phase = _PHASE.match(text)
         if phase is None:
             if said := _MEMBER.match(text):
-                # The head of a run; a file may contain several.
+                # The head of a run. A file may contain several runs.
                 if said[1] == "Args":
                     commands.append(said[2].strip())
                     given, nodemap = words(said[2]), ""

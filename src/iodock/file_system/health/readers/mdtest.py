@@ -1,7 +1,7 @@
 """mdtest 1.9 to 4.1: its text, which is its only format.
 
-Source: `summarize_results` of mdtest.c in the versions of IOR's repository, and runs. Pitfalls: the colon
-after an operation is attached, separate or missing; 4.x can print a table of times after that of rates; an
+Source: `summarize_results` of mdtest.c in the versions of IOR's repository, and runs. The colon after an
+operation is attached, separate or missing. Version 4 can print a table of times after the table of rates. An
 operation that was not requested has a row of zeros. From 3.4 on a table may have statistics over ranks before
 those over iterations: the head names its columns, and only iterations count. Up to 3.3 the deviation is the
 population's, over iterations and processes; over iterations it is that of a sample.
@@ -48,14 +48,15 @@ _HINT = "mdtest ends with a table `SUMMARY rate`: let it run to its end, and cop
 
 
 def sniff(source: Source) -> float:
-    """Certain if it finds the line about how it was launched."""
+    """Certain if the file has the line that says how mdtest was launched."""
     return (
         0.95 if re.search(r"^(?:V-\d+: )?mdtest-\S+ was launched with", source.start, re.MULTILINE) else 0.0
     )
 
 
 def read(source: Source) -> Measurements:
-    """A cell for each operation that was measured. Raises MeasurementError without a table of rates."""
+    """Makes a cell for each operation that was measured. Raises MeasurementError if there is no table of
+    rates."""
     version = _launch(source)
     command = _member(source, "Command line used")
     protocol = Protocol(
@@ -110,7 +111,7 @@ def _settings(command: str | None) -> dict[str, Json]:
 
 
 def _variant(command: str | None) -> dict[str, str]:
-    """Properties other than the number of processes that change rates."""
+    """Properties that change rates, other than the number of processes."""
     given = words(command)
     short = "".join(word[1:] for word in given if re.match(r"-[A-Za-z]+$", word))
     variant = {"directories": "one-per-process" if "u" in short else "shared"}
@@ -120,7 +121,7 @@ def _variant(command: str | None) -> dict[str, str]:
 
 @dataclass
 class _Table:
-    """Text before a row that says what the row is."""
+    """Keeps the text before a row, which says what the row means."""
 
     version: str = ""
     launched: int | None = None
@@ -130,10 +131,11 @@ class _Table:
     is_of_rates: bool = False
     iterations: int = 1
     columns: list[str] = field(default_factory=lambda: ["Max", "Min", "Mean", "Std Dev"])
-    """`Max`, ...; those over ranks as `rank Max`, ..."""
+    """Names of the columns: `Max` and so on; columns over ranks are `rank Max` and so on."""
 
     def head(self, text: str) -> bool:
-        """Whether a line belongs to the text before rows; if so it applies from now on."""
+        """Processes a line that belongs to the text before rows; it then applies to the rows that follow.
+        Returns whether it was such a line."""
         if found := _LAUNCHED.match(text):
             self.version, self.variant = found[1], {}
             self.launched = self.processes = int(found[2]) or None
@@ -170,7 +172,7 @@ def _cells(source: Source) -> tuple[list[Cell], list[str]]:
         if (row := _ROW.match(text)) is None:
             other = _OTHER_ROW.match(text)
             if other and len(other[2].split()) == len(table.columns):
-                # The name of this row is damaged.
+                # The operation in this row is damaged.
                 source.doubts.count(CUT_ROW, other[1], source.at(line))
             continue
         fields = row[3].split()
@@ -195,7 +197,7 @@ def _cell(table: _Table, row: re.Match[str], values: dict[str, str], mean: float
         operation=_operation(row[1]),
         size_bytes=None,
         processes=table.processes,
-        # Fewer tasks than were launched: mdtest does not print the number of their nodes.
+        # If fewer tasks ran than were launched, mdtest does not print the number of their nodes.
         nodes=table.nodes if table.processes == table.launched else None,
         value=mean,
         unit=Unit.OPERATIONS_PER_S,

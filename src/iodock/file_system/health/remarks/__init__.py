@@ -21,7 +21,7 @@ _OTHER = {PROCESSES: SIZE, SIZE: PROCESSES}
 
 
 def find(measurements: Measurements) -> tuple[Remark, ...]:
-    """All remarks on a result, by test and operation in the order of its cells."""
+    """Returns all remarks on a result, by test and operation in the order of its cells."""
     cells = measurements.cells
     by_processes, by_size = curves_of(cells, PROCESSES), curves_of(cells, SIZE)
     pairs = list(across.write_falls_read_grows(by_processes))
@@ -47,8 +47,8 @@ def find(measurements: Measurements) -> tuple[Remark, ...]:
 
 
 def _on_curves(curves: Sequence[Curve], told: set[int]) -> Iterable[Remark]:
-    """Remarks on each curve; TOLD: writes whose fall was reported already because reading grew at the same
-    time."""
+    """Yields remarks on each curve. TOLD: writes whose fall was reported already because reading grew at the
+    same time."""
     remarks = [
         remark
         for curve in curves
@@ -59,7 +59,7 @@ def _on_curves(curves: Sequence[Curve], told: set[int]) -> Iterable[Remark]:
 
 
 def _trends(cells: Sequence[Cell]) -> Iterable[Remark]:
-    """Remarks that need only two points, and changes along other settings."""
+    """Yields remarks that need only two points, and remarks on other settings."""
     for axis in (SIZE, PROCESSES, *settings_of(cells)):
         curves = [
             curve for curve in curves_of(cells, axis, least=2) if axis not in _OTHER or len(curve.points) == 2
@@ -73,7 +73,7 @@ def _merged(remarks: Sequence[Remark], other: str, curves: Sequence[Curve]) -> l
     groups: dict[str, list[Remark]] = {}
     for remark in remarks:
         at = {name: value for name, value in remark.at.items() if name != other}
-        # Differences have their own points on each curve.
+        # Differences are not merged, because each curve has its own points.
         own = remark.at.get(other) if remark.kind == Kind.VARIES else None
         groups.setdefault(json.dumps([remark.kind, at, own], sort_keys=True), []).append(remark)
     return [_one(group, other, curves) for group in groups.values()]
@@ -82,7 +82,8 @@ def _merged(remarks: Sequence[Remark], other: str, curves: Sequence[Curve]) -> l
 def _one(group: Sequence[Remark], other: str, curves: Sequence[Curve]) -> Remark:
     first = group[len(group) // 2]
     if first.kind == Kind.PEAKS_ONLY_AT and 2 * len(group) < _alike(first.at, curves):
-        # A peak at one of many sizes is a deviating cell, not an effect of the number of processes.
+        # If the peak appears at only one of many sizes, a single cell deviates, and the number of processes
+        # has no effect.
         values = {PROCESSES: first.message.values[PROCESSES], "off_share": _factor(first) - 1.0}
         message = replace(first.message, text=sentences.ABOVE, values=values)
         first = replace(first, kind=Kind.APART.value, message=message)
@@ -109,7 +110,7 @@ def _alike(at: Mapping[str, Json], curves: Sequence[Curve]) -> int:
 
 
 def _once(remarks: Sequence[Remark]) -> list[Remark]:
-    """A cell that deviates along both axes is reported once."""
+    """Removes duplicates: a cell that deviates along both axes is reported once."""
     seen: set[str] = set()
     kept = []
     for remark in remarks:

@@ -13,11 +13,12 @@ from iodock.shared.message import Message
 
 Values = Mapping[str, int | float | str]
 _BAD = math.log(0.75)
-"""Share of the level at larger sizes below which small sizes are bad."""
+"""Small sizes are bad if they reach less than this share of the level at larger sizes (logarithm)."""
 
 
 def remarks_on(curve: Curve) -> Iterator[Remark]:
-    """Remarks on a curve, points that stand out first: the rest is judged without them."""
+    """Yields remarks on a curve. Points that stand out come first, because the rest is judged without
+    them."""
     rest = curve
     if curve.axis == PROCESSES and (top := shape.peak(curve)) is not None:
         rest = curve.without(top)
@@ -30,7 +31,7 @@ def remarks_on(curve: Curve) -> Iterator[Remark]:
         yield _apart(curve, point)
     if len(rest.points) >= 3:
         shaped = [] if shape.constant(rest) else list(_shape(rest))
-        # A change without a particular shape is still reported.
+        # If no particular shape is found, a change is still reported.
         yield from shaped or trends(rest)
 
 
@@ -174,7 +175,7 @@ def _apart(curve: Curve, point: Point) -> Remark:
 
 
 def measured(curve: Curve) -> dict[str, Json]:
-    """The curve and its spread, which are needed to check a remark."""
+    """The curve and its spread, which a reader needs to check a remark."""
     return {
         "at": [curve.at(point) for point in curve.points],
         "values": [point.cell.value for point in curve.points],
@@ -190,5 +191,5 @@ def remark(
     evidence: Mapping[str, Json],
     at: Mapping[str, Json],
 ) -> Remark:
-    """A remark on a curve."""
+    """Makes a remark on a curve."""
     return Remark(kind.value, {**curve.place(), **at}, Message(template, values), evidence)

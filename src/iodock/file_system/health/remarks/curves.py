@@ -1,4 +1,4 @@
-"""Cells along one axis: all other properties are the same for all points of a curve."""
+"""Curves: cells along one axis. All other properties are the same for all points of a curve."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Point:
     """One cell on a curve."""
 
     x: float
-    """Logarithm of processes or size."""
+    """Logarithm of the processes or of the size."""
     y: float
     """Logarithm of the value."""
     error: float
@@ -34,35 +34,35 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Cells of one operation, by rising processes or size."""
+    """Cells of one operation, sorted by processes or size."""
 
     axis: str
     points: tuple[Point, ...]
     noise: Noise
     alpha: float
-    """Share of the false-alarm probability for a single comparison on it."""
+    """Probability of a false alarm that is allowed for a single comparison on this curve."""
 
     @property
     def cell(self) -> Cell:
-        """The first cell: test, operation and other properties are the same for all."""
+        """The first cell. Test, operation and other properties are the same for all cells."""
         return self.points[0].cell
 
     def without(self, point: Point) -> Curve:
-        """The remaining properties."""
+        """Returns the curve without one point."""
         return replace(self, points=tuple(one for one in self.points if one is not point))
 
     @cached_property
     def limit(self) -> float:
-        """Number of standard errors that excludes chance."""
+        """Number of standard errors beyond which chance is excluded."""
         return t_limit(self.alpha, self.noise.degrees)
 
     def at(self, point: Point) -> int:
-        """Processes, or bytes."""
+        """Processes or bytes of a point."""
         return position(point.cell, self.axis) or 0
 
     def sure(self, difference: float, error: float, choices: int = 1) -> bool:
-        """Whether a difference exceeds the spread; CHOICES is the number of differences of which it was the
-        largest."""
+        """Whether a difference exceeds the spread. CHOICES: the number of differences of which this one was
+        the largest."""
         return error > 0 and t_tails(difference / error, self.noise.degrees) * choices < self.alpha
 
     def place(self) -> dict[str, Json]:
@@ -81,14 +81,15 @@ class Curve:
 
 
 def mean(points: Sequence[Point]) -> tuple[float, float]:
-    """The weighted mean of y, and its standard error."""
+    """Returns the weighted mean of y, and its standard error."""
     weights = [1.0 / point.error**2 for point in points]
     total = sum(weights)
     return sum(w * point.y for w, point in zip(weights, points, strict=True)) / total, 1.0 / math.sqrt(total)
 
 
 def line(points: Sequence[Point]) -> tuple[float, float, float]:
-    """Weighted least squares: level at x = 0, slope, the slope's standard error. Needs two different x."""
+    """Fits a line by weighted least squares: level at x = 0, slope, and the slope's standard error. There
+    must be two different x."""
     weights = [1.0 / point.error**2 for point in points]
     total = sum(weights)
     x = sum(w * point.x for w, point in zip(weights, points, strict=True)) / total
@@ -100,12 +101,12 @@ def line(points: Sequence[Point]) -> tuple[float, float, float]:
 
 
 def usable(cells: Iterable[Cell]) -> list[Cell]:
-    """Rates above zero: seconds and scores do not form curves."""
+    """Selects rates above zero. Seconds and scores do not form curves."""
     return [cell for cell in cells if cell.unit in _UNITS and cell.value > 0]
 
 
 def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
-    """Every curve with at least LEAST points along AXIS whose noise is known."""
+    """Returns every curve with at least LEAST points along AXIS whose noise is known."""
     operations = _operations(cells, axis)
     comparisons = sum(len(group) for operation in operations for group in _groups(operation, axis, least))
     alpha = FALSE_ALARMS / max(comparisons, 1)
@@ -113,7 +114,8 @@ def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
 
 
 def settings_of(cells: Iterable[Cell]) -> list[str]:
-    """Axes other than processes and size: nodes, and each numeric setting (threads, files, io_depth)."""
+    """Names of axes other than processes and size: nodes, and each numeric setting (threads, files,
+    io_depth)."""
     names = {
         name: None
         for cell in cells
@@ -124,7 +126,7 @@ def settings_of(cells: Iterable[Cell]) -> list[str]:
 
 
 def position(cell: Cell, axis: str) -> int | None:
-    """Position of a cell on an axis; None if it has none."""
+    """Position of a cell on an axis; None if the cell has none."""
     if axis in (PROCESSES, SIZE, NODES):
         value = getattr(cell, axis)
         return int(value) if value else None
@@ -139,7 +141,7 @@ def _operations(cells: Sequence[Cell], axis: str) -> list[list[Cell]]:
 
 
 def split(cells: Iterable[Cell], key: Callable[[Cell], object]) -> list[list[Cell]]:
-    """Cells by key, in order of appearance."""
+    """Groups cells by key, in order of appearance."""
     parts: dict[object, list[Cell]] = {}
     for cell in cells:
         parts.setdefault(key(cell), []).append(cell)
@@ -151,11 +153,12 @@ def _variant(cell: Cell, axis: str) -> tuple[tuple[str, str], ...]:
 
 
 def _groups(cells: Sequence[Cell], axis: str, least: int) -> list[list[Cell]]:
-    """Cells of one operation as curves, split by other properties if x would appear twice on a curve."""
+    """Groups the cells of each operation into curves. They are split by further properties if x would appear
+    twice on a curve."""
     known = [cell for cell in cells if position(cell, axis)]
     others = [other for other in (PROCESSES, SIZE) if other != axis]
     if axis == NODES:
-        # Processes usually grow with the nodes: the number per node stays the same.
+        # Processes usually grow with the nodes, so the number per node is held constant.
         others = [SIZE]
         groups = split(known, lambda cell: (cell.size_bytes, (cell.processes or 0) / (cell.nodes or 1)))
     else:

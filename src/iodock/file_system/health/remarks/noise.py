@@ -15,12 +15,12 @@ from iodock.file_system.health.measurements import Cell
 
 _SMALL = 1e-300
 _MEDIAN_ERROR, _UNKNOWN_ERROR = 1.2, 1.1
-"""The error of a median of a few values relative to that of their mean; and the factor if it is unknown
-whether the value is a median or a mean."""
+"""Error of a median of a few values, relative to the error of their mean. The second factor is used if it is
+unknown whether a value is a median or a mean."""
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    """Computes the continued fraction of the incomplete beta function by Lentz's method."""
     c, d = 1.0, 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
     value = d
     for m in range(1, 300):
@@ -40,7 +40,7 @@ def _away_from_zero(value: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
-    """I_x(a, b), regularised, for a, b > 0 and x in 0..1."""
+    """Computes I_x(a, b), the regularised incomplete beta function, for a, b > 0 and x in 0..1."""
     if x <= 0.0 or x >= 1.0:
         return 0.0 if x <= 0.0 else 1.0
     logarithm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
@@ -51,18 +51,18 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def t_tails(t: float, degrees: float) -> float:
-    """Probability that chance makes |t| at least that large."""
+    """Probability that |t| is at least this large by chance."""
     return incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t))
 
 
 def f_tail(f: float, upper: float, lower: float) -> float:
-    """Probability that chance makes F at least that large."""
+    """Probability that F is at least this large by chance."""
     return incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * f)) if f > 0 else 1.0
 
 
 @lru_cache(maxsize=1024)
 def t_limit(alpha: float, degrees: float) -> float:
-    """The |t| that chance exceeds with probability ALPHA, by bisection."""
+    """Returns the |t| that is exceeded by chance with probability ALPHA. It is found by bisection."""
     low, high = 0.0, 1e4
     for _ in range(60):
         middle = (low + high) / 2.0
@@ -71,34 +71,35 @@ def t_limit(alpha: float, degrees: float) -> float:
 
 
 def log_spread(cell: Cell) -> float | None:
-    """The standard deviation of the logarithm of one repeat."""
+    """Estimates the standard deviation of the logarithm of one repeat."""
     return None if cell.spread is None else math.sqrt(math.log1p(cell.spread**2))
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Common statistics of cells of one test and operation."""
+    """The common spread of the cells of one test and operation."""
 
     sigma: float
     """Standard deviation of the logarithm of one repeat."""
     degrees: float
-    """Degrees of freedom of the spread."""
+    """Degrees of freedom of the spread `sigma`."""
     unstable: frozenset[int]
-    """`id` of cells whose own spread is far above that of the others."""
+    """The `id` of cells whose own spread is far above that of the others."""
 
     def error(self, cell: Cell) -> float:
         """The standard error of the logarithm of a cell's value."""
         own = log_spread(cell)
         variance = self.sigma**2
         if own is not None:
-            # Few repeats estimate their own spread badly, so the common spread has most of the weight.
+            # The spread of a few repeats is a bad estimate, so the common spread is used unless the cell is
+            # unstable.
             variance = max(own**2, variance) if id(cell) in self.unstable else (3.0 * variance + own**2) / 4.0
         factor = _MEDIAN_ERROR if len(cell.values) > 2 else _UNKNOWN_ERROR
         return factor * math.sqrt(max(variance, 1e-8) / (cell.repeats or 1))
 
 
 def noise_of(cells: Sequence[Cell], alpha: float) -> Noise | None:
-    """The noise of CELLS, without unstable ones; None if too few were repeated."""
+    """Estimates the noise of CELLS, leaving out unstable ones; None if too few cells were repeated."""
     measured = [
         (cell, spread, (cell.repeats or 1) - 1)
         for cell in cells
@@ -122,8 +123,8 @@ def _pooled(measured: Sequence[tuple[Cell, float, int]]) -> tuple[float, float]:
 
 
 def _stands_out(one: tuple[Cell, float, int], whole: tuple[float, float], alpha: float) -> bool:
-    """Whether a cell's spread is far above that of the others; WHOLE is the variance and degrees of freedom
-    of all."""
+    """Whether a cell's spread is far above that of the others. WHOLE: variance and degrees of freedom of all
+    cells."""
     _, spread, degrees = one
     lower = whole[1] - degrees
     if lower < 3:

@@ -1,4 +1,5 @@
-"""The sentences of each kind of remark, for translation: in one place, so that their style is the same."""
+"""The sentences of each kind of remark, for translation. They are in one place, so that their style is the
+same."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
 def rate(cell: Cell) -> str:
-    """`64 MiB/s`, `12,000/s`: the same in all languages."""
+    """Formats a rate: `64 MiB/s`, `12,000/s`. It is the same in all languages."""
     if cell.unit is not Unit.BYTES_PER_S:
         return f"{number_text(float(f'{cell.value:.3g}'), 6)}/s"
     power = min(max(int(cell.value).bit_length() - 1, 0) // 10, len(_PREFIXES) - 1)
@@ -116,7 +117,8 @@ SEVERAL = {
     GROWS_BY_PROCESSES: GROWS_BY_PROCESSES_SEVERAL,
     FALLS_BY_PROCESSES: FALLS_BY_PROCESSES_SEVERAL,
 }
-"""For curves at several sizes, or numbers of processes: values of one of them would mislead."""
+"""Sentences about several curves, at several sizes or numbers of processes. They contain no values, because
+those of one curve would mislead."""
 GROWS_BY_SETTING = N_(
     "grows with {setting} throughout ({first_setting}: {first}, {last_setting}: {last}): more may be faster "
     "still"

@@ -1,6 +1,6 @@
 """The shape of one curve: where it levels off, degrades, peaks, or grows in proportion.
 
-Each finder receives a curve and returns the important points, or None if the change is within the spread.
+Each function receives a curve and returns the important points, or None if the change is within the spread.
 Margins say which changes are too small for a remark, however certain they are.
 """
 
@@ -14,7 +14,7 @@ from itertools import combinations
 from iodock.file_system.health.remarks.curves import Curve, Point, line, mean
 
 _SAME = math.log(1.08)
-"""Values this close look the same to a reader of the graph."""
+"""Values that differ by less look the same to a reader of the graph (logarithm)."""
 _GROWN = math.log(1.3)
 _FALLEN = math.log(1.12)
 _FLAT = math.log(1.2)
@@ -22,19 +22,19 @@ _PEAK = math.log(1.4)
 _APART = math.log(1.3)
 _JUMP = math.log(2.0)
 _OUTSIDE = 2.6
-"""Standard errors: distance of a point that does not belong to a level."""
+"""A point that is this number of standard errors away from a level does not belong to it."""
 _FALLING = 2.0
-"""As `_OUTSIDE`, if it is certain that values fall and only the position is unknown."""
+"""As `_OUTSIDE`, for the case that values certainly fall and only the position is unknown."""
 _SUSPECT = 3.0
 _PROPORTION = 0.12
-"""Largest deviation of the slope from 1."""
+"""The growth is proportional if its slope differs from 1 by at most this."""
 _WIDEST = math.log(1.25)
-"""Largest deviation of a point from a straight line."""
+"""Points lie on a straight line if none deviates by more than this (logarithm)."""
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """From `start` on values are constant."""
+    """Values that are constant from `start` on."""
 
     start: Point
     before: Point
@@ -42,12 +42,12 @@ class Plateau:
     level: float
     """Logarithm of the constant value."""
     growth: float
-    """Logarithm of the growth up to there."""
+    """Logarithm of the factor by which values grew before the plateau."""
 
 
 @dataclass(frozen=True)
 class Fall:
-    """The maximum is at `last`; after it values fall."""
+    """Values that have their maximum at `last` and fall after it."""
 
     last: Point
     top: float
@@ -57,19 +57,20 @@ class Fall:
 
 
 def same(curve: Curve, point: Point, others: tuple[Point, ...]) -> bool:
-    """Whether a point may belong to the others."""
+    """Whether a point may have the same value as the others."""
     level, error = mean(others)
     difference = abs(point.y - level)
     return difference < _SAME or not curve.sure(difference, math.hypot(point.error, error))
 
 
 def constant(curve: Curve) -> bool:
-    """Whether all points may be the same value."""
+    """Whether all points may have the same value."""
     return all(same(curve, point, curve.without(point).points) for point in curve.points)
 
 
 def _misfit(points: Sequence[Point], outside: float) -> float:
-    """Chi-square for a single common value; differences too small to mention contribute next to nothing."""
+    """Chi-square for a single common value. Differences that are too small to mention contribute almost
+    nothing."""
     errors = [math.hypot(point.error, _SAME / outside) for point in points]
     weights = [1.0 / error**2 for error in errors]
     level = sum(w * point.y for w, point in zip(weights, points, strict=True)) / sum(weights)
@@ -79,8 +80,8 @@ def _misfit(points: Sequence[Point], outside: float) -> float:
 def _level_part(
     points: Sequence[Point], held: int, to_the_end: bool, off: float = _OUTSIDE
 ) -> tuple[int, int]:
-    """First and last point of the run around HELD that one level describes best. Each point outside costs as
-    much as one with a distance of OFF errors, so a single outlier does not end the run."""
+    """Returns first and last point of the run around HELD that one level describes best. Each point outside
+    costs as much as a point at a distance of OFF errors, so a single outlier does not end the run."""
     best, found = math.inf, (held, held)
     for first in range(held + 1):
         for last in range(len(points) - 1 if to_the_end else held, len(points)):
@@ -92,7 +93,7 @@ def _level_part(
 
 
 def plateau(curve: Curve) -> Plateau | None:
-    """The end of the growth, with at least two points that are level."""
+    """Finds the end of the growth. At least two points after it must be level."""
     points = curve.points
     start, _ = _level_part(points, len(points) - 1, to_the_end=True)
     level, error = mean(points[start:])
@@ -106,8 +107,8 @@ def plateau(curve: Curve) -> Plateau | None:
 
 
 def _stops_growing(curve: Curve, found: Plateau) -> bool:
-    """Values that grow steadily by small steps are not a plateau: it must be flat, and below the extrapolated
-    growth."""
+    """Whether growth really stops. Values that keep growing by small steps are not a plateau: it must be
+    flat, and below the extrapolated growth."""
     points = found.points
     _, slope, error = line(points)
     span = points[-1].x - points[0].x
@@ -119,7 +120,7 @@ def _stops_growing(curve: Curve, found: Plateau) -> bool:
 
 
 def jump(curve: Curve) -> Point | None:
-    """The last point, if only it is far above all previous ones, which are equal."""
+    """Finds the last point, if only it is far above all previous ones, which are equal."""
     points = curve.points
     if len(points) < 4:
         return None
@@ -131,7 +132,7 @@ def jump(curve: Curve) -> Point | None:
 
 
 def fall(curve: Curve) -> Fall | None:
-    """The point from which values fall until the end."""
+    """Finds the point from which values fall until the end."""
     points = curve.points
     best = max(range(len(points)), key=lambda at: points[at].y)
     first, last = _level_part(points, best, to_the_end=False, off=_FALLING)
@@ -147,13 +148,13 @@ def fall(curve: Curve) -> Fall | None:
 
 @dataclass(frozen=True)
 class Trend:
-    """Values grow, or fall, from end to end."""
+    """Values that grow, or fall, from end to end."""
 
     grows: bool
 
 
 def trend(curve: Curve) -> Trend | None:
-    """Whether values change in one direction up to the last point, which is beyond all others."""
+    """Finds a change in one direction up to the last point, which must be beyond all others."""
     points = curve.points
     whole = points[-1].y - points[0].y
     error = math.hypot(points[0].error, points[-1].error)
@@ -164,13 +165,13 @@ def trend(curve: Curve) -> Trend | None:
         sign * (one.y - later.y) > max(_SAME, _SUSPECT * math.hypot(one.error, later.error))
         for one, later in combinations(points, 2)
     )
-    # If the last step is level, more would change nothing.
+    # If the last step is level, more processes or a larger size would change nothing, so there is no trend.
     last = sign * points[-1].y - max(sign * one.y for one in points[:-1])
     return Trend(sign > 0) if not back and last > _SAME else None
 
 
 def differs(curve: Curve) -> tuple[Point, Point] | None:
-    """The lowest and the highest point, if they certainly differ."""
+    """Returns the lowest and the highest point, if they certainly differ."""
     low, high = (choose(curve.points, key=lambda point: point.y) for choose in (min, max))
     difference, error = high.y - low.y, math.hypot(low.error, high.error)
     sure = difference > _GROWN and curve.sure(difference, error, len(curve.points) ** 2)
@@ -178,7 +179,7 @@ def differs(curve: Curve) -> tuple[Point, Point] | None:
 
 
 def peak(curve: Curve) -> Point | None:
-    """The one point that stands out above a curve that continues without it."""
+    """Finds the one point that stands out above a curve that continues without it."""
     points = curve.points
     if len(points) < 4:
         return None
@@ -197,7 +198,7 @@ def peak(curve: Curve) -> Point | None:
 
 
 def _never_falls(curve: Curve) -> bool:
-    """A suspected fall is enough: then the peak may be the maximum of a wide hump."""
+    """Whether no fall follows. If there may be a fall, the peak may be the maximum of a wide hump."""
     return not any(
         one.y - later.y > max(_FALLEN, _SUSPECT * math.hypot(one.error, later.error))
         for one, later in combinations(curve.points, 2)
@@ -205,7 +206,7 @@ def _never_falls(curve: Curve) -> bool:
 
 
 def straight(curve: Curve) -> bool:
-    """Whether all points lie on a line, as logarithms."""
+    """Whether all points lie on a straight line, as logarithms."""
     level, slope, _ = line(curve.points)
     return all(
         abs(point.y - level - slope * point.x) < max(_SAME, min(curve.limit * point.error, _WIDEST))
@@ -214,7 +215,7 @@ def straight(curve: Curve) -> bool:
 
 
 def apart(curve: Curve) -> list[Point]:
-    """Points below both neighbours, or above both of them without being the maximum of the curve."""
+    """Finds points that are below both neighbours, or above both without being the maximum of the curve."""
     points = curve.points
     if len(points) < 4:
         return []
@@ -231,7 +232,7 @@ def apart(curve: Curve) -> list[Point]:
 
 
 def proportional(curve: Curve) -> float | None:
-    """The slope, if values are proportional to processes over at least a factor of four."""
+    """Returns the slope, if values are proportional to processes over at least a factor of four."""
     points = curve.points
     if len(points) < 3 or points[-1].x - points[0].x < math.log(4.0):
         return None

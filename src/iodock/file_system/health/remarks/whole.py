@@ -23,7 +23,7 @@ from iodock.shared.message import Message
 
 
 def into_page_cache(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """Reports once for each operation that writes without sync say nothing about the disk."""
+    """Reports, once for each operation, that writes without sync say nothing about the disk."""
     found = [cell for cell in cells if cell.cache is Cache.PAGE_CACHE and cell.unit is Unit.BYTES_PER_S]
     for group in split(found, lambda cell: (cell.test, cell.operation)):
         first = group[0]
@@ -58,14 +58,14 @@ def other_load(cells: Sequence[Cell]) -> Iterator[Remark]:
 
 @dataclass(frozen=True)
 class Tested:
-    """The comparisons that were made, and those that were impossible."""
+    """Which comparisons were made, and which were impossible."""
 
     operations: tuple[tuple[str, str], ...]
-    """Test and operation with at least one comparison."""
+    """Test and operation for which at least one comparison was made."""
     sizes: tuple[int, ...]
     processes: tuple[int, ...]
     repeats: tuple[int, int] | None
-    """Smallest and largest number of the compared cells."""
+    """Smallest and largest number of repeats of the compared cells."""
     untested: tuple[Message, ...]
 
 
@@ -81,7 +81,7 @@ _LIMITS = N_("the limit of a link: none was given")
 
 
 def tested(measurements: Measurements) -> Tested:
-    """The comparisons made: they limit what the absence of remarks means."""
+    """Lists the comparisons that were made. If there are no remarks, this shows what that means."""
     cells = measurements.cells
     curves = [
         curve for axis in (SIZE, PROCESSES, *settings_of(cells)) for curve in curves_of(cells, axis, least=2)

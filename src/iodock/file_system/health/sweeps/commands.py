@@ -14,7 +14,7 @@ _LOAD = 'load its module, or say where it is: program = "/path/to/{name}" in the
 
 
 def find_program(sweep: Sweep, name: str) -> str:
-    """The program's path. Raises SweepError if it is not installed."""
+    """Path of the program. Raises SweepError if it is not installed."""
     found = shutil.which(sweep.program or name)
     if found is None:
         raise SweepError(f"{sweep.program or name}: not found", _LOAD.replace("{name}", name))
@@ -36,7 +36,7 @@ def sweep_needs_lfs(sweep: Sweep) -> bool:
 
 
 def command(sweep: Sweep, cell: RunCell, program: str, folder: Path) -> list[str]:
-    """The command line; FOLDER is for its files."""
+    """The command line of a run. FOLDER: the folder for its files."""
     places = {"processes": cell.processes, "nodes": cell.nodes, "per_node": cell.per_node}
     launcher = shlex.split(sweep.launcher)
     for name, value in places.items():
@@ -61,7 +61,7 @@ def _mdtest(sweep: Sweep, cell: RunCell, folder: Path) -> list[str]:
 
 
 def environment(sweep: Sweep, cell: RunCell) -> Mapping[str, str]:
-    """MPI-IO hints, which IOR reads from its own environment variables."""
+    """Environment of a run: MPI-IO hints, which IOR reads from its own variables."""
     forced = cell.settings.get("collective_buffering", "default")
     if forced == "default" or not isinstance(sweep, IorSweep):
         return {}
@@ -69,7 +69,7 @@ def environment(sweep: Sweep, cell: RunCell) -> Mapping[str, str]:
 
 
 def stripes(cell: RunCell, folder: Path) -> list[str] | None:
-    """The command that sets stripes of FOLDER before the run; None for the default."""
+    """The command that sets the stripes of FOLDER before the run; None: the default is kept."""
     count, width = cell.settings.get("stripe_count", 0), cell.settings.get("stripe_bytes", "")
     if not count and not width:
         return None
@@ -79,7 +79,7 @@ def stripes(cell: RunCell, folder: Path) -> list[str] | None:
 
 
 def needed(sweep: Sweep, cell: RunCell) -> tuple[int, int]:
-    """Bytes and inodes that a run needs."""
+    """Number of bytes and inodes that a run needs."""
     if isinstance(sweep, IorSweep):
         each = (size(cell.settings["block"]) or 0) * sweep.segments
         files = cell.processes if cell.settings["access"] == "file-per-process" else 1

@@ -30,29 +30,29 @@ _MOST_RUNS = 100_000
 
 
 class SweepError(IodockError):
-    """A sweep that can't be run as described."""
+    """The sweep can't be run as described."""
 
 
 @dataclass(frozen=True)
 class Common:
-    """Settings of both programs."""
+    """Settings that sweeps of IOR and mdtest share."""
 
     folder: str = ""
     program: str = ""
-    """Path of the program; else it is searched in PATH."""
+    """Path of the program; empty: it is searched in PATH."""
     launcher: str = LAUNCHER
-    """With `{processes}`, `{nodes}` and `{per_node}`."""
+    """Command that launches the ranks. It contains `{processes}`, `{nodes}` and `{per_node}`."""
     options: tuple[str, ...] = ()
-    """Added to each command line unchanged."""
+    """Options that are added to each command line unchanged."""
     repeats: int = 3
     seed: int = 1
     """Seed for the order of runs."""
     limit_seconds: float = 3600.0
-    """A run that takes longer is killed, and counts as failed."""
+    """A run that takes longer than this is killed, and counts as failed."""
     nodes: tuple[int, ...] = (1,)
     processes_per_node: tuple[int, ...] = (1,)
     processes: tuple[int, ...] = (0,)
-    """If not 0: only combinations with this total number of processes."""
+    """Total numbers of processes; 0: any. Other combinations are left out."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,20 @@ class IorSweep(Common):
 
     transfer: tuple[str, ...] = ("1m",)
     block: tuple[str, ...] = ("64m",)
-    """Per process."""
+    """Bytes that each process writes."""
     segments: int = 1
     api: tuple[str, ...] = ("POSIX",)
     access: tuple[str, ...] = ("file-per-process",)
-    """`file-per-process`, `shared-file`."""
+    """How processes use files: `file-per-process` or `shared-file`."""
     collective: tuple[bool, ...] = (False,)
     collective_buffering: tuple[str, ...] = ("default",)
-    """`default`, `enable` or `disable`: forced by `collective_buffering_hints`."""
+    """`default`, `enable` or `disable`. The last two are set with `collective_buffering_hints`."""
     collective_buffering_hints: tuple[str, ...] = ("romio_cb_write", "romio_cb_read")
-    """Names differ by vendor: some use `cb_write`, `cb_read`."""
+    """Names of the hints. They differ by vendor: some use `cb_write`, `cb_read`."""
     stripe_bytes: tuple[str, ...] = ("",)
     stripe_count: tuple[int, ...] = (0,)
-    """0 is the file system's default; others are set by `lfs setstripe`, -1 is all targets."""
+    """Stripe count: 0 is the file system's default; other values are set by `lfs setstripe`, and -1 means all
+    targets."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ class MdtestSweep(Common):
     """A sweep of mdtest."""
 
     items: int = 1000
-    """Files and directories per process."""
+    """Number of files and of directories per process."""
     directories: tuple[str, ...] = ("one-per-process",)
-    """`one-per-process`, `shared`."""
+    """Directories of the processes: `one-per-process` or `shared`."""
     file_bytes: tuple[int, ...] = (0,)
 
 
@@ -101,26 +102,26 @@ _SIZES = ("transfer", "block", "stripe_bytes")
 
 @dataclass(frozen=True)
 class RunCell:
-    """One combination."""
+    """One combination of settings."""
 
     nodes: int
     per_node: int
     settings: Mapping[str, Any]
-    """The fields of the sweep that are lists, each with one value."""
+    """A value for each field of the sweep that is a list."""
 
     @property
     def processes(self) -> int:
         return self.nodes * self.per_node
 
     def name(self) -> str:
-        """A file name that identifies a cell."""
+        """File name that identifies the cell."""
         usual = ("", "default", 0, False)
         said = [f"{name}={value}" for name, value in self.settings.items() if value not in usual]
         return "_".join([f"n{self.nodes}", f"p{self.per_node}", *said]).replace("/", "-").replace(" ", "")
 
 
 def load(path: Path, program: str) -> Sweep:
-    """The sweep in a file, of `ior` or `mdtest`. Raises SweepError with file and key."""
+    """Reads a sweep of `ior` or `mdtest` from a file. Raises SweepError with file and key."""
     try:
         content = from_toml(files.text(path, PLAN, SweepError))
     except OSError as error:
@@ -140,7 +141,7 @@ def load(path: Path, program: str) -> Sweep:
 
 
 def _value(path: Path, name: str, said: Any, known: Mapping[str, Any]) -> Any:
-    """One value converted for its field; a single value counts as a list of one."""
+    """Converts one value for its field. A single value counts as a list of one."""
     if name not in known:
         raise SweepError(f"{path}: no such key: {name}", meant(name, known, "see the how-to"))
     usual = known[name]
@@ -177,7 +178,8 @@ def _is(said: Any, kind: type) -> bool:
 
 
 def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
-    """Every possible combination, and the number of impossible ones. Raises SweepError for too many."""
+    """Returns every possible combination, and the number of impossible ones. Raises SweepError if there are
+    too many."""
     axes = [one.name for one in fields(sweep) if isinstance(one.default, tuple) and one.name not in _NO_AXES]
     cells, left_out = [], 0
     for nodes, per_node, *several in product(
@@ -198,7 +200,8 @@ def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
 
 
 def possible(settings: Mapping[str, Any]) -> bool:
-    """Whether IOR can run it: blocks must be multiples of transfers, and POSIX has no collective calls."""
+    """Whether IOR can run the combination: blocks must be multiples of transfers, and POSIX has no collective
+    calls."""
     posix = settings.get("api") == "POSIX"
     if posix and (settings.get("collective") or settings.get("collective_buffering", "default") != "default"):
         return False
@@ -207,7 +210,7 @@ def possible(settings: Mapping[str, Any]) -> bool:
 
 
 def swept(sweep: Sweep, names: Sequence[str]) -> list[str]:
-    """The fields with other values than the default, which cells must show."""
+    """Fields that do not have their default value. Cells must show them."""
     usual = {one.name: one.default for one in fields(sweep)}
     return [
         name

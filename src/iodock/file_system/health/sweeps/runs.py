@@ -1,4 +1,4 @@
-"""Runs a sweep: in shuffled order, keeping each output, so that it can resume after an interruption.
+"""Runs a sweep in shuffled order. Each output is kept, so that the sweep can resume after an interruption.
 
 The files of a run are in a separate folder below the sweep's, which is removed after it, also after Ctrl-C:
 IOR and mdtest leave their files behind when they fail. Nothing else is touched.
@@ -31,7 +31,7 @@ from iodock.shared.units import number_text
 
 Progress = Callable[[int, int | None, int], None]
 _CARRIED = ("stripe_bytes", "stripe_count", "collective_buffering")
-"""Settings that outputs do not show."""
+"""Settings that the programs' outputs do not show."""
 _PREFIX = ".iodock-bench-"
 
 
@@ -52,12 +52,12 @@ class Outcome:
 
     measurements: Measurements
     failed: tuple[str, ...]
-    """`output: why`, of each run that failed."""
+    """Each run that failed, as `output: why`."""
 
 
 def planned(sweep: Sweep) -> tuple[list[Run], int]:
-    """All runs in their order, and the number of impossible combinations. Repeats of a cell are spread out,
-    so that a slow minute does not affect a whole cell."""
+    """Returns all runs in their order, and the number of impossible combinations. Repeats of a cell are
+    spread out, so that a slow minute does not affect a whole cell."""
     cells, left_out = matrix(sweep)
     chance = random.Random(sweep.seed)
     order: list[Run] = []
@@ -91,9 +91,9 @@ def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
 
 
 def carry_out(sweep: Sweep, name: str, kept: Path, progress: Progress) -> Outcome:
-    """Executes all runs whose output is not in KEPT yet, and combines all outputs. Raises SweepError before
-    the first run if something is impossible; a run that fails is listed in the outcome, and tried again on
-    resume."""
+    """Executes all runs whose output is not in KEPT yet, and combines all outputs. A run that fails is listed
+    in the outcome, and tried again when the sweep resumes. Raises SweepError before the first run if
+    something is impossible."""
     program = commands.find_program(sweep, name)
     runs, left_out = planned(sweep)
     check_space(sweep, runs)
@@ -107,7 +107,8 @@ def carry_out(sweep: Sweep, name: str, kept: Path, progress: Progress) -> Outcom
 
 
 def _same_sweep(sweep: Sweep, kept: Path) -> None:
-    """Outputs of another sweep must not be mixed in: only the number of repeats may have grown."""
+    """Checks that the kept outputs belong to the same sweep. Only the number of repeats may have grown.
+    Raises SweepError."""
     said = {
         name: value for name, value in vars(sweep).items() if name not in ("repeats", "limit_seconds", "seed")
     }
@@ -129,7 +130,8 @@ def _own_folder(sweep: Sweep) -> Iterator[Path]:
 
 
 def _make(sweep: Sweep, run: Run, program: str, kept: Path) -> None:
-    """One run. Its output gets its final name only if it succeeded; else it ends in `.failed`."""
+    """Executes one run. Its output gets its final name only if it succeeded; else the name ends in
+    `.failed`."""
     output = run.output(kept)
     failed = output.with_suffix(".failed")
     failed.unlink(missing_ok=True)
@@ -166,7 +168,8 @@ def _ended(status: int | None, sweep: Sweep) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
-    """The exit status; None if it had to be killed. In every case no process of its group survives."""
+    """Returns the exit status; None if the process had to be killed. In every case no process of its group
+    survives."""
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -181,7 +184,8 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
 
 
 def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Outcome:
-    """All outputs as one result; repeats of a cell are combined. Raises SweepError if no run succeeded."""
+    """Combines all outputs into one result. Repeats of a cell are combined. Raises SweepError if no run
+    succeeded."""
     repeats, failed = Repeats(Doubts()), []
     first: Protocol | None = None
     for run in runs:
@@ -207,8 +211,8 @@ def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Ou
 
 
 def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
-    """Labels of cells measured with O_DIRECT, after examining the layers below the folder's file system: they
-    are known only where the program ran."""
+    """Labels cells that were measured with O_DIRECT. The layers below the folder's file system are examined
+    for this, which is only possible where the program ran."""
     kind, why = _native.load_under(folder)
     label = {"perhaps": Cache.MAYBE_CACHED, "memory": Cache.CACHED}.get(kind)
     for cell in cells:
@@ -217,13 +221,14 @@ def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
 
 
 def _order(cell: Cell) -> tuple[object, ...]:
-    """Runs were shuffled; a table is sorted by operation, variant, nodes, size and processes."""
+    """Sort key for a table: operation, variant, nodes, size and processes. The runs were shuffled."""
     variant = tuple(sorted(cell.variant.items()))
     return (cell.operation, variant, cell.nodes or 0, cell.size_bytes or 0, cell.processes or 0)
 
 
 def _carrying(cell: Cell, run: RunCell, sweep: Sweep) -> Cell:
-    """Settings that are not in the output, and the nodes, which a launcher may hide from the program."""
+    """Adds to CELL the settings that its output does not contain, and the nodes, which a launcher may hide
+    from the program."""
     said = {name: str(run.settings[name]) for name in swept(sweep, _CARRIED) if run.settings.get(name)}
     return replace(cell, nodes=run.nodes, processes=run.processes, variant={**cell.variant, **said})
 

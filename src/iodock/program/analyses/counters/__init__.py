@@ -1,1 +1,2 @@
-"""Analyses of counters: the same questions and columns, answered from profiles instead of calls."""
+"""Analyses of counters. They answer the same questions with the same columns, but from profiles instead of
+calls."""

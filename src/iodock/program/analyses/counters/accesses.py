@@ -1,4 +1,4 @@
-"""Single reads and writes that a source records in addition to counters."""
+"""Lists single reads and writes, which some sources record in addition to counters."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
 
 
 def columns(of_calls: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns for calls, some of them empty here, and columns that distinguish ranks and interfaces."""
+    """The columns for calls, of which some are empty here, and columns that distinguish ranks and
+    interfaces."""
     return (*of_calls[:3], *key_columns(_KEYS), *of_calls[3:])
 
 
 def rows_sql(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> tuple[str, tuple[str, ...]]:
-    """One row per access in the order in which they ended, and the notes for the answer."""
+    """SQL with one row per access, in the order in which accesses ended, and the notes for the answer."""
     notes = keep_traced(store, asked.filters)
     known = ((one, _KNOWN.get(one.name, f"NULL::{_TYPES[one.type]}")) for one in columns(of_calls))
     listed = ", ".join(f'{sql} AS "{one.name}"' for one, sql in known)

@@ -1,4 +1,5 @@
-"""Files as counters show them: the operations on each, and how unevenly its ranks were served."""
+"""Lists files as counters show them: the operations on each, and how evenly they are distributed over
+ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _UNTOLD = {"int": "NULL::BIGINT", "str": "NULL::VARCHAR", "float": "NULL::DOUBLE
 
 
 def columns(of_calls: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns for files of calls, with the interface and columns that only counters have."""
+    """The columns that files of calls have, the interface, and columns that only counters have."""
     known = {column.name for column in of_calls}
     counts = (
         Column(name, "int", "calls", "measure", f"{name} that were counted", importance="last")
@@ -39,7 +40,7 @@ def columns(of_calls: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """One row per file and interface, the costliest first."""
+    """Returns one row per file and interface, the costliest first."""
     notes = choose(store, asked.filters)
     operations.keep_operations(store)
     shown = columns(of_calls)
@@ -57,7 +58,7 @@ def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
 
 
 def _rows_sql(shown: tuple[Column, ...]) -> str:
-    """The columns of SHOWN; those that counters do not provide are empty."""
+    """SQL for the columns of SHOWN. Columns that counters do not provide are empty."""
     known = {
         **_OF_PROFILES,
         "count": "s.count",
@@ -80,8 +81,8 @@ SELECT {chosen} FROM p LEFT JOIN s ON s.file_id IS NOT DISTINCT FROM p.file_id
   AND s.file IS NOT DISTINCT FROM p.file AND s.interface = p.interface"""
 
 
-# Darshan counts consecutive accesses as sequential, too. A counter that exists in this version and is 0 has
-# no row; an unknown counter, such as that of a pipe, has an empty value.
+# Darshan counts consecutive accesses as sequential, too, so they are subtracted. A counter that exists in
+# this version and is 0 has no row; an unknown counter, such as that of a pipe, has an empty value.
 _KNOWN = "count(n.counter) = count(n.value)"
 _ORDERS = f"""SELECT c.profile_id,
     CASE WHEN {_KNOWN} THEN coalesce(sum(n.value) FILTER (WHERE n.counter LIKE '%_CONSEC_%'), 0) END
@@ -93,7 +94,7 @@ _ORDERS = f"""SELECT c.profile_id,
       OR n.counter LIKE '%_SEQ_WRITES')
   WHERE c.interface IN (SELECT interface FROM profile_fields WHERE counter LIKE '%_SEQ_READS') GROUP BY 1"""
 _CONSECUTIVE, _SEQUENTIAL = (operations.sum_or_none(f"x.{name}") for name in ("consecutive", "sequential"))
-# If a file has several records of all ranks (normally it has one), single ranks can't be distinguished.
+# Normally a file has one record for all ranks. If it has several, single ranks can't be distinguished.
 _ONE = "CASE WHEN count(*) = 1 THEN any_value({0}) END AS {0}"
 _RANKS_SQL = ", ".join(
     (

@@ -1,4 +1,4 @@
-"""The run at a glance, from counters: parts of its operations, bytes, and the files that took most time."""
+"""The run at a glance, from counters: kinds of operations, bytes, and the files that took most time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodock.program.store import Store
 from iodock.shared.answer import Answer, Column, Totals
 
 _GROUND = f"o.interface IN ({', '.join(repr(one) for one in GROUND)})"
-# The uppermost interface of each file, whose time includes that of the interfaces below it.
+# Selects the uppermost interface of each file. Its time includes that of the interfaces below it.
 _UPPERMOST = f"""(o.interface = 'mpi-io' OR {_GROUND} AND coalesce(o.file_id NOT IN
   (SELECT file_id FROM {CHOSEN} WHERE interface = 'mpi-io' AND file_id IS NOT NULL), true))"""
 _NOTE = (
@@ -22,7 +22,7 @@ _NOTE = (
 
 
 def run(store: Store, asked: Request, columns: tuple[Column, ...], parts: tuple[str, ...]) -> Answer:
-    """One row per part; `totals.total` has the run's own numbers."""
+    """Returns one row per part; `totals.total` has the numbers of the whole run."""
     notes = (*choose(store, asked.filters), _NOTE)
     operations.keep_operations(store)
     places = " ".join(f"WHEN '{part}' THEN {place}" for place, part in enumerate(parts))

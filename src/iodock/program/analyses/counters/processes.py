@@ -1,4 +1,4 @@
-"""Ranks and processes, as far as counters identify them."""
+"""Lists ranks and processes, as far as counters identify them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _TOGETHER = (
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """One row per rank, process, host and interface; a row without a rank holds what belongs to all ranks."""
+    """Returns one row per rank, process, host and interface. A row without a rank contains what belongs to
+    all ranks."""
     notes = list(choose(store, asked.filters))
     operations.keep_operations(store)
     if store.rows(f"SELECT 1 FROM {CHOSEN} WHERE rank IS NULL AND ranks > 1 LIMIT 1"):

@@ -1,4 +1,4 @@
-"""Sizes of reads and writes, in the bins that the source has."""
+"""Sizes of reads and writes, in the bins of the source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMON = "these are only the most frequent sizes of each file, of reads and wri
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """One row per interface, direction and bin. Raises RequestError if exact sizes are requested."""
+    """Returns one row per interface, direction and bin. Raises RequestError if exact sizes are requested."""
     if asked.options["requested"]:
         hint = f"see the transferred sizes, without --requested; for more {store.manifest.calls_hint}"
         raise RequestError("counters do not contain the requested sizes", hint)
@@ -46,7 +46,7 @@ def _said(interface: str) -> str:
 
 
 def unsized(store: Store) -> list[str]:
-    """Interfaces of the chosen profiles that moved bytes and have no bins."""
+    """Lists interfaces of the chosen profiles that moved bytes and have no bins."""
     rows = store.rows(
         f"""SELECT DISTINCT c.interface FROM {CHOSEN} c WHERE (c.reads > 0 OR c.writes > 0)
   AND c.interface NOT IN (SELECT p.interface FROM histograms h JOIN profiles p ON p.profile_id = h.profile_id

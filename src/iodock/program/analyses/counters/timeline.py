@@ -1,4 +1,4 @@
-"""Bytes over time from heatmaps, in the source's own bins."""
+"""Bytes over time from heatmaps, in the bins of the source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
 
 
 def run(store: Store, asked: Request, of_calls: tuple[Column, ...]) -> Answer:
-    """One row per interface and bin, from the first that has bytes to the last. Raises RequestError."""
+    """Returns one row per interface and bin, from the first to the last bin that has bytes. Raises
+    RequestError."""
     rows = _heatmaps(store, asked)
     found = store.rows(
         f"""SELECT interface, min(end_ts - ts) AS least, max(end_ts - ts) AS most, min(ts) AS first,
@@ -82,7 +83,8 @@ def _check(found: list[dict[str, int]], every: int | None) -> None:
 
 
 def _filled_sql(rows: str, width: int, columns: tuple[Column, ...]) -> str:
-    """The store has no row for a bin in which a process moved nothing: its bytes are 0."""
+    """SQL that adds rows with 0 bytes for bins in which a process moved nothing, because the store has no
+    rows for these."""
     known = {
         **{name: f"CAST(coalesce(g.{name.removeprefix('spread_')}, 0) AS BIGINT)" for name in _SUMS},
         "ts": f"s.first + s.slot * {width}",

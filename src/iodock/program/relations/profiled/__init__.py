@@ -1,1 +1,1 @@
-"""Counters of files (Darshan logs, light recordings) as the relations that analyses need."""
+"""Counters of files (Darshan logs, light recordings) in the form of the relations that analyses need."""

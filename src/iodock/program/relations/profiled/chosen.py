@@ -1,4 +1,4 @@
-"""Selects profiles: filters become conditions on profiles and the names of their files."""
+"""Selects profiles. Filters become conditions on profiles and the names of their files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import RequestError
 
 CHOSEN = "chosen_profiles"
-"""The stored table: profiles with the facts about their file and process."""
+"""Name of the stored table of chosen profiles, with the facts about their file and process."""
 GROUND = ("posix", "stdio")
-"""Lowest interfaces above the system: the bytes of higher ones pass through these, and no byte passes through
-two."""
+"""The lowest interfaces above the system. The bytes of higher interfaces pass through these, and no byte
+passes through both."""
 _ABOUT_FILES = ("file", "exclude_folder", "exclude_ending", "kind", "user_files")
 _ABOUT_TASKS = ("pid", "rank", "host", "job")
 _SHARED = "files that were counted for all ranks together belong to no single rank, and are not shown"
@@ -37,7 +37,7 @@ def choose(store: Store, filters: Filters) -> tuple[str, ...]:
 
 def _chosen_sql(store: Store, where: str) -> str:
     keep_patterns(store)
-    # A process has one row for each of its threads; the ids of the process are the same in all rows.
+    # A process has one row for each of its threads. The process ids are the same in all of these rows.
     tasks = "(SELECT upid, any_value(pid) AS pid FROM processes GROUP BY upid)"
     return f"""SELECT p.* EXCLUDE (pattern), coalesce(f.name, p.pattern) AS file,
   coalesce(f.pattern, p.pattern) AS pattern, f.folder, f.ending, f.kind, f.mount_point, f.fs_type,
@@ -83,13 +83,13 @@ def _of_files(store: Store, filters: Filters, notes: list[str]) -> list[str]:
     chosen = Filters(**{name: getattr(filters, name) for name in _ABOUT_FILES})
     usual = not any(getattr(chosen, name) for name in _ABOUT_FILES)
     if "light" not in store.manifest.source and not chosen.kind and not chosen.file:
-        # In Darshan logs everything is a file, including standard streams.
+        # In Darshan logs everything counts as a file, including standard streams.
         chosen = replace(chosen, kind=("all",))
     by_file, _ = choose_files(store, chosen, notes)
     if not by_file:
         return []
     if usual:
-        # Combined counters belong to files of unknown kind.
+        # Combined counters belong to several files, so the kind of file is not known.
         return [f"(p.pattern IS NOT NULL OR p.file_id IN (SELECT file_id FROM {CHOSEN_FILES}))"]
     if store.rows("SELECT 1 FROM profiles WHERE file_id IS NULL LIMIT 1"):
         notes.append(_FOLDED)

@@ -20,23 +20,24 @@ _SQL = {
 }
 _OF_OPERATIONS = ("family", "class")
 NO_FILE = ("family", "class", "interface", "pid", "rank", "host", "file")
-"""Keys with which an answer does not show the number of files that a row represents."""
+"""If a row is grouped by one of these keys, the answer does not show the number of files that it
+represents."""
 
 
 def key_columns(names: tuple[str, ...]) -> tuple[Column, ...]:
-    """The keys as columns of an answer."""
+    """The columns that an answer has for these keys."""
     docs = {"family": _OPERATION, "interface": _INTERFACE, "rank": "MPI rank, empty for all ranks together"}
     return tuple(Column(name, KEYS[name].type, None, "key", docs.get(name, KEYS[name].doc)) for name in names)
 
 
 def sql_of(name: str) -> str:
-    """The key over the stored profiles."""
+    """SQL for the key over the stored profiles."""
     return f"o.{_SQL[name]}"
 
 
 def found_keys(names: tuple[str, ...], store: Store) -> tuple[str, ...]:
-    """The requested keys, and the interface: the same bytes pass through several interfaces and must not be
-    added up. Raises RequestError."""
+    """Returns the requested keys and the interface. The interface is always a key, because the same bytes
+    pass through several interfaces and must not be added up. Raises RequestError."""
     for name in names:
         if name not in KEYS:
             raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(_SQL)}"))
@@ -53,5 +54,5 @@ def _untold(key: Key) -> str:
 
 
 def noun(keys: tuple[str, ...]) -> str:
-    """Plural name of the rows with these keys."""
+    """Plural noun for rows with these keys."""
     return KEYS[keys[0]].noun if len(keys) == 1 else "rows"

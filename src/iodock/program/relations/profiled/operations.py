@@ -1,5 +1,5 @@
-"""Operations instead of calls: each profile becomes a row each for opens, reads, writes, seeks, stats and
-syncs."""
+"""Operations instead of calls: each profile becomes one row for opens and one each for reads, writes, seeks,
+stats and syncs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from iodock.program.store import Store
 
 OPERATIONS = "profiled_operations"
 ALL_METADATA = "all metadata"
-"""Sources measure the time of metadata as a whole but count its operations separately, so these are separate
-rows."""
-# Operation, class, column of its count, column of its time.
+"""Name of the rows with the time of all metadata operations. Sources measure this time as a whole but count
+the operations separately."""
+# For each operation: its name, class, column with the count, and column with the time.
 _EACH = (
     ("open", "metadata", "opens", None),
     ("read", "data", "reads", "read_time_ns"),
@@ -25,8 +25,9 @@ _LONGEST = {"read": "F_MAX_READ_TIME", "write": "F_MAX_WRITE_TIME"}
 
 
 def keep_operations(store: Store) -> None:
-    """Creates `profiled_operations` from the chosen profiles. An operation that an interface counts for no
-    file (such as stats of streams) does not exist there, and is not an unknown one."""
+    """Creates `profiled_operations` from the chosen profiles. If an interface counts an operation for no file
+    (such as stats of streams), the interface does not have this operation. The number is then 0 rather than
+    unknown."""
     known = store.rows(
         f"""SELECT interface, {", ".join(f"count({name}) > 0 AS {name}" for name in _counted())}
 FROM profiles GROUP BY interface ORDER BY interface"""
@@ -34,7 +35,7 @@ FROM profiles GROUP BY interface ORDER BY interface"""
     parts = [
         _part(row["interface"], *each) for row in known for each in _EACH if row[each[2] or each[3] or ""]
     ]
-    # Without profiles there are no operations, but the columns are the same.
+    # If there are no profiles there are no operations, but the table must have the same columns.
     parts = parts or [_part("", *_EACH[0])]
     store.keep(OPERATIONS, "\nUNION ALL ".join(parts))
 
@@ -44,7 +45,8 @@ def _counted() -> tuple[str, ...]:
 
 
 def _part(interface: str, family: str, of_class: str, count: str | None, time: str | None) -> str:
-    """COUNT and TIME are column names; None: this operation has no such column."""
+    """SQL for the rows of one operation. COUNT and TIME are column names; None: the operation has no such
+    column."""
     moved = f"c.{_BYTES[family]}" if family in _BYTES else "NULL::BIGINT"
     longest = "NULL::BIGINT"
     if family in _LONGEST:
@@ -58,7 +60,7 @@ FROM {CHOSEN} c WHERE c.interface = '{interface}'"""
 
 
 def sum_or_none(column: str, condition: str = "true") -> str:
-    """If one value is unknown, the sum is unknown, too."""
+    """SQL for a sum that is unknown if one of its values is unknown."""
     known = f"count({column}) FILTER (WHERE {condition})"
     every = f"count(*) FILTER (WHERE {condition})"
     return f"CASE WHEN {known} = {every} THEN CAST(sum({column}) FILTER (WHERE {condition}) AS BIGINT) END"
@@ -70,13 +72,13 @@ READ = sum_or_none("o.moved_bytes", "o.family = 'read'")
 WRITTEN = sum_or_none("o.moved_bytes", "o.family = 'write'")
 _MOVED = sum_or_none("o.moved_bytes", "o.class = 'data'")
 TRANSFERS = sum_or_none("o.count", "o.class = 'data'")
-# A profile of several files has a row for each operation, with the same files in all rows.
+# A profile of several files has a row for each operation, and all of these rows have the same files.
 _FOLDED = """list_sum([one.n FOR one IN list_distinct(list({'id': o.profile_id, 'n': o.files})
     FILTER (WHERE o.file_id IS NULL))])"""
 FILE_COUNT = f"CAST(count(DISTINCT o.file_id) + coalesce({_FOLDED}, 0) AS BIGINT)"
-# The time of metadata includes closes, which are not counted.
+# The time of metadata includes closes. They are not counted, so there is no time per call.
 _PER_CALL = "bool_and(o.is_counted AND o.is_timed)"
-# In the order of the measures (grouping.MEASURES).
+# SQL for the measures, in the order of grouping.MEASURES.
 MEASURES_SQL = f"""{COUNT} AS count, NULL::BIGINT AS success, NULL::BIGINT AS failed,
   NULL::BIGINT AS no_result, NULL::MAP(VARCHAR, BIGINT) AS errnos, {TIME} AS total_time_ns,
   CASE WHEN {_PER_CALL} THEN CAST({TIME} AS DOUBLE) / nullif({COUNT}, 0) END AS mean_time_ns,

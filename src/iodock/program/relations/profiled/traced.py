@@ -1,4 +1,4 @@
-"""Single accesses recorded together with counters, with the columns that they share with events."""
+"""Single accesses that were recorded together with counters, with the columns that they share with events."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _COLUMNS = """file_id, interface, rank, host, thread, CASE WHEN is_write THEN 2 
 
 
 def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
-    """Creates `traced`, the chosen accesses in the order in which they ended, and returns notes for the
-    answer. Raises RequestError if there are none, and for a filter that they do not support."""
+    """Creates `traced`: the chosen accesses in the order in which they ended. Returns notes for the answer.
+    Raises RequestError if there are none, or for a filter that they do not support."""
     need_traced(store)
     for name in filters.given():
         if name in _REFUSED:
@@ -49,14 +49,15 @@ def keep_traced(store: Store, filters: Filters) -> tuple[str, ...]:
 
 
 def need_traced(store: Store) -> None:
-    """Raises RequestError if the store has counters only."""
+    """Raises RequestError if the store has only counters and no single accesses."""
     if not store.rows("SELECT 1 FROM profile_accesses LIMIT 1"):
         hint = _LIGHT_HINT if store.manifest.is_light else _DARSHAN_HINT
         raise RequestError(f"{store.name}: holds counters and no single accesses", hint)
 
 
 def keep_lowest(store: Store) -> tuple[str, ...]:
-    """Keeps the accesses of one interface in `traced`: the same bytes may appear in two interfaces."""
+    """Removes from `traced` the accesses of all but one interface, because the same bytes may appear in two
+    interfaces."""
     found = [row["interface"] for row in store.rows(f"SELECT DISTINCT interface FROM {TRACED} ORDER BY 1")]
     if len(found) < 2:
         return ()
