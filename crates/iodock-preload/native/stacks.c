@@ -50,6 +50,8 @@ void forget_stack(struct state *state) {
 	stacks->python_thread = 0;
 	for (u32 i = 0; i < SEEN_CODES; i++)
 		stacks->seen[i].code = 0;
+	for (u32 i = 0; i < WALKS; i++)
+		stacks->before[i].hash = 0;
 	stacks->is_unplaced = 0;
 	forget_known_stacks(state);
 }
@@ -139,8 +141,16 @@ static void leave_out_ours(struct stacks *stacks, u32 count) {
 	stacks->frames = kept;
 }
 
+static ALWAYS u64 word_read(struct words *words, u64 at) {
+	u64 word = *(const u64 *)at;
+	if (likely(words->count < WORDS_MOST))
+		words->read[words->count].at = at, words->read[words->count].word = word;
+	words->count++;
+	return word;
+}
+
 /* Walks from the call at pc outward. With `keep` rules are looked for, and frames are kept. */
-static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 base, u64 which, int keep, u64 *found) {
+static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 base, u64 which, int keep, u64 *found, struct words *words) {
 	u64 hash = HASH_BEGIN, top = stacks->top;
 	u32 count = 0, has_base = 1, has_python = !*(const volatile u64 *)&stack_tables->python.runtime, is_own = 0, pythons_own = 0;
 	if (keep)
@@ -185,12 +195,12 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 			u64 at = end - saved_in(rule);
 			if (unlikely(at < stack || at >= end))
 				break;
-			base = *(const u64 *)at;
+			base = word_read(words, at);
 			has_base = 1;
 		} else if (rule & RULE_LOST) {
 			has_base = 0;
 		}
-		pc = *(const u64 *)(end - 8);
+		pc = word_read(words, end - 8);
 		stack = end;
 	}
 	/* (Code that was made at run time was called by Python, or there are too many frames.) */
@@ -208,6 +218,43 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 
 static u32 code_at(const struct plain_frame *plain) { return session->shapes[plain->frame.number & (CALL_NUMBERS - 1)].code % HABITS; }
 
+/* The stack of this call, if a walk would find what an earlier walk has found; 0: it has to be walked. (Frames
+ * of Python are not on the stack.) */
+static ALWAYS u64 as_before(const volatile struct walk_before *before, const struct stacks *stacks, u64 pc, u64 stack, u64 base) {
+	u32 turn = before->turn, count = before->words.count;
+	u64 hash = before->hash;
+	if (*(const volatile u64 *)&stack_tables->python.runtime)
+		return 0;
+	if (before->pc != pc || before->stack != stack || before->base != base || before->top != stacks->top ||
+	    before->loads != *(volatile u32 *)&stack_tables->loads || before->replaced != *(volatile u32 *)&stack_tables->replaced || count > WORDS_MOST)
+		return 0;
+	for (u32 i = 0; i < count; i++) {
+		u64 at = before->words.read[i].at;
+		/* (A handler may just have written other ones.) */
+		if (at < stack || at >= stacks->top || *(const volatile u64 *)at != before->words.read[i].word)
+			return 0;
+	}
+	return before->turn == turn ? hash : 0;
+}
+
+/* Notes a walk, for as_before(). */
+static void keep_walk(struct walk_before *before, const struct walk_before *found) {
+	u32 turn = *(volatile u32 *)&before->turn + 1;
+	set(before->turn, turn);
+	set(before->hash, 0);
+	barrier();
+	before->pc = found->pc, before->stack = found->stack, before->base = found->base, before->top = found->top;
+	before->loads = found->loads, before->replaced = found->replaced;
+	before->words.count = found->words.count;
+	for (u32 i = 0; i < found->words.count; i++)
+		before->words.read[i] = found->words.read[i];
+	barrier();
+	/* (A handler that wrote in between has left parts of both.) */
+	if (*(volatile u32 *)&before->turn == turn)
+		set(before->hash, found->hash);
+	set(before->turn, turn + 1);
+}
+
 /* For the stub, before a record is written: 1 if the call comes from where the last one of its code came from. Makes no call. */
 u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	struct stacks *stacks = stacks_of(state);
@@ -215,8 +262,18 @@ u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, 
 	if (*(volatile u32 *)&stack_tables->idle)
 		return 1;
 	if (likely(is_known(stacks, stack))) {
-		if (walk(stacks, plain->frame.site, stack, base, stack_tables->which, 0, &hash) != WHOLE)
+		struct walk_before *before = &stacks->before[code_at(plain) % WALKS], found;
+		hash = as_before(before, stacks, plain->frame.site, stack, base);
+		if (likely(hash))
+			return hash == stacks->last[code_at(plain)];
+		found.pc = plain->frame.site, found.stack = stack, found.base = base, found.top = stacks->top;
+		found.loads = *(volatile u32 *)&stack_tables->loads, found.replaced = *(volatile u32 *)&stack_tables->replaced;
+		found.words.count = 0;
+		if (walk(stacks, plain->frame.site, stack, base, stack_tables->which, 0, &hash, &found.words) != WHOLE)
 			return 0;
+		found.hash = hash;
+		if (hash && hash == stacks->last[code_at(plain)] && found.words.count <= WORDS_MOST && !*(const volatile u64 *)&stack_tables->python.runtime)
+			keep_walk(before, &found);
 	} else if (may_be_own(stacks, stack)) {
 		return 0;
 	}
@@ -234,7 +291,8 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	if (!is_known(stacks, stack) && end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(stacks->tries & TRIES_MASK)))
 		learn_stack(stacks, stack);
 	if (is_known(stacks, stack)) {
-		walk(stacks, plain->frame.site, stack, base, stack_tables->which, 1, &stacks->hash);
+		struct words words = {.count = 0};
+		walk(stacks, plain->frame.site, stack, base, stack_tables->which, 1, &stacks->hash, &words);
 	} else if (!stacks->is_unplaced) {
 		stacks->is_unplaced = 1;
 		__atomic_fetch_add(&session->unplaced, 1, __ATOMIC_RELAXED);

@@ -99,9 +99,25 @@ struct stack_tables {
 	u8 code_pages[CODE_PAGES][CODE_PAGE] __attribute__((aligned(CODE_PAGE)));
 };
 
+/* The words of the stack that a walk has read: return addresses and saved registers. */
+enum { WORDS_MOST = 8, WALKS = 8 };
+struct words {
+	u32 count; /* above WORDS_MOST: there was no room for all */
+	struct { u64 at, word; } read[WORDS_MOST];
+};
+
+/* A walk that found the stack of a thread's last call with some code. A call from the same place, with the
+ * same registers and words, has the same stack. */
+struct walk_before {
+	u64 pc, stack, base, top, loads, replaced, hash;
+	u32 turn; /* changes when it is written, so that a handler cannot mix two of them up */
+	struct words words;
+};
+
 /* Of a thread, behind its state. */
 struct stacks {
 	u64 low, top; /* the stack's pages are present from `low` to `top`; they are queried from the kernel */
+	struct walk_before before[WALKS]; /* by the call's code */
 	u64 last[HABITS]; /* the stack of the last call of a code, as a hash; 0: unknown */
 	u32 tries; /* in vain */
 	u32 count; /* of stacks in this chunk */

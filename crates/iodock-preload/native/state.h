@@ -9,7 +9,7 @@
 
 enum { LEVELS = 4, CACHED_PATHS = 64, PATH_WAYS = 4, PENDING = 8, HABITS = 64, LAST_PATH = 224, SPENT = 8 };
 /* (What is behind a state is touched with --stacks only.) */
-enum { SLOT_BYTES = 4096, STATE_STRIDE = 2 * SLOT_BYTES, BLOCK_STATES = 128, BLOCK_BYTES = BLOCK_STATES * STATE_STRIDE, BLOCKS = 64 /* 8,128 threads at once */ };
+enum { SLOT_BYTES = 4096, STATE_STRIDE = 3 * SLOT_BYTES, BLOCK_STATES = 128, BLOCK_BYTES = BLOCK_STATES * STATE_STRIDE, BLOCKS = 64 /* 8,128 threads at once */ };
 enum { PATH_LIMIT = 4096, PLAIN_LIMIT = RECORD_MOST };
 
 #define likely(x) __builtin_expect(!!(x), 1)
