@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from in_process import shown
+from iodock.program.relations.sites import keep_callers
 from iodock.program.store import Store
 from marked import CPLUSPLUS, FORTRAN, C, built, marks, share_in_chain
 from recorded import IODOCK, live, needs_gcc, record, run
@@ -109,6 +110,48 @@ def test_a_finding_names_the_caller_of_a_helper_function(tmp_path: Path, stacks:
     caller = put["called_from"]
     assert (caller["place"], caller["function"], caller["line"]) == ("marked.c:14", "cells", 14)
     assert caller["share"] == 0.8
+
+
+INTERRUPTED = """#include <fcntl.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+static int file;
+static __attribute__((noinline)) long get(size_t size) {
+  char text[8];
+  long got = pread(file, text, size, 0);
+  __asm__ volatile("");
+  return got + 1;
+}
+static __attribute__((noinline)) long one(void) { return get(1) + 1; }
+static __attribute__((noinline)) long two(void) { return get(2) + 1; }
+static __attribute__((noinline)) void handler(int signal) { get(3), (void)signal; }
+int main(int count, char **names) {
+  struct itimerval often = {{0, 50}, {0, 50}};
+  file = open("/etc/passwd", O_RDONLY);
+  signal(SIGALRM, handler);
+  setitimer(ITIMER_REAL, &often, 0);
+  for (int i = 0; i < 100000; i++) one(), one(), two(), two(), two();
+  often.it_interval.tv_usec = often.it_value.tv_usec = 0;
+  setitimer(ITIMER_REAL, &often, 0);
+  return close(open(names[1], O_CREAT | O_WRONLY, 0600)) || count != 2;
+}
+"""
+
+
+@pytest.mark.parametrize("stacks", ["sites", "all"])
+def test_callers_that_alternate_and_interrupt_each_other_are_told_apart(tmp_path: Path, stacks: str) -> None:
+    program = built(tmp_path, INTERRUPTED, "-g", "-O2", "-fno-optimize-sibling-calls")
+    with Store.open(recorded(tmp_path, program, stacks)) as store:
+        keep_callers(store)
+        found = store.rows("""SELECT e.bytes, k.function, count(*) AS calls FROM events e
+            JOIN calls c ON c.id = e.call_id LEFT JOIN stack_callers k ON k.stack_id = e.stack_id
+            WHERE c.name = 'pread64' AND e.bytes BETWEEN 1 AND 3 GROUP BY 1, 2 ORDER BY 1, 2""")
+    calls = {(row["bytes"], row["function"]): row["calls"] for row in found}
+    # A call of a handler that interrupts the recorder has no place.
+    interrupting = calls.pop((3, "handler"), 0) + calls.pop((3, None), 0)
+    assert interrupting > 100
+    assert calls == {(1, "one"): 200_000, (2, "two"): 300_000}
 
 
 def test_with_stacks_off_none_are_recorded(tmp_path: Path) -> None:
