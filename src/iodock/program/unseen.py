@@ -1,4 +1,5 @@
-"""How many calls of a run were not recorded, and whether the recorded ones allow a judgement of its I/O."""
+"""Counts the calls of a run that were not recorded, and decides whether the recorded ones allow a judgement
+of its I/O."""
 
 from __future__ import annotations
 
@@ -11,16 +12,17 @@ from iodock.shared.language import N_
 from iodock.shared.message import Message
 
 SMALL_SHARE = 0.01
-"""Largest share of calls that may be missing for a judgement."""
+"""If a larger share of the calls is missing, the run is not judged."""
 COUNTED_IN_CALLS = frozenset({"dropped-records", "foreign-calls", "too-many-requests", "unseen-calls"})
-"""Losses counted in calls; others that hide calls are counted in files, programs or processes."""
+"""Losses that are counted in calls. Other losses that hide calls are counted in files, programs or
+processes."""
 CALLS_BEFORE_LOAD = 20
 """Approximate number of calls that the dynamic linker makes for a small program before it loads the recording
 library."""
 MANY_PROGRAMS = 50
 
 _ANOTHER_WAY = frozenset({"own-system-calls", "stopped-processes", "unreached-programs", "unseen-calls"})
-"""Losses of recording inside the program, which other back ends do not have."""
+"""Losses that only recording inside the program has. Other back ends do not have them."""
 _CALLS = "opens + reads + writes + seeks + stats + syncs"
 
 
@@ -32,9 +34,9 @@ class Unseen:
     """Number of calls known to be missing."""
     seen: int
     uncounted: bool
-    """More calls are missing, and their number is not known."""
+    """Whether more calls are missing whose number is not known."""
     largest: str | None
-    """The loss that hides most calls."""
+    """Name of the loss that hides most calls."""
 
     @property
     def total(self) -> int:
@@ -56,15 +58,14 @@ ALL_SEEN = Unseen(0, 0, False, None)
 
 
 def hides_calls(name: str, count: int | str) -> bool:
-    """Whether a loss may prevent a judgement of a run's I/O, in which case its cure is shown with every
-    result."""
+    """Whether a loss may prevent a judgement of a run's I/O. Its cure is then shown with every result."""
     if name == "before-load":
         return isinstance(count, int) and count >= MANY_PROGRAMS
     return name in HIDES_CALLS
 
 
 def unseen_in(losses: Iterable[tuple[str, int]], seen: int) -> Unseen:
-    """From losses by name and count, in a store with SEEN calls."""
+    """Finds the missing calls from losses by name and count, in a store with SEEN calls."""
     found = dict(losses)
     counted = {name: count for name, count in found.items() if name in COUNTED_IN_CALLS and count}
     others = [name for name, count in found.items() if name in HIDES_CALLS and count and name not in counted]
@@ -72,27 +73,28 @@ def unseen_in(losses: Iterable[tuple[str, int]], seen: int) -> Unseen:
     if before_load >= MANY_PROGRAMS and before_load * CALLS_BEFORE_LOAD > seen:
         others.append("before-load")
     by_count = sorted(counted, key=lambda name: -counted[name])
-    # A loss without a number may be of any size; but a number is more informative.
+    # The losses without a number may be of any size, but a number is more informative, so a loss with one is
+    # preferred.
     missing = sum(counted.values())
     names = by_count + others if missing > SMALL_SHARE * (missing + seen) else others + by_count
     return Unseen(missing, seen, bool(others), names[0] if names else None)
 
 
 def unseen_of(store: Store) -> Unseen:
-    """The same of a store."""
+    """Finds the missing calls of a store."""
     manifest = store.manifest
     losses = ((loss.name, loss.count) for loss in manifest.losses)
     return unseen_in(losses, _counted(store) if manifest.is_light else int(manifest.source.get("calls") or 0))
 
 
 def _counted(store: Store) -> int:
-    """Calls that a light recording counted, without details of each."""
+    """Number of calls that a light recording counted, without details of each."""
     (found,) = store.rows(f"SELECT CAST(coalesce(sum({_CALLS}), 0) AS BIGINT) AS n FROM profiles")
     return int(found["n"])
 
 
 def says(unseen: Unseen) -> Message:
-    """The sentence shown instead of a judgement."""
+    """The sentence that is shown instead of a judgement."""
     other_way = unseen.largest in _ANOTHER_WAY
     if unseen.calls > SMALL_SHARE * unseen.total:
         values = {"unseen": unseen.calls, "calls": unseen.total}

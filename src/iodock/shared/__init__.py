@@ -1,1 +1,2 @@
-"""What the three check-ups share: errors, language, settings, tables, charts, pages, and the SQL engine."""
+"""Parts that the three check-ups share: errors, language, settings, tables, charts, pages, and the SQL
+engine."""

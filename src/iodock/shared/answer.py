@@ -1,4 +1,4 @@
-"""The answer of an analysis: a table and the meaning of its columns. Views draw answers and nothing else."""
+"""The answer of an analysis: a table and the meaning of its columns. Views show answers and nothing else."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal
 from iodock.shared.labels import HEADINGS
 
 if TYPE_CHECKING:
-    # Recording needs Loss but no tables, and importing pyarrow takes longer than recording a small program.
+    # The import is only for types. Recording needs Loss but no tables, and importing pyarrow takes longer
+    # than recording a small program.
     import pyarrow as pa
 
 Role = Literal["key", "measure", "time", "detail"]
-"""key: rows are grouped by it. measure: a number that may be drawn. time: a place on the time axis. detail:
-anything else."""
+"""Role of a column. key: rows are grouped by it. measure: a number that may be drawn. time: a place on the
+time axis. detail: anything else."""
 
 Importance = Literal["first", "usual", "last"]
-"""Columns of a narrow table. first: identity, time and bytes, which are kept; last: columns that are dropped
-first."""
+"""Importance of a column in a narrow table. first: identity, time and bytes, which are kept; last: columns
+that are left out first."""
 
 _BY_ROLE: Mapping[Role, Importance] = {"key": "first", "measure": "usual", "time": "last", "detail": "last"}
 
 Clock = Literal["epoch", "day", "relative", "none"]
-"""Origin of a `ts`: 1970, midnight, the start of the run, or nothing (the source has no times)."""
+"""Origin of a `ts`: 1970, midnight, the start of the run, or none, because the source has no times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,15 @@ class Column:
 
     name: str
     type: str
-    """`int`, `float`, `str`, `bool`, `map` (name -> count) or `list`."""
+    """Type of the values: `int`, `float`, `str`, `bool`, `map` (name -> count) or `list`."""
     unit: str | None
-    """`ns`, `bytes`, `1/s`, `bytes/s`, `calls`, ...; None if the column has no unit."""
+    """Unit of the values: `ns`, `bytes`, `1/s`, `bytes/s`, `calls`, ...; None if the column has no unit."""
     role: Role
     doc: str
     importance: Importance | None = None
-    """Set where it does not follow from the role."""
+    """Importance, if it does not follow from the role."""
     own_heading: str | None = None
-    """Set where the heading differs from that of other columns with this name."""
+    """Heading, if it differs from that of other columns with this name."""
 
     @property
     def heading(self) -> str:
@@ -49,7 +50,7 @@ class Column:
 
     @property
     def place(self) -> int:
-        """Priority when only some columns fit: 0 comes first."""
+        """Priority of the column if only some columns fit: 0 comes first."""
         return ("first", "usual", "last").index(self.importance or _BY_ROLE[self.role])
 
 
@@ -64,22 +65,22 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Rows that a top list left out, and their sums."""
+    """Numbers for the rows that a top list left out, and their sums."""
 
     total: Mapping[str, Any]
-    """Column -> sum over all rows, including those that are not shown."""
+    """Sum of each column over all rows, including those that are not shown."""
     other: Mapping[str, Any] | None
-    """Column -> sum over the rows that `--top` left out; None if it left none out."""
+    """Sum of each column over the rows that `--top` left out; None if it left none out."""
     shown: int
-    """N of 'N of M'."""
+    """Number of rows that are shown, N in 'N of M'."""
     of: int
-    """M of 'N of M': rows before `--top`."""
+    """Number of rows before `--top`, M in 'N of M'."""
     noun: str
-    """Unit of the counts: `calls`, `files`, `pids`, ..."""
+    """Plural of what the rows are: `calls`, `files`, `pids`, ..."""
 
     @property
     def sentence(self) -> str:
-        """`5 of 42 files`."""
+        """Sentence such as `5 of 42 files`."""
         return f"{self.shown:,} of {self.of:,} {self.noun}"
 
 
@@ -90,29 +91,29 @@ class Answer:
     analysis: str
     title: str
     columns: tuple[Column, ...]
-    """In the order of the table's columns."""
+    """The columns, in the order of the table."""
     table: pa.Table
     clock: Clock
     source: Mapping[str, Any]
-    """`lines`, `calls`, `unfinished`, `orphans`, `durations`, `signals`: taken from the manifest."""
+    """Counts from the manifest: `lines`, `calls`, `unfinished`, `orphans`, `durations`, `signals`."""
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
-    """Sentences that views must show with the numbers ('this log has no durations')."""
+    """Sentences that views must show with the numbers, such as 'this log has no durations'."""
     totals: Totals | None = None
     keys: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     """Filters and options that differ from their defaults, by their command line names."""
     first_ts: int | None = None
-    """Start of the run (manifest), for axes that count from the start."""
+    """Start of the run according to the manifest, for axes that count from the start."""
     store_name: str = ""
 
     def column(self, name: str) -> Column:
-        """The column of that name; KeyError if there is none."""
+        """Returns the column of this name. Raises KeyError if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def with_role(self, role: Role) -> tuple[Column, ...]:
-        """The columns with a role, in the table's order."""
+        """Returns the columns with a role, in the table's order."""
         return tuple(column for column in self.columns if column.role == role)

@@ -6,8 +6,8 @@ import os
 
 
 def open_in_browser(url: str) -> bool:
-    """Whether a browser was started to show it. False without a display: Python would start a text browser
-    and wait for it."""
+    """Starts a browser, and returns whether this was possible. Returns False without a display, because
+    Python would start a text browser and wait for it."""
     import webbrowser
 
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):

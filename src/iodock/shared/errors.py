@@ -1,4 +1,4 @@
-"""Errors below the command line, with what to do about each."""
+"""Errors that are raised below the command line, with what to do about each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class IodockError(Exception):
         super().__init__(message)
         self.hint = hint
         if hint:
-            # In Python only the traceback shows hints.
+            # In Python programs only the traceback shows hints, so the hint becomes a note.
             self.add_note(f"hint: {hint}")
 
 
@@ -25,30 +25,30 @@ class StoreError(IodockError):
 
 
 class AnswerError(StoreError):
-    """A server that holds the rows is unreachable, slow, or sends an invalid reply. Only operators may read
-    the message."""
+    """A server with the rows is unreachable, slow, or sends an invalid reply. Only operators may read the
+    message."""
 
 
 class RequestError(IodockError):
-    """A request that can't be answered: an unknown key, filter value or option. A usage error, so the exit
-    status is 2."""
+    """A request can't be answered because of an unknown key, filter value or option. It is a usage error, so
+    the exit status is 2."""
 
 
 class QueryError(IodockError):
-    """SQL that the engine refuses."""
+    """The engine refused the SQL."""
 
 
 class MissingPackage(IodockError, ImportError):
     """A Python package is missing that only this request needs."""
 
     def _render_traceback_(self) -> list[str]:
-        # IPython shows this in place of a traceback through iodock, which would not help.
+        # IPython shows these lines instead of a traceback through iodock, which would not help.
         return [f"{type(self).__name__}: {self}", *([f"hint: {self.hint}"] if self.hint else [])]
 
 
 def meant(name: str, known: Iterable[str], otherwise: str) -> str:
-    """A hint that suggests the KNOWN name nearest to NAME, or OTHERWISE."""
-    # Recording imports this module and must start quickly.
+    """Returns a hint that suggests the KNOWN name nearest to NAME, or OTHERWISE."""
+    # The import is here, because recording imports this module and must start quickly.
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), list(known), 1)

@@ -1,5 +1,5 @@
-"""Meaning of words in tables that are not column names: in comparisons, in the check-up of a file system, and
-in the monitor."""
+"""Meaning of words in tables that are not names of columns: in comparisons, in the check-up of a file system,
+and in the monitor."""
 
 from __future__ import annotations
 
@@ -66,4 +66,4 @@ GROUPS = {
     "check-up of a file system": (MEASURED, "heading of iodock health and bench"),
     "monitor": (MONITORED, "heading of iodock monitor top"),
 }
-"""Group -> words with their meaning, and the kind of each word."""
+"""For each group, its words with their meaning, and the kind of each word."""

@@ -1,4 +1,4 @@
-"""Names of columns, of parts of a run and of values, as shown in tables, the check-up and the report.
+"""Names of columns, of parts of a run and of values, as tables, the check-up and the report show them.
 
 The names are English and marked for translation; views translate them.
 """
@@ -77,7 +77,7 @@ HEADINGS = {
     "start_ts": N_("start"),
     "end_ts": N_("end"),
 }
-"""Column -> heading. All other columns are shown under their own names."""
+"""Heading of each column. All other columns are shown under their own names."""
 COLUMN_DOCS = {
     "total_time_ns": N_("Sum over the calls; the sum over several threads may exceed the wall time"),
     "calls_per_s": N_("Calls divided by the time inside them"),
@@ -98,7 +98,7 @@ PARTS = {
     "waiting": N_("waiting on pipes and sockets"),
     "rest": N_("outside I/O"),
 }
-"""Kinds of I/O time, and `rest`: time outside of I/O."""
+"""Names of the kinds of I/O time, and of `rest`, the time outside of I/O."""
 
 VALUES = {
     "class": {
@@ -139,7 +139,7 @@ VALUES = {
         "unknown": N_("not known"),
     },
 }
-"""Column -> value -> text."""
+"""For each column, the text of each value."""
 
 SAMPLES = {
     "pressure.some_us": N_("Time in which some tasks waited"),
@@ -166,7 +166,7 @@ SAMPLES = {
     "server.busy_share": N_("Controller busy"),
     "server.response_s": N_("Response time of the controller"),
 }
-"""`SOURCE.METRIC` of the machine's samples."""
+"""Names of the machine's samples, by `SOURCE.METRIC`."""
 
 SERVER_STATES = {
     "healthy": N_("healthy"),

@@ -23,7 +23,7 @@ _SENTENCE_GAPS = {"ja": ""}
 
 
 def N_(text: str) -> str:
-    """Marks a text for translation where it is rendered. Returns it unchanged."""
+    """Marks a text for translation. It is translated where it is rendered, and returned unchanged here."""
     return text
 
 
@@ -32,38 +32,40 @@ class Language:
     """Texts in one language."""
 
     code: str
-    """Also `en` if the catalogue of another language was not compiled."""
+    """Code of the language. It is `en` if the catalogue of another language was not compiled."""
     catalogue: gettext.NullTranslations
 
     def gettext(self, text: str, /, **values: object) -> str:
-        """TEXT in this language, or unchanged if there is no translation, with its `{name}` places filled."""
-        # gettext returns the catalogue's header for an empty text.
+        """Returns TEXT in this language, with its `{name}` places filled. Without a translation the text is
+        unchanged."""
+        # For an empty text, gettext returns the header of the catalogue.
         return fill(self.catalogue.gettext(text), values) if text else ""
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
-        """As `gettext`, with a singular and a plural; `{n}` is the count, with a separator for thousands."""
+        """Like `gettext`, with a singular and a plural. `{n}` is the count, with a separator for
+        thousands."""
         return fill(self.catalogue.ngettext(one, many, count), {"n": f"{count:,}", **values})
 
     def told(self, text: str) -> str:
-        """An English TEXT with its values filled in, such as an error or a note of a store, in this language;
-        text without a translation stays English."""
+        """Translates an English TEXT whose values are filled in already, such as an error or a note of a
+        store. Without a translation it stays English."""
         return text if self.code == "en" else _told(self, text, _DEEPEST)
 
     def joined(self, clauses: Iterable[str]) -> str:
-        """Clauses joined as this language joins them."""
+        """Joins clauses as this language does."""
         return _CLAUSE_MARKS.get(self.code, "; ").join(clauses)
 
     def sentences(self, several: Iterable[str]) -> str:
-        """Sentences joined as this language joins them."""
+        """Joins sentences as this language does."""
         return _SENTENCE_GAPS.get(self.code, " ").join(several)
 
     def listed(self, items: Iterable[str]) -> str:
-        """Items joined by this language's commas."""
+        """Joins items with this language's commas."""
         return _LIST_COMMAS.get(self.code, ", ").join(items)
 
 
 _DEEPEST = 3
-"""A message inside a message: `run.log: line 7: no time`."""
+"""Number of levels to which a message may contain another one, as in `run.log: line 7: no time`."""
 
 
 def _told(language: Language, text: str, depth: int) -> str:
@@ -84,21 +86,21 @@ def _told(language: Language, text: str, depth: int) -> str:
 
 
 def _inner(language: Language, text: str, depth: int) -> str:
-    # A single word is a name, even if it is also the heading of a table.
+    # A single word is a name, so it is not translated, even if it is also the heading of a table.
     return _told(language, text, depth - 1) if " " in text else text
 
 
 @cache
 def _templates(language: Language) -> Templates:
-    # gettext offers no list of its texts. Plural forms have keys that are not texts.
+    # gettext has no function that lists its texts. Plural forms have keys that are not texts.
     texts: Mapping[object, str] = getattr(language.catalogue, "_catalog", {})
     return Templates(text for text in texts if isinstance(text, str))
 
 
 @cache
 def language_in(code: str) -> Language:
-    """The texts of a language: English ones where its catalogue was not compiled (see `Language.code`).
-    ValueError if iodock does not speak it."""
+    """Returns the texts of a language. They are English if its catalogue was not compiled (see
+    `Language.code`). Raises ValueError if iodock does not support the language."""
     if code not in LANGUAGES:
         raise ValueError(f"{code!r} has no texts: available are {' and '.join(LANGUAGES)}")
     if code == "en":
@@ -115,8 +117,8 @@ def _catalogue(code: str) -> Path:
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """TEMPLATE with the `{name}` places that VALUES has filled. Places inside a value are not filled."""
-    # str.format does not work here: a file's name may contain braces.
+    """Fills the `{name}` places of TEMPLATE with VALUES. Places inside a value are not filled."""
+    # str.format can't be used here, because a file's name may contain braces.
     parts = template.split("{")
     filled = [parts[0]]
     for part in parts[1:]:

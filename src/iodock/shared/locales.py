@@ -1,4 +1,4 @@
-"""Chooses the language without loading its texts: loading them takes longer than some commands."""
+"""Chooses the language without loading its texts, because loading them takes longer than some commands."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LANGUAGES = ("en", "ja")
-"""English is in the code; the others have a catalogue."""
+"""Languages of iodock. English texts are in the code; the others have a catalogue."""
 
 
 def chosen(option: str | None, environment: Mapping[str, str] | None = None) -> str:
-    """The code of the language to use: OPTION, else that of the locale if iodock has it, else `en`."""
+    """Returns the code of the language to use: OPTION, or else that of the locale if iodock has it, or else
+    `en`."""
     return option or _of_locale(os.environ if environment is None else environment)
 
 
 def _of_locale(environment: Mapping[str, str]) -> str:
-    # The order is that of POSIX; the first variable that is set decides.
+    # POSIX defines this order. The first variable that is set decides.
     locale = next(
         (environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), ""
     )

@@ -1,6 +1,6 @@
 """What a site's monitor knows about the time in which a program ran, as plain data. The part for programs
-queries it, the part for centres answers, and neither imports the other. Times are ns since the epoch by the
-recording's clock; None is a value that was not read. The reasons are in docs/decisions/0038."""
+queries it, the part for centres answers, and neither imports the other. Times are in ns since the epoch by
+the recording's clock. None is a value that was not read. docs/decisions/0038 explains why."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Literal, Protocol
 ServerState = Literal[
     "healthy", "busy", "overload", "stall", "failover", "degraded", "no-usual", "no-samples"
 ]
-"""As in docs/explanation/server-states.md; `no-usual`: no trouble was seen, but too few samples from before
-the run show what is usual."""
+"""States as in docs/explanation/server-states.md. `no-usual`: no trouble was seen, but too few samples from
+before the run show what is usual."""
 TROUBLE: tuple[ServerState, ...] = ("stall", "overload", "failover", "degraded")
-"""The worst first."""
+"""States of trouble, the worst first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,10 @@ class MountedAs:
     mount_point: str
     fs_type: str | None
     source: str | None
-    """Its device or server, in the kernel's notation: `nas:/export/home`, `10.0.0.1@tcp:/work`."""
+    """The file system's device or server, as the kernel writes it: `nas:/export/home`,
+    `10.0.0.1@tcp:/work`."""
     monitored_as: str | None = None
-    """Its name in the monitor, if the site's settings give one."""
+    """The file system's name in the monitor, if the site's settings give one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class CounterSeries:
     target: str
     metric: str
     points: tuple[tuple[int, float], ...]
-    """Time and value, in order."""
+    """Time and value of each sample, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +46,26 @@ class RunTime:
     """Time and place of a program's run."""
 
     hosts: tuple[str, ...]
-    """The host whose clock gives the times comes first; empty: not known."""
+    """Hosts of the run. The host whose clock gives the times comes first; empty: not known."""
     begin_ns: int
     end_ns: int
     mounts: tuple[MountedAs, ...] = ()
     """File systems that the program used; empty: the recording does not say on which file system its files
     are."""
     counters: tuple[CounterSeries, ...] = ()
-    """Counters of the first host."""
+    """Counters that were sampled on the first host."""
     job: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """Seconds by which the monitor's clock is ahead of the recording's."""
+    """Difference between the clocks. It is positive if the monitor's clock is ahead of the recording's."""
 
     offset_ns: int
     within_ns: int
-    """Uncertainty of that difference."""
+    """Uncertainty of the difference."""
     is_measured: bool
-    """False: the settings state that the clocks agree."""
+    """Whether the difference was measured; False: the settings state that the clocks agree."""
     host: str | None = None
     """The host whose counters were compared."""
 
@@ -77,12 +78,12 @@ class ServerMoment:
     server: str
     kind: Literal["metadata", "object", "client"]
     state: ServerState
-    """`no-samples`: no agent read the server at that time."""
+    """State of the server. `no-samples`: no agent read the server at that time."""
     is_brief: bool = False
-    """Only one sample says so, which is too few to determine a state."""
+    """Whether only one sample shows this state, which is too few to be certain."""
     begin_ns: int | None = None
     end_ns: int | None = None
-    """Time of the samples behind the numbers."""
+    """Time of the samples that gave the numbers."""
     handled_per_s: float | None = None
     usual_handled_per_s: float | None = None
     waiting: float | None = None
@@ -103,13 +104,14 @@ class ServerStretch:
 
 @dataclass(frozen=True, slots=True)
 class ServerCurve:
-    """One number of a server over the run."""
+    """One quantity of a server over the run."""
 
     file_system: str
     server: str
     metric: str
-    """`handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`; for a storage array,
-    whose `server` is its name and the controller's, `busy_share` and others."""
+    """Name of the quantity: `handled_per_s`, `waiting`, `wait_s`, `cpu_share`, `moved_bytes_per_s` or `load`.
+    For a storage array, `server` is the array's name and the controller's, and the quantities are
+    `busy_share` and others."""
     points: tuple[tuple[int, float], ...]
     """End of each sample, and its value."""
 
@@ -119,37 +121,38 @@ class OtherUser:
     """Another job or user that moved data from the same machine."""
 
     name: str
-    """A job id, else the session or the command."""
+    """A job id, or else the session or the command."""
     user: str | None
     read_bytes: int
     written_bytes: int
     begin_ns: int
     end_ns: int
-    """Time of the agent's readings behind these numbers."""
+    """Time of the agent's readings that gave these numbers."""
     commands: tuple[str, ...] = ()
-    """Its programs, the one with most bytes first; empty: the agent does not report them."""
+    """The programs of this user, the one with most bytes first; empty: the agent does not report them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
-    """The servers over the whole run."""
+    """The state of the servers over the whole run."""
 
     clock: ClockOffset
     systems: tuple[str, ...]
-    """File systems of the monitor that the run used, or all if the run does not say."""
+    """File systems of the monitor that the run used. If the run does not say which, all are listed."""
     are_chosen: bool
-    """False: the recording does not say which file systems it used."""
+    """Whether the recording says which file systems it used."""
     stretches: tuple[ServerStretch, ...]
     curves: tuple[ServerCurve, ...]
     by_mount: Mapping[str, str]
-    """Mount point -> file system of the monitor."""
+    """Maps a mount point to the file system of the monitor."""
     sample_s: float
     kept_s: float | None = None
-    """Length of the sums that the monitor keeps for that time; None: readings as agents sent them."""
+    """Length of the sums that the monitor keeps for that time, s; None: it keeps readings as agents sent
+    them."""
     is_coarse: bool = False
-    """The states come from samples that are longer than the agents' own."""
+    """Whether the states come from samples that are longer than the agents' own."""
     brief: tuple[str, ...] = ()
-    """Servers for which a single sample shows trouble, too few to determine a state."""
+    """Servers for which a single sample shows trouble, which is too few to be certain."""
     knows_job: bool = False
     """Whether the run's own job is known, and therefore left out of `Servers.others`."""
 
@@ -162,19 +165,20 @@ class Servers(Protocol):
         """Name of the monitor's store in the settings."""
 
     def meanwhile(self) -> Meanwhile | None:
-        """The servers over the whole run; None: the run can't be joined, and `why_not` gives the reason.
-        Raises IodockError if the store can't be read."""
+        """Returns the servers over the whole run; None: the run can't be joined, and `why_not` gives the
+        reason. Raises IodockError if the store can't be read."""
 
     @property
     def why_not(self) -> NotJoined | None:
-        """Why the recording's times can't be converted to the monitor's."""
+        """Returns the reason why the recording's times can't be converted to the monitor's; None: they
+        can."""
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
-        """Every server of `systems` while a call was running. Raises IodockError."""
+        """Returns the state of every server of `systems` while a call was running. Raises IodockError."""
 
     def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
-        """Others that moved data on the recording's machine, the one with most bytes first; None: no agent
-        there reported. Raises IodockError."""
+        """Returns other users that moved data on the recording's machine, the one with most bytes first;
+        None: no agent there reported. Raises IodockError."""
 
 
 NotJoined = Literal["no-date", "no-host", "no-agent", "too-few", "no-match", "too-vague", "too-coarse"]

@@ -14,5 +14,5 @@ class Message:
 
     text: str
     values: Mapping[str, Scalar] = field(default_factory=dict)
-    """Numbers are raw. The ending of the placeholder's name gives the unit: `_s` seconds, `_bytes`, `_share`
-    (0 to 1), `_bytes_per_s`; others are counts or names."""
+    """Values of the placeholders. Numbers are not formatted. The ending of the placeholder's name gives the
+    unit: `_s` seconds, `_bytes`, `_share` (0 to 1), `_bytes_per_s`; others are counts or names."""

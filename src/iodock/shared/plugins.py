@@ -1,4 +1,4 @@
-"""Plug-ins of other packages: the entry points of a group.
+"""Finds plug-ins of other packages: the entry points of a group.
 
 Importing `importlib.metadata` takes longer than most commands, so it is imported only if a package may have
 such entry points."""
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".dist-info", ".egg-info")
 _MOST_BYTES = 1 << 20
-"""Bytes read of a list of entry points: a package with a longer list counts as one that declares the
-group."""
+"""Number of bytes that are read of a list of entry points. A package with a longer list is treated as if it
+declared the group."""
 
 
 def plugins(group: str) -> tuple[EntryPoint, ...]:
-    """The entry points of a group, such as `iodock.rules`."""
+    """Returns the entry points of a group, such as `iodock.rules`."""
     if not _may_have(group, tuple(sys.path)):
         return ()
     from importlib.metadata import entry_points
@@ -32,8 +32,8 @@ def plugins(group: str) -> tuple[EntryPoint, ...]:
 
 @cache
 def _may_have(group: str, folders: tuple[str, ...]) -> bool:
-    """Whether a package in these folders may declare the group. Not known for zip archives and for packages
-    of other finders."""
+    """Whether a package in these folders may declare the group. Zip archives and packages of other finders
+    can't be searched, so they may."""
     if any(hasattr(finder, "find_distributions") and not _is_usual(finder) for finder in sys.meta_path):
         return True
     return any(_declares(Path(folder or "."), group.encode()) for folder in folders)
@@ -41,7 +41,7 @@ def _may_have(group: str, folders: tuple[str, ...]) -> bool:
 
 def _is_usual(finder: object) -> bool:
     name = getattr(finder, "__name__", type(finder).__name__)
-    # setuptools' own finder has no packages other than those in folders.
+    # setuptools' own finder only knows packages in folders.
     return name in ("PathFinder", "DistutilsMetaFinder")
 
 

@@ -31,28 +31,29 @@ LanguageCode = Literal["en", "ja"]
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """When a job may be held, suspended or requeued because of its load on a server."""
+    """Settings for holding, suspending or requeuing a job because of its load on a server."""
 
     mode: Mode = "suggest"
-    """suggest: say what would help. ask: an operator confirms in the portal. act: without confirmation."""
+    """suggest: only name what would help. ask: an operator confirms in the portal. act: act without
+    confirmation."""
     scheduler: SchedulerName | None = None
     action: ActionKind = "suspend"
     states: tuple[ActedState, ...] = ("overload", "stall")
-    """Only these states of a server lead to an action."""
+    """States of a server that lead to an action."""
     least_confidence: float = 0.9
-    """Confidence of the verdict, and of the suspicion against the job."""
+    """Minimum confidence of the verdict, and of the suspicion against the job."""
     least_share: float = 0.5
-    """Share of the server's requests that come from this one job."""
+    """Minimum share of the server's requests that come from this one job."""
     least_samples: int = 6
-    """Consecutive samples that must agree."""
+    """Number of consecutive samples that must agree."""
     fresh_s: float = 60.0
-    """A verdict older than this counts as missing."""
+    """A verdict that is older than this counts as missing."""
     most_an_hour: int = 2
-    """Automatic actions in the whole site."""
+    """Largest number of automatic actions in an hour, in the whole site."""
     settle_s: float = 120.0
-    """Time after an action on a file system before the next one there."""
+    """Time after an action on a file system before the next action there."""
     quiet_after_start_s: float = 600.0
-    """No automatic action for this time after the collector's start."""
+    """Time after the collector's start without automatic actions."""
     confirm_within_s: float = 900.0
     """Time in which an operator may still confirm, counted from the last verdict with enough evidence."""
     longest_s: float = 21_600.0
@@ -60,18 +61,19 @@ class Intervention:
     protected_users: tuple[str, ...] = ("root",)
     protected_jobs: tuple[str, ...] = ()
     command_s: float = 20.0
-    """For one command of the scheduler."""
+    """Time limit for one command of the scheduler."""
     prefix: tuple[str, ...] = ()
-    """Words before every scheduler command, such as `sudo -n`."""
+    """Words before every command of the scheduler, such as `sudo -n`."""
     lustre_version: str = ""
-    """Version of the servers, such as 2.15.3: the syntax of their rules depends on it."""
+    """Version of Lustre on the servers, such as 2.15.3. The syntax of their rules depends on it."""
     node_local: str = ""
-    """Folder on the nodes for a job's temporary files, such as `$TMPDIR`: named to owners of jobs."""
+    """Folder on the nodes for a job's temporary files, such as `$TMPDIR`. Advice for owners of jobs names
+    it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Who receives notices, and how."""
+    """One recipient of notices, and how they are sent."""
 
     who: Who = "operators"
     """operators: all notices. users: that a file system is slow. owner: the owner of the suspected job.
@@ -81,14 +83,14 @@ class Recipient:
     """A mail address, a URL, or a syslog address; `{user}` in a mail address is the login name."""
     language: LanguageCode = "en"
     file_systems: tuple[str, ...] = ()
-    """Notices about these file systems only; empty: all."""
+    """File systems whose notices are sent; empty: all."""
     token_file: str = ""
-    """File with the bearer token of a webhook."""
+    """File that contains the bearer token of a webhook."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """How notices are sent."""
+    """Settings for sending notices."""
 
     sender: str = "iodock@localhost"
     smtp: str = "127.0.0.1:25"
@@ -96,37 +98,38 @@ class Notices:
     smtp_user: str = ""
     smtp_password_file: str = ""
     portal: str = ""
-    """Address of the portal, for links."""
+    """Address of the portal, for links in notices."""
     least_samples: int = 3
-    """Consecutive samples before a notice is sent."""
+    """Number of consecutive samples before a notice is sent."""
     owner_confidence: float = 0.8
-    """Confidence of the suspicion before the job's owner is notified."""
+    """Minimum confidence of the suspicion before the job's owner is notified."""
     timeout_s: float = 10.0
     retry_s: float = 15.0
-    """Wait before the second try; each further wait is twice as long, ten minutes at most."""
+    """Time before the second try. Each further wait is twice as long, ten minutes at most."""
     give_up_s: float = 21_600.0
     most_waiting: int = 10_000
-    """Notices beyond this number are dropped and counted."""
+    """Largest number of notices that wait. Further ones are dropped and counted."""
     most_users: int = 500
-    """Users that are notified individually about one episode."""
+    """Largest number of users that are notified individually about one episode."""
     to: Mapping[str, Recipient] = field(default_factory=dict)
     languages: Mapping[str, LanguageCode] = field(default_factory=dict)
-    """Login name -> language; others get the language of their recipient."""
+    """Language of each login name. Others get the language of their recipient."""
 
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What is kept about jobs and users, and who may see it."""
+    """What is stored about jobs and users, and who may see it."""
 
     episodes_days: float = 400.0
     suspects_days: float = 90.0
-    """After this time owners and names of jobs are removed from episodes and actions."""
+    """Time after which owners and names of jobs are removed from episodes and actions."""
     audit_days: float = 400.0
     job_names: bool = True
-    """Show the names of jobs and keep them in the store; false: neither."""
+    """Whether the names of jobs are shown and stored."""
     job_names_days: float = 400.0
-    """In the store."""
+    """Time for which the store keeps names of jobs."""
     events_days: float = 400.0
-    """In the store: lines of logs, with names of machines and whatever else is in them."""
+    """Time for which the store keeps events. They are lines of logs, with names of machines and whatever else
+    is in them."""
     suspects_in_webhooks: bool = True
-    """Also send jobs and owners to operators' webhooks and syslog."""
+    """Whether jobs and owners are also sent to operators' webhooks and syslog."""

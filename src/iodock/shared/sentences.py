@@ -1,4 +1,4 @@
-"""Renders messages in a language: the name of a number selects its format."""
+"""Formats messages in a language. The name of a number selects the number's format."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ NOT_KNOWN = "?"
 
 
 def say(message: Message, text: Language) -> str:
-    """The message with its values, in the language of TEXT."""
+    """Returns the message with its values, in the language of TEXT."""
     return text.gettext(message.text, **shown(message.values))
 
 
 def shown(values: Mapping[str, Scalar]) -> dict[str, str]:
-    """Values as text, formatted by the ending of their names (`Message.values`)."""
+    """Formats values by the ending of their names (`Message.values`)."""
     return {name: value_text(name, value) for name, value in values.items()}
 
 
 def value_text(name: str, value: Scalar) -> str:
-    """One value: `_s` seconds, `_ns`, `_bytes`, `_share`, `_bytes_per_s`; else a count or a name."""
+    """Formats one value: `_s` seconds, `_ns`, `_bytes`, `_share`, `_bytes_per_s`; else a count or a name."""
     if value is None:
         return NOT_KNOWN
     if isinstance(value, (str, bool)):

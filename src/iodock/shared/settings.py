@@ -53,46 +53,46 @@ PARALLEL_TYPES = frozenset(
 """Types of file systems, as the kernel names them."""
 VARIABLE = "IODOCK_SETTINGS"
 PLACES = ("~/.config/iodock/settings.toml", "/etc/iodock/settings.toml")
-"""Where the file is looked for if the variable is not set: the first one that exists is used."""
+"""Paths of the settings file if the environment variable is not set. The first existing file is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeverityLimits:
-    """Share of the run's wall time from which a finding has each severity; below `low` it is a note."""
+    """For each severity, the minimum share of the run's wall time. A finding below `low` is a note."""
 
     high: float = 0.20
     medium: float = 0.05
     low: float = 0.01
     least_seconds: float = 0.002
-    """A finding that costs less than this is a note even if its share would make it low: it is not worth
-    changing."""
+    """A finding that costs less than this is a note even if its share would make it low, because it is not
+    worth changing."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """A site's typical values of one file system, each None if not known."""
+    """A site's typical values of one file system. Each is None if not known."""
 
     kind: FileSystemKind | None = None
     read_bytes_per_s: float | None = None
-    """One stream, large requests."""
+    """Rate of one stream of large requests."""
     write_bytes_per_s: float | None = None
     small_read_per_s: float | None = None
-    """Reads of 4 KiB per second, one process."""
+    """Number of 4 KiB reads per second of one process."""
     small_write_per_s: float | None = None
     metadata_per_s: float | None = None
-    """open, stat or unlink calls per second, one process."""
+    """Number of open, stat or unlink calls per second of one process."""
     link_bytes_per_s: float | None = None
-    """Bandwidth of the link or device: a higher rate was measured from a cache."""
+    """Bandwidth of the link or device. If a higher rate was measured, the data came from a cache."""
     read_knee_bytes: int | None = None
-    """Below this request size reads of one process are slower."""
+    """Reads of one process are slower if their requests are smaller than this."""
     write_knee_bytes: int | None = None
     stat_knee_processes: int | None = None
-    """With more processes than this, metadata calls become slower."""
+    """Metadata calls become slower if more processes than this make them."""
     stripe_count: int | None = None
     probe_store: str | None = None
-    """Folder of the results of `iodock probe run` for it."""
+    """Folder with the results of `iodock probe run` for this file system."""
     monitored_as: str | None = None
-    """Its name for the monitor's agents, if that does not follow from the mount."""
+    """Name of this file system for the monitor's agents, if it does not follow from the mount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,53 +105,53 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class ServerStates:
-    """When a file server counts as busy, overloaded, stalled or degraded:
+    """Limits from which a file server counts as busy, overloaded, stalled or degraded:
     docs/explanation/server-states.md."""
 
     wait_s: float = 0.1
     """A request that waits longer than this counts as waiting long."""
     collapsed_share: float = 0.2
-    """Share of the usual requests below which the server handles hardly any."""
+    """If the rate is below this share of the usual one, the server handles hardly any requests."""
     drain_s: float = 30.0
-    """It also counts as handling hardly any if the waiting requests would take longer than this at the
+    """The server also handles hardly any requests if the waiting ones would take longer than this at the
     present rate."""
     cpu_share: float = 0.5
-    """From this share on the server's processors are busy."""
+    """If the use of the server's processors is at least this, they are busy."""
     slow_times: float = 4.0
-    """An operation is slow from this multiple of its usual time."""
+    """If an operation takes at least this multiple of its usual time, it is slow."""
     busy_times: float = 3.0
-    """A server is busy from this multiple of its usual requests or bytes."""
+    """If requests or bytes are at least this multiple of the usual ones, the server is busy."""
     samples: int = 2
-    """Consecutive samples that must agree."""
+    """Number of consecutive samples that must agree."""
     silent_samples: int = 3
-    """After this number of missing samples the server's state is unknown."""
+    """If this number of samples is missing, the server's state is unknown."""
     usual_hours: float = 6.0
-    """The usual value is a median over this time."""
+    """Time over which the median is taken that is the usual value."""
     sample_s: float = 10.0
-    """Length of a sample: the agents' interval."""
+    """Length of a sample, which is the agents' interval."""
     scheduler: Literal["auto", "none", "slurm", "pbs", "pjm", "nqsv", "grid-engine"] = "auto"
-    """Scheduler to query for owners and names of jobs. `auto`: the one whose commands are on the collector's
-    machine."""
+    """Scheduler that is queried for owners and names of jobs. `auto`: the one whose commands are on the
+    collector's machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerReadings:
-    """Where iodock reads the state of the file servers during a run."""
+    """Settings for reading the state of the file servers during a run."""
 
     store: str | None = None
     """The monitor's store: a collector's folder, or `prometheus://HOST:PORT`. None: no monitor is queried."""
     store_token: str | None = None
-    """File with a bearer token for Prometheus."""
+    """File that contains a bearer token for Prometheus."""
     store_user: str | None = None
     store_password: str | None = None
-    """File with the store's password."""
+    """File that contains the store's password."""
     store_ca: str | None = None
-    """Trust certificates of this authority (PEM)."""
+    """File with certificates (PEM) of an authority to trust."""
     clocks_agree_s: float | None = None
-    """Largest difference between clocks of nodes and servers, as the site guarantees. None: no guarantee, and
-    a run is joined only if counters show the difference."""
+    """Largest difference between the clocks of nodes and servers that the site guarantees; None: no
+    guarantee, and a run is joined only if counters show the difference."""
     jobid_name: str | None = None
-    """Form of the servers' job ids; None: inferred from their shape."""
+    """Format of the servers' job ids; None: it is inferred from the ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,39 +160,40 @@ class AgentLimits:
     what a machine has to send. An agent beyond its limit has to wait."""
 
     bytes_per_s: float = 32e6
-    """Bytes of batches after decompression."""
+    """Bytes of batches per second, after decompression."""
     values_per_s: float = 500e3
-    """Entries and their values, losses and events."""
+    """Number of values per second: entries and their values, losses and events."""
     saved_s: float = 60.0
-    """Burst limit in seconds of the rates above, for an agent that has not sent for that time."""
+    """An agent that has not sent for some time may exceed the rates, by up to this number of seconds."""
     names_per_s: float = 100.0
-    """New jobs, users, sessions, commands, targets and machines."""
+    """Number of new names per second: jobs, users, sessions, commands, targets and machines."""
     names_at_once: float = 1e6
-    """Burst limit of new names for a new agent."""
+    """Number of new names that a new agent may send at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits on connections to the collector. Beyond `at_once` the collector closes the connection that has
-    been idle longest to accept a new one."""
+    """Limits on connections to the collector. If `at_once` is reached, the collector closes the connection
+    that has been idle longest and accepts the new one."""
 
     at_once: int = 4096
-    """Also limited by the number of files that the process may open."""
+    """Largest number of connections. It is also limited by the number of files that the process may open."""
     at_once_per_address: int = 1024
-    """For an IPv4 address or an IPv6 network of 64 bits; addresses of --proxy have no such limit."""
+    """Largest number of connections of an IPv4 address or an IPv6 network of 64 bits. Addresses of --proxy
+    have no such limit."""
     head_s: float = 10.0
-    """Timeout of the TLS handshake, and again until a request's first line and headers have arrived."""
+    """Time limit for the TLS handshake, and again until a request's first line and headers have arrived."""
     request_s: float = 60.0
-    """For the rest of a request."""
+    """Time limit for the rest of a request."""
     idle_s: float = 75.0
-    """Between two requests."""
+    """Time limit between two requests."""
     answer_s: float = 30.0
-    """Timeout for the client to accept each piece of a response."""
+    """Time limit for the client to accept each piece of a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of a site; those that it omits have our defaults."""
+    """All settings of a site. Those that the file omits have default values."""
 
     source: Path | None = None
     severity: SeverityLimits = SeverityLimits()
@@ -205,29 +206,29 @@ class Settings:
     notices: Notices = field(default_factory=Notices)
     privacy: Privacy = field(default_factory=Privacy)
     file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
-    """Mount point -> typical values."""
+    """Typical values of the file system at each mount point."""
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Rule -> threshold -> value, as written in the file."""
+    """Thresholds of each rule, as written in the file."""
 
     def of_rule(self, name: str, kind: type[T]) -> T:
-        """A rule's thresholds: its defaults overridden by the file. Raises RequestError."""
+        """Returns a rule's thresholds: its defaults, overridden by the file. Raises RequestError."""
         return _filled(kind, self.rules.get(name, {}), f"[rules.{name}]", self.source)
 
     def file_system(self, mount_point: str | None) -> FileSystem | None:
-        """Typical values of the file system mounted there, if the site gave any."""
+        """Returns the typical values of the file system that is mounted there, if the site gave any."""
         return self.file_systems.get(mount_point) if mount_point else None
 
 
 def kind_of(fs_type: str | None) -> FileSystemKind:
-    """The kind of a file system by its type, if the site does not give it."""
+    """Returns the kind of a file system by its type. It is used if the site does not give the kind."""
     if fs_type in PARALLEL_TYPES:
         return "parallel"
     return "network" if fs_type in NETWORK_TYPES else "local"
 
 
 def load(path: str | os.PathLike[str] | None = None) -> Settings:
-    """The settings in PATH, else in $IODOCK_SETTINGS, else in a usual place, else our defaults. Raises
-    RequestError with file and key."""
+    """Reads the settings in PATH, or else in $IODOCK_SETTINGS, or else in a usual place, or else returns the
+    defaults. Raises RequestError with file and key."""
     found = _find(path)
     if found is None:
         return Settings()
@@ -295,7 +296,7 @@ def _notices(raw: Mapping[str, Any], source: Path) -> Notices:
 
 
 def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSystem]:
-    """By mount point as the kernel writes it, without a slash at its end."""
+    """Returns file systems by mount point as the kernel writes it, without a slash at its end."""
     found: dict[str, FileSystem] = {}
     for given, values in systems.items():
         where = f'[file_systems."{given}"]'
@@ -312,7 +313,7 @@ def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSyst
 
 
 def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Path) -> None:
-    """Checks that consecutive limits are in order: high can't begin below low."""
+    """Checks that consecutive limits are in order: for example, `high` must not begin below `low`."""
     for lower, upper in pairwise(names):
         least, most = getattr(limits, lower), getattr(limits, upper)
         if least > most:
@@ -331,7 +332,7 @@ def _section(raw: Mapping[str, Any], name: str, source: Path) -> Mapping[str, An
 
 
 def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T:
-    """An instance of a frozen dataclass with these values in place of its defaults."""
+    """Makes an instance of a frozen dataclass, with these values in place of its defaults."""
     if not isinstance(values, Mapping):
         raise RequestError(f"{source}: {where} is not a section")
     hints = get_type_hints(kind)
@@ -343,13 +344,13 @@ def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {_shown(hints[name])}")
         if limit := _beyond(kind, name, value):
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {limit}")
-    # Lists of TOML become tuples here, which can't be changed.
+    # Lists of TOML become tuples, because these can't be changed.
     taken = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
     return kind(**taken)
 
 
 def _beyond(kind: type, name: str, value: Any) -> str | None:
-    """What a number must be if its value contradicts its name; None if it is fine."""
+    """Returns what a number must be if its name does not allow this value; None if it does."""
     if isinstance(value, (bool, str, list)):
         return None
     if kind in (FileSystem, ServerStates, AgentLimits, ConnectionLimits) and value <= 0:
@@ -361,7 +362,7 @@ def _beyond(kind: type, name: str, value: Any) -> str | None:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value of a TOML file is of a field's type."""
+    """Whether a value of a TOML file has the type of a field."""
     for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
         if get_origin(kind) is tuple:
             return isinstance(value, list) and all(_fits(one, get_args(kind)[0]) for one in value)
@@ -378,7 +379,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _shown(hint: Any) -> str:
-    """Description of the values that a field accepts."""
+    """Describes the values that a field accepts."""
     if get_origin(hint) is tuple:
         return f"a list, each {_shown(get_args(hint)[0])}"
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"{(\w+)}")
 _FEWEST_LETTERS = 4
-"""Letters outside of the places. A template with fewer, such as `{path}: {reason}`, would fit nearly any
-text."""
+"""A template needs this number of letters outside of its places. Otherwise, such as `{path}: {reason}`, it
+would fit nearly any text."""
 
 
 _TELLING_LETTERS = 10
@@ -27,7 +27,8 @@ _LONGEST_NAME = 2
 
 
 class Templates:
-    """Templates, those with the longest fixed text first, since these identify a text most reliably."""
+    """Templates, sorted by the length of their fixed text. The longest comes first, because it identifies a
+    text most reliably."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         split = [(text, _PLACE.split(text)) for text in texts if "{" in text]
@@ -35,7 +36,7 @@ class Templates:
         self._parts = sorted(telling, key=lambda one: (-_letters(one[1]), one[0]))
 
     def find(self, text: str) -> tuple[str, dict[str, str]] | None:
-        """The template of TEXT and the values of its places; None if none fits."""
+        """Returns the template of TEXT and the values of its places; None if no template fits."""
         for template, parts in self._parts:
             values = _values(parts, text)
             if values is not None and (_letters(parts) >= _TELLING_LETTERS or _are_names(values.values())):
@@ -52,7 +53,7 @@ def _are_names(values: Iterable[str]) -> bool:
 
 
 def _values(parts: list[str], text: str) -> dict[str, str] | None:
-    """The values of the places of a split template; None if TEXT does not match it."""
+    """Returns the values of the places of a split template; None if TEXT does not match it."""
     first, last = parts[0], parts[-1]
     if len(parts) < 3 or not text.startswith(first) or not text.endswith(last):
         return None

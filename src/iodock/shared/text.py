@@ -1,4 +1,5 @@
-"""Names as labels: any bytes that a program used as a file name, made safe to draw and short enough to read.
+"""Makes labels from names. A file name may contain any bytes; a label is safe to draw and short enough to
+read.
 
 Vega does not parse the data of a chart, so brackets, dots and quotes are safe. This module shows characters
 that are invisible (line breaks, direction marks), shortens names, and keeps different names different.
@@ -15,8 +16,9 @@ LABEL_CELLS = 44
 TIP_CELLS = 160
 
 
-# Printable for Python but invisible: Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, and
-# the empty Braille pattern. Two names that differ only in these would look the same.
+# Characters that are printable for Python but invisible: Default_Ignorable_Code_Point of Unicode's
+# DerivedCoreProperties.txt, and the empty Braille pattern. Two names that differ only in these would look the
+# same.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164"
@@ -25,29 +27,31 @@ _UNSEEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """`text` with control, direction, invisible and other unprintable characters written as escapes."""
+    """Returns `text` with control, direction, invisible and other unprintable characters written as
+    escapes."""
     if text.isprintable() and (text.isascii() or not _UNSEEN.search(text)):
         return text
     return "".join(_shown(character) for character in text)
 
 
 def visible_lines(text: str) -> str:
-    """As `visible`, for texts of several lines, such as the text of a page that contains names."""
+    """Like `visible`, for texts of several lines, such as the text of a page that contains names."""
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def _shown(character: str) -> str:
-    # The ideographic space is unprintable for Python but ordinary in Japanese names.
+    # The ideographic space is unprintable for Python, but ordinary in Japanese names.
     if (character.isprintable() and not _UNSEEN.match(character)) or character == "\u3000":
         return character
     if "\udc80" <= character <= "\udcff":
-        # A byte of a file's name that is not UTF-8, as Python represents it.
+        # This is how Python represents a byte of a file's name that is not UTF-8.
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape", "replace").decode("ascii")
 
 
 def cells(text: str) -> int:
-    """Width of `text` in character cells: East Asian wide characters take two, combining ones none."""
+    """Returns the width of `text` in character cells. East Asian wide characters take two, combining ones
+    none."""
     if text.isascii():
         return len(text)
     return sum(_cell(character) for character in text)
@@ -60,8 +64,8 @@ def _cell(character: str) -> int:
 
 
 def shorten(text: str, limit: int = LABEL_CELLS) -> str:
-    """`text` in at most `limit` cells, cut in the middle: the ends of a path are the most informative, its
-    end above all."""
+    """Shortens `text` to at most `limit` cells. It is cut in the middle, because the ends of a path are the
+    most informative, above all the last one."""
     text = visible(text)
     if cells(text) <= limit:
         return text
@@ -81,8 +85,8 @@ def _take(text: Iterable[str], limit: int) -> str:
 
 
 def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
-    """Shortened names that stay different: two long paths may look alike once cut, and must not share a
-    bar."""
+    """Shortens names so that they stay different: two long paths may look alike once cut, and must not share
+    a bar."""
     alike: dict[str, set[str]] = {}
     for name in names:
         alike.setdefault(shorten(name, limit), set()).add(visible(name))
@@ -96,7 +100,7 @@ def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
 
 
 def _apart(name: str, alike: set[str], limit: int) -> str:
-    """NAME shortened so that the folder that distinguishes it from those ALIKE stays visible."""
+    """Shortens NAME so that the folder that distinguishes it from those in ALIKE stays visible."""
     if len(alike) == 1:
         return shorten(name, limit)
     parts = name.split("/")
@@ -114,7 +118,7 @@ def _apart(name: str, alike: set[str], limit: int) -> str:
 
 
 def heading(text: str, width: int) -> list[str]:
-    """A title as up to three lines that fit `width` pixels."""
+    """Breaks a title into up to three lines that fit `width` pixels."""
     per_line = max(20, width // 8)
     lines: list[str] = []
     for line in text.split("\n"):
@@ -125,6 +129,6 @@ def heading(text: str, width: int) -> list[str]:
 
 
 def _wrapped(line: str, per_line: int) -> list[str]:
-    # textwrap counts characters; a line mostly of wide ones holds half as many.
+    # textwrap counts characters. A line that consists mostly of wide characters holds only half as many.
     stretch = max(1.0, cells(line) / max(1, len(line)))
     return textwrap.wrap(line, max(10, int(per_line / stretch)))

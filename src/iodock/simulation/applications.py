@@ -1,4 +1,4 @@
-"""The kinds of programs on a busy centre. Rates are per node."""
+"""The kinds of programs on a busy centre. Rates are those of each node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKPOINTS = Application(
     nodes=(2, 8),
     stripes=(2, 4),
 )
-"""Bursts of large writes every few minutes."""
+"""Writes a burst of large requests every few minutes."""
 
 METADATA_STORM = Application(
     "genome",
@@ -80,7 +80,7 @@ ANALYSIS = Application(
 SLEEPER = Application(
     "idle", (), (Phase("wait", (300, 900), {"getattr": 0.01}),), nodes=(1, 2), stripes=(1, 1)
 )
-"""Nearly idle."""
+"""Does nearly nothing."""
 
 PAUSES = Application(
     "coupled",
@@ -93,7 +93,7 @@ PAUSES = Application(
     stripes=(1, 2),
     seconds=(7200, 14_400),
 )
-"""Pauses for longer than entries are kept, then continues."""
+"""Pauses for longer than servers keep entries, then continues."""
 
 VISITOR = Application(
     "short",
@@ -116,7 +116,7 @@ TINY = Application(
     stripes=(1, 1),
     seconds=(3600, 86_400),
 )
-"""One task of an array of tens of thousands."""
+"""One task of an array with tens of thousands of tasks."""
 
 SHARED_FOLDER = Application(
     "shared-dir",
@@ -134,7 +134,8 @@ SHARED_FOLDER = Application(
     stripes=(4, 4),
     seconds=(82_800, 82_800),
 )
-"""K, 2017: 8,000 processes on 1,008 nodes open and close files in one shared directory, for 23 hours."""
+"""As on the K computer in 2017: 8,000 processes on 1,008 nodes open and close files in one shared directory,
+for 23 hours."""
 
 WIDE_STRIPES = Application(
     "wide-stripes",
@@ -143,9 +144,9 @@ WIDE_STRIPES = Application(
         Phase(
             "stage-in-and-open",
             (1080, 1080),
-            # 12,096 processes, one per node, with 7 files each: about 84,000 in the 5 minutes of 18 in which
-            # the server handles requests. Each file has 12 objects, which the object servers create all the
-            # time.
+            # 12,096 processes, one per node, create 7 files each: about 84,000 in the 5 minutes of 18 in
+            # which the server handles requests. Each file has 12 objects, which the object servers create all
+            # the time.
             {"open": 7 / 300, "mknod": 7 / 300, "close": 7 / 300, "setattr": 7 / 300},
             {"create": 7 * 12 / 1080},
             write=(7 / 1080, MIB),
@@ -156,7 +157,8 @@ WIDE_STRIPES = Application(
     stripes=(12, 12),
     seconds=(1080, 1080),
 )
-"""K, 2017: about 84,000 files with 12 stripes each, about 1,000,000 objects, in 18 minutes."""
+"""As on the K computer in 2017: about 84,000 files with 12 stripes each, about 1,000,000 objects, in 18
+minutes."""
 
 USUAL = (
     (CHECKPOINTS, 5.0),

@@ -1,4 +1,4 @@
-"""The simulated centre: users' jobs start and end, use targets, and servers change their condition."""
+"""The simulated centre. Users' jobs start, use targets and end, and servers change their condition."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from iodock.simulation.server import Server
 from iodock.simulation.target import Kind, Target
 
 BEGIN_NS = 1_772_438_400 * SECOND_NS
-"""2026-03-02 08:00 UTC by default."""
+"""Default begin: 2026-03-02 08:00 UTC."""
 FILE_SYSTEM = "lfs"
 TAKEOVER_S = 45.0
-"""Time from an object server's death until another serves its targets."""
+"""Time from an object server's failure until another server takes over its targets."""
 
 
 @dataclass(eq=False)
 class Work:
-    """A running job: its streams, and its position in its phases."""
+    """A running job: its streams, and its present phase."""
 
     job: Job
     application: Application
@@ -37,8 +37,8 @@ class Work:
 
 
 class Centre:
-    """Deterministic for a scenario, a seed and sizes, independent of the steps in which time advances. Times
-    in ns since the epoch."""
+    """A simulated centre. It is deterministic for a scenario, a seed and sizes, whatever the steps in which
+    time advances. Times are in ns since the epoch."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Centre:
         servers: int | None = None,
         jobs: int | None = None,
     ) -> None:
-        """SERVERS includes the metadata server, which is the first; at least 2. JOBS: number of jobs that run
-        at the same time."""
+        """SERVERS: number of servers, at least 2. The metadata server is one of them, and comes first. JOBS:
+        number of jobs that run at the same time."""
         self.scenario = replace(
             scenario,
             servers=max(2, servers or scenario.servers),
@@ -68,7 +68,7 @@ class Centre:
         self._order = count()
         self._population = Population(self.scenario, self.random)
         self._works: dict[Work, None] = {}
-        """Running jobs of the scenario's mix, in order: each is replaced by another at its end."""
+        """Running jobs of the scenario's mix, in order. When one ends, another one replaces it."""
         self._plan(self.scenario, 0.0)
         for job, application in self._population.outside_of_jobs(self.now_ns):
             self._start(job, application)
@@ -90,9 +90,9 @@ class Centre:
                 target.bring_back(end_ns)
 
     def readings(self, since_ns: int | None = None) -> Iterator[tuple[Target, Entry, dict[str, int]]]:
-        """For all targets that are served now: target, entry (`job_id`, `job`, `start_ns`,
-        `updated_ns(now)`), and its counters, named as in `iodock-agent`; with SINCE_NS only entries that may
-        have been used after it."""
+        """Yields, for all targets that are served now: target, entry (`job_id`, `job`, `start_ns`,
+        `updated_ns(now)`), and its counters, named as in `iodock-agent`. SINCE_NS: only entries that may have
+        been used after it."""
         for server in self.servers:
             if server.is_up:
                 for target in server.targets:
@@ -110,9 +110,9 @@ class Centre:
         heapq.heappush(self._events, (due_ns, next(self._order), action, arguments))
 
     def turn(self, scenario: Scenario, first_s: float, jobs: int | None = None) -> float:
-        """From now on SCENARIO applies; its first event comes in FIRST_S seconds. Servers are kept. If its
-        jobs are of other kinds, JOBS new ones (default: the present number) replace the running ones, which
-        are cancelled. Returns the scenario's present time, seconds; negative: it has yet to begin."""
+        """Switches to SCENARIO. Its first event comes in FIRST_S seconds. Servers are kept. If its jobs are
+        of other kinds, JOBS new ones (default: the present number) replace the running ones, which are
+        cancelled. Returns the scenario's present time in seconds; negative: it has yet to begin."""
         before = self.scenario
         self.scenario = replace(
             scenario, servers=before.servers, targets_per_server=before.targets_per_server,
@@ -131,7 +131,7 @@ class Centre:
         return passed_s
 
     def _plan(self, scenario: Scenario, begins_s: float) -> None:
-        """BEGINS_S: seconds from now until time zero of the scenario."""
+        """Plans the scenario's events. BEGINS_S: seconds from now until the scenario's time zero."""
         for special in scenario.specials:
             self._after(begins_s + special.at_s, self.submit, special.application)
         for spell in scenario.spells:
@@ -139,7 +139,7 @@ class Centre:
 
     def _fill(self) -> None:
         for _ in range(self.scenario.jobs):
-            # Already running: their ends are spread over time.
+            # These jobs are running already, so their ends are distributed over time.
             application = self._population.application()
             whole = self._population.seconds(application)
             self._start(
@@ -198,12 +198,12 @@ class Centre:
         self._set(work.metadata + work.objects, [])
         if is_replaced:
             del self._works[work]
-            # Replaced by one of the same kind, so that the mix stays constant whatever the lifetimes.
+            # A job of the same kind replaces it, so that the mix stays constant whatever the lifetimes are.
             self._after(self.random.expovariate(1 / 5.0), self._replace, work.application)
 
     def _replace(self, application: Application) -> None:
         if all(application != one for one, _ in self.scenario.mix):
-            # It ended just before the jobs were replaced.
+            # The job ended just before the jobs were replaced.
             return
         job = self._population.job(application, self.now_ns, None)
         self._start(job, application, is_replaced=True)
@@ -220,7 +220,7 @@ class Centre:
         server.give(list(server.targets), heir, self.now_ns)
 
     def _heir(self, server: Server) -> Server:
-        """The next object server, or itself if it is the only one."""
+        """Returns the next object server, or the server itself if it is the only one."""
         others = [other for other in self.servers if not other.is_metadata_server and other is not server]
         return others[0] if others else server
 

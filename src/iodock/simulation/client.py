@@ -14,7 +14,8 @@ _CALLS = ("read_bytes", "write_bytes", "open", "close", "getattr", "setattr", "m
 
 
 def client_tallies(centre: Centre) -> Tallies:
-    """Operation -> tally since the beginning: a client's counters survive its servers' failures."""
+    """Returns the tally of each operation since the beginning. A client's counters survive failures of
+    servers."""
     done: Tallies = {}
     for stream in centre.streams:
         if stream.job.nodes == (LOGIN_NODE,):

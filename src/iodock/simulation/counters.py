@@ -1,4 +1,5 @@
-"""A server's counter of one operation, and its growth. All numbers are integers, so that sums are exact."""
+"""The counter of one operation on a server, and its growth. All numbers are integers, so that sums are
+exact."""
 
 from __future__ import annotations
 
@@ -6,18 +7,18 @@ SECOND_NS = 1_000_000_000
 
 
 class Tally:
-    """One operation's counter as in Lustre: number of samples, and the amounts' smallest, largest, sum and
-    sum of squares. The amount is bytes for `..._bytes`, else microseconds."""
+    """The counter of one operation as in Lustre: number of samples, and the smallest and largest amount, the
+    sum and the sum of squares. The amount is in bytes for `..._bytes`, else in microseconds."""
 
     __slots__ = ("by_size", "largest", "samples", "smallest", "sum", "sum_of_squares")
 
     def __init__(self) -> None:
         self.samples = self.smallest = self.largest = self.sum = self.sum_of_squares = 0
         self.by_size: dict[int, int] = {}
-        """Amount -> samples."""
+        """Number of samples by amount."""
 
     def add(self, samples: int, amount: int) -> None:
-        """SAMPLES samples with the same amount."""
+        """Adds SAMPLES samples that have the same amount."""
         if samples <= 0:
             return
         self.smallest = min(self.smallest, amount) if self.samples else amount
@@ -38,7 +39,7 @@ class Tally:
 
 
 class Rate:
-    """An operation that occurs at a fixed rate, each time with the same amount."""
+    """An operation that occurs at a fixed rate, with the same amount each time."""
 
     __slots__ = ("amount", "count_name", "operation", "period_ns", "sum_name")
 
@@ -51,20 +52,20 @@ class Rate:
         return cls(operation, int(SECOND_NS / per_s), amount)
 
     def slowed(self, speed: float) -> Rate:
-        """The same rate multiplied by SPEED (more than 0; 1: unchanged)."""
+        """Returns the same rate multiplied by SPEED (more than 0; 1: unchanged)."""
         return self if speed == 1 else Rate(self.operation, int(self.period_ns / speed), self.amount)
 
 
 def counter_names(operation: str) -> tuple[str, str]:
-    """Names of the number and of the sum, as in `iodock-agent`: `read_bytes_count` and `read_bytes`, `open`
-    and `open_time`."""
+    """Returns the names of the number and of the sum, as in `iodock-agent`: `read_bytes_count` and
+    `read_bytes`, `open` and `open_time`."""
     if operation.endswith("_bytes"):
         return f"{operation}_count", operation
     return operation, f"{operation}_time"
 
 
 Tallies = dict[str, Tally]
-"""Operation -> its tally."""
+"""The tally of each operation."""
 
 
 def add_all(into: Tallies, tallies: Tallies) -> None:

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class Keeper(Protocol):
-    """The properties of the target that keeps a stream's entry."""
+    """The properties of a target that a stream needs."""
 
     name: str
     speed: float
-    """1: as usual; 0: no request is answered."""
+    """Speed of the target. 1: as usual; 0: no request is answered."""
     live: dict[str, Stream]
-    """Active streams by job id."""
+    """The active streams, by job id."""
     changes: int
-    """Incremented whenever an entry appears, disappears or is settled."""
+    """Number of changes. It is incremented whenever an entry appears, disappears or is settled."""
 
     def appear(self, stream: Stream, start_ns: int, now_ns: int) -> Entry: ...
 
@@ -35,7 +35,7 @@ class Entry:
         self.start_ns = self._updated_ns = now_ns
         self.tallies: Tallies = {}
         self.text: str | None = None
-        """Its last printed form; None after a change."""
+        """The entry as it was last printed; None after a change."""
         self._settled: dict[str, int] | None = None
 
     @property
@@ -43,15 +43,16 @@ class Entry:
         return self.stream.job
 
     def updated_ns(self, now_ns: int) -> int:
-        """Time of its last use."""
+        """Returns the time of the entry's last use."""
         return max(self._updated_ns, self.stream.last_ns(now_ns))
 
     def is_used_after(self, since_ns: int) -> bool:
-        """Never False by mistake."""
+        """Whether the entry may have been used after this time. It is never False by mistake."""
         return bool(self.stream.rates) or self._updated_ns > since_ns
 
     def counters(self, now_ns: int) -> dict[str, int]:
-        """Name -> value, named as in `iodock-agent`, without zeros. Must not be modified."""
+        """Returns the values by name, named as in `iodock-agent`, without zeros. They must not be
+        modified."""
         if self._settled is None:
             self._settled = _named(self.tallies)
         stream = self.stream
@@ -60,7 +61,8 @@ class Entry:
         values = self._settled.copy()
         known = values.get
         elapsed = now_ns - stream.since_ns
-        # The same as `unsettled`, inlined: most of the time for a long history is spent here.
+        # This is the content of `unsettled`, repeated here because most of the time for a long history is
+        # spent in it.
         for rate, base in zip(stream.rates, stream.base, strict=True):
             samples = elapsed // rate.period_ns + 1 - base
             if samples:
@@ -69,7 +71,7 @@ class Entry:
         return values
 
     def tallies_at(self, now_ns: int) -> Tallies:
-        """Operation -> tally, as of now."""
+        """Returns the tally of each operation as of now."""
         tallies = dict(self.tallies)
         for rate, samples in self.stream.unsettled(now_ns):
             tally = tallies[rate.operation].copy() if rate.operation in tallies else Tally()
@@ -98,16 +100,16 @@ def _named(tallies: Tallies) -> dict[str, int]:
 
 
 class Stream:
-    """One job id on one target. Between two changes of its rates everything is a function of the time: the
-    n-th operation happens a whole number of periods after the change. So nothing depends on how often it is
-    read, and advancing time costs nothing."""
+    """The operations of one job id on one target. Between two changes of its rates everything is a function
+    of the time: the n-th operation happens a whole number of periods after the change. So nothing depends on
+    how often it is read, and advancing time costs nothing."""
 
     __slots__ = ("base", "entry", "job", "job_id", "rates", "since_ns", "target", "truth", "wanted")
 
     def __init__(self, job: Job, job_id: str, target: Keeper) -> None:
         self.job, self.job_id, self.target = job, job_id, target
         self.wanted: Sequence[Rate] = ()
-        """The rates of the job if the target had its usual speed."""
+        """The job's rates if the target had its usual speed."""
         self.rates: Sequence[Rate] = ()
         self.truth: Tallies = {}
         """Operations up to the last change."""
@@ -116,7 +118,7 @@ class Stream:
         self.base: list[int] = []
 
     def unsettled(self, now_ns: int) -> list[tuple[Rate, int]]:
-        """Rates, and the number of operations of each at the last settling."""
+        """Returns rates, and the number of operations of each since the last settling."""
         elapsed = now_ns - self.since_ns
         return [
             (rate, elapsed // rate.period_ns + 1 - base)
@@ -124,14 +126,14 @@ class Stream:
         ]
 
     def last_ns(self, now_ns: int) -> int:
-        """Time of the last operation; 0 if there was none since the last change."""
+        """Returns the time of the last operation; 0 if there was none since the last change."""
         since = self.since_ns
         return max(
             (since + (now_ns - since) // rate.period_ns * rate.period_ns for rate in self.rates), default=0
         )
 
     def change(self, rates: Sequence[Rate], now_ns: int) -> None:
-        """Changes the rates of the job; the first operation of each happens immediately."""
+        """Changes the job's rates. The first operation of each happens immediately."""
         self.settle(now_ns)
         self.wanted = rates
         speed = self.target.speed
@@ -145,7 +147,7 @@ class Stream:
             self.target.live.pop(self.job_id, None)
 
     def settle(self, now_ns: int) -> None:
-        """Adds the operations to the entry and to the truth."""
+        """Adds the operations so far to the entry and to the truth."""
         if not self.rates:
             return
         done = self.unsettled(now_ns)
@@ -162,14 +164,14 @@ class Stream:
             self.entry.touch(self.last_ns(now_ns))
 
     def _appear(self, now_ns: int) -> None:
-        """The entry begins with the first operation that is not counted yet."""
+        """Makes the entry. It begins with the first operation that is not counted yet."""
         first_ns = min(
             self.since_ns + base * rate.period_ns for rate, base in zip(self.rates, self.base, strict=True)
         )
         self.entry = self.target.appear(self, first_ns, now_ns)
 
     def truth_at(self, now_ns: int) -> Tallies:
-        """Operations up to now."""
+        """Returns the operations up to now."""
         tallies: Tallies = {}
         add_all(tallies, self.truth)
         for rate, samples in self.unsettled(now_ns):

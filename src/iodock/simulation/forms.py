@@ -1,4 +1,5 @@
-"""Lustre's files as printed by releases 2.5, 2.12.8 and 2.15 (lprocfs_jobstats.c, lprocfs_status.c)."""
+"""Lustre's files in the form in which releases 2.5, 2.12.8 and 2.15 print them (lprocfs_jobstats.c,
+lprocfs_status.c)."""
 
 from __future__ import annotations
 
@@ -37,17 +38,17 @@ OPERATIONS: dict[tuple[Release, str], tuple[str, ...]] = {
     ("2.12", "obdfilter"): ("read_bytes", "write_bytes", "read", "write", *_OBJECTS),
     ("2.15", "obdfilter"): ("read_bytes", "write_bytes", "read", "write", *_OBJECTS, "prealloc"),
 }
-"""Operations that an entry lists, even if zero, in this order."""
+"""Operations that an entry lists in this order, even if they are zero."""
 _EMPTY = Tally()
 _WORD = 2**64
-"""Sums of squares overflow, as in the kernel."""
+"""Sums of squares overflow at this value, as in the kernel."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.@-_:/")
 
 
 def job_entry(
     release: Release, kind: str, job_id: str, tallies: Tallies, start_ns: int, updated_ns: int
 ) -> str:
-    """The lines of one id in `job_stats`."""
+    """Returns the lines of one id in `job_stats`."""
     printed = quoted(job_id) if release == "2.15" else job_id
     lines = [f"- {'job_id:':<16} {printed}", *_times(release, start_ns, updated_ns)]
     for operation in OPERATIONS[release, kind]:
@@ -60,7 +61,8 @@ def job_entry(
 
 
 def quoted(job_id: str) -> str:
-    """As in 2.15: in quotes if it contains a colon or an unusual byte, which becomes `\\xHH`."""
+    """Quotes an id as in 2.15: it is in quotes if it contains a colon or an unusual byte, which becomes
+    `\\xHH`."""
     escaped = "".join(
         chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02X}"
         for byte in job_id.encode("utf-8", "surrogateescape")
@@ -111,7 +113,7 @@ def _operation(release: Release, operation: str, tally: Tally) -> str:
 
 
 def _histogram(tally: Tally) -> str:
-    """`4K: 5, 1M: 7`: a bucket counts values up to its number and above half of it."""
+    """Formats a histogram: `4K: 5, 1M: 7`. A bucket counts values up to its number and above half of it."""
     buckets: dict[int, int] = {}
     for amount, samples in tally.by_size.items():
         bucket = (max(1, amount) - 1).bit_length()
@@ -124,7 +126,7 @@ def _bucket(power: int) -> str:
 
 
 def stats(release: Release, tallies: Tallies, units: dict[str, str], start_ns: int, now_ns: int) -> str:
-    """`md_stats` of a target, or `stats` of a service: UNITS has the units of all entries that have no other
+    """Returns `md_stats` of a target, or `stats` of a service. UNITS: units of all entries that have no other
     form in 2.5, where entries that are timed in later releases are only counted."""
     if release == "2.15":
         times = (("snapshot_time", now_ns), ("start_time", start_ns), ("elapsed_time", now_ns - start_ns))
@@ -143,13 +145,13 @@ def _stats_line(release: Release, name: str, tally: Tally, units: dict[str, str]
     if release == "2.5" and name not in units:
         return head + "[reqs]"
     if release == "2.5":
-        # Without the plural, as up to 2.10.
+        # Up to 2.10 the unit has no plural.
         unit = {"usecs": "usec", "secs": "sec"}.get(unit, unit)
     return head + f"[{unit}] {tally.smallest} {tally.largest} {tally.sum} {tally.sum_of_squares % _WORD}"
 
 
 def client_stats(release: Release, tallies: Tallies, start_ns: int, now_ns: int) -> str:
-    """`llite.*.stats`; up to 2.12 with the misspelt unit, and without sums of squares."""
+    """Returns `llite.*.stats`. Up to 2.12 it has a misspelt unit, and no sums of squares."""
     if release == "2.15":
         return stats(release, tallies, {"read_bytes": "bytes", "write_bytes": "bytes"}, start_ns, now_ns)
     head = stats(release, {}, {}, start_ns, now_ns)

@@ -1,5 +1,5 @@
-"""The past of a simulated centre as rows of a monitor store: the data that agents would have sent, without
-waiting for it."""
+"""The past of a simulated centre as rows of a monitor store. These are the rows that agents would have sent;
+nothing has to wait for them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from iodock.simulation.server import CORES, Server
 ROWS_A_FILE = 200_000
 _SOURCES = {"mdt": "mdt_job_stats", "obdfilter": "obdfilter_job_stats"}
 _COLUMNS = {"read_bytes_count": "reads", "write_bytes_count": "writes"}
-"""Counters with another column name."""
+"""Counters whose column has another name."""
 _UNITS = {"req_waittime": ("_time", "us"), "req_timeout": ("_time", "us")}
-"""For services: name of the sum, and its unit; others have `_sum` with factor 1."""
+"""For services: name of the sum, and its unit. Others have `_sum` and no unit."""
 
 
 def write_history(
     centre: Centre, writer: Writer, seconds: float, step_s: float, tell: Callable[[float], None]
 ) -> int:
-    """Runs a centre for a number of simulated seconds, in steps, and writes the changes of each as rows. TELL
-    gets the completed share. Returns the number of rows. Raises OSError, NativeError."""
+    """Runs a centre for a number of simulated seconds, in steps, and writes the changes of each step as rows.
+    TELL gets the completed share. Returns the number of rows. Raises OSError, NativeError."""
     past, done = _Past(centre), 0.0
     rows = 0
     while done < seconds:
@@ -55,7 +55,7 @@ class _Past:
         self._values: list[tuple[Any, ...]] = []
         self._names: list[tuple[Any, ...]] = []
         self._named: set[int] = set()
-        # Entries at the beginning existed before it.
+        # Entries that exist at the beginning have grown before it, which does not count.
         for target, entry, found in centre.readings():
             self._before[target.name, entry.job_id, entry.start_ns] = found
         for server in centre.servers:
@@ -67,7 +67,7 @@ class _Past:
         return len(self._jobs) + len(self._values)
 
     def step(self, seconds: float) -> None:
-        """The next reading."""
+        """Takes the next reading."""
         begin = self._centre.now_ns
         self._centre.advance(seconds)
         end = self._centre.now_ns
@@ -94,7 +94,7 @@ class _Past:
     def _row(self, grown: dict[str, int]) -> Iterator[int]:
         known = {_COLUMNS.get(name, name): value for name, value in grown.items()}
         times = sum(value for name, value in grown.items() if name.endswith("_time"))
-        # Servers count reads and writes twice, once for their times.
+        # Servers count reads and writes twice, the second time for their durations.
         double = ("read", "write")
         other = sum(
             value
@@ -106,14 +106,14 @@ class _Past:
         yield times
 
     def _serve(self, server: Server, begin: int, end: int) -> None:
-        """The machine, and the metadata service's requests."""
+        """Adds rows of the machine, and of the metadata service's requests."""
         server.update(end)
         if not server.is_up:
             return
         for source, target, name, value, unit in _counted(server, end):
             key = (server.name, f"{source} {name}")
             grown = value - self._served.get(key, 0)
-            # After a boot counters begin at zero.
+            # After a boot, counters begin at zero.
             grown = value if grown < 0 else grown
             self._served[key] = value
             if grown > 0:
@@ -144,7 +144,7 @@ class _Past:
         new: list[New] = []
         for table, rows, schema in (("job_io", self._jobs, _job_io()), ("targets", self._values, _TARGETS)):
             if rows:
-                # The last rows are the latest.
+                # The last rows have the latest times.
                 begin, end = rows[0][0], rows[-1][1]
                 name, path = writer.new_file(table, "fine", end)
                 pq.write_table(_table(rows, schema), path, compression="zstd")
@@ -156,13 +156,15 @@ class _Past:
 
 
 class Names:
-    """Reports the names of jobs as they begin, because no agents run on the simulated nodes."""
+    """Reports the names of jobs as they begin. This is needed because no agents run on the simulated
+    nodes."""
 
     def __init__(self, centre: Centre, writer: Writer) -> None:
         self._centre, self._writer, self._told = centre, writer, 0
 
     def tell(self) -> None:
-        """Names of the jobs that began since the last call and go on. Raises OSError, NativeError."""
+        """Reports the names of the jobs that began since the last call and still run. Raises OSError,
+        NativeError."""
         now = self._centre.now_ns
         fresh, self._told = self._centre.jobs[self._told :], len(self._centre.jobs)
         rows = [
@@ -175,12 +177,12 @@ class Names:
 
 
 def _name_row(job: Job, at: int) -> tuple[Any, ...]:
-    """As an agent on the job's first node reports it."""
+    """Makes the row that an agent on the job's first node would report."""
     return at, job.nodes[0], str(job.number), str(job.uid), job.application
 
 
 def _names_written(writer: Writer, rows: list[tuple[Any, ...]]) -> list[New]:
-    """ROWS are sorted by time."""
+    """Writes rows of names. ROWS must be sorted by time."""
     if not rows:
         return []
     begin, end = rows[0][0], rows[-1][0]
@@ -198,14 +200,14 @@ def _service(service: Tallies) -> Iterator[tuple[str, int, str]]:
 
 
 def _counted(server: Server, now: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """Source, target, counter, value and unit, as an agent reads them."""
+    """Yields source, target, counter, value and unit, as an agent reads them."""
     for one in _service(server.service) if server.is_metadata_server else ():
         yield ("mds_stats", "mdt", *one)
     yield from _machine(server, now)
 
 
 def _machine(server: Server, now: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """The values in `machine.machine_files`."""
+    """Yields the values that `machine.machine_files` contains."""
     busy_us = server.busy_ns * CORES // 1000
     waited_us = server.io_pressure_ns // 1000
     whole_us = (now - server.booted_ns) * CORES // 1000
@@ -270,12 +272,12 @@ def _job_io() -> pa.Schema:
 
 
 STEPS = ((float("inf"), 300.0), (3 * 3600.0, 60.0), (1800.0, 10.0))
-"""Seconds before now from which rows have a given length in seconds."""
+"""Age in seconds up to which rows have a given length in seconds. Recent rows are shorter."""
 
 
 def write_days(centre: Centre, writer: Writer, days: float, tell: Callable[[float], None]) -> int:
-    """Days of history up to now, finer towards the end. TELL gets the completed share. Returns the number of
-    rows."""
+    """Writes days of history up to now. Rows are shorter towards the end. TELL gets the completed share.
+    Returns the number of rows."""
     whole = left = days * 86_400
     rows = 0
     limits = [limit for limit, _ in STEPS[1:]] + [0.0]
@@ -289,8 +291,8 @@ def write_days(centre: Centre, writer: Writer, days: float, tell: Callable[[floa
 
 
 def write_up_to_now(centre: Centre, writer: Writer, clock: Callable[[], int]) -> None:
-    """Time by CLOCK, ns since the epoch, that passed while history was written: it ends a few seconds ago
-    then."""
+    """Writes the time that passed while history was written. History then ends a few seconds ago. CLOCK: ns
+    since the epoch."""
     for _ in range(_CATCHING_UP):
         behind_s = (clock() - centre.now_ns) / SECOND
         if behind_s < STEPS[-1][1]:
@@ -299,14 +301,14 @@ def write_up_to_now(centre: Centre, writer: Writer, clock: Callable[[], int]) ->
 
 
 _CATCHING_UP = 20
-"""At most this many passes, each far shorter than the one before."""
+"""Largest number of passes. Each is far shorter than the one before."""
 
 
 def _part(tell: Callable[[float], None], begin: float, length: float) -> Callable[[float], None]:
-    """Reports a part of the work."""
+    """Returns a function that reports a part of the work."""
     return lambda share: tell(begin + share * length)
 
 
 def begin_before(now_ns: int, days: float) -> int:
-    """Begin of a centre whose history ends now, ns since the epoch."""
+    """Returns the begin of a centre whose history ends now, ns since the epoch."""
     return now_ns - int(days * 86_400 * SECOND)

@@ -1,4 +1,4 @@
-"""Jobs and kinds of programs: each kind is declared once, as phases of operations per node."""
+"""Jobs and kinds of programs. Each kind is declared once, as phases of operations per node."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ LATENCY_US = {
     "getxattr": 45, "setxattr": 150, "sync": 2500, "link": 350, "create": 70, "destroy": 80, "punch": 200,
     "read": 1400, "write": 900,
 }  # fmt: skip
-"""Duration of one operation on a healthy server, microseconds."""
+"""Duration of each operation on a healthy server, microseconds."""
 KIB, MIB = 1024, 1024 * 1024
 Span = tuple[float, float]
-"""Smallest and largest."""
+"""Smallest and largest value."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Activity of each node of a job in one phase."""
+    """Activity of each node of a job during one phase."""
 
     name: str
     seconds: Span
     metadata: dict[str, float] = field(default_factory=dict)
-    """Operation on the metadata server -> rate per second."""
+    """Rate of each operation on the metadata server, per second."""
     objects: dict[str, float] = field(default_factory=dict)
-    """Operation without bytes on the object servers -> rate per second."""
+    """Rate of each operation without bytes on the object servers, per second."""
     read: tuple[float, int] | None = None
-    """Reads per second, and bytes of each."""
+    """Number of reads per second, and bytes of each."""
     write: tuple[float, int] | None = None
     is_exact: bool = False
-    """The rates are not varied."""
+    """Whether the rates are exactly these, without variation."""
 
     def times(self, factor: float) -> Phase:
-        """With all rates multiplied by a factor."""
+        """Returns the phase with all rates multiplied by a factor."""
         read, write = ((one[0] * factor, one[1]) if one else None for one in (self.read, self.write))
         metadata, objects = (
             {name: per_s * factor for name, per_s in rates.items()} for rates in (self.metadata, self.objects)
@@ -47,16 +47,17 @@ class Phase:
 class Application:
     name: str
     once: tuple[Phase, ...]
-    """Executed first."""
+    """Phases that are executed first."""
     cycle: tuple[Phase, ...]
-    """Repeated until the job ends."""
+    """Phases that are repeated until the job ends."""
     nodes: tuple[int, int] = (1, 8)
     stripes: tuple[int, int] = (1, 4)
-    """Number of object targets that it uses."""
+    """Number of object targets that the program uses."""
     seconds: Span = (300, 14_400)
 
     def on_fewer_nodes(self, most: int) -> Application:
-        """The same work on at most this number of nodes, each of which does more of it."""
+        """Returns a program that does the same work on at most this number of nodes, with more work for each
+        node."""
         if self.nodes[1] <= most:
             return self
         times = self.nodes[1] / most
@@ -66,7 +67,7 @@ class Application:
 
 @dataclass(frozen=True)
 class Job:
-    """A job, or (without number) activity outside of jobs. Times in ns since the epoch."""
+    """A job. Without a number, it is activity outside of jobs. Times are in ns since the epoch."""
 
     number: int | None
     user: str
@@ -76,11 +77,11 @@ class Job:
     nodes: tuple[str, ...]
     start_ns: int
     end_ns: int | None
-    """None: as long as the centre runs."""
+    """End of the job; None: it runs as long as the centre."""
 
     def ids(self, jobid_name: str) -> tuple[str, ...]:
-        """Its ids on servers, by Lustre's `jobid_name`: %j job, %u user, %H host's short name, %e program.
-        Without a job, a bare %j becomes program and user, as with procname_uid."""
+        """Returns its ids on servers, by Lustre's `jobid_name`: %j job, %u user, %H host's short name, %e
+        program. Without a job, a bare %j becomes program and user, as with procname_uid."""
         if self.number is None and jobid_name == "%j":
             jobid_name = "%e.%u"
         text = jobid_name.replace("%j", "" if self.number is None else str(self.number))
@@ -91,7 +92,7 @@ class Job:
 
 
 def metadata_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
-    """Rates of one id that does the work of a number of nodes."""
+    """Returns the rates of one id that does the work of a number of nodes."""
     return [
         Rate.per_second(operation, per_s * nodes * factor, _latency(operation, factor))
         for operation, per_s in phase.metadata.items()
@@ -99,8 +100,8 @@ def metadata_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
 
 
 def object_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
-    """Rates of one id on one target, for the work of a number of nodes there. Bytes have a second counter for
-    time, as since Lustre 2.12.8."""
+    """Returns the rates of one id on one target, for the work of a number of nodes there. Bytes have a second
+    counter for time, as since Lustre 2.12.8."""
     rates = [
         Rate.per_second(operation, per_s * nodes * factor, _latency(operation, factor))
         for operation, per_s in phase.objects.items()

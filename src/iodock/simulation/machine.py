@@ -1,4 +1,4 @@
-"""Kernel files of a simulated server about the machine itself."""
+"""Kernel files of a simulated server that describe the machine itself."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from iodock.simulation.server import CORES, Server
 
 _TICK_NS = 10_000_000
 _MANY = 0.9
-"""From this utilisation of the CPU on, tasks wait for it."""
+"""If the CPU is used more than this, tasks wait for it."""
 
 
 def machine_files(server: Server, now_ns: int, version: str) -> dict[str, str]:
-    """Path below the server's root -> text."""
+    """Returns the text of each file, by its path below the server's root."""
     condition, uptime_s = server.condition, server.uptime_s(now_ns)
     idle_s = (uptime_s * CORES) - server.busy_ns * CORES / 1e9
     load = load_of(server)
@@ -30,13 +30,13 @@ def machine_files(server: Server, now_ns: int, version: str) -> dict[str, str]:
 
 
 def load_of(server: Server) -> float:
-    """Service threads that wait for their disks count, too."""
+    """Load of the server. Service threads that wait for their disks count, too."""
     condition = server.condition
     return condition.active_threads if condition.io_pressure > 0.5 else condition.cpu_share * CORES
 
 
 def _stat(server: Server, now_ns: int) -> str:
-    """/proc/stat: all time is system time, because Lustre's threads are kernel threads."""
+    """Returns /proc/stat. All time is system time, because Lustre's threads are kernel threads."""
     total = (now_ns - server.booted_ns) * CORES // _TICK_NS
     busy = server.busy_ns * CORES // _TICK_NS
     waited = server.io_pressure_ns // _TICK_NS

@@ -14,18 +14,18 @@ from iodock.simulation.tree import Tree
 def play(
     tree: Tree, seconds: float, speed: float, every_s: float, wake: int, tell: Callable[[Centre], None]
 ) -> None:
-    """Runs until SECONDS simulated seconds are over, or the descriptor WAKE is readable; then writes the
-    truth. SPEED: simulated seconds per second, 0: as fast as possible. The tree is written every EVERY_S
+    """Runs until SECONDS simulated seconds are over, or the descriptor WAKE is readable, and then writes the
+    truth. SPEED: simulated seconds per second; 0: as fast as possible. The tree is written every EVERY_S
     simulated seconds. Raises OSError."""
     centre, begun, done_s = tree.centre, time.monotonic(), 0.0
     while done_s < seconds:
         step_s = min(every_s, seconds - done_s)
         due = begun + (done_s + step_s) / speed if speed else begun
         if _told(wake, due - time.monotonic()):
-            # The tree contains everything simulated so far.
+            # The tree then contains everything that was simulated so far.
             break
         if speed:
-            # A step that took too long is followed by a larger one.
+            # If a step took too long, the next one is larger.
             step_s = max(step_s, min(seconds, (time.monotonic() - begun) * speed) - done_s)
         centre.advance(step_s)
         done_s += step_s
@@ -40,7 +40,7 @@ def _told(wake: int, patience_s: float) -> bool:
 
 
 def status(centre: Centre) -> str:
-    """One line: the simulated time, jobs, entries, and problems of servers."""
+    """Formats one line: the simulated time, jobs, entries, and problems of servers."""
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(centre.now_ns // SECOND_NS))
     running = sum(
         job.start_ns <= centre.now_ns and (job.end_ns is None or centre.now_ns < job.end_ns)

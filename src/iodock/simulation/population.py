@@ -19,7 +19,7 @@ LOGIN_NODE = "login01"
 
 
 class Population:
-    """Generates jobs; the same seed gives the same jobs in the same order."""
+    """Generates jobs. The same seed gives the same jobs in the same order."""
 
     def __init__(self, scenario: Scenario, random: Random) -> None:
         self._random = random
@@ -28,7 +28,7 @@ class Population:
         self._next_node = 0
 
     def turn(self, scenario: Scenario) -> None:
-        """From now on jobs come from this scenario's mix."""
+        """Takes further jobs from this scenario's mix."""
         self._applications = [application for application, _ in scenario.mix]
         self._weights = list(accumulate(weight for _, weight in scenario.mix))
 
@@ -36,7 +36,7 @@ class Population:
         return self._random.choices(self._applications, cum_weights=self._weights)[0]
 
     def seconds(self, application: Application) -> float:
-        """Duration of a job: short ones are more frequent."""
+        """Returns the duration of a job. Short ones are more frequent."""
         low, high = application.seconds
         return float(low * (high / low) ** self._random.random())
 
@@ -55,14 +55,14 @@ class Population:
         )
 
     def outside_of_jobs(self, now_ns: int) -> Iterator[tuple[Job, Application]]:
-        """Activity on a login node."""
+        """Yields activity on a login node."""
         for name, user, application in (("rsync", 3, ANALYSIS), ("python3", 7, SMALL_WRITES)):
             uid = FIRST_USER_ID + user
             job = Job(None, f"user{user + 1:02d}", uid, name, application.name, (LOGIN_NODE,), now_ns, None)
             yield job, application
 
     def _nodes(self, number: int) -> tuple[str, ...]:
-        """Adjacent nodes in a machine of racks with 96 nodes, `r01c01` is the first."""
+        """Returns adjacent nodes in a machine of racks with 96 nodes. The first node is `r01c01`."""
         first, self._next_node = self._next_node, (self._next_node + number) % NODES
         return tuple(_node((first + at) % NODES) for at in range(number))
 

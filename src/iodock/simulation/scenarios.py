@@ -1,4 +1,4 @@
-"""Scenarios of the simulated centre: each is declared once, with a sentence that describes it."""
+"""Scenarios of the simulated centre. Each is declared once, with a sentence that describes it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ RELEASES: tuple[Release, ...] = ("2.5", "2.12", "2.15")
 
 @dataclass(frozen=True)
 class Condition:
-    """Condition of a server. Amounts are per request while it lasts."""
+    """Condition of a server. Amounts are those per request while it lasts."""
 
     name: str
     speed: float
     """Share of the requests that are answered; 0: the server is down."""
     wait_us: int
-    """Waiting time of a request before it is handled."""
+    """Time that a request waits before it is handled."""
     queue_depth: int
     """Constant number of waiting requests."""
     active_threads: int
@@ -31,7 +31,7 @@ class Condition:
 
 
 HEALTHY = Condition("healthy", 1.0, 55, 1, 2, 0.06, 0.02)
-# K's MDS had 24 service threads.
+# The metadata server of the K computer had 24 service threads.
 OVERLOADED = Condition("overloaded", 1.0, 290_000, 7_900, 24, 0.96, 0.35)
 STALLED = Condition("stalled", 0.001, 240_000_000, 12_000, 24, 0.01, 0.99)
 DOWN = Condition("down", 0.0, 0, 0, 0, 0.0, 0.0)
@@ -39,8 +39,8 @@ DOWN = Condition("down", 0.0, 0, 0, 0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Spell:
-    """Server number I is in a condition for a time. A reboot or a failover resets its counters; during a
-    failover another server has the targets."""
+    """A time during which server number I is in a condition. A reboot or a failover resets its counters;
+    during a failover another server has the targets."""
 
     kind: Literal["condition", "reboot", "failover"]
     at_s: float
@@ -51,7 +51,7 @@ class Spell:
 
 @dataclass(frozen=True)
 class Special:
-    """The particular job of the scenario."""
+    """The special job of the scenario."""
 
     application: Application
     at_s: float
@@ -67,7 +67,7 @@ class Scenario:
     specials: tuple[Special, ...] = ()
     spells: tuple[Spell, ...] = ()
     servers: int = 3
-    """The first is the metadata server."""
+    """Number of servers, the first of which is the metadata server."""
     targets_per_server: int = 2
     release: Release = "2.15"
     jobid_name: str = "%j"
@@ -129,11 +129,11 @@ SCENARIOS = (
         cleanup_s=0,
     ),
 )
-"""In listing order."""
+"""All scenarios, in the order in which they are listed."""
 
 
 def named(name: str) -> Scenario:
-    """Raises RequestError."""
+    """Returns the scenario with this name. Raises RequestError."""
     for scenario in SCENARIOS:
         if scenario.name == name:
             return scenario
@@ -142,7 +142,7 @@ def named(name: str) -> Scenario:
 
 
 def in_release(scenario: Scenario, release: str) -> Scenario:
-    """The same with servers of another release. Raises RequestError."""
+    """Returns the same scenario with servers of another Lustre release. Raises RequestError."""
     for known in RELEASES:
         if known == release:
             return replace(scenario, release=known)

@@ -11,20 +11,20 @@ SERVICE_TIMEOUT_S = 15
 
 
 class Server:
-    """Counters of services and of the machine grow with the requests of its targets, under the server's
-    condition at that time; all restart at a boot."""
+    """A server with its counters. Counters of services and of the machine grow with the requests of its
+    targets, under the server's condition at that time; all restart at a boot."""
 
     def __init__(self, name: str, targets: list[Target], now_ns: int) -> None:
         self.name = name
         self.home = tuple(targets)
-        """Targets in normal operation."""
+        """Targets that the server has in normal operation."""
         self.targets = list(targets)
         self.condition = HEALTHY
         self.booted_ns = now_ns
         self.service: Tallies = {}
-        """`mds.MDS.mdt.stats`, accumulated up to `update`."""
+        """Counters of `mds.MDS.mdt.stats`, up to the last `update`."""
         self.busy_ns = 0
-        """Of one core that represents all."""
+        """Times of one core, which represents all cores."""
         self.io_pressure_ns = 0
         self._updated_ns = now_ns
         self._seen: dict[str, int] = {}
@@ -44,7 +44,7 @@ class Server:
             target.set_speed(condition.speed, now_ns)
 
     def boot(self, now_ns: int) -> None:
-        """All counters at zero."""
+        """Boots the server: all counters become zero."""
         self.booted_ns = self._updated_ns = now_ns
         self.service, self._seen = {}, {}
         self.busy_ns = self.io_pressure_ns = 0
@@ -52,7 +52,7 @@ class Server:
             target.remount(now_ns)
 
     def give(self, targets: list[Target], to: Server, now_ns: int) -> None:
-        """Targets are moved to it and mounted."""
+        """Moves targets to another server and mounts them there."""
         self.update(now_ns)
         to.update(now_ns)
         for target in targets:

@@ -9,43 +9,44 @@ from iodock.simulation.counters import SECOND_NS, Tallies, add_all
 from iodock.simulation.flow import Entry, Stream
 
 CLEANUP_INTERVAL_S = 600
-"""Lustre's default for `job_cleanup_interval`."""
+"""Default of Lustre for `job_cleanup_interval`, s."""
 Kind = Literal["mdt", "obdfilter"]
 
 
 class Target:
-    """Expiry as in lprocfs_job_cleanup() of Lustre's obdclass: whenever an id appears that has no entry, and
-    at most every half interval, entries that were idle for more than the interval are removed. An interval of
-    0 keeps all."""
+    """A target with its entries. They expire as in lprocfs_job_cleanup() of Lustre's obdclass: whenever an id
+    appears that has no entry, and at most every half interval, entries that were idle for more than the
+    interval are removed. With an interval of 0 all are kept."""
 
     def __init__(self, name: str, kind: Kind, now_ns: int, cleanup_s: int = CLEANUP_INTERVAL_S) -> None:
         self.name, self.kind = name, kind
         self.cleanup_s = cleanup_s
         self.speed = 1.0
-        """1: as usual; 0: no request is answered."""
+        """Speed of the target. 1: as usual; 0: no request is answered."""
         self.entries: dict[str, Entry] = {}
         self.live: dict[str, Stream] = {}
-        """Active streams, or those that would be active if it answered; by job id."""
+        """Streams, by job id, that are active or would be active if the target answered."""
         self.mounted_ns = now_ns
         self.expired = 0
         """Number of entries that were removed because they were idle."""
         self.changes = 0
-        """Incremented whenever an entry appears, disappears or is settled."""
+        """Number of changes. It is incremented whenever an entry appears, disappears or is settled."""
         self._swept_ns = now_ns
         self._retired: Tallies = {}
         self._lost: list[Stream] = []
         self._totals: tuple[int, int, Tallies] | None = None
-        """Last request: its time, and the number of changes then."""
+        """Result of the last request for totals: its time, the number of changes at that time, and the
+        tallies."""
 
     def readings(self, now_ns: int, since_ns: int | None = None) -> Iterator[tuple[Entry, dict[str, int]]]:
-        """Every entry and its counters, in the order in which the ids appeared; with SINCE_NS only those that
-        may have been used after it."""
+        """Yields every entry and its counters, in the order in which the ids appeared. SINCE_NS: only entries
+        that may have been used after it."""
         for entry in self.entries.values():
             if since_ns is None or entry.is_used_after(since_ns):
                 yield entry, entry.counters(now_ns)
 
     def appear(self, stream: Stream, start_ns: int, now_ns: int) -> Entry:
-        """A new entry; this is when Lustre cleans up."""
+        """Makes a new entry. Lustre cleans up when this happens."""
         self.sweep(now_ns)
         entry = Entry(stream, start_ns)
         self.entries[stream.job_id] = entry
@@ -53,7 +54,8 @@ class Target:
         return entry
 
     def sweep(self, now_ns: int) -> None:
-        """Also called after `job_stats` was read and closed, if that matters: Lustre cleans up then, too."""
+        """Removes idle entries. It is also called after `job_stats` was read and closed, if that matters,
+        because Lustre cleans up then, too."""
         interval_ns = self.cleanup_s * SECOND_NS
         if interval_ns == 0 or now_ns < self._swept_ns + interval_ns // 2:
             return
@@ -65,12 +67,13 @@ class Target:
         self.expired += len(gone)
 
     def clear(self, now_ns: int) -> None:
-        """The administrator's `job_stats=clear`."""
+        """Removes all entries, as the administrator's `job_stats=clear` does."""
         for entry in list(self.entries.values()):
             self._remove(entry, now_ns)
 
     def remount(self, now_ns: int) -> None:
-        """After a reboot or on another server: all counters restart, with the active ids."""
+        """Mounts the target after a reboot or on another server: all counters restart, with the active
+        ids."""
         self.clear(now_ns)
         self._retired, self._totals = {}, None
         self.mounted_ns = self._swept_ns = now_ns
@@ -78,8 +81,8 @@ class Target:
         self._restart(now_ns)
 
     def set_speed(self, speed: float, now_ns: int) -> None:
-        """Operations that are not answered do not happen; afterwards the job continues with whatever it would
-        do by then."""
+        """Changes the speed. Operations that are not answered do not happen; afterwards the job continues
+        with whatever it would do by then."""
         if speed == self.speed:
             return
         self.speed = speed
@@ -90,7 +93,7 @@ class Target:
             stream.change(stream.wanted, now_ns)
 
     def bring_back(self, now_ns: int) -> None:
-        """New entries for ids whose entry was removed while they were active, and that have continued
+        """Makes new entries for ids whose entry was removed while they were active, and which have continued
         since."""
         lost, self._lost = self._lost, []
         for stream in lost:
@@ -100,7 +103,7 @@ class Target:
                     self._lost.append(stream)
 
     def totals(self, now_ns: int) -> Tallies:
-        """Operations of all ids since the target was mounted."""
+        """Returns the operations of all ids since the target was mounted."""
         if self._totals is None or self._totals[:2] != (now_ns, self.changes):
             totals: Tallies = {}
             add_all(totals, self._retired)

@@ -30,16 +30,17 @@ _REQUESTS = "var/lib/simulation/requests"
 
 
 class Tree:
-    """ROOT must be new, empty, or of a simulation, whose servers are removed. Every file is replaced
-    atomically, so that no reader sees a partial one."""
+    """Writes files below ROOT, which must be new, empty, or of a simulation, whose servers are removed. Every
+    file is replaced atomically, so that no reader sees a partial one."""
 
     def __init__(self, root: Path, centre: Centre) -> None:
         """Raises RequestError and OSError."""
         self.root, self.centre = root, centre
         self._written: dict[Path, int] = {}
-        """`job_stats` -> the target's number of changes at that time, if no id is active on it."""
+        """For each `job_stats`, the target's number of changes when it was written, if no id is active on the
+        target."""
         self._debug = "proc/fs/lustre" if centre.scenario.release == "2.5" else "sys/kernel/debug/lustre"
-        """Folders with statistics that moved in later releases."""
+        """Folders with statistics that are elsewhere in later releases."""
         _take(root)
         (root / MARK).write_text(NOTE)
         for name in (*(server.name for server in centre.servers), LOGIN_NODE):
@@ -50,7 +51,7 @@ class Tree:
         self.write()
 
     def write(self) -> None:
-        """Executes commands given through `lctl`, then writes the present state. Raises OSError."""
+        """Executes commands that were given through `lctl`, then writes the present state. Raises OSError."""
         for server in self.centre.servers:
             self._obey(server)
         for server in self.centre.servers:
@@ -61,7 +62,7 @@ class Tree:
         self._write_client(self.root / LOGIN_NODE)
 
     def write_truth(self) -> None:
-        """ROOT/truth.json. Raises OSError."""
+        """Writes ROOT/truth.json. Raises OSError."""
         _replace(self.root / TRUTH, [json.dumps(truth(self.centre), indent=1), "\n"])
 
     def lustre(self, server: Server) -> Path:
@@ -79,7 +80,7 @@ class Tree:
             if target.name in names:
                 target.clear(self.centre.now_ns)
             interval = self.lustre(server) / target.kind / target.name / "job_cleanup_interval"
-            # Only existing files were written before, by this module or by `lctl`.
+            # A file that does not exist was not written yet, neither by this module nor by `lctl`.
             if interval.exists():
                 target.cleanup_s = _interval(interval)
 
@@ -133,7 +134,7 @@ class Tree:
         _replace(folder / "proc/sys/kernel/hostname", [f"{LOGIN_NODE}\n"])
 
     def _remove_targets(self, server: Server) -> None:
-        """Files of targets that are now on another server."""
+        """Removes the files of targets that are now on another server."""
         here = {target.name for target in server.targets}
         for kind in ("mdt", "obdfilter"):
             for folder in _folders(self.lustre(server) / kind):
@@ -141,7 +142,7 @@ class Tree:
                     shutil.rmtree(folder)
 
     def _remove_server(self, server: Server) -> None:
-        """A server that is down has no files."""
+        """Removes the files of a server that is down."""
         for name in ("proc", "sys"):
             shutil.rmtree(self.root / server.name / name, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""The true operations of the simulated jobs, for comparison in tests."""
+"""The true operations of the simulated jobs. Tests compare with them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from iodock.simulation.counters import Tallies
 
 
 def truth(centre: Centre) -> dict[str, Any]:
-    """In the form of truth.json: `jobs`, each with its `work`: job id -> target -> operation -> `samples` and
-    `sum` (bytes for `..._bytes`, else microseconds), including what no server counts any more."""
+    """Returns the content of truth.json: `jobs`, each with its `work`: job id -> target -> operation ->
+    `samples` and `sum` (bytes for `..._bytes`, else microseconds). It includes operations that no server
+    counts any more."""
     now_ns = centre.now_ns
     jobs: dict[int, dict[str, Any]] = {
         id(job): {

@@ -42,8 +42,8 @@ class CounterFacts(Facts):
         return dict.fromkeys(Need, False) | {
             Need.COUNTERS: True,
             Need.DURATIONS: self.durations,
-            # A light recording has no ranks if it has only one: its processes may be the commands of a
-            # script, one after the other.
+            # A light recording shows ranks only if there are several. Otherwise its processes may be the
+            # commands of a script, one after the other.
             Need.RANKS: not self.store.manifest.is_light or self.ranks > 1,
             # A light recording counts system calls only.
             Need.MPI_IO: not self.store.manifest.is_light,

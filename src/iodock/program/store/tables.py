@@ -1,5 +1,5 @@
-"""A store's Parquet files for the engine: under names that it accepts, complete, and with the manifest's
-number of rows."""
+"""Gives the engine a store's Parquet files under names that it accepts. Checks that they are complete, and
+have the manifest's number of rows."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class StoredTables:
         checksums: Mapping[str, str],
         connection: Callable[[], bare.DuckDBPyConnection],
     ) -> None:
-        """CHECKSUMS: of files by their names in the store, from the manifest. CONNECTION: of the calling
-        thread."""
+        """CHECKSUMS: of files by their names in the store, from the manifest. CONNECTION: returns the
+        connection of the calling thread."""
         self._checksums = checksums
         self._checked: set[str] = set()
         self.folder = folder
@@ -41,29 +41,29 @@ class StoredTables:
         self._found: dict[str, list[Path]] = {}
         self._viewed: dict[str, list[Path]] = {}
         self._shapes: dict[Path, tuple[int, list[str]]] = {}
-        # The engine may interpret a relative name differently: ~, http:, ...
+        # The engine may interpret a relative name differently, as with ~ or http:.
         self._plain = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
         if not _is_plain(str(self._plain)):
             self._descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
             self._plain = Path(f"/proc/self/fd/{self._descriptor}")
 
     def close(self) -> None:
-        """The files can't be read any more."""
+        """Ends the access to the files."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def files(self) -> list[str]:
-        """All files that the engine has to open, by the names that it gets."""
+        """All files that the engine has to open, by the names under which it opens them."""
         return [str(path) for table in (*TABLES, *FOLDS) for path in self._paths(table)]
 
     def check_whole(self, rows: Mapping[str, int]) -> None:
-        """Raises StoreError for tables whose files are missing, damaged, or have another number of rows.
-        ROWS: of each table, from the manifest."""
+        """Raises StoreError for tables whose files are missing or damaged, or have another number of rows.
+        ROWS: number of rows of each table, from the manifest."""
         for table in TABLES:
             self._check_files(table, rows)
         for table in FOLDS:
-            # These tables are optional: a damaged one counts as missing.
+            # These tables are optional, so a damaged one counts as missing.
             with contextlib.suppress(StoreError):
                 self._check_files(table, rows)
         for table in (*TABLES, *FOLDS):
@@ -85,8 +85,8 @@ class StoredTables:
         self._viewed[table.name] = paths
 
     def view(self, table: StoreTable) -> str | None:
-        """A SELECT of the whole table, with null for missing columns; None for a missing one of those made at
-        import. Raises StoreError."""
+        """SQL for the whole table, with null for missing columns; None for a missing table that import would
+        make. Raises StoreError."""
         paths = self._viewed.get(table.name, [])
         if not paths and table in FOLDS:
             return None
@@ -101,7 +101,7 @@ class StoredTables:
         return StoreError(message, f"the file is damaged: {AGAIN}")
 
     def viewed(self, table: StoreTable) -> list[Path]:
-        """The files that its view reads, in order."""
+        """The files that the table's view reads, in order."""
         return self._viewed[table.name]
 
     def has(self, name: str) -> bool:
@@ -109,7 +109,7 @@ class StoredTables:
         return bool(self._viewed.get(name))
 
     def _paths(self, table: StoreTable) -> list[Path]:
-        """Its files as they were when the store was opened."""
+        """The table's files as they were when the store was opened."""
         if table.name not in self._found:
             self._found[table.name] = self._look_for(table)
         return self._found[table.name]
@@ -138,15 +138,15 @@ class StoredTables:
         return checksums.is_as_written(path, self._checksums.get(self._name(path), ""))
 
     def _name(self, path: Path) -> str:
-        """Of a file in the store."""
+        """Name of a file within the store."""
         return path.relative_to(self._plain).as_posix()
 
     def _shown(self, path: Path) -> Path:
-        """A file's name as the user gave it."""
+        """Name of a file as the user gave it."""
         return self.folder / path.relative_to(self._plain)
 
     def _check_names(self, table: StoreTable, paths: Sequence[Path]) -> None:
-        """Files that are missing, or were added later."""
+        """Raises StoreError if files are missing, or were added later."""
         if not self._checksums:
             return
         written = {name for name in self._checksums if fnmatchcase(name, table.files)}
@@ -158,8 +158,8 @@ class StoredTables:
             raise StoreError(f"{self.folder / name}: is not part of this store", f"remove it, or {AGAIN}")
 
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
-        """The first file that can't be read to its end. Reads all data."""
-        # Small ones first.
+        """Returns the first file that can't be read to its end. All data is read for this."""
+        # Small tables come first, because they are checked faster.
         for table in sorted(tables, key=lambda one: "/" in one.files):
             for path in self._paths(table):
                 if self._checksums:
@@ -175,7 +175,7 @@ class StoredTables:
         return None
 
     def named(self, text: str) -> str:
-        """A message of the engine with file names as the user gave them."""
+        """Replaces file names in a message of the engine by those that the user gave."""
         return text.replace(str(self._plain), str(self.folder))
 
     def _select(self, table: StoreTable, paths: Sequence[Path]) -> str:
@@ -189,19 +189,20 @@ class StoredTables:
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
 
     def _shape(self, path: Path) -> tuple[int, list[str]]:
-        """Rows and columns of a file, without a question to plan. Raises bare.Error."""
+        """Returns rows and columns of a file, without planning a query. Raises bare.Error."""
         if path not in self._shapes:
             self._shapes[path] = _native.table_shape(path) or self._asked_shape(path)
         return self._shapes[path]
 
     def _asked_shape(self, path: Path) -> tuple[int, list[str]]:
-        """The engine says what is wrong with a file."""
+        """Returns the same by a query, because the engine's error then says what is wrong with the file."""
         ask = self._connection().execute
         rows = ask(f"SELECT sum(num_rows) FROM parquet_file_metadata({_list([path])})").fetchall()[0][0]
         return rows, [row[0] for row in ask(f"DESCRIBE SELECT * FROM {_source([path])}").fetchall()]
 
     def _check_rows(self, table: StoreTable, expected: int | None) -> None:
-        """Parts that are missing, duplicated or swapped would give wrong numbers without any error."""
+        """Raises StoreError if the number of rows is wrong: parts that are missing, duplicated or swapped
+        would give wrong numbers without any error."""
         try:
             found = sum(self._shape(path)[0] for path in self._viewed[table.name])
         except bare.Error as error:
@@ -218,7 +219,7 @@ _WORD = re.compile(r"\w+")
 
 
 def named_in(sql: str) -> list[StoreTable]:
-    """Tables that a query may use: it names them, or a view that uses them."""
+    """Returns the tables that a query may use, because it names them or a view that uses them."""
     words = set(_WORD.findall(sql.lower()))
     return [table for table, names in _naming().items() if not names.isdisjoint(words)]
 
@@ -233,7 +234,7 @@ def _naming() -> dict[StoreTable, frozenset[str]]:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether the engine accepts the name unchanged: UTF-8, and without wildcards."""
+    """Whether the engine accepts the name unchanged. It must be UTF-8, and without wildcards."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -242,7 +243,7 @@ def _is_plain(path: str) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """An engine's message without the quoted query."""
+    """Returns an engine's message without the query that it quotes."""
     return " ".join(str(error).strip().split("\n")[0].split())
 
 
@@ -252,10 +253,10 @@ def _list(paths: Sequence[Path]) -> str:
 
 def _source(paths: Sequence[Path]) -> str:
     union = ", union_by_name=true" if len(paths) > 1 else ""
-    # `year=2026` in a store's name must not become a column.
+    # With this setting, `year=2026` in a store's name does not become a column.
     return f"read_parquet({_list(paths)}{union}, hive_partitioning=false)"
 
 
 def _literal_path(path: Path) -> str:
-    """The path with wildcards in brackets, so that they are literal."""
+    """Returns the path with wildcards in brackets, so that they are literal."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))

@@ -1,4 +1,4 @@
-"""A case in the terminal: its page, and the result of running it."""
+"""A case as text for the terminal: its page, and the result of running it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADINGS = (
 
 
 def case_page(case: Case, text: Language) -> Iterator[tuple[str, str]]:
-    """Headings and paragraphs of a case's page."""
+    """Yields the headings and paragraphs of a case's page."""
     for key, heading in HEADINGS:
         paragraph = getattr(case, key)
         if paragraph:
@@ -27,7 +27,7 @@ def case_page(case: Case, text: Language) -> Iterator[tuple[str, str]]:
 
 
 def case_list(cases: tuple[Case, ...], text: Language) -> str:
-    """One line for each case: name, title, rules."""
+    """Formats one line for each case: name, title, rules."""
     width = max((len(case.name) for case in cases), default=0)
     lines = [f"{case.name:<{width}}  {visible(text.gettext(case.title))}{_rules(case)}" for case in cases]
     return "\n".join(lines) + "\n"
@@ -38,7 +38,7 @@ def _rules(case: Case) -> str:
 
 
 def case_text(case: Case, text: Language, width: int) -> str:
-    """The whole page, wrapped."""
+    """Formats the whole page, with lines wrapped."""
     from iodock.shared.lines import wrapped
 
     lines = [visible(text.gettext(case.title)), ""]
@@ -52,7 +52,7 @@ def case_text(case: Case, text: Language, width: int) -> str:
 
 
 def effect_text(effect: Effect, text: Language) -> str:
-    """Measured gain against the expected range, in one sentence."""
+    """Compares the measured gain with the expected range, in one sentence."""
     values = {
         "before": seconds(effect.before_seconds),
         "after": seconds(effect.after_seconds),
@@ -82,5 +82,5 @@ def effect_text(effect: Effect, text: Language) -> str:
 
 
 def seconds(value: float) -> str:
-    """Seconds in a readable unit; a loss is negative."""
+    """Formats seconds in a readable unit. A loss is negative."""
     return f"-{NANOSECONDS.text(-value * 1e9)}" if value < 0 else NANOSECONDS.text(value * 1e9)

@@ -39,14 +39,14 @@ _IN_DIGEST = N_(
     "file servers during the run."
 )
 NOTHING = "-"
-"""Placeholder for a value that is not known or does not apply."""
+"""Shown for a value that is not known or does not apply."""
 MOST_FINDINGS = 3
 LEAST_BESIDE = 0.05
-"""Share of the first row's cost, in a table below a finding."""
+"""Rows with a smaller share of the first row's cost are left out of a table below a finding."""
 NARROW = 72
-"""Below this width in columns the tables omit the least important values."""
+"""On a terminal with fewer columns than this, the tables omit the least important values."""
 VERY_NARROW = 50
-"""Below this width they show only time and number of calls."""
+"""On a terminal with fewer columns than this, the tables show only time and number of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Line:
     time_ns: int | None
     bytes: int | None
     files: int = 1
-    """Number of entries that the row stands for: above one, `name` is a pattern."""
+    """Number of entries that the row stands for. If it is above one, `name` is a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopList:
-    """The first rows of a list, and the total number."""
+    """The first rows of a list, and the total number of rows."""
 
     lines: Sequence[Line]
     of: int
@@ -75,18 +75,18 @@ class Checkup:
     """The content of the screen for one run."""
 
     store: str
-    """As the user would type it."""
+    """Name of the store as the user would type it."""
     overview: Overview
     calls: TopList
     files: TopList
     losses: Sequence[tuple[str, int, str]] = ()
-    """Name, count, cure."""
+    """For each loss: name, count and cure."""
     diagnosis: Diagnosis | None = None
-    """What to change; None: the diagnosis did not run."""
+    """The changes to make; None: the diagnosis did not run."""
     servers: Sequence[Message] = ()
-    """The state of the file servers during the run."""
+    """Sentences on the state of the file servers during the run."""
     digest_follows: bool = False
-    """The job's digest follows in the same output and shows volume and servers."""
+    """Whether the job's digest follows in the same output. It shows volume and servers."""
 
 
 def checkup_of(
@@ -97,7 +97,7 @@ def checkup_of(
     settings: Settings | None = None,
     servers: Servers | None = None,
 ) -> Checkup:
-    """The check-up of a store; `typed` is its name as the user would type it. SERVERS: source of the file
+    """Makes the check-up of a store. TYPED: its name as the user would type it. SERVERS: source of the file
     servers' state during the run."""
     return Checkup(
         store=typed or str(store.path),
@@ -141,7 +141,8 @@ def _line(
 
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
-    """Writes the check-up to a rich console, as wide as that is. ValueError for a language without texts."""
+    """Writes the check-up to a rich console, in the console's width. Raises ValueError for a language without
+    texts."""
     text = language_in(language)
     _print_verdict(checkup, console, text)
     for number, finding in enumerate(_worth(checkup)[:MOST_FINDINGS], 1):
@@ -153,8 +154,8 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     for kind, top in _tables(checkup):
         console.print()
         _print_table(kind, top, checkup, console, text)
-    # Calls of the loader before a program starts are not I/O on the user's files, and every recording lacks
-    # them.
+    # This loss is not shown: calls of the loader before a program starts are not I/O on the user's files, and
+    # every recording lacks them.
     losses = [one for one in checkup.losses if one[0] != "before-load" or hides_calls(*one[:2])]
     print_losses(losses, console, text)
     _print_next(checkup, console, text)
@@ -175,7 +176,7 @@ def _worth(checkup: Checkup) -> Sequence[Finding]:
 
 
 def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
-    """The diagnosis' headline, and the figures of the run."""
+    """Prints the diagnosis' headline, and the figures of the run."""
     diagnosis, overview = checkup.diagnosis, checkup.overview
     verdict = words.judge(overview, text)
     for sentence in headline(diagnosis.verdict, text) if diagnosis else [verdict.headline]:
@@ -188,7 +189,7 @@ def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
 
 
 def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
-    """The finding, its gain, its location, and the first thing to do."""
+    """Prints the finding, its gain, its location, and the first thing to do."""
     severity = text.gettext(SEVERITIES[finding.severity])
     print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}]", "bold")
     if saves := gain_text(finding, text):
@@ -204,7 +205,7 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
 
 
 def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
-    """How many more findings `iodock diagnose` shows."""
+    """Prints the number of findings that `iodock diagnose` shows in addition."""
     if checkup.diagnosis is None:
         return
     more = len(_worth(checkup)) - MOST_FINDINGS
@@ -220,7 +221,7 @@ def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
 
 
 def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
-    """The tables that fit and add information to the findings."""
+    """Returns the tables that fit and add information to the findings."""
     findings, share = len(_worth(checkup)), checkup.overview.io_share
     is_fine = checkup.diagnosis is not None and share is not None and share < IO_FINE
     if findings > 1 or (findings and not _has_several(checkup.files)):
@@ -288,7 +289,7 @@ def _is_patterned(top: TopList) -> bool:
 def _columns(top: TopList, timed: bool, width: int) -> list[str]:
     wide = [*(["total_time_ns", "mean_time_ns"] if timed else []), "count", "failed", "bytes"]
     if _is_patterned(top):
-        # Replaces the mean, which follows from time and calls.
+        # The number of files replaces the mean, which follows from time and calls.
         wide = ["file_count", *(name for name in wide if name != "mean_time_ns")]
     if width < VERY_NARROW:
         return [name for name in wide if name in ("file_count", "total_time_ns", "count")]
@@ -323,12 +324,12 @@ def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
     if max(map(cells, lines)) > console.width:
         lines = [line for command, why in steps for line in (f"  {command}", f"      {why}")]
     for line in lines:
-        # Never wrapped, so that users can copy the command.
+        # The line is never wrapped, so that users can copy the command.
         console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _steps(checkup: Checkup, text: Language) -> list[tuple[str, str]]:
-    """Commands, and what each is for."""
+    """Returns commands, each with its purpose."""
     store = shlex.quote(visible(checkup.store))
     report = (f"iodock report {store}", text.gettext("one page for an overview, to pass on"))
     if checkup.diagnosis is None or _worth(checkup):

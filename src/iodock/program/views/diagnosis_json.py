@@ -15,7 +15,8 @@ SCHEMA = "iodock-findings-2"
 
 
 def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
-    """The document, with the prose in the language of TEXT; ends with a line break."""
+    """Formats the diagnosis as a document that ends with a line break. Sentences are in the language of
+    TEXT."""
     verdict = diagnosis.verdict
     document = {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""A diagnosis in the terminal: the verdict, then the few things worth changing, then the notes."""
+"""Formats a diagnosis for the terminal: the verdict, then the few things worth changing, then the notes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 FILE_WIDTH = 100
 """Width of a diagnosis that goes to a file or a pipe."""
 MOST_SHOWN = 5
-"""Findings shown in full; the others take a line each."""
+"""Number of findings that are shown in full. Each of the others takes one line."""
 MOST_FILES_SHOWN = 3
 
 
 def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> str:
-    """The diagnosis as text: as wide as the terminal and in bold there, else plain."""
+    """Formats the diagnosis as text. On a terminal it has the terminal's width and bold words."""
     from io import StringIO
 
     from rich.console import Console
@@ -42,15 +42,15 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
     styled = on_terminal and shape.is_terminal
     into = StringIO()
     width = shape.width if styled else FILE_WIDTH
-    # In a notebook rich would display the lines itself.
+    # If this setting were missing, rich would display the lines itself in a notebook.
     console = Console(file=into, width=width, force_terminal=styled, force_jupyter=False, highlight=False)
     print_diagnosis(diagnosis, console, text)
-    # rich pads a wrapped and indented line with blanks.
+    # rich pads lines that are wrapped and indented with blanks, which are removed.
     return "".join(f"{line.rstrip()}\n" for line in into.getvalue().splitlines())
 
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> None:
-    """Writes the diagnosis to a rich console, as wide as that is."""
+    """Writes the diagnosis to a rich console, in the console's width."""
     for sentence in headline(diagnosis.verdict, text):
         print_sentence(console, sentence, "bold")
     print_findings(diagnosis, console, text)
@@ -60,7 +60,7 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> N
 
 
 def print_findings(diagnosis: Diagnosis, console: Console, text: Language) -> None:
-    """The findings and notes, without verdict and next step."""
+    """Writes the findings and notes, without verdict and next step."""
     worth = diagnosis.worth_changing
     for number, finding in enumerate(worth[:MOST_SHOWN], 1):
         console.print()
@@ -101,13 +101,13 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
 
 
 def advice_text(advice: Advice, text: Language) -> str:
-    """`-> C: what to change`."""
+    """Formats advice: `-> C: what to change`."""
     said, whose = say(advice.message, text), whose_advice(advice, text)
     return f"-> {whose}: {said}" if whose else f"-> {said}"
 
 
 def files_text(finding: Finding, most: int, width: int, text: Language) -> str:
-    """The first files of a finding, or patterns of files, and the number of further ones."""
+    """Returns the first files of a finding, or patterns of files, and the number of further ones."""
     names = [shorten(visible(name), max(20, width - 10)) for name in finding.files[:most]]
     if has_pattern(finding, most):
         all_named = len(names) == len(finding.files)

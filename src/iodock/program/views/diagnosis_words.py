@@ -1,4 +1,4 @@
-"""Messages of a diagnosis in a language: the name of a number selects its format."""
+"""Formats messages of a diagnosis in a language. The name of a number selects the number's format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _ALL = 0.995
 
 
 def whose_advice(advice: Advice, text: Language) -> str:
-    """`C++`; `in reduce.py (Python)` if programs in several languages share a problem; empty for all."""
+    """Returns whom advice is for, such as `C++`, or `in reduce.py (Python)` if programs in several languages
+    share a problem; empty for all."""
     whose = text.gettext(_HEADINGS.get(advice.heading, advice.heading))
     if advice.program is None:
         return whose
@@ -32,7 +33,7 @@ def whose_advice(advice: Advice, text: Language) -> str:
 
 
 def meanwhile_text(finding: Finding, text: Language) -> str:
-    """The state of the servers while a call hung; empty if no monitor was queried."""
+    """Describes the state of the servers while a call hung; empty if no monitor was queried."""
     return " ".join(say(one, text) for one in finding.meanwhile)
 
 
@@ -67,20 +68,20 @@ def _place(one: Location | Caller, text: Language) -> str:
 
 
 def line_text(finding: Finding, text: Language) -> str:
-    """A finding in a list: title, observation, and the state of the servers at that time."""
+    """Formats a finding in a list: title, observation, and the state of the servers at that time."""
     said = f"{say(finding.title, text)}: {say(finding.message, text)}"
     return f"{said} {meanwhile_text(finding, text)}".rstrip()
 
 
 _HEADINGS = {"administrator": N_("administrator"), "shell": N_("shell")}
-"""Languages of advice that are not proper names."""
+"""Headings of advice that must be translated, because they are not proper names."""
 
 
 _TOGETHER = N_("Together they save about {saved} of {run}.")
 
 
 def headline(verdict: Verdict, text: Language) -> list[str]:
-    """The sentences at the top of every judgement of a run."""
+    """Returns the sentences at the top of every judgement of a run."""
     said = [say(one, text) for one in (*verdict.before, verdict.text)]
     is_one = verdict.text.values.get("things") == 1
     sentence = N_("This saves about {saved} of {run}.") if is_one else _TOGETHER
@@ -89,8 +90,8 @@ def headline(verdict: Verdict, text: Language) -> list[str]:
 
 
 def gain_text(finding: Finding, text: Language) -> str:
-    """`Saves about 0.3 to 0.4 s of 2.1 s.`; for findings that should not be changed, their cost. Empty if
-    neither is known."""
+    """Describes the gain: `Saves about 0.3 to 0.4 s of 2.1 s.`. For findings that should not be changed, it
+    is their cost. Empty if neither is known."""
     if finding.gain is not None:
         return saves_text(finding.gain, text, N_("This saves about {saved} of {run}."))
     if finding.cost_seconds is None:
@@ -108,7 +109,7 @@ def has_pattern(finding: Finding, shown: int) -> bool:
 
 
 def more_files(finding: Finding, shown: int, text: Language) -> str:
-    """Text below the first SHOWN names of files; empty if these are all."""
+    """Text below the first SHOWN names of files; empty if there are no others."""
     if has_pattern(finding, shown):
         return text.gettext(N_("{n} files in all"), n=f"{finding.file_count:,}")
     more = finding.file_count - shown
@@ -116,7 +117,8 @@ def more_files(finding: Finding, shown: int, text: Language) -> str:
 
 
 def saves_text(gain: Gain | None, text: Language, sentence: str) -> str:
-    """SENTENCE with `{saved}` and `{run}`, to two digits; empty if nothing is known or can be saved."""
+    """Fills SENTENCE, which has `{saved}` and `{run}`, with two digits; empty if nothing is known or can be
+    saved."""
     if gain is None or gain.high_seconds <= 0 or not gain.of_seconds:
         return ""
     run = NANOSECONDS.text(gain.of_seconds * 1e9)
@@ -124,7 +126,8 @@ def saves_text(gain: Gain | None, text: Language, sentence: str) -> str:
 
 
 def range_text(gain: Gain, text: Language) -> str:
-    """`0.3 to 0.4 s`: both ends in the unit of the upper one, and never above it."""
+    """Formats the range of a gain: `0.3 to 0.4 s`. Both ends are in the unit of the upper one, and never
+    above it."""
     size, unit = NANOSECONDS.step(gain.high_seconds * 1e9)
     high = _two_digits(gain.high_seconds * 1e9 / size, math.floor)
     low = min(high, _two_digits(gain.low_seconds * 1e9 / size, round))

@@ -1,4 +1,5 @@
-"""A comparison's table of all files as CSV: plain numbers, a row for each file or name pattern."""
+"""Formats a comparison's table of all files as CSV, with plain numbers and a row for each file or name
+pattern."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ COLUMNS = (
 
 
 def diff_csv(comparison: Comparison) -> Iterator[str]:
-    """Lines with line ends. `Comparison.files` must have been requested."""
+    """Yields lines with line ends. `Comparison.files` must have been requested."""
     yield _line(COLUMNS)
     for row in comparison.files:
         yield _line(_fields(row))

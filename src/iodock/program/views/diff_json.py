@@ -16,7 +16,8 @@ SCHEMA = "iodock-diff-1"
 
 
 def diff_json(comparison: Comparison, text: Language) -> str:
-    """The document, with the prose in the language of TEXT; ends with a line break."""
+    """Formats the comparison as a document that ends with a line break. Sentences are in the language of
+    TEXT."""
     work = comparison.work
     document = {
         "schema": SCHEMA,
@@ -92,7 +93,7 @@ def _numbers(values: tuple[float | None, ...]) -> list[float | int | None]:
 
 
 def whole(value: float | None) -> float | int | None:
-    """Counts and bytes of whole runs are integers."""
+    """Converts a number to an integer if it is one, as counts and bytes of whole runs are."""
     return int(value) if value is not None and float(value).is_integer() else value
 
 

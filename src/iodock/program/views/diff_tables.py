@@ -1,4 +1,4 @@
-"""Tables of a comparison for its page. Each row has a pair of bars: before above, after below."""
+"""Tables of a comparison for its page. Each row has a pair of bars, with before above after."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Line:
     measure: str
     calls: Change | None = None
     kind: str = ""
-    """`inner` for a call of the file above, `total` for a sum."""
+    """Style of the row: `inner` for a call of the file above, `total` for a sum."""
     most: float | None = None
-    """The value of the longest bar; None: the largest value of the table."""
+    """Value that has the longest bar; None: it is the largest value of the table."""
 
     @property
     def judged(self) -> bool:
-        """Whether more is worse, as for time and failures; for bytes and access sizes it may be either, and
-        for noise it is neither."""
+        """Whether a larger value is worse, as for time and failures. For bytes and access sizes it may be
+        worse or better, and for noise it is neither."""
         if self.change.sureness is Sureness.NOISE:
             return False
         return self.measure == "failed" or self.measure.endswith("_ns")
@@ -57,12 +57,12 @@ def table(
     logarithmic: bool = False,
     note: str = "",
 ) -> Markup | None:
-    """The table, or nothing if there are no rows."""
+    """Makes the table, or nothing if there are no rows."""
     if not lines:
         return None
     is_sure = any(cells(line.change, line.measure, text).sure for line in lines)
     with_calls = any(line.calls is not None for line in lines)
-    # If totals determined the scale, the bars of single rows would be too short.
+    # Totals do not determine the scale, because the bars of single rows would be too short.
     most = max((_largest(line.change) for line in lines if line.kind != "total"), default=0.0)
     body = [_row(line, most, logarithmic, with_calls, is_sure, text) for line in lines]
     caption = tag(
@@ -144,13 +144,13 @@ def _length(value: float | None, most: float, logarithmic: bool) -> float:
     if not value or most <= 0:
         return 0.0
     if logarithmic:
-        # A single unit must still be visible.
+        # The bar has a minimum length, so that a single unit is visible.
         return _BAR * math.log10(1 + 9 * value) / math.log10(1 + 9 * most)
     return max(0.6, _BAR * value / most)
 
 
 def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | None]:
-    """The run as a whole, then the kinds of I/O."""
+    """Yields tables of the run as a whole, then of the kinds of I/O."""
     shown = dict(shown_totals(comparison))
     lines = [
         Line(join(total_name(measure, comparison, text)), change, measure, most=_scale(measure, shown))
@@ -168,7 +168,7 @@ def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | N
 
 
 def _scale(measure: str, shown: Mapping[str, Change]) -> float:
-    """The largest of the totals that share the scale of their bars."""
+    """Returns the largest of the totals that share the scale of their bars."""
     groups = (("count", "failed"), ("read_bytes", "written_bytes"), ("files",))
     times = tuple(name for name in shown if name.endswith("_ns"))
     group = next(one for one in (*groups, times) if measure in one)
@@ -176,13 +176,13 @@ def _scale(measure: str, shown: Mapping[str, Change]) -> float:
 
 
 def measure_of(comparison: Comparison) -> str:
-    """The measure that ranks the rows."""
+    """Returns the name of the measure that ranks the rows."""
     return "total_time_ns" if comparison.time else "count"
 
 
 def files_table(title: str, listing: Listing, comparison: Comparison, text: Language) -> Markup | None:
-    """Files that got faster, or slower, each with the calls that caused it; both tables share the scale of
-    their bars."""
+    """Makes the table of files that got faster, or slower, each with the calls that caused it. Both tables
+    share the scale of their bars."""
     measure = measure_of(comparison)
     shown = [*comparison.faster.rows, *comparison.slower.rows]
     most = max((_largest(row.changes[measure]) for row in shown), default=0.0)
@@ -209,7 +209,7 @@ def _file_cell(row: Row, text: Language) -> Markup:
 
 
 def calls_table(comparison: Comparison, text: Language) -> Markup | None:
-    """Calls, largest change first."""
+    """Makes the table of calls, largest change first."""
     measure = measure_of(comparison)
     listing = comparison.calls
     lines = [
@@ -223,7 +223,7 @@ def calls_table(comparison: Comparison, text: Language) -> Markup | None:
 
 
 def lines_table(comparison: Comparison, text: Language) -> Markup | None:
-    """Lines of the program, largest change first; None if the runs do not know them."""
+    """Makes the table of lines of the program, largest change first; None if the runs do not know them."""
     measure = measure_of(comparison)
     lines = [
         Line(tag("code", line_name(one, text)), one.changes[measure], measure, one.changes["count"])
@@ -233,7 +233,7 @@ def lines_table(comparison: Comparison, text: Language) -> Markup | None:
 
 
 def sums(listing: Listing, measure: str, text: Language) -> list[Line]:
-    """The rows 'other' and 'total'."""
+    """Makes the rows 'other' and 'total'."""
     rows = [(N_("other"), listing.other), (N_("total"), listing.total if listing.of > 1 else None)]
     return [
         Line(join(text.gettext(word)), row.changes[measure], measure, row.changes["count"], "total")

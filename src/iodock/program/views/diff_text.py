@@ -1,4 +1,4 @@
-"""A comparison in the terminal: the overall change, then by file and by call, findings last."""
+"""Formats a comparison for the terminal: the overall change, then files and calls, findings last."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Line = tuple[str, ...]
 
 
 def diff_text(comparison: Comparison, text: Language, on_terminal: bool) -> str:
-    """The comparison as text: as wide as the terminal and in bold there, else plain."""
+    """Formats the comparison as text. On a terminal it has the terminal's width and bold words."""
     from io import StringIO
 
     from rich.console import Console
@@ -57,7 +57,7 @@ def diff_text(comparison: Comparison, text: Language, on_terminal: bool) -> str:
 
 
 def print_diff(comparison: Comparison, console: Console, text: Language) -> None:
-    """Writes the comparison to a rich console, as wide as that is."""
+    """Writes the comparison to a rich console, in the console's width."""
     print_sentence(console, say(comparison.headline, text), "bold")
     for sentence in comparison.sentences:
         print_sentence(console, say(sentence, text))
@@ -69,7 +69,7 @@ def print_diff(comparison: Comparison, console: Console, text: Language) -> None
         if note:
             print_sentence(console, note)
     for remark in comparison.remarks:
-        # A loss that both sides share does not affect the comparison, and is in the line of losses.
+        # A loss that both sides share does not affect the comparison. It is in the line of losses.
         if remark.kind == "losses" and "before" not in remark.message.values:
             continue
         print_sentence(console, f"! {say(remark.message, text)}")
@@ -238,8 +238,8 @@ def _print_table(console: Console, title: str, headings: Line, lines: Sequence[L
 
 
 def _laid_out(headings: Line, lines: Sequence[Line], width: int) -> Iterator[str]:
-    """Lines of at most WIDTH cells: names are shortened first, then the less important columns go. These are
-    the last ones, except for the significance of a difference."""
+    """Yields lines of at most WIDTH cells. Names are shortened first, then the less important columns are
+    left out. These are the last ones, except for the significance of a difference."""
     kept = [at for at in range(1, len(headings)) if any(line[at] for line in lines)]
     widths = {at: max(cell_len(line[at]) for line in (headings, *lines)) for at in range(len(headings))}
     narrowest = min(NARROWEST_NAME, widths[0])

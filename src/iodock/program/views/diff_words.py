@@ -31,7 +31,7 @@ TOTALS = {
     "written_bytes": N_("bytes written"),
     "files": N_("files used"),
 }
-"""In the order in which they are shown."""
+"""Names of totals, in the order in which they are shown."""
 STATES = {
     "gone": N_("gone"),
     "new": N_("new"),
@@ -54,25 +54,25 @@ _SIGNS = {True: "+", False: "-"}
 
 
 class Cells(NamedTuple):
-    """A change as text."""
+    """The parts of a change as text."""
 
     before: str
     after: str
     difference: str
     share: str
-    """The difference in percent of the value before, or as a factor."""
+    """The difference as a percentage of the value before, or as a factor."""
     sure: str
 
 
 def unit_of(measure: str) -> Unit:
-    """The unit of a measure by its name."""
+    """Returns the unit of a measure from its name."""
     if measure.endswith("_ns"):
         return NANOSECONDS
     return BYTES if measure.endswith("_bytes") else COUNT
 
 
 def cells(change: Change, measure: str, text: Language) -> Cells:
-    """The change of a measure; an unknown value is `?`."""
+    """Formats the change of a measure. An unknown value is `?`."""
     unit = unit_of(measure)
     difference = change.difference
     return Cells(
@@ -85,19 +85,19 @@ def cells(change: Change, measure: str, text: Language) -> Cells:
 
 
 def amount(value: float | None, unit: Unit) -> str:
-    """A value in its unit; `?` if it is not known."""
+    """Formats a value in its unit; `?` if it is not known."""
     if value == 0 and unit is NANOSECONDS:
         return "0 s"
     return "?" if value is None else unit.text(value)
 
 
 def signed(value: float, unit: Unit) -> str:
-    """A difference with its sign; 0 has none."""
+    """Formats a difference with its sign. 0 has none."""
     return "0" if value == 0 else f"{_SIGNS[value > 0]}{unit.text(abs(value))}"
 
 
 def share(change: Change) -> str:
-    """`+12 %` up to twice as much, then `x3.5`; empty if it is meaningless."""
+    """Formats a change: `+12 %` up to twice as much, then `x3.5`; empty if it is meaningless."""
     ratio = change.ratio
     if ratio is None or change.difference == 0:
         return ""
@@ -108,7 +108,7 @@ def share(change: Change) -> str:
 
 
 def sure(change: Change, text: Language) -> str:
-    """Significance and spread of a difference, `noise ±4 %`; empty for single runs."""
+    """Describes significance and spread of a difference, such as `noise ±4 %`; empty for single runs."""
     if len(change.before_runs) == len(change.after_runs) == 1:
         return ""
     word = text.gettext(SURENESS[change.sureness]) if SURENESS[change.sureness] else ""
@@ -117,7 +117,7 @@ def sure(change: Change, text: Language) -> str:
 
 
 def spread(change: Change, measure: str) -> str:
-    """`1.2 s - 1.4 s -> 0.8 s - 0.9 s`, the range of the runs of each side."""
+    """Formats the range of the runs of each side: `1.2 s - 1.4 s -> 0.8 s - 0.9 s`."""
     unit = unit_of(measure)
     return " -> ".join(_range(side, unit) for side in (change.before_runs, change.after_runs))
 
@@ -138,7 +138,7 @@ def total_name(measure: str, comparison: Comparison, text: Language) -> str:
 
 
 def shown_totals(comparison: Comparison) -> Iterator[tuple[str, Change]]:
-    """Totals that are known and not always 0."""
+    """Yields the totals that are known and not always 0."""
     for measure in TOTALS:
         change = comparison.totals[measure]
         if any((*change.before_runs, *change.after_runs)):
@@ -146,7 +146,7 @@ def shown_totals(comparison: Comparison) -> Iterator[tuple[str, Change]]:
 
 
 def file_words(row: Row, text: Language) -> str:
-    """Text after a file's name: number of files, and whether only one side has them."""
+    """Returns the text after a file's name: number of files, and whether only one side has them."""
     said = []
     if max(row.files) > 1:
         before, after = row.files
@@ -162,12 +162,12 @@ def file_words(row: Row, text: Language) -> str:
 
 
 def file_name(row: Row, text: Language) -> str:
-    """A file's name on one line, with any characters."""
+    """Returns a file's name on one line, whatever characters it has."""
     return visible(row.name) if row.name else text.gettext(NO_FILE)
 
 
 def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
-    """The stores of one side, and their command."""
+    """Describes the stores of one side, and their command."""
     stores = list(dict.fromkeys(visible(run.store) for run in runs))
     names = text.listed(stores[:MOST_NAMES])
     if len(stores) > MOST_NAMES:
@@ -178,7 +178,7 @@ def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
 
 
 def noise_words(comparison: Comparison, text: Language) -> str:
-    """Number of files that changed too little for either list; empty if there are none."""
+    """Describes the number of files that changed too little for either list; empty if there are none."""
     noise = comparison.noise
     if not noise.files:
         return ""
@@ -202,7 +202,7 @@ def noise_words(comparison: Comparison, text: Language) -> str:
 
 
 def finding_cost(one: FindingChange, text: Language) -> str:
-    """`cost 3.2 s -> 0.4 s`."""
+    """Formats the cost of a finding: `cost 3.2 s -> 0.4 s`."""
     before, after = one.cost_seconds.before, one.cost_seconds.after
     if before is None and after is None:
         return text.gettext(N_("cost not known"))
@@ -215,13 +215,13 @@ def _seconds(value: float | None) -> str:
 
 
 def finding_severity(one: FindingChange, text: Language) -> str:
-    """`high -> low`, or the only severity."""
+    """Formats the severity of a finding: `high -> low`, or the only severity."""
     words = [text.gettext(SEVERITIES[side.severity]) for side in (one.before, one.after) if side is not None]
     return words[0] if len(set(words)) == 1 else " -> ".join(words)
 
 
 def per_words(comparison: Comparison, text: Language) -> str:
-    """Divisor of all numbers; empty for whole runs."""
+    """Describes the unit of work by which all numbers are divided; empty for whole runs."""
     work = comparison.work
     if work is None:
         return ""
@@ -236,7 +236,7 @@ def per_words(comparison: Comparison, text: Language) -> str:
 
 
 def runs_words(comparison: Comparison, text: Language) -> str:
-    """How several runs are displayed; empty for one run on each side."""
+    """Describes how several runs are displayed; empty for one run on each side."""
     before, after = len(comparison.before), len(comparison.after)
     if before == after == 1:
         return ""
@@ -255,7 +255,7 @@ def runs_words(comparison: Comparison, text: Language) -> str:
 
 
 def line_name(one: LineChange, text: Language) -> str:
-    """`solver.c:412 -> 430 in write_step`."""
+    """Formats the name of a line: `solver.c:412 -> 430 in write_step`."""
     before, after = one.lines
     numbers = dict.fromkeys(str(line) for line in (before, after) if line is not None)
     place = visible(f"{one.file}:{' -> '.join(numbers)}")

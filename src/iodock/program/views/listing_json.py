@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def explanations_json(explanations: Iterable[Explanation]) -> str:
-    """The document; ends with a line break."""
+    """Formats explanations as a document that ends with a line break."""
     return _document("explanations", [asdict(one) for one in explanations])
 
 
 def cases_json(cases: Iterable[Case], text: Language) -> str:
-    """The document, with the prose in the language of TEXT; ends with a line break."""
+    """Formats cases as a document that ends with a line break. Sentences are in the language of TEXT."""
     return _document("cases", [_case(case, text) for case in cases])
 
 

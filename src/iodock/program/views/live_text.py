@@ -1,4 +1,4 @@
-"""A recording in progress as a small block of lines, for a terminal of any width."""
+"""Formats a recording in progress as a small block of lines, for a terminal of any width."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from iodock.shared.text import cells, shorten, visible
 from iodock.shared.units import BYTES, NANOSECONDS
 
 GAP = 2
-"""Blanks between columns."""
+"""Number of blanks between columns."""
 _LEAST_NAME = 18
 _LONG_S = 100.0
 _COLUMNS = ("total_time_ns", "count", "read_bytes", "written_bytes")
-"""The most important first: if there is no room, the last ones go."""
+"""Columns, the most important first. If there is no room, the last ones are left out."""
 
 
 def live_lines(sight: Sight, text: Language, width: int, height: int) -> list[str]:
-    """At most HEIGHT lines, none wider than WIDTH."""
+    """Returns at most HEIGHT lines, none wider than WIDTH."""
     tables = [
         (text.gettext(N_("Files by time")), sight.files),
         (text.gettext(N_("Calls on files by time")), sight.by_call),
@@ -53,7 +53,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _filled(parts: Sequence[str], width: int) -> list[str]:
-    """The parts in as few lines as possible."""
+    """Puts the parts into as few lines as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and cells(lines[-1]) + GAP + cells(part) <= width:
@@ -64,7 +64,7 @@ def _filled(parts: Sequence[str], width: int) -> list[str]:
 
 
 def _tables(tables: Sequence[tuple[str, Sequence[Sums]]], text: Language, width: int) -> list[str]:
-    """The parts one below the other, with common columns."""
+    """Formats the parts one below the other, with common columns."""
     rows = [row for _, group in tables for row in group]
     heads = [text.gettext(HEADINGS[name]) for name in _COLUMNS]
     sizes = [
@@ -90,7 +90,7 @@ def _names(rows: Sequence[Sums]) -> list[str]:
 
 
 def _line(name: str, values: Sequence[str], sizes: Sequence[int], room: int) -> str:
-    """The values for as many columns as there are sizes, at the right of a name."""
+    """Formats a name with values at its right, for as many columns as there are sizes."""
     name = _cut(shorten(name, room), room)
     said = name + " " * (room - cells(name))
     for value, size in zip(values, sizes, strict=False):

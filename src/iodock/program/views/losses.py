@@ -1,4 +1,4 @@
-"""Losses of a store below a result: the same few lines for every command."""
+"""Prints losses of a store below a result, in the same few lines for every command."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from iodock.shared.language import Language
 
 Losses = Iterable[tuple[str, int | str, str]]
-"""Name, count (a number, or text), cure."""
+"""For each loss: name, count (a number, or text), cure."""
 
 
 def loss_lines(losses: Losses, text: Language) -> list[str]:
-    """Losses that hide calls in a sentence each, with their cure; then a line with names and numbers of the
-    others, which `iodock explain` explains. Empty if there are none."""
+    """Returns a sentence with the cure for each loss that hides calls; then a line with names and numbers of
+    the others, which `iodock explain` explains. Empty if there are none."""
     lines, others = list[str](), dict[str, str]()
     for name, count, cure in losses:
         shown = count if isinstance(count, str) else f"{count:,}"
@@ -40,7 +40,7 @@ def loss_lines(losses: Losses, text: Language) -> list[str]:
 
 
 def print_losses(losses: Losses, console: Console, text: Language) -> None:
-    """The lines on a rich console, after an empty line."""
+    """Prints the lines on a rich console, after an empty line."""
     for at, line in enumerate(loss_lines(losses, text)):
         if at == 0:
             console.print()

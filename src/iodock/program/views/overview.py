@@ -1,4 +1,4 @@
-"""The analysis `overview` prepared for the verdict, in the terminal and in the report."""
+"""Prepares the analysis `overview` for the verdict, in the terminal and in the report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from iodock.program.views.verdict import Cost, Overview, Part
 from iodock.shared.answer import Answer
 
 _STOPPING = {"strace", "ptrace"}
-"""Capture methods that stop the program at each call."""
+"""Ways of capturing that stop the program at each call."""
 
 
 def overview_of(store: Store) -> Overview:
-    """The verdict's numbers of a store."""
+    """Returns the verdict's numbers of a store."""
     analysis = find("overview")
     found = overview_from(analysis.run(store, request(analysis, {})), store.manifest.durations)
     how = (store.manifest.raw.get("captured") or {}).get("how") or ""
@@ -27,7 +27,7 @@ def overview_of(store: Store) -> Overview:
 
 
 def overview_from(answer: Answer, durations: bool) -> Overview:
-    """The same from an existing answer."""
+    """Returns the verdict's numbers from an existing answer."""
     facts = answer.totals.total if answer.totals else {}
     return Overview(
         wall_ns=facts.get("wall_time_ns"),
@@ -45,7 +45,7 @@ def overview_from(answer: Answer, durations: bool) -> Overview:
 
 
 def command_line(store: Store) -> str:
-    """The traced command as a user would type it; empty if it is not known."""
+    """Returns the recorded command as a user would type it; empty if it is not known."""
     captured = store.manifest.raw.get("captured") or {}
     return shlex.join(map(str, captured.get("command") or ()))
 

@@ -1,4 +1,4 @@
-"""The verdict in words: the share of I/O in a run, its kinds, and the largest costs.
+"""Formats the verdict in sentences: the share of I/O in a run, its kinds, and the largest costs.
 
 The numbers come from the analysis `overview`; this module only makes sentences.
 """
@@ -43,7 +43,7 @@ _FINE_ADVICE = N_(
 
 
 MUCH_FAILED = 0.25
-"""Share of calls: if fewer failed, the headline does not mention it."""
+"""If a smaller share of calls failed, the headline does not mention it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Part:
 
     name: str
     time_ns: int | None
-    """Summed over its calls; None where calls have no durations."""
+    """Time summed over its calls; None: calls have no durations."""
     count: int
 
 
@@ -75,9 +75,9 @@ class Cost:
     count: int
     failed: int
     bytes: int | None
-    """Read and written; None if the call moves no bytes."""
+    """Bytes read and written; None: the call moves no bytes."""
     files: int = 1
-    """Number of files: above one, `file` is the pattern."""
+    """Number of files. If it is above one, `file` is the pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +97,15 @@ class Overview:
     parts: Sequence[Part] = ()
     costs: Sequence[Cost] = ()
     cure: str | None = None
-    """Hint if durations are missing."""
+    """Hint that is shown if durations are missing."""
     stopped: bool = False
-    """The tracer stopped the program at each call, which makes calls appear longer than they are."""
+    """Whether the tracer stopped the program at each call, which makes calls appear longer than they are."""
     unseen: Unseen = ALL_SEEN
     """Calls that were not recorded."""
 
     @property
     def summed_io_ns(self) -> int:
-        """Time in calls on files, summed over threads: without waiting on pipes and sockets, and without
+        """Time in calls on files, summed over threads. Waiting on pipes and sockets is left out, and so are
         calls that are not I/O."""
         return sum(part.time_ns or 0 for part in self.parts if part.name not in ("waiting", "other"))
 
@@ -132,7 +132,7 @@ def judge(
     thresholds: Thresholds | None = None,
     is_worth_changing: bool = False,
 ) -> Verdict:
-    """The verdict on a run, in the language of `text`. IS_WORTH_CHANGING: a finding has a worthwhile gain."""
+    """Judges a run, in the language of `text`. IS_WORTH_CHANGING: a finding has a worthwhile gain."""
     level = level_of(overview, thresholds or Thresholds())
     share = "" if overview.io_share is None else share_text(overview.io_share)
     io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
@@ -145,9 +145,9 @@ def judge(
 
 
 def level_of(overview: Overview, thresholds: Thresholds) -> Level:
-    """Which of the verdicts applies."""
+    """Returns the level of the verdict."""
     judged = _level_of_seen(overview, thresholds)
-    # If the recorded I/O is heavy, calls that were not recorded can't change that.
+    # If the recorded I/O is heavy, calls that were not recorded can't change the verdict.
     hangs_on_all = judged in ("fine", "some", "no_io")
     return "unjudged" if hangs_on_all and not overview.unseen.judges else judged
 
@@ -165,7 +165,8 @@ def _level_of_seen(overview: Overview, thresholds: Thresholds) -> Level:
 
 
 def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
-    """`4,001 files, 3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4 s`."""
+    """Describes a cost: `4,001 files, 3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4
+    s`."""
     calls = text.ngettext("{n} call", "{n} calls", cost.count)
     share = _cost_share(cost, overview, text)
     if cost.time_ns is None:
@@ -186,8 +187,8 @@ def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
 
 
 def wall_parts(overview: Overview) -> dict[str, int]:
-    """Wall time of each part, ns: those of files add up to `io_ns`, as in the headline, and waiting to
-    `waiting_ns`. Summed over threads if the run's duration is not known."""
+    """Returns the wall time of each part, ns. The parts on files add up to `io_ns`, as in the headline, and
+    waiting to `waiting_ns`. If the run's duration is not known, times are summed over threads."""
     summed = {part.name: part.time_ns or 0 for part in overview.parts}
     if not overview.wall_ns or overview.io_ns is None:
         return summed
@@ -201,7 +202,7 @@ def wall_parts(overview: Overview) -> dict[str, int]:
 
 
 def whole_ns(overview: Overview) -> int:
-    """The length of the verdict's bar: the wall time, or the sum of the parts if that is larger."""
+    """Returns the length of the verdict's bar: the wall time, or the sum of the parts if that is larger."""
     return max(1, sum(wall_parts(overview).values()), overview.wall_ns or 0)
 
 
@@ -223,7 +224,8 @@ def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
 
 
 def figures(overview: Overview, text: Language, with_volume: bool = True) -> str:
-    """The run in one sentence: `4.4 s of 12 s in calls on files; 390,424 I/O calls: 13.3 GiB read, ...`."""
+    """Describes the run in one sentence: `4.4 s of 12 s in calls on files; 390,424 I/O calls: 13.3 GiB read,
+    ...`."""
     parts = []
     if overview.io_ns is not None and overview.io_share is not None:
         times = N_("{io} of {wall} in calls on files")
@@ -237,8 +239,8 @@ def figures(overview: Overview, text: Language, with_volume: bool = True) -> str
 
 
 def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
-    """Facts needed to interpret a run's figures. JUDGED: the headline does not mention that calls are
-    missing."""
+    """Returns facts that readers need to interpret a run's figures. JUDGED: the headline does not mention
+    that calls are missing."""
     said = []
     if judged and not overview.unseen.judges:
         said.append(text.gettext(_HIDDEN))
@@ -273,7 +275,8 @@ def _waits(overview: Overview) -> bool:
 def _volume(overview: Overview, text: Language) -> str:
     moved = {"read": BYTES.text(overview.read_bytes), "written": BYTES.text(overview.written_bytes)}
     calls = text.ngettext("{n} I/O call", "{n} I/O calls", overview.calls)
-    # Look-ups along search paths and terminal checks fail in every healthy run.
+    # Look-ups along search paths and terminal checks fail in every healthy run, so few failures are not
+    # mentioned.
     if overview.failed < MUCH_FAILED * overview.calls:
         return text.gettext("{calls}: {read} read, {written} written.", calls=calls, **moved)
     failed = text.ngettext("{n} failed", "{n} failed", overview.failed)

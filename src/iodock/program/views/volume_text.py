@@ -1,4 +1,4 @@
-"""A volume in the terminal and as JSON."""
+"""Formats a volume for the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ FILE_WIDTH = 100
 
 
 def volume_text(volume: Volume, reading: Reading, text: Language, width: int = FILE_WIDTH) -> str:
-    """A table of the sources, the meaning of each, the factor, and the next step; sentences in lines of at
-    most WIDTH cells."""
+    """Formats a table of the sources, the meaning of each, the factor, and the next step. Sentences are in
+    lines of at most WIDTH cells."""
     rows = [(text.gettext(N_("source")), text.gettext(N_("read")), text.gettext(N_("written")))]
     for line in reading.lines:
         rows.append((_name(line.source, text), _bytes(line.read_bytes), _bytes(line.written_bytes)))
@@ -72,7 +72,7 @@ def _bytes(value: int | None) -> str:
 
 
 def interval_text(volume: Volume, text: Language) -> str:
-    """One line of live rates."""
+    """Formats one line of live rates."""
     seconds = volume.wall_seconds or 1.0
     io = volume.io
     return text.gettext(
@@ -89,7 +89,7 @@ def interval_text(volume: Volume, text: Language) -> str:
 
 
 def volume_json(volume: Volume, reading: Reading, text: Language) -> str:
-    """The same as JSON."""
+    """Formats the volume as JSON."""
     document: dict[str, Any] = {
         "wall_seconds": volume.wall_seconds,
         "user_seconds": volume.user_seconds,

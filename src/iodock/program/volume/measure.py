@@ -1,4 +1,4 @@
-"""Runs or watches a program while reading the kernel's counters: nothing is traced or slowed down."""
+"""Runs or watches a program while reading the kernel's counters. Nothing is traced or slowed down."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.program.volume.tree import descendants, has_had_children, held
 from iodock.shared.errors import IodockError, RequestError
 
 LOOK_S = 0.2
-"""Interval between looks at the open files."""
+"""Interval at which open files are checked, s."""
 BLOCK = 512
 """Unit of rusage's block counts, bytes (getrusage(2))."""
 
@@ -30,22 +30,22 @@ class Volume:
     system_seconds: float | None
     io: ProcessIo
     mounts: tuple[MountIo, ...]
-    """Growth of the whole node's counters, which include other programs of the node."""
+    """Growth of the counters of the whole node. They include other programs on the node."""
     block_read_bytes: int | None
-    """Block counts of rusage, shown by GNU time as %I and %O."""
+    """Block counts of rusage in bytes, which GNU time shows as %I and %O."""
     block_written_bytes: int | None
     files: int
-    """Regular files that were found open, checked every `LOOK_S`."""
+    """Number of regular files that were found open. This is checked every `LOOK_S`."""
     file_bytes: int
-    """Sum of their sizes, the largest size found for each."""
+    """Sum of the sizes of these files. For each file the largest size that was found counts."""
     exit_code: int | None = None
     exit_signal: int | None = None
     command: str = ""
     file_read: int | None = None
-    """Lower bound of the file part of `io.rchar`: bytes read by processes that never had a pipe, socket or
-    device open for reading; None: not checked."""
+    """Lower bound of the part of `io.rchar` that belongs to files: bytes read by processes that never had a
+    pipe, socket or device open for reading; None: not checked."""
     file_written: int | None = None
-    """The same for `io.wchar`."""
+    """Lower bound of the part of `io.wchar` that belongs to files, as for `file_read`."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class _Process:
     reads_other: bool = False
     writes_other: bool = False
     threads: dict[str, ProcessIo] = field(default_factory=dict)
-    """Its own counters at the last look, without its children's."""
+    """Counters of each of its threads at the last look, without those of children."""
 
     def moved(self) -> ProcessIo:
         total = ProcessIo()
@@ -86,10 +86,12 @@ class _Seen:
         self.count(pid, process)
 
     def count(self, pid: int, process: _Process) -> None:
-        """Its own counters; those of the whole process include dead threads, but also dead children."""
+        """Reads the process's own counters. Counters of the whole process include those of dead threads, but
+        also those of dead children."""
         try:
             if has_had_children(pid, self.root):
-                # What it moved before its first child ended is in its threads' counters, too.
+                # The bytes that the process moved before its first child ended are in its threads' counters,
+                # too.
                 process.threads.pop("all", None)
                 process.threads.update(own_io(pid, self.root))
             else:
@@ -98,7 +100,7 @@ class _Seen:
             return
 
     def of_files(self) -> tuple[int, int]:
-        """Bytes read and written by processes that can only have moved them from and to files."""
+        """Returns bytes read and written by processes that can only have moved them from and to files."""
         clean = [(one, one.moved()) for one in self.processes.values()]
         return (
             sum(io.rchar for one, io in clean if not one.reads_other),
@@ -106,7 +108,7 @@ class _Seen:
         )
 
     def look_again(self) -> None:
-        """Files that grew since they were last found open."""
+        """Reads sizes again, because files may have grown since they were last found open."""
         for name in self.sizes:
             try:
                 self.sizes[name] = max(self.sizes[name], Path(name).stat().st_size)
@@ -160,14 +162,14 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 class _signals_to:
-    """Passes Ctrl-C and SIGTERM on to the child; the measurement ends when the child ends."""
+    """Passes Ctrl-C and SIGTERM on to the child. The measurement ends when the child ends."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
         self.child = child
 
     def __enter__(self) -> None:
         def forward(number: int, frame: object) -> None:
-            # On a terminal the child receives Ctrl-C itself.
+            # If there is a terminal, the child receives Ctrl-C from it.
             if number != signal.SIGINT:
                 os.kill(self.child.pid, number)
 
@@ -179,14 +181,14 @@ class _signals_to:
 
 
 def _until_end(pid: int, seen: _Seen) -> ProcessIo:
-    """Waits for the end and checks open files in between. A process that has ended but was not yet waited for
-    still shows its counters, and those of every child that it waited for."""
+    """Waits for the end, and checks open files in between. A process that has ended but was not yet waited
+    for still shows its counters, and those of every child that it waited for."""
     wait = 0.005
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         seen.look(pid)
         time.sleep(wait)
         wait = min(LOOK_S, wait * 1.5)
-    # An ended process has closed its files, but still shows what it moved.
+    # A process that has ended has closed its files, but still shows the bytes that it moved.
     if pid in seen.processes:
         seen.count(pid, seen.processes[pid])
     try:
@@ -203,8 +205,8 @@ def _growth(before: Mapping[str, MountIo], root: Path) -> tuple[MountIo, ...]:
 def watch(
     pid: int, every: float, root: Path = Path("/"), pause: Callable[[float], None] = time.sleep
 ) -> Iterator[Volume]:
-    """Growth over each interval of EVERY seconds, until the process ends. Raises IodockError if the process
-    does not exist or belongs to another user."""
+    """Yields the growth over each interval of EVERY seconds, until the process ends. Raises IodockError if
+    the process does not exist or belongs to another user."""
     last, before, started = _first_look(pid, root), mounts(root), time.monotonic()
     seen = _Seen(root)
     while (root / "proc" / str(pid)).exists():
@@ -238,13 +240,13 @@ def _first_look(pid: int, root: Path) -> ProcessIo:
 
 
 def _io_of_tree(pid: int, root: Path) -> ProcessIo | None:
-    """Sum over the process and its descendants; None once it has ended."""
+    """Returns the sum over the process and its descendants; None if the process has ended."""
     total = ProcessIo()
     for one in descendants(pid, root):
         try:
             total = total.plus(process_io(one, root))
         except OSError:
-            # A child that ended in between is in its parent's counters.
+            # If a child ended in between, its counters are included in its parent's.
             if one == pid:
                 return None
     return total

@@ -1,5 +1,5 @@
 """Interprets a volume: each source with its limits, the factor over the expected volume, and the next step of
-the method with the reason (SS-ken report, 2.3.2)."""
+the method with its reason (SS-ken report, 2.3.2)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from iodock.shared.message import Message, Scalar
 from iodock.shared.settings import Settings
 
 CACHED_SHARE = 0.5
-"""If a smaller share of the bytes read came from the device, a cache provided the rest."""
+"""If a smaller share of the bytes read came from the device, a cache provided most of them."""
 KNOWN_SHARE = 0.9
 """If at least this share of the bytes is known to belong to files, it is compared with the files' sizes."""
 SEARCHERS = frozenset(
     ("sqlite3", "postgres", "mysqld", "mariadbd", "mongod", "redis-server", "rocksdb", "grep", "rg", "find",
      "locate", "blastn", "blastp", "mmseqs", "git")
 )  # fmt: skip
-"""Programs that search or maintain a database: small I/O is normal for them."""
+"""Programs that search or maintain a database. Small I/O is normal for them."""
 
 
 class Step(enum.Enum):
@@ -49,7 +49,7 @@ class Line:
     """One source and its counts for each direction."""
 
     source: str
-    """`processes`, `device`, `blocks`, or the mount point."""
+    """Name of the source: `processes`, `device`, `blocks`, or the mount point."""
     read_bytes: int | None
     written_bytes: int | None
     meaning: Message
@@ -63,16 +63,17 @@ class Reading:
     expected_bytes: int
     actual_bytes: int
     factor: float | None
-    """Actual over expected; None if no file was found, or if pipes, sockets or devices may account for the
-    difference."""
+    """Actual volume divided by expected volume; None if no file was found, or if pipes, sockets or devices
+    may account for the difference."""
     utilisation: float | None
-    """User CPU time over wall time (of one core)."""
+    """User CPU time divided by wall time (of one core)."""
     remarks: tuple[Message, ...]
     step: Step
 
 
 def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None = None) -> Reading:
-    """The interpretation. EXPECTED_BYTES: given by a user who knows better than the sizes of open files."""
+    """Interprets a volume. EXPECTED_BYTES: given by a user who knows it better than the sizes of open files
+    show."""
     expected = volume.file_bytes if expected_bytes is None else expected_bytes
     actual = volume.io.rchar + volume.io.wchar
     of_files = sum(_of_files(volume))
@@ -94,7 +95,8 @@ def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None =
 
 
 def _of_files(volume: Volume) -> tuple[int, int]:
-    """Bytes read from and written to files, as far as is known; all bytes if open files were not checked."""
+    """Returns bytes read from and written to files, as far as is known. If open files were not checked, it
+    returns all bytes."""
     read, written = volume.file_read, volume.file_written
     return (
         volume.io.rchar if read is None else read,
@@ -172,7 +174,7 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
 
 
 def is_searcher(command: str) -> bool:
-    """Whether small I/O is normal for a program."""
+    """Whether the program is one for which small I/O is normal."""
     return PurePath(command).name in SEARCHERS
 
 
@@ -181,8 +183,8 @@ def _step(
 ) -> Step:
     if used is not None and used >= settings.ratio.compute_above:
         return Step.NOTHING
-    # Compares one direction: data that is read once and written to a pipe or in place moves twice, which is
-    # not a problem.
+    # The larger of the two directions is compared: data that is read once and written to a pipe or in place
+    # moves twice, which is not a problem.
     if expected and max(_of_files(volume)) >= REDUNDANT_FACTOR * expected:
         return Step.TRACE_REDUNDANT
     if _is_slower_than_typical(volume, settings) and not is_searcher(volume.command):
@@ -200,7 +202,7 @@ def _is_slower_than_typical(volume: Volume, settings: Settings) -> bool:
 
 
 def _below(moved: int, typical: float | None, volume: Volume) -> bool:
-    # Only a volume that would keep the file system busy for most of the run says anything about its rate.
+    # The rate means something only if the volume would keep the file system busy for most of the run.
     if typical is None or not volume.wall_seconds:
         return False
     needed = moved / typical

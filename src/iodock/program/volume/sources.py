@@ -16,28 +16,29 @@ _DEVICE = re.compile(r"device (\S+) mounted on (\S+) with fstype (nfs4?)\b")
 
 @dataclass(frozen=True, slots=True)
 class ProcessIo:
-    """/proc/PID/io: bytes unless stated otherwise. Children that were waited for are in their parent's."""
+    """Counters in /proc/PID/io, in bytes unless stated otherwise. A parent's counters include those of
+    children that it waited for."""
 
     rchar: int = 0
-    """Bytes that read calls returned, including cached data, pipes and sockets but not mmap."""
+    """Bytes that read calls returned. They include cached data, pipes and sockets, but not mmap."""
     wchar: int = 0
     syscr: int = 0
-    """Read calls."""
+    """Number of read calls."""
     syscw: int = 0
-    """Write calls."""
+    """Number of write calls."""
     read_bytes: int = 0
-    """Bytes fetched from the device: without cached data, with read-ahead and mmap."""
+    """Bytes fetched from the device. They exclude cached data, and include read-ahead and mmap."""
     write_bytes: int = 0
-    """Bytes made dirty in the cache, for writing to the device."""
+    """Bytes that were made dirty in the cache, to be written to the device."""
     cancelled_write_bytes: int = 0
     """The part of `write_bytes` that was deleted before it was written."""
 
     def plus(self, other: ProcessIo) -> ProcessIo:
-        """Sums."""
+        """Returns the sums of both."""
         return ProcessIo(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
     def since(self, before: ProcessIo) -> ProcessIo:
-        """Growth, never negative: a counter may vanish with its process."""
+        """Returns the growth, which is never negative: a counter may vanish with its process."""
         return ProcessIo(
             *(max(0, getattr(self, one.name) - getattr(before, one.name)) for one in fields(self))
         )
@@ -49,15 +50,15 @@ class MountIo:
 
     mount: str
     kind: str
-    """`nfs` or `lustre`."""
+    """Type of the mount: `nfs` or `lustre`."""
     read_bytes: int
     written_bytes: int
     server_read_bytes: int | None = None
-    """For NFS: bytes requested from the server, after the client's cache."""
+    """For NFS, bytes that were requested from the server, after the client's cache."""
     server_written_bytes: int | None = None
 
     def since(self, before: MountIo | None) -> MountIo:
-        """Growth since then."""
+        """Returns the growth since BEFORE."""
         if before is None:
             return self
         return MountIo(
@@ -75,12 +76,13 @@ def _grown(now: int | None, before: int | None) -> int | None:
 
 
 def process_io(pid: int, root: Path = Path("/")) -> ProcessIo:
-    """A process's counters, its threads and waited-for children included. Raises OSError."""
+    """Reads a process's counters, which include its threads and the children that it waited for. Raises
+    OSError."""
     return parse_process_io((root / "proc" / str(pid) / "io").read_text())
 
 
 def own_io(pid: int, root: Path = Path("/")) -> Mapping[str, ProcessIo]:
-    """Counters of each living thread, without those of children. Raises OSError."""
+    """Reads the counters of each living thread, without those of children. Raises OSError."""
     return {
         one.name: parse_process_io((one / "io").read_text())
         for one in (root / "proc" / str(pid) / "task").iterdir()
@@ -88,7 +90,7 @@ def own_io(pid: int, root: Path = Path("/")) -> Mapping[str, ProcessIo]:
 
 
 def parse_process_io(text: str) -> ProcessIo:
-    """The lines `name: value`; unknown names are ignored."""
+    """Parses lines `name: value`. Unknown names are ignored."""
     pairs = (line.partition(":") for line in text.splitlines())
     values = {name.strip(): value.strip() for name, _, value in pairs}
     known = {one.name for one in fields(ProcessIo)}
@@ -98,7 +100,7 @@ def parse_process_io(text: str) -> ProcessIo:
 
 
 def mounts(root: Path = Path("/")) -> Mapping[str, MountIo]:
-    """All NFS and Lustre mounts of this node that provide counters."""
+    """Returns all NFS and Lustre mounts of this node that have counters."""
     found = {one.mount: one for one in (*_nfs(root), *_lustre(root))}
     return dict(sorted(found.items()))
 
@@ -112,7 +114,8 @@ def _nfs(root: Path) -> Iterator[MountIo]:
 
 
 def parse_mountstats(text: str) -> Iterator[MountIo]:
-    """NFS mounts with their `bytes:` line: normal and direct reads and writes, then the server's."""
+    """Yields NFS mounts with their `bytes:` line: normal and direct reads and writes, then those of the
+    server."""
     mount: str | None = None
     for line in text.splitlines():
         if line.startswith("device "):
@@ -135,7 +138,8 @@ def _lustre(root: Path) -> Iterator[MountIo]:
 
 
 def parse_llite(name: str, text: str) -> MountIo:
-    """`read_bytes N samples [bytes] MIN MAX SUM`: the sum counts. The name's last part is an address."""
+    """Parses `read_bytes N samples [bytes] MIN MAX SUM`, of which the sum counts. The last part of the name
+    is an address."""
     sums = {"read_bytes": 0, "write_bytes": 0}
     for line in text.splitlines():
         words = line.split()

@@ -1,4 +1,4 @@
-"""A process and its descendants, and the files that they hold open, from /proc."""
+"""Finds a process and its descendants, and the files that they have open, in /proc."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def descendants(pid: int, root: Path = Path("/")) -> list[int]:
-    """PID and all its living descendants, parents first."""
+    """Returns PID and all its living descendants, parents first."""
     children: dict[int, list[int]] = {}
     for entry in (root / "proc").iterdir():
         if entry.name.isdigit():
@@ -27,25 +27,25 @@ def _parent(process: Path) -> int | None:
         text = (process / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The command in brackets may contain brackets and blanks.
+    # The command is in brackets, and may itself contain brackets and blanks.
     words = text.rpartition(")")[2].split()
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
 
 
 @dataclass(slots=True)
 class Held:
-    """Open descriptors of a process."""
+    """The open descriptors of a process."""
 
     sizes: dict[str, int] = field(default_factory=dict)
-    """Name of each regular file -> its size, bytes."""
+    """Size in bytes of each regular file, by its name."""
     reads_other: bool = False
-    """Whether it has a pipe, socket or device from which it can read bytes."""
+    """Whether the process has a pipe, socket or device from which it can read bytes."""
     writes_other: bool = False
-    """The same for writing."""
+    """Whether the process has a pipe, socket or device to which it can write bytes."""
 
 
 def held(pid: int, root: Path = Path("/")) -> Held:
-    """The descriptors that a process holds open now; those that can't be read are left out."""
+    """Returns the descriptors that a process has open now. Those that can't be read are left out."""
     process = root / "proc" / str(pid)
     found = Held()
     try:
@@ -60,7 +60,7 @@ def held(pid: int, root: Path = Path("/")) -> Held:
             continue
         if stat.S_ISREG(what.st_mode):
             found.sizes[name] = what.st_size
-        # Standard error, if separate, carries messages, not data.
+        # If standard error is separate, it carries messages and no data.
         elif entry.name != "2" or (output is not None and os.path.samestat(output, what)):
             _other(found, what, process / "fdinfo" / entry.name)
         if entry.name == "1":
@@ -82,16 +82,17 @@ def _other(found: Held, what: os.stat_result, info: Path) -> None:
 
 _NULL = (1, 3)
 _TERMINALS = frozenset((4, 5, *range(136, 144)))
-"""Major numbers (Linux Documentation/admin-guide/devices.txt): consoles, /dev/tty, pseudo-terminals."""
+"""Major numbers of terminals (Linux Documentation/admin-guide/devices.txt): consoles, /dev/tty,
+pseudo-terminals."""
 
 
 def _gives_little(device: int) -> bool:
-    """Whether reads from a device count as no volume: /dev/null, and terminals, where people type."""
+    """Whether reads from a device count as no volume: /dev/null, and terminals, on which people type."""
     return (os.major(device), os.minor(device)) == _NULL or os.major(device) in _TERMINALS
 
 
 def _access(info: Path) -> int:
-    """O_RDONLY, O_WRONLY or O_RDWR; O_RDWR if it can't be read."""
+    """Returns O_RDONLY, O_WRONLY or O_RDWR; O_RDWR if the file can't be read."""
     try:
         for line in info.read_text().splitlines():
             if line.startswith("flags:"):
@@ -102,8 +103,8 @@ def _access(info: Path) -> int:
 
 
 def has_had_children(pid: int, root: Path = Path("/")) -> bool:
-    """Whether this process's counters include those of a child that was waited for: only then it has page
-    faults of children (`cminflt`, proc_pid_stat(5))."""
+    """Whether this process's counters include those of a child that it waited for. Only then does it have
+    page faults of children (`cminflt`, proc_pid_stat(5))."""
     try:
         text = (root / "proc" / str(pid) / "stat").read_text(errors="replace")
     except OSError:

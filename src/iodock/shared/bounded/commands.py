@@ -1,4 +1,4 @@
-"""Outputs of commands, up to a limit of size and time."""
+"""Runs commands and reads their outputs, up to a limit of size and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Literal
 from iodock.shared.bounded.limits import KIB, Limit
 
 CANNOT_RUN = 126
-"""Exit status that shells give if the file exists but is not a program."""
+"""Exit status of shells if the file exists but is not a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,17 @@ class Answer:
     """Result of a command."""
 
     outcome: Literal["answered", "missing", "silent", "endless"]
-    """`silent`: it did not end in time and may hang for long. `endless`: it wrote more than the limit."""
+    """What happened. `silent`: the command did not end in time and may hang for long. `endless`: it wrote
+    more than the limit."""
     status: int | None = None
     content: bytes = b""
-    """What it wrote to stdout."""
+    """Output on stdout."""
     complained: str = ""
-    """What it wrote to stderr."""
+    """Output on stderr."""
 
     @property
     def said(self) -> str:
-        """Its output as text."""
+        """Output on stdout as text."""
         return self.content.decode("utf-8", "replace")
 
 
@@ -63,7 +64,7 @@ def answer_of(command: Sequence[str], limit: Limit, limit_s: float) -> Answer:
         while (status := process.poll()) is None and time.monotonic() < until:
             time.sleep(0.01)
         if status is None:
-            # A process that waits inside a file system can't be killed, so we do not wait for it.
+            # A process that waits inside a file system can't be killed, so its end is not waited for.
             _kill(process)
             return Answer("silent")
         complaints.seek(0)

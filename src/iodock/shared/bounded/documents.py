@@ -1,4 +1,4 @@
-"""JSON and TOML, with limits on the number of values and levels. Real documents stay below them."""
+"""Reads JSON and TOML, with limits on the number of values and levels. Real documents stay below them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from iodock.shared.bounded.limits import MOST_DEPTH, MOST_VALUES
 _PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
 _KEY_PART = re.compile(_PART)
 _DOTTED = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*+")
-"""A dotted key, or text that looks like one. Takes linear time, because matched text is not searched
-again."""
+"""Matches a dotted key, or text that looks like one. It takes linear time, because matched text is not
+searched again."""
 _FIRST_PART = 4096
 _LONGEST_WORD = 16
-"""Longer than a number's sign, a constant or an escaped character of JSON, any of which may be cut in two."""
+"""Longer than any word of JSON that may be cut in two: a number's sign, a constant or an escaped
+character."""
 
 
 class DocumentError(ValueError):
@@ -27,7 +28,7 @@ class DocumentError(ValueError):
         self.reason = reason
         """The message without the column, so that errors of one kind have the same text."""
         self.line = line
-        """The line, if it is known."""
+        """Number of the line, if it is known."""
 
     @property
     def at(self) -> str:
@@ -36,7 +37,7 @@ class DocumentError(ValueError):
 
 
 def from_json(document: bytes | str) -> Any:
-    """Content of a JSON document. Raises DocumentError, which is a ValueError."""
+    """Parses a JSON document. Raises DocumentError, which is a ValueError."""
     check_values(document)
     try:
         return _checked_depth(json.loads(document))
@@ -47,16 +48,16 @@ def from_json(document: bytes | str) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        # Python refuses integers of thousands of digits.
+        # Python refuses integers with thousands of digits.
         raise DocumentError(f"is not JSON: {error}") from None
 
 
 def next_json(text: str, start: int) -> tuple[Any, int]:
-    """The JSON document at START of a text that holds several, and the offset of its end. The caller calls
-    `check_values` for the whole text. Raises DocumentError, whose line counts from START (line 1 is that of
-    START)."""
-    # Raising an error takes time in proportion to the text before it, so a part of the text is tried first,
-    # then more.
+    """Parses the JSON document at START of a text that has several, and returns it with the offset of its
+    end. The caller calls `check_values` for the whole text. Raises DocumentError, whose line counts from
+    START (line 1 is that of START)."""
+    # The time for raising an error grows with the text before it, so a part of the text is tried first, then
+    # more.
     size = _FIRST_PART
     while True:
         part = text[start : start + size]
@@ -80,8 +81,8 @@ def _may_be_cut(error: json.JSONDecodeError, size: int) -> bool:
 
 
 def from_toml(document: str) -> dict[str, Any]:
-    """Content of a TOML document. Raises DocumentError, which is a ValueError."""
-    # Python's reader takes time in the square of a dotted key's length.
+    """Parses a TOML document. Raises DocumentError, which is a ValueError."""
+    # The time of Python's parser grows with the square of a dotted key's length.
     if any(len(_KEY_PART.findall(one[0])) > MOST_DEPTH for one in _DOTTED.finditer(document)):
         raise _too_deep()
     try:
@@ -98,7 +99,7 @@ def from_toml(document: str) -> dict[str, Any]:
 def check_values(document: bytes | str) -> None:
     """Raises DocumentError if there are more values than MOST_VALUES."""
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(document, bytes) else (",", "[", "{")
-    # Signs inside strings are counted too: an upper bound is enough here.
+    # Signs inside strings are counted, too. This gives an upper bound, which is sufficient here.
     if sum(map(document.count, signs)) > MOST_VALUES:
         raise DocumentError(f"has more than {MOST_VALUES:,} values, the limit for one document")
 

@@ -1,4 +1,4 @@
-"""Numbers that no machine can have reached: their limits, and how they are counted.
+"""Limits for numbers that no machine can have reached, and counts of numbers beyond them.
 
 The limits are far above any real machine, so that no measured value is taken for an error.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MOST_BYTES_PER_S = 1e16
-"""The fastest file systems reach 1e14, the memories of all nodes of a large machine 1e16."""
+"""The fastest file systems reach 1e14 bytes/s, the memories of all nodes of a large machine 1e16."""
 MOST_OPERATIONS_PER_S = 1e12
 MOST_SECONDS = 1e9
-"""32 years. Seconds since 1970 exceed this since 2001, so a longer duration is really a date."""
+"""About 32 years. Seconds since 1970 have exceeded this since 2001, so a longer duration is really a date."""
 NO_NUMBER = "no number that was measured"
 DATE = "a date, no duration"
 CUT_ROW = "a truncated or damaged row"
@@ -20,18 +20,18 @@ TOO_FAST = "more than any file system reaches"
 
 @dataclass
 class Doubts:
-    """Values that were left out: the number for each reason, and the first of them."""
+    """Counts values that were left out: the number for each reason, and the first of them."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def count(self, why: str, what: str, where: str | None) -> None:
-        """Counts one more WHAT at WHERE (`FILE:LINE`) that was left out because of WHY."""
+        """Counts one more value WHAT at WHERE (`FILE:LINE`) that was left out because of WHY."""
         self.counts[why] = self.counts.get(why, 0) + 1
         self.first.setdefault(why, f"{what} in {where}" if where else what)
 
     def notes(self) -> list[str]:
-        """One sentence for each reason."""
+        """Returns one sentence for each reason."""
         return [
             f"unusable values left out: {count:,} ({why}; the first is {self.first[why]})"
             for why, count in self.counts.items()

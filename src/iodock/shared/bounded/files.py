@@ -20,8 +20,8 @@ _PIECE = MIB
 
 
 def opened(path: Path) -> BinaryIO:
-    """The file, opened for reading. Waits for the first byte of a named pipe only while a program has it open
-    for writing, or may open it soon. Raises OSError."""
+    """Opens a file for reading. If it is a named pipe, the first byte is awaited only while a program has the
+    pipe open for writing, or may open it soon. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -40,7 +40,7 @@ def _first_byte(descriptor: int, path: Path) -> bytes:
     until = time.monotonic() + WRITER_PATIENCE_S
     while time.monotonic() < until:
         try:
-            # End of file: no program has the pipe open for writing.
+            # The end of the file means that no program has the pipe open for writing.
             if head := os.read(descriptor, 1):
                 return head
         except BlockingIOError:
@@ -51,7 +51,7 @@ def _first_byte(descriptor: int, path: Path) -> bytes:
 
 
 class _After(io.RawIOBase):
-    """A pipe: first the bytes that were read from it already, then the rest."""
+    """A stream with the bytes that were already read from a pipe, followed by the rest of the pipe."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head, self._rest = head, rest
@@ -71,13 +71,13 @@ class _After(io.RawIOBase):
 
 
 def content(path: Path, limit: Limit, error: type[IodockError] = RequestError) -> bytes:
-    """Content of the whole file. Raises OSError, and ERROR if the file is larger than LIMIT."""
+    """Reads the whole file. Raises OSError, and ERROR if the file is larger than LIMIT."""
     with opened(path) as file:
         return whole(file, path, limit, error)
 
 
 def whole(file: BinaryIO, where: object, limit: Limit, error: type[IodockError] = RequestError) -> bytes:
-    """The rest of FILE. Raises what reading raises, and ERROR if the rest is larger than LIMIT."""
+    """Reads the rest of FILE. Raises the errors of reading, and ERROR if the rest is larger than LIMIT."""
     found = bytearray()
     while piece := file.read(min(_PIECE, limit.size_bytes + 1 - len(found))):
         found += piece
@@ -87,13 +87,13 @@ def whole(file: BinaryIO, where: object, limit: Limit, error: type[IodockError] 
 
 
 def text(path: Path, limit: Limit, error: type[IodockError] = RequestError, errors: str = "strict") -> str:
-    """The whole file as text. Raises OSError, UnicodeDecodeError, and ERROR if it is too large."""
+    """Reads the whole file as text. Raises OSError, UnicodeDecodeError, and ERROR if it is too large."""
     return content(path, limit, error).decode("utf-8", errors).replace("\r\n", "\n")
 
 
 def lines(file: BinaryIO, where: object, error: type[IodockError] = RequestError) -> Iterator[bytes]:
-    """The lines one by one, each with its line end. Raises what reading raises, and ERROR for a line that is
-    too long."""
+    """Yields the lines one by one, each with its line end. Raises the errors of reading, and ERROR for a line
+    that is too long."""
     for number, line in enumerate(iter(partial(file.readline, MOST_LINE_BYTES + 1), b""), 1):
         if len(line) > MOST_LINE_BYTES:
             what = f"a line of more than {MOST_LINE_BYTES // MIB} MiB"

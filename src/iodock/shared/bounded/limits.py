@@ -8,15 +8,15 @@ from iodock.shared.errors import IodockError
 
 KIB, MIB = 1 << 10, 1 << 20
 MOST_DEPTH = 100
-"""Nesting of lists and objects: real documents have fewer than ten levels."""
+"""Largest number of nested lists and objects. Real documents have fewer than ten levels."""
 MOST_VALUES = 3_000_000
-"""Values in one document: each takes up to 230 bytes of memory."""
+"""Largest number of values in one document. Each takes up to 230 bytes of memory."""
 MOST_LINES = 4_000_000
-"""Size of a file whose lines are all held in memory."""
+"""Largest number of lines of a file whose lines are all held in memory."""
 MOST_LINE_BYTES = 16 * MIB
-"""Length of one line, where a file of any size is read line by line."""
+"""Largest length of a line in files that are read line by line, whatever their size."""
 MOST_UNPACKING_BYTES = 128 * MIB
-"""Memory for decompressing xz: its strongest setting, -9, needs 65 MiB."""
+"""Largest memory for decompressing xz. Its strongest setting, -9, needs 65 MiB."""
 WRITER_PATIENCE_S = 10.0
 """Time to wait for a named pipe that no program has opened for writing."""
 
@@ -26,12 +26,12 @@ class Limit:
     """Size limit of one kind of input."""
 
     what: str
-    """Name of the input for the message: `a settings file`."""
+    """Name of the input in messages, such as `a settings file`."""
     size_bytes: int
     hint: str = "give the right file"
 
     def exceeded(self, where: object, error: type[IodockError]) -> IodockError:
-        """The error for input that is larger."""
+        """Makes the error for input that is larger."""
         return error(f"{where}: larger than {_size(self.size_bytes)}, the limit for {self.what}", self.hint)
 
 

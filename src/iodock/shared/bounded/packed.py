@@ -1,4 +1,4 @@
-"""Compressed files: gzip, xz and bzip2, decompressed as they are read, within a memory limit."""
+"""Decompresses gzip, xz and bzip2 files while they are read, within a memory limit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PIECE = MIB
 
 
 def unpacked(raw: BinaryIO) -> BinaryIO:
-    """A stream of the content of RAW (which must be seekable), decompressed if it begins like gzip, xz or
-    bzip2. Reading from it raises UNPACK_ERRORS."""
+    """Returns a stream of the content of RAW (which must be seekable). It is decompressed if it begins like
+    gzip, xz or bzip2. Reading from it raises UNPACK_ERRORS."""
     magic = raw.read(6)
     raw.seek(0)
     if magic.startswith(b"\x1f\x8b"):
@@ -60,7 +60,7 @@ class _Xz(io.RawIOBase):
                 return len(found)
 
     def _has_next(self) -> bool:
-        """Whether another part follows: compressed files may be concatenated, with zero bytes in between."""
+        """Whether another part follows. Compressed files may be concatenated, with zero bytes in between."""
         while not (rest := self._rest.lstrip(b"\0")):
             self._rest = self._packed.read(_PIECE)
             if not self._rest:

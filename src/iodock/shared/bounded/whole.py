@@ -15,12 +15,12 @@ ELSEWHERE = "name another file"
 
 @contextmanager
 def whole_file(path: Path, elsewhere: str = ELSEWHERE) -> Iterator[BinaryIO]:
-    """The file, opened for writing; an earlier file stays until the new one is complete. ELSEWHERE: hint if
-    it can't be written. Raises IodockError."""
+    """Opens a file for writing. An earlier file stays until the new one is complete. ELSEWHERE: hint if the
+    file can't be written. Raises IodockError."""
     if path.is_dir():
         raise IodockError(f"{path}: is a folder", elsewhere)
     if path.exists() and not path.is_file():
-        # A pipe or a device is written directly.
+        # A pipe or a device can't be replaced, so it is written directly.
         with path.open("wb") as out:
             yield out
         return
@@ -32,7 +32,7 @@ def whole_file(path: Path, elsewhere: str = ELSEWHERE) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise IodockError(f"{path}: no such folder", f"mkdir -p {path.parent}") from error
     except OSError as error:
-        # An error about another file names that file itself.
+        # If the error is about another file, the error names that file.
         if error.errno is None or error.filename not in (None, str(part)):
             raise
         raise IodockError(f"{path}: can't be written: {error.strerror}", elsewhere) from error

@@ -1,3 +1,3 @@
-"""How a chart looks and is drawn, whatever it shows: theme, options, frame, renderer."""
+"""The look and the rendering of charts, whatever they show: theme, options, frame, renderer."""
 
 CHART_FORMATS = ("png", "svg", "pdf", "html")

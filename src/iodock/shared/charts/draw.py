@@ -1,5 +1,5 @@
-"""Renders specifications with vl-convert, a renderer in this process: no browser, no network. Raises
-IodockError if a memory limit prevents rendering."""
+"""Renders specifications with vl-convert, a renderer in this process that needs no browser and no network.
+Raises IodockError if a memory limit prevents rendering."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from iodock.shared.charts.theme import CJK_FONT, THEMES
 from iodock.shared.errors import IodockError
 
-# : Nothing may be loaded while rendering: the data is in the specification. An empty list denies every
+# Nothing may be loaded while rendering, because the data is in the specification. An empty list denies every
 # address.
 _NO_ADDRESS: list[str] = []
 
@@ -24,7 +24,7 @@ _EAST_ASIAN = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0
 
 
 def png_of(spec: dict[str, Any], scale: float) -> bytes:
-    """A PNG picture of any specification, SCALE pixels for each pixel of the chart."""
+    """Renders any specification as a PNG picture, with SCALE pixels for each pixel of the chart."""
     drawn: bytes = _renderer().vegalite_to_png(
         _with_letters(spec), scale=scale, allowed_base_urls=_NO_ADDRESS
     )
@@ -32,20 +32,20 @@ def png_of(spec: dict[str, Any], scale: float) -> bytes:
 
 
 def svg_of(spec: dict[str, Any]) -> str:
-    """An SVG picture of any specification, with text as text."""
+    """Renders any specification as an SVG picture, with text as text."""
     drawn: str = _renderer().vegalite_to_svg(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
 def pdf_of(spec: dict[str, Any]) -> bytes:
-    """A PDF of one page of any specification, the size of the chart, fonts embedded."""
+    """Renders any specification as a PDF of one page with the size of the chart and embedded fonts."""
     drawn: bytes = _renderer().vegalite_to_pdf(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
 def html_of(spec: dict[str, Any], theme: str, is_sized: bool) -> bytes:
-    """A page that works offline: it contains libraries and data, and its policy forbids loading anything.
-    IS_SIZED: the chart has its own width."""
+    """Makes a page that works offline: it contains libraries and data, and its policy forbids loading
+    anything. IS_SIZED: the chart has its own width."""
     from iodock.shared.charts.page import page
 
     return page(spec, _libraries(), THEMES[theme], is_sized).encode()
@@ -53,12 +53,12 @@ def html_of(spec: dict[str, Any], theme: str, is_sized: bool) -> bytes:
 
 @functools.cache
 def _renderer() -> Any:
-    """vl-convert. Raises IodockError if it could not start: it would abort the process, including a
-    notebook's kernel."""
+    """Returns vl-convert. Raises IodockError if it could not start, because it would then abort the process,
+    including a notebook's kernel."""
     import vl_convert
 
     try:
-        # Maps without access rights: this takes no memory but counts for `ulimit -v`.
+        # The test maps memory without access rights, which takes no memory but counts for `ulimit -v`.
         mmap.mmap(-1, _ADDRESS_SPACE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
     except OSError:
         raise IodockError(
@@ -71,14 +71,15 @@ def _renderer() -> Any:
 
 @functools.cache
 def _libraries() -> str:
-    """The drawing libraries as one script (0.9 MB) that sets only `vegaEmbed`; building it takes a second."""
+    """Returns the drawing libraries as one script (0.9 MB) that sets only `vegaEmbed`. Building it takes a
+    second."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _with_letters(spec: dict[str, Any]) -> str:
-    """A specification as JSON, for a renderer that does not choose fonts letter by letter.
+    """Returns a specification as JSON, for a renderer that does not choose fonts letter by letter.
 
     If a letter is missing, the renderer switches the whole text to the first font that has it, whatever its
     style. So texts with East Asian letters request families that have those letters first.

@@ -1,4 +1,4 @@
-"""Turns what a chart draws into a finished picture: heading, notes, colours, size, and the empty picture."""
+"""Turns a drawn chart into a finished picture: heading, notes, colours, size, and the empty picture."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from iodock.shared.units import Unit
 if TYPE_CHECKING:
     import altair
 
-# : Plot width in pixels unless the user chose one: a column of an A4 page at 96 dots per inch.
+# Width of the plot in pixels unless the user chose one: a column of an A4 page at 96 dots per inch.
 WIDTH = 680
 HEIGHT = 320
 _BAR_PIXELS = 19
-# : Without a limit, an axis draws its title over names that are wider than 200 pixels.
+# Limit for the width of names, in pixels. Without a limit, an axis draws its title over names that are wider
+# than 200 pixels.
 _WIDEST_NAMES = 420
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Marks without a frame. `chart` is a single or layered altair view, so that a page may stretch it."""
+    """The marks of a chart, without a frame. `chart` is a single or layered altair view, so that a page may
+    stretch it."""
 
     chart: Any
     title: str
@@ -34,24 +36,25 @@ class Picture:
 
 
 def theme_of(options: ChartOptions) -> Theme:
-    """The chosen colours."""
+    """Returns the chosen colours."""
     return THEMES[options.theme]
 
 
 def bars_height(bars: int) -> int:
-    """Height in pixels of a plot with that many horizontal bars."""
+    """Returns the height in pixels of a plot with this number of horizontal bars."""
     return max(60, bars * _BAR_PIXELS)
 
 
 def values(rows: Iterable[dict[str, Any]]) -> Any:
-    """Rows as chart data kept in the specification itself: no file, no address, no row limit of altair's."""
+    """Returns rows as chart data that is kept in the specification itself, without a file, an address, or
+    altair's limit on rows."""
     import altair
 
     return altair.InlineData(values=list(rows))
 
 
 def x_measure(field_name: str, title: str, unit: Unit, maximum: float) -> Any:
-    """A horizontal linear axis from 0, ticks at round numbers of the unit."""
+    """Makes a horizontal linear axis from 0, with ticks at round numbers of the unit."""
     import altair
 
     ticks = unit.ticks(maximum)
@@ -65,7 +68,7 @@ def x_measure(field_name: str, title: str, unit: Unit, maximum: float) -> Any:
 
 
 def y_labels(order: Sequence[str], title: str | None = None) -> Any:
-    """A vertical axis of names, in the order given."""
+    """Makes a vertical axis of names, in the given order."""
     import altair
 
     return altair.Y(
@@ -85,8 +88,8 @@ def colour(
     title: str | None = None,
     of_several: bool = False,
 ) -> Any:
-    """Colour by series, with a legend. A single series has no legend, unless it is one OF_SEVERAL that could
-    be drawn."""
+    """Makes a colour by series, with a legend. A single series has no legend, unless it is one OF_SEVERAL
+    that could be drawn."""
     import altair
 
     return altair.Color(
@@ -100,8 +103,8 @@ def colour(
 
 
 def _legend_columns(names: Sequence[str]) -> Any:
-    """Entries in each line of a legend, so that long names stay inside the picture; no entries are one
-    line."""
+    """Returns the number of entries in each line of a legend, so that long names stay inside the picture.
+    Without entries the legend has one line."""
     widest = max(cells(name) for name in names) * 6.5 + 34
     import altair
 
@@ -110,14 +113,14 @@ def _legend_columns(names: Sequence[str]) -> Any:
 
 
 def tips(*fields: tuple[str, str]) -> list[Any]:
-    """Tooltip lines: (field, title) pairs of formatted texts."""
+    """Makes the lines of a tooltip from (field, title) pairs of formatted texts."""
     import altair
 
     return [altair.Tooltip(field=name, type="nominal", title=title) for name, title in fields]
 
 
 def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Chart | altair.LayerChart:
-    """The picture with heading, notes, size and colours."""
+    """Returns the picture with heading, notes, size and colours."""
     import altair
 
     width = options.width or WIDTH
@@ -126,7 +129,7 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
     notes = [line for note in said for line in heading(note, int(width * 1.2))]
     chart = picture.chart
     if not isinstance(chart, altair.VConcatChart):
-        # Panels have their own sizes.
+        # Panels have their own sizes, so only other charts get one here.
         chart = chart.properties(width=width, height=options.height or picture.height)
     if title or notes:
         lines = heading(title, width) if title else [""]
@@ -137,7 +140,7 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
 
 
 def _about(answer: Answer) -> list[str]:
-    """The store's name and the filters, so that a picture on its own says what it shows."""
+    """Returns the store's name and the filters, so that a picture on its own says what it shows."""
     chosen = [
         f"--{name.replace('_', '-')} {value if isinstance(value, str) else ','.join(value)}"
         for name, value in answer.options.items()
@@ -152,7 +155,7 @@ def _is_names(value: Any) -> bool:
 
 
 def _cut(answer: Answer, picture: Picture) -> list[str]:
-    """The rows that `--top` left out, unless the picture itself shows them."""
+    """Describes the rows that `--top` left out, unless the picture itself shows them."""
     totals = answer.totals
     if totals is None or totals.shown >= totals.of or any(f"{totals.of:,}" in note for note in picture.notes):
         return []
@@ -160,7 +163,7 @@ def _cut(answer: Answer, picture: Picture) -> list[str]:
 
 
 def _incomplete(answer: Answer) -> list[str]:
-    """Losses by name: a picture must not look more complete than its data."""
+    """Names the losses, because a picture must not look more complete than its data."""
     if not answer.losses:
         return []
     lost = ", ".join(f"{loss.name} {loss.count:,}" for loss in answer.losses)
@@ -168,7 +171,7 @@ def _incomplete(answer: Answer) -> list[str]:
 
 
 def empty(reason: str, title: str, options: ChartOptions) -> Picture:
-    """A picture that says that there is nothing to show, and why."""
+    """Makes a picture that says that there is nothing to show, and why."""
     import altair
 
     theme = theme_of(options)

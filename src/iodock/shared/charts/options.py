@@ -1,4 +1,4 @@
-"""Options of a chart. Data only; no drawing library is imported here."""
+"""Options of a chart. This module has only data, and imports no drawing library."""
 
 from __future__ import annotations
 

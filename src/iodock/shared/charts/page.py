@@ -1,4 +1,5 @@
-"""The HTML page around one chart: heading and notes as text of the page, the chart as wide as the window.
+"""The HTML page around one chart. Heading and notes are text of the page, and the chart is as wide as the
+window.
 
 The page contains everything it needs, and its policy forbids loading anything.
 """
@@ -13,7 +14,7 @@ from iodock.shared.charts.frame import WIDTH
 from iodock.shared.charts.theme import FONT, Theme
 from iodock.shared.text import visible
 
-# : A window narrower than this (in pixels) gets short labels and a vertical legend.
+# If the window is narrower than this (in pixels), the chart gets short labels and a vertical legend.
 _NARROW = 620
 
 _PAGE = """<!DOCTYPE html>
@@ -78,7 +79,8 @@ window.addEventListener("resize", draw);
 
 
 def page(spec: dict[str, Any], bundle: str, theme: Theme, fixed_width: bool) -> str:
-    """The page that draws `spec` with the libraries in `bundle`; as wide as the window or `fixed_width`."""
+    """Makes the page that draws `spec` with the libraries in `bundle`. The chart is as wide as the window, or
+    as `fixed_width`."""
     title, notes = _lines(spec, "text"), _lines(spec, "subtitle")
     heading = "\n".join(
         [f"<h1>{'<br>'.join(map(_escaped, title))}</h1>"] * bool(any(title))
@@ -108,7 +110,8 @@ def _escaped(line: str) -> str:
 
 
 def in_script(value: Any) -> str:
-    """JSON that is safe inside a `<script>` element: nothing in it ends the element or opens a comment."""
+    """Formats a value as JSON that is safe inside a `<script>` element: nothing in it ends the element or
+    opens a comment."""
     text = json.dumps(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-# : The first installed family is used; Japanese letters fall back to the CJK families, glyph by glyph.
+# Font families, of which the first installed one is used. Japanese letters fall back to the CJK families,
+# glyph by glyph.
 FONT = "Noto Sans, DejaVu Sans, Noto Sans CJK JP, Noto Sans JP, Hiragino Sans, Yu Gothic, sans-serif"
-# : Families with Latin and Japanese letters, for renderers that have no fallback glyph by glyph.
+# Font families with Latin and Japanese letters, for renderers that have no fallback glyph by glyph.
 CJK_FONT = "Noto Sans CJK JP, Noto Sans JP, IPAexGothic, TakaoGothic"
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours named by what they stand for, never by their hue."""
+    """Colours that are named by what they stand for, never by their hue."""
 
     background: str
     ink: str
@@ -33,7 +34,7 @@ class Theme:
     categories: tuple[str, ...]
     dark: bool = False
     shades: tuple[float, ...] = (0.3, 0.55, 0.8, 1.0)
-    """Opacities of a density grid, from low counts to high counts."""
+    """Opacities of a density grid, from low to high counts."""
 
 
 THEMES: dict[str, Theme] = {
@@ -79,14 +80,14 @@ THEMES: dict[str, Theme] = {
         failed="#111111",
         no_result="#dedede",
         categories=("#111111", "#999999", "#555555", "#bbbbbb", "#333333", "#777777", "#d5d5d5"),
-        # A narrow range, so that the palest read stays darker than the strongest write.
+        # The range is narrow, so that the palest read stays darker than the strongest write.
         shades=(0.65, 0.77, 0.89, 1.0),
     ),
 }
 
 
 def vega_config(theme: Theme) -> dict[str, Any]:
-    """The Vega-Lite `config` of a theme."""
+    """Returns the Vega-Lite `config` of a theme."""
     text = {"labelColor": theme.ink, "titleColor": theme.ink}
     return {
         "background": theme.background,

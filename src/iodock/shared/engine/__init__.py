@@ -1,1 +1,2 @@
-"""The SQL engine: a connection for each thread, the requirements of a query, and checksums of its files."""
+"""The SQL engine: a connection for each thread, the parts of tables that a query needs, and checksums of its
+files."""

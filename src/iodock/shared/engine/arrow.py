@@ -1,4 +1,4 @@
-"""Small answers as Arrow without the package `duckdb`, and without planning a question twice, as it does."""
+"""Returns small answers as Arrow without the package `duckdb`. That package plans each query twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from iodock.shared.engine.bare import bare, whole
 
 MOST_ROWS = 2_000
-"""More are quicker without Python's values between."""
+"""If there are more rows, it is faster to avoid Python's values in between."""
 _TYPES = {
     "BIGINT": pa.int64(),
     "BOOLEAN": pa.bool_(),
@@ -27,15 +27,15 @@ _TYPES = {
     "VARCHAR": pa.string(),
     "VARCHAR[]": pa.list_(pa.field("l", pa.string())),
 }
-"""What the engine makes of its types."""
+"""Maps the engine's types to Arrow's."""
 
 
-# It recommends another way, which asks again.
+# The engine recommends another function, which would run the query again.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", module=__name__)
 
 
 def arrow_table(connection: bare.DuckDBPyConnection, sql: str) -> pa.Table:
-    """The whole answer to a SELECT. Raises duckdb.Error."""
+    """Returns the whole answer to a SELECT. Raises duckdb.Error."""
     answer = connection.execute(sql)
     columns = [(str(column[0]), _TYPES.get(str(column[1]))) for column in answer.description or ()]
     if None in [kind for _, kind in columns]:

@@ -1,8 +1,8 @@
-"""DuckDB as far as SQL and Python's own values need it.
+"""The part of DuckDB that SQL and Python's own values need.
 
-The package `duckdb` is an extension (`_duckdb`) and relations written in Python. A command that asks a few
-questions uses no relations, and they take longer to load than its answer. `whole` loads them, for what goes
-in and out as Arrow.
+The package `duckdb` consists of an extension (`_duckdb`) and relations written in Python. A command that runs
+a few queries needs no relations, and loading them takes longer than its answer. `whole` loads them, for data
+that is exchanged as Arrow.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ __all__ = ["bare", "whole"]
 
 
 def whole() -> None:
-    """Loads the rest. Connections that there are can do more from then on."""
+    """Loads the rest of DuckDB. Existing connections can use it from then on."""
     import duckdb  # noqa: F401

@@ -1,4 +1,5 @@
-"""Checksums of a store's files. The manifest holds them, and they are compared before a file is read."""
+"""Checksums of a store's files. The manifest contains them, and a file is compared with its checksum before
+it is read."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ _MOST_KNOWN = 4096
 
 
 class _Computed:
-    """Checksums that this process computed: a file is read only once for them, however often its store is
-    opened."""
+    """Checksums that this process computed. A file is read only once for its checksum, even if its store is
+    opened several times."""
 
     def __init__(self) -> None:
         self._sums: dict[_Stamp, str] = {}
         self._lock = threading.Lock()
 
     def of(self, path: Path) -> str:
-        """Raises OSError."""
+        """Returns the checksum of a file. Raises OSError."""
         stamp = _stamp(path)
         with self._lock:
             found = self._sums.get(stamp)
@@ -38,7 +39,7 @@ class _Computed:
             with self._lock:
                 if len(self._sums) >= _MOST_KNOWN:
                     self._sums.clear()
-                # A file that changed in between is read again.
+                # The key contains the file's time and size, so a file that changed is read again.
                 self._sums[stamp] = found
         return found
 
@@ -69,7 +70,7 @@ def is_damaged(path: Path, checksum: str | None) -> bool:
 
 
 def with_checksums(manifest: Mapping[str, Any], store: Path) -> str:
-    """The text of a manifest for the tables of a store, with their checksums and its own. Raises OSError."""
+    """Formats a manifest for the tables of a store, with their checksums and its own. Raises OSError."""
     tables = sorted(store.glob("**/*.parquet"))
     checksums = {os.fspath(path.relative_to(store)): _native.file_checksum(path) for path in tables}
     return _native.sealed_document(json.dumps({**manifest, "checksums": checksums}, indent=1))

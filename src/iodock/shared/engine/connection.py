@@ -1,4 +1,5 @@
-"""A connection to the SQL engine in memory, with limits on the memory and threads that a query may use."""
+"""Opens connections to the SQL engine in memory, with limits on the memory and threads that a query may
+use."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ THREADS = 2
 
 
 def connected() -> bare.DuckDBPyConnection:
-    """A separate engine; data that exceed its memory limit go to the temporary folder."""
+    """Starts a separate engine. Data that exceeds its memory limit goes to the temporary folder."""
     return bare.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
             "threads": THREADS,
             "temp_directory": f"{tempfile.gettempdir()}/iodock-{os.getpid()}",
-            # Parquet is built in; the engine may fetch nothing from the network.
+            # The engine must not fetch anything from the network. Parquet is built in.
             "autoinstall_known_extensions": False,
-            # Most queries read the same footers; the engine reads a changed file again.
+            # Most queries read the same footers. If a file changed, the engine reads its footer again.
             "parquet_metadata_cache": True,
             "preserve_insertion_order": True,
         }

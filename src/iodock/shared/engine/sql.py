@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def quoted(text: str) -> str:
-    """A SQL string literal."""
+    """Quotes a text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,1 +1,1 @@
-"""Self-contained HTML pages: markup, style sheets, and how a page is assembled."""
+"""Self-contained HTML pages: markup, style sheets, and the assembly of a page."""

@@ -15,8 +15,8 @@ class Markup(str):
 
 
 def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup:
-    """An element. `class_` writes `class`, `data_open` writes `data-open`; an attribute that is None is
-    omitted."""
+    """Makes an element. `class_` writes `class`, `data_open` writes `data-open`; an attribute that is None is
+    left out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(visible_lines(value))}"'
         for key, value in attributes.items()
@@ -26,8 +26,8 @@ def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup
 
 
 def frame(page: str, title: str, style: str) -> Markup:
-    """A whole page in a frame. Its scripts run inside the frame and can't access anything outside."""
-    # Not escaped as text: scripts and styles contain characters that text may not.
+    """Puts a whole page into a frame. Its scripts run inside the frame and can't access anything outside."""
+    # The page is not escaped as text, because scripts and styles contain characters that text may not.
     return Markup(
         f'<iframe sandbox="allow-scripts" title="{html.escape(visible(title))}" style="{html.escape(style)}"'
         f' srcdoc="{html.escape(page)}"></iframe>'
@@ -35,13 +35,14 @@ def frame(page: str, title: str, style: str) -> Markup:
 
 
 def join(*children: str | None) -> Markup:
-    """Pieces in sequence, escaped unless they are markup. Direction marks and invisible characters in names
-    are made visible."""
+    """Joins pieces, escaped unless they are markup. Direction marks and invisible characters in names are
+    made visible."""
     return Markup("".join(_escaped(child) for child in children if child is not None))
 
 
 def file_name(name: str, limit: int = 90) -> Markup:
-    """A file's name: isolated from the text direction around it, unusual characters made visible."""
+    """Formats a file's name: it is isolated from the text direction around it, and unusual characters are
+    made visible."""
     return tag("bdi", shorten(name, limit), class_="name", title=visible(name), translate="no")
 
 

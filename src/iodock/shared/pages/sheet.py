@@ -1,4 +1,4 @@
-"""The style sheet of all pages, and how a page is assembled."""
+"""The style sheet of all pages, and the assembly of a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.pages.markup import join
 
 @cache
 def joined(kind: str) -> str:
-    """All style sheets (`css`) or scripts (`js`) of the report, sorted by name."""
+    """Returns all style sheets (`css`) or scripts (`js`) of the report, sorted by name."""
     folder = resources.files(__package__) / "assets" / kind
     files = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(f".{kind}")), key=lambda entry: entry.name
@@ -25,31 +25,31 @@ def joined(kind: str) -> str:
 
 @cache
 def asset(kind: str, name: str) -> str:
-    """One style sheet or script of the report."""
+    """Returns one style sheet or script of the report."""
     return (resources.files(__package__) / "assets" / kind / name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The parts that differ between pages. All but style, data and script are markup."""
+    """The parts that differ between pages. All except style, data and script are markup."""
 
     title: str
     header: str
     navigation: str
-    """List items."""
+    """Items of the list with links to the sections."""
     body: str
     footer: str
     style: str
     images: bool = False
     """Whether the page has pictures, which are then embedded in it."""
     data: str | None = None
-    """JSON from `embedded_json`, for the script."""
+    """JSON for the script, made by `embedded_json`."""
     script: str | None = None
 
 
 def document(page: Page, text: Language) -> str:
-    """The whole HTML document. It loads and sends nothing: its security policy allows its style sheet and
-    script by their hashes, and nothing else."""
+    """Makes the whole HTML document. It loads and sends nothing: its security policy allows its style sheet
+    and script by their hashes, and nothing else."""
     sources = [f"style-src '{_hash(page.style)}'"]
     if page.images:
         sources.insert(0, "img-src data:")
@@ -80,12 +80,12 @@ def _scripts(page: Page) -> str:
 
 
 def _hash(content: str) -> str:
-    """In the form of `script-src` and `style-src` in a content security policy."""
+    """Hash of a script or style in the form that a content security policy needs."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _filled(template: str, pieces: Mapping[str, str]) -> str:
-    """The template with each `@PLACE@` filled. KeyError for a place without a piece."""
+    """Fills each `@PLACE@` of the template. Raises KeyError for a place without a piece."""
     parts = template.split("@")
-    # One pass over the template only: the content of a place is never searched for places.
+    # The template is split only once, so that the content of a place is never searched for places.
     return "".join(pieces[part] if index % 2 else part for index, part in enumerate(parts))

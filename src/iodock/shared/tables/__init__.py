@@ -1,4 +1,5 @@
-"""The table of an answer in each format for display or export. A data format is a module with `write`."""
+"""Writes the table of an answer in each format for display or export. A data format is a module with
+`write`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Cells of CSV that a spreadsheet would interpret as formulas: a file's name may be `=HYPERLINK(...)`."""
+"""Protects cells of CSV that a spreadsheet would take for formulas: a file's name may be
+`=HYPERLINK(...)`."""
 
 from __future__ import annotations
 
@@ -9,21 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 STARTS = "=+-@\t\r\n＝＋－＠"  # noqa: RUF001 (spreadsheets take full-width signs for the others)
-"""A text that begins with one of these gets an apostrophe before it. Source: OWASP, CSV Injection."""
+"""A text that begins with one of these characters gets an apostrophe before it. Source: OWASP, CSV
+Injection."""
 
 
 def guarded(value: Any) -> Any:
-    """One cell: text that starts like a formula gets an apostrophe, everything else is unchanged."""
+    """Returns one cell. A text that starts like a formula gets an apostrophe; everything else is
+    unchanged."""
     return f"'{value}" if isinstance(value, str) and value[:1] and value[0] in STARTS else value
 
 
 def guarded_row(values: Iterable[Any]) -> list[Any]:
-    """A row of cells."""
+    """Returns a row of cells."""
     return [guarded(value) for value in values]
 
 
 def guarded_column(column: pa.Array) -> pa.Array:
-    """A column: texts as `guarded` writes them, other types unchanged."""
+    """Returns a column. Texts are as in `guarded`, other types are unchanged."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):

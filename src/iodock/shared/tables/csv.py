@@ -1,5 +1,5 @@
-"""An answer as CSV: a header and plain numbers, for spreadsheets and scripts. Null is an empty field. Texts
-are protected against formulas: see cells.py."""
+"""Writes an answer as CSV: a header and plain numbers, for spreadsheets and scripts. Null is an empty field.
+Texts are protected against formulas: see cells.py."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from iodock.shared.tables.rows import with_other
 
 
 def write(answer: Answer, out: BinaryIO) -> None:
-    """The whole answer, with the row 'other' of a top list."""
+    """Writes the whole answer, with the row 'other' of a top list."""
     table = with_other(answer)
     write_batches(table.schema, table.to_batches(), out)
 
 
 def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> None:
-    """Rows batch by batch."""
+    """Writes rows batch by batch."""
     flat = pa.schema([pa.field(field.name, _flat_type(field.type)) for field in schema])
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(guarded_row(flat.names))
@@ -47,7 +47,7 @@ def _flat_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _flat(column: pa.Array) -> pa.Array:
-    """Maps and lists are JSON in one field; only analyses with few rows have them."""
+    """Writes maps and lists as JSON in one field. Only analyses with few rows have them."""
     if not _is_nested(column.type):
         return column
     is_map = pa.types.is_map(column.type)

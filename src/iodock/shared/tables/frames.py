@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import polars
 
 _NS_IN = {"ns": 1, "s": 1_000_000_000}
-"""Units of time."""
+"""Number of ns in each unit of time."""
 
 
 def with_times(answer: Answer) -> pa.Table:
-    """The answer's table with Arrow's time types. Instants are timestamps (UTC) if the source has dates, else
-    durations since the run's start; all other times are durations. All of them in ns."""
+    """Returns the answer's table with Arrow's time types, all in ns. Moments are timestamps (UTC) if the
+    source has dates, or else durations since the run's start. All other times are durations."""
     table = answer.table
     for at, column in enumerate(answer.columns):
         if column.unit in _NS_IN and (times := _times(answer, column)) is not None:
@@ -30,7 +30,7 @@ def with_times(answer: Answer) -> pa.Table:
 
 
 def _times(answer: Answer, column: Column) -> pa.ChunkedArray | None:
-    """None if a value from damaged input is too long for 64 bits of ns."""
+    """Returns a column as times; None if a value from damaged input does not fit into 64 bits of ns."""
     numbers = answer.table.column(column.name)
     try:
         whole = _whole_ns(numbers, _NS_IN[column.unit or ""])
@@ -51,21 +51,21 @@ def _whole_ns(numbers: pa.ChunkedArray, ns: int) -> pa.ChunkedArray:
 
 
 def to_pandas(table: pa.Table) -> pandas.DataFrame:
-    """A pandas data frame. Integer columns with unknown values have the type Int64 and NA for these. Raises
-    MissingPackage."""
+    """Makes a pandas data frame. Integer columns with unknown values have the type Int64 and NA for these.
+    Raises MissingPackage."""
     pd = _package("pandas", "to_pandas()")
     with_unknown = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
     frame: pandas.DataFrame = table.to_pandas()
     for name in table.column_names:
         column = table.column(name)
-        # pandas would convert them to floats, in which times of 19 digits lose their last three.
+        # pandas would convert these columns to floats, in which times of 19 digits lose their last three.
         if column.type in with_unknown and column.null_count:
             frame[name] = column.to_pandas(types_mapper=with_unknown.get)
     return frame
 
 
 def to_polars(table: pa.Table) -> polars.DataFrame:
-    """A polars data frame. Raises MissingPackage."""
+    """Makes a polars data frame. Raises MissingPackage."""
     pl = _package("polars", "to_polars()")
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)

@@ -1,4 +1,4 @@
-"""An answer as JSON: one object with the rows, notes and losses."""
+"""Writes an answer as JSON: one object with the rows, notes and losses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.tables.rows import with_other
 
 
 def write(answer: Answer, out: BinaryIO) -> None:
-    """The whole answer, with the row 'other' of a top list."""
+    """Writes the whole answer, with the row 'other' of a top list."""
     head, tail = _around(answer)
     out.write(head)
     table = with_other(answer)
@@ -31,8 +31,8 @@ def write(answer: Answer, out: BinaryIO) -> None:
 
 
 def write_texts(answer: Answer, texts: Iterable[pa.RecordBatch], out: BinaryIO) -> None:
-    """Rows that are JSON already: one column of text, each after a comma and a line break. The text buffers
-    of the column are written directly, so that no row becomes a Python object."""
+    """Writes rows that are JSON already: one column of text, each after a comma and a line break. The text
+    buffers of the column are written directly, so that no row becomes a Python object."""
     head, tail = _around(answer)
     out.write(head)
     skip = 1
@@ -44,7 +44,7 @@ def write_texts(answer: Answer, texts: Iterable[pa.RecordBatch], out: BinaryIO) 
 
 
 def _around(answer: Answer) -> tuple[bytes, bytes]:
-    """The text before and after the rows."""
+    """Returns the text before and after the rows."""
     before = {
         "analysis": answer.analysis,
         "clock": answer.clock,
@@ -76,7 +76,7 @@ def _text(value: object) -> str:
 
 
 def _other(value: object) -> object:
-    """Types that Python's JSON does not support: decimals become numbers, all others text."""
+    """Converts types that Python's JSON does not support: decimals become numbers, all others text."""
     if isinstance(value, Decimal) and value.is_finite():
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)
@@ -90,7 +90,7 @@ def _characters(texts: pa.Array) -> memoryview:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Values as JSON allows them: maps as objects, no infinity and no NaN."""
+    """Converts values to those that JSON allows: maps become objects, and there is no infinity and no NaN."""
     if pa.types.is_map(kind):
         return dict(value or ())
     if isinstance(value, float) and not math.isfinite(value):

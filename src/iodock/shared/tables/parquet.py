@@ -1,4 +1,4 @@
-"""An answer as a Parquet file; the meaning of its columns is in the file's metadata."""
+"""Writes an answer as a Parquet file. The meaning of its columns is in the file's metadata."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from iodock.shared.answer import Answer
 
 
 def write(answer: Answer, out: BinaryIO) -> None:
-    """The whole answer."""
+    """Writes the whole answer."""
     write_batches(answer, answer.table.schema, answer.table.to_batches(), out)
 
 
 def write_batches(
     answer: Answer, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO
 ) -> None:
-    """Rows batch by batch."""
+    """Writes rows batch by batch."""
     described = schema.with_metadata({"iodock": json.dumps(_meaning(answer), ensure_ascii=False)})
     rows: list[pa.RecordBatch] = []
     with pyarrow.parquet.ParquetWriter(out, described, compression="zstd", compression_level=1) as writer:
         for batch in batches:
             rows.append(batch)
-            # Row groups of about a million rows: small groups make large files that are slow to read.
+            # Row groups have about a million rows, because many small groups make files large and slow to
+            # read.
             if sum(one.num_rows for one in rows) >= 1_000_000:
                 writer.write_table(pa.Table.from_batches(rows).cast(described))
                 rows = []

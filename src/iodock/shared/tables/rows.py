@@ -1,4 +1,4 @@
-"""The rows of an answer for data formats, with the row 'other' for those that a top list left out."""
+"""Returns the rows of an answer for data formats, with the row 'other' for those that a top list left out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from iodock.shared.answer import Answer
 
 
 def with_other(answer: Answer) -> pa.Table:
-    """The table, followed by a row for what `--top` left out. Its first text key says `other`; numeric keys
-    are null."""
+    """Returns the table, followed by a row for the rows that `--top` left out. The first text key of this row
+    is `other`; numeric keys are null."""
     if answer.totals is None or answer.totals.other is None:
         return answer.table
     row = other_row(answer)
@@ -20,7 +20,7 @@ def with_other(answer: Answer) -> pa.Table:
 
 
 def other_row(answer: Answer) -> dict[str, Any]:
-    """The row 'other', with a value (perhaps None) for every column."""
+    """Returns the row 'other', with a value (perhaps None) for every column."""
     totals = answer.totals
     assert totals is not None and totals.other is not None
     row: dict[str, Any] = dict.fromkeys(answer.table.column_names)

@@ -1,4 +1,5 @@
-"""An answer as a table for people: readable units, and in a terminal the most important columns that fit."""
+"""Formats an answer as a table for people: readable units, and in a terminal the most important columns that
+fit."""
 
 from __future__ import annotations
 
@@ -21,17 +22,17 @@ ENGLISH = language_in("en")
 MOST_ROWS = 1_000
 NARROWEST_NAME = 12
 WIDEST_TEXT = 40
-"""Width of texts that are not names, in a terminal."""
+"""Largest width of texts that are not names, in a terminal."""
 _NARROWEST_TERMINAL = 20
-"""Serial lines and some containers report a width of 0 or 1: theirs is not known."""
+"""Serial lines and some containers report a width of 0 or 1. If the width is below this, it is not known."""
 _NARROWEST_LIST = 40
-"""Below this width the names of hidden columns do not fit."""
+"""If the terminal is narrower than this, the names of hidden columns do not fit."""
 _UNITS = {"ns": NANOSECONDS, "bytes": BYTES, "bytes/s": BYTES_PER_SECOND}
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One column, as text."""
+    """The texts of one column."""
 
     column: Column
     heading: str
@@ -40,7 +41,7 @@ class Shown:
 
     @property
     def is_name(self) -> bool:
-        """Whether its middle may be cut, down to NARROWEST_NAME."""
+        """Whether texts are names, whose middle may be cut, down to NARROWEST_NAME."""
         return self.column.role == "key" and not self.right
 
     @property
@@ -55,8 +56,8 @@ def render(
     empty_columns: bool = False,
     text: Language = ENGLISH,
 ) -> str:
-    """The table with its heading and totals, each line ended. WIDTH is in cells; with None nothing is cut or
-    left out. EMPTY_COLUMNS keeps columns without values, which a query has named."""
+    """Formats the table with its heading and totals, and ends each line. WIDTH is in cells; with None nothing
+    is cut or left out. EMPTY_COLUMNS: keep columns without values, which a query has named."""
     rows = answer.table.slice(0, MOST_ROWS)
     extra = _extra_rows(answer, text)
     shown = [_shown(column, rows, answer, extra, text) for column in answer.columns]
@@ -79,21 +80,22 @@ def render(
 
 
 def first_columns(answer: Answer, most: int) -> list[Shown]:
-    """The first MOST rows with readable units, under the columns' own names, for users who continue with the
-    table in Python."""
+    """Returns the first MOST rows with readable units, under the columns' own names, for users who continue
+    with the table in Python."""
     rows = answer.table.slice(0, most)
     shown = ((one, _shown(one, rows, answer, (), ENGLISH)) for one in answer.columns)
     return [replace(each, heading=visible(one.name)) for one, each in shown]
 
 
 def first_lines(answer: Answer, most: int, width: int) -> list[str]:
-    """`first_columns` as lines of a table, as many columns as fit into WIDTH cells. Empty without rows."""
+    """Formats `first_columns` as lines of a table, with as many columns as fit into WIDTH cells. Empty
+    without rows."""
     telling = [one for one in first_columns(answer, most) if _says_something(one)]
     return list(_lines(_fitting(telling, width), 0, False)) if answer.table.num_rows else []
 
 
 def terminal_width() -> int | None:
-    """The terminal's width; None if stdout is not a terminal, or its width is not known."""
+    """Returns the terminal's width; None if stdout is not a terminal, or if its width is not known."""
     try:
         columns = os.get_terminal_size(1).columns
     except OSError:
@@ -105,7 +107,7 @@ def terminal_width() -> int | None:
 
 
 def column_named(word: str, columns: Iterable[Column], text: Language = ENGLISH) -> str:
-    """The column with the heading WORD if there is exactly one, else WORD itself."""
+    """Returns the column with the heading WORD if there is exactly one, or else WORD itself."""
     named = [
         column.name
         for column in columns
@@ -115,7 +117,7 @@ def column_named(word: str, columns: Iterable[Column], text: Language = ENGLISH)
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
-    """The line above the columns in a terminal."""
+    """Returns the headings above the columns in a terminal."""
     return [_heading(column, ENGLISH) for column in columns]
 
 
@@ -179,7 +181,7 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
 
 
 def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int, text: Language) -> Iterable[str]:
-    """A line that names the columns that did not fit."""
+    """Yields a line that names the columns that did not fit."""
     seen = {one.column.name for one in kept}
     names = [one.heading for one in telling if one.column.name not in seen]
     if names and width < _NARROWEST_LIST:
@@ -195,7 +197,7 @@ def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int, text: L
 
 
 def _without_day(shown: Sequence[Shown]) -> tuple[list[Shown], str]:
-    """Times without the day, and the day if all have the same one."""
+    """Returns times without the day, and the day if all have the same one."""
     times = [cell for one in shown if one.column.role == "time" for cell in one.cells if cell]
     days = {cell.split(" ")[0] for cell in times if " " in cell}
     if len(days) != 1 or not all(" " in cell for cell in times):
@@ -213,12 +215,12 @@ def _says_something(shown: Shown) -> bool:
 
 
 def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
-    """The most important columns that fit; names of files take the remaining width."""
+    """Chooses the most important columns that fit. Names of files take the remaining width."""
     kept: list[Shown] = []
     last = 2
     for one in sorted(shown, key=lambda one: one.column.place):
         if one.column.place > last:
-            # No room for a more important column, so the less important ones go, too.
+            # If there is no room for a more important column, less important ones are left out, too.
             break
         # Names are cut to their narrowest only to make room for the most important column.
         name = NARROWEST_NAME if one.column.place == 0 else max(NARROWEST_NAME, width // 3)
@@ -235,12 +237,12 @@ def _narrowest(one: Shown, name: int) -> int:
 
 
 def _most(one: Shown) -> int:
-    """Times and numbers are never cut."""
+    """Returns the largest width of a column. Times and numbers are never cut."""
     return WIDEST_TEXT if one.column.type in ("str", "list", "map") else one.width
 
 
 def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
-    """The columns with their texts cut to fit; names share the width that the others leave."""
+    """Cuts the texts of the columns to fit. Names share the width that the others leave."""
     names = sorted((one for one in shown if one.is_name), key=lambda one: one.width)
     rest = [one for one in shown if not one.is_name]
     spare = width - sum(_narrowest(one, width) for one in rest) - 2 * (len(shown) - 1)
@@ -255,7 +257,7 @@ def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
 
 
 def elided(text: str, width: int) -> str:
-    """The text in at most WIDTH cells. The middle is cut, since the ends of a path are the most
+    """Shortens a text to at most WIDTH cells. The middle is cut, because the ends of a path are the most
     informative."""
     if cell_len(text) <= width:
         return text
@@ -267,7 +269,7 @@ def elided(text: str, width: int) -> str:
 
 
 def _last_cells(text: str, width: int) -> str:
-    """As much of the text's end as WIDTH cells hold."""
+    """Returns as much of the text's end as fits into WIDTH cells."""
     at, used = len(text), 0
     while at > 0 and (used := used + cell_len(text[at - 1])) <= width:
         at -= 1

@@ -1,4 +1,4 @@
-"""One run: rounds of observations and reports from others, requests of jobs, and the truth."""
+"""One run: rounds of observations and reports from other machines, requests of jobs, and the truth."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Served:
     begin_ns: int
     end_ns: int
     seconds: float
-    """Factor on their requests per second."""
+    """Length of the interval, s."""
     jobs: Sequence[tuple[str, Demand]]
 
     def rows(self, share: float) -> list[Asked]:
-        """Change within the interval."""
+        """Returns the requests of each job in a part of the interval. SHARE: the part, 0 to 1."""
         seconds = self.seconds * share
         return [
             Asked(
@@ -35,11 +35,11 @@ class Served:
 
 @dataclass(frozen=True)
 class Tick:
-    """A round, and its true state."""
+    """A round, with the true states."""
 
     round: Round
     truth: Mapping[str, State]
-    """By host; a host that is missing is not judged."""
+    """True state of each host. A host that is missing is not judged."""
     culprits: tuple[str, ...] = ()
     """Jobs that caused an overload or a stall; empty: no job did."""
 
@@ -51,7 +51,7 @@ class Episode:
     step_s: float
     ticks: list[Tick] = field(default_factory=list)
     _asked: dict[str, list[Served]] = field(default_factory=dict)
-    """By host."""
+    """Rows of requests to each host."""
 
     def add(self, tick: Tick, asked: Mapping[str, Served]) -> None:
         self.ticks.append(tick)
@@ -99,7 +99,8 @@ class Episode:
         return found.hexdigest()
 
 
-# Fields that were added later, and that no story sets, must not change checksums.
+# Only these fields count for the checksum, so that fields which were added later, and which no story sets, do
+# not change it.
 _READ = (
     *("host", "kind", "begin_ns", "end_ns", "handled", "opens", "closes", "creates", "object_creates"),
     *("moved_bytes", "waiting", "wait_s", "operation_s", "threads", "cpu", "pressure", "load", "uptime_s"),
@@ -110,4 +111,4 @@ _TOLD = (
 )
 METADATA_HOST = "mds01"
 BEGIN_NS = 1_772_438_400 * SECOND
-"""2026-03-02 08:00 UTC."""
+"""Begin of all runs: 2026-03-02 08:00 UTC."""

@@ -1,4 +1,5 @@
-"""Readings of a server's agent for given requests and a given condition. All data is synthetic."""
+"""Computes the readings of a server's agent for given requests and a given condition. All data is
+synthetic."""
 
 from __future__ import annotations
 
@@ -41,24 +42,24 @@ class Machine:
     host: str
     kind: Kind
     capacity: float
-    """Operations, or bytes on object servers, per second."""
+    """Number of operations, or of bytes on object servers, per second."""
     threads: int
     base_s: float
-    """Duration of an operation on the idle server."""
+    """Duration of an operation on the idle server, s."""
     condition: Condition = "works"
     since_s: float = 0.0
-    """Time for which it has been in this condition."""
+    """Time for which the server has been in this condition, s."""
     blocked: float = 0.0
-    """Largest number of waiting processes when it can't keep up or hangs."""
+    """Largest number of waiting processes if the server can't keep up or hangs."""
     trickle: float = 0.0
-    """For a hanging server: share of the requests that it still handles."""
+    """For a server that hangs, the share of the requests that it still handles."""
     slowness: float = 1.0
     scrub: float = 0.0
-    """I/O pressure from its own check."""
+    """I/O pressure that the server's own check causes."""
 
 
 def observed(machine: Machine, asked: Demand, seconds: float, random: Random) -> Observation:
-    """Readings of an interval that ends at 0, with all values."""
+    """Returns the readings of an interval that ends at 0, with all values."""
     read = _metadata if machine.kind == "metadata" else _object
     found = read(machine, asked, random)
     begin = -int(seconds * SECOND)
@@ -69,7 +70,7 @@ def observed(machine: Machine, asked: Demand, seconds: float, random: Random) ->
 
 
 def served_share(machine: Machine, asked: Demand) -> float:
-    """Share of the requests that are handled."""
+    """Returns the share of the requests that are handled."""
     if machine.condition == "hangs":
         return machine.trickle
     if machine.condition == "unreachable":
@@ -102,8 +103,8 @@ def _metadata(machine: Machine, asked: Demand, random: Random) -> Observation:
 def _queue(
     machine: Machine, handled: float, use: float, random: Random
 ) -> tuple[float, float, float, float, float]:
-    """Waiting time, waiting requests, busy threads, CPU and I/O pressure. Little's law connects the first
-    two."""
+    """Returns waiting time, waiting requests, busy threads, CPU and I/O pressure. Little's law connects the
+    first two."""
     if machine.condition == "hangs":
         waiting = max(4.0, machine.blocked * min(1.0, machine.since_s / 20) * random.uniform(0.95, 1.0))
         wait = min(machine.since_s * random.uniform(0.5, 1.0), waiting / max(handled, 1e-9))
@@ -154,7 +155,7 @@ def _object(machine: Machine, asked: Demand, random: Random) -> Observation:
 
 
 def blended(before: Observation, after: Observation, share: float) -> Observation:
-    """An interval whose last SHARE is like AFTER, and the rest like BEFORE."""
+    """Returns an interval whose last part, SHARE of it, is like AFTER, and the rest like BEFORE."""
     old, new = before.handled or 0.0, after.handled or 0.0
     of_new = new * share / max(old * (1 - share) + new * share, 1e-12)
     mixed: dict[str, Any] = {}
@@ -167,7 +168,7 @@ def blended(before: Observation, after: Observation, share: float) -> Observatio
 
 
 def _rounded(found: Observation) -> Observation:
-    """To six significant digits, so that checksums do not depend on a library's last bit."""
+    """Rounds to six significant digits, so that checksums do not depend on a library's last bit."""
     names = (*_COUNTS, *_MEANS, *_PER_REQUEST)
     values: dict[str, Any] = {
         name: float(f"{value:.6g}") for name in names if (value := getattr(found, name)) is not None

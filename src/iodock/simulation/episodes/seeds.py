@@ -1,4 +1,4 @@
-"""The list of runs. Those for judging are never used while the classifier is tuned."""
+"""The list of runs. Those for judging must never be used while the classifier is tuned."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ STORIES: dict[str, stories.Story] = {
 }
 TUNING = range(100, 106)
 JUDGING = range(9000, 9012)
-"""Per story: 252 runs."""
+"""Seeds for judging, for each story. They give 252 runs."""
 HEALTHY_DAYS = range(500, 530)
-"""One day each, at 60 s or 10 s."""
+"""Seeds of healthy runs of one day each, at 60 s or 10 s."""
 _DAY_S = 86_400
 
 
 def play(story: str, seed: int) -> Episode:
-    """Deterministic for story and seed."""
+    """Plays a story. The run is deterministic for story and seed."""
     stage = Stage(story, seed)
     STORIES[story](stage)
     return stage.episode
@@ -53,7 +53,7 @@ def runs(seeds: range) -> Iterator[Episode]:
 
 
 def healthy_day(seed: int) -> Episode:
-    """A day with a quiet night and a busier day, in which every server is healthy."""
+    """Plays a day with a quiet night and a busier day, in which every server is healthy."""
     stage = Stage("healthy-day", seed, 10.0 if seed % 5 == 0 else 60.0)
     hour = round(3600 / stage.step_s)
     for at in range(_DAY_S // 3600):

@@ -12,9 +12,9 @@ from iodock.simulation.episodes.episode import BEGIN_NS, Episode, Served, Tick
 from iodock.simulation.episodes.model import MIB, Condition, Demand, Machine, blended, observed, served_share
 
 HISTORY = 200
-"""Number of samples in the ordinary past."""
+"""Number of samples of ordinary operation before the story begins."""
 _ROWS = 120
-"""The last samples of these with requests of jobs: a query goes back 18 minutes."""
+"""The last number of samples that include requests of jobs. A query goes back 18 minutes."""
 _UNREAD = {
     "cpu": ("cpu",),
     "service": ("waiting", "wait_s", "threads"),
@@ -29,9 +29,9 @@ class Job:
     demand: Demand
     stripes: float = 1.0
     factor: float = 1.0
-    """Settings of this phase."""
+    """Factor on the job's requests in this phase."""
     is_ordinary: bool = False
-    """One of the permanent jobs."""
+    """Whether the job is one of the permanent jobs."""
 
 
 @dataclass
@@ -41,17 +41,17 @@ class Scene:
     level: float = 1.0
     """Factor on the requests of the ordinary jobs."""
     object_level: float | None = None
-    """Factor on their bytes; None: as `level`."""
+    """Factor on the bytes of the ordinary jobs; None: it is the same as `level`."""
     extra: Sequence[Job] = ()
     truth: Mapping[str, Any] = field(default_factory=dict)
-    """True states that differ from healthy; an empty text: not judged."""
+    """True states of hosts that are not healthy. An empty text means that the host is not judged."""
     culprits: tuple[str, ...] = ()
     news: Mapping[str, News] = field(default_factory=dict)
     marks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Host -> fields of its observation, such as `evictions` and `is_recovering`."""
+    """For each host, fields of its observation, such as `evictions` and `is_recovering`."""
     silent: frozenset[str] = frozenset()
     is_steady: bool = False
-    """Together, the ordinary jobs send a nearly constant rate."""
+    """Whether the ordinary jobs together send a nearly constant rate."""
 
 
 class Stage:
@@ -90,18 +90,18 @@ class Stage:
         return [machine.host for machine in self.machines]
 
     def number(self) -> str:
-        """A job id that is not used yet."""
+        """Returns a job id that is not used yet."""
         return str(self.random.randint(10**6, 10**7))
 
     def turn(self, machine: Machine, condition: Condition, **values: float) -> None:
-        """From a moment within the next interval on."""
+        """Changes the condition of a machine from a moment within the next interval on."""
         machine.condition, machine.since_s = condition, 0.0
         for name, value in values.items():
             setattr(machine, name, value)
         self._changed.add(machine.host)
 
     def change(self) -> None:
-        """The requests change within the next interval, on all servers."""
+        """Changes the requests within the next interval, on all servers."""
         self._changed |= set(self.hosts)
         for machine in self.machines:
             machine.since_s = 0.0
@@ -157,7 +157,7 @@ class Stage:
         self.episode.add(Tick(round_, judged, scene.culprits), rows)
 
     def _news(self, scene: Scene) -> dict[str, News]:
-        """Observations of clients and probes for a healthy metadata server, and of a client that was
+        """Returns observations of clients and probes for a healthy metadata server, and of a client that was
         restarted."""
         found = dict(scene.news)
         if "mds01" not in found:
@@ -172,14 +172,15 @@ class Stage:
 
     @staticmethod
     def _count_creates(observations: list[Observation]) -> None:
-        """The metadata server's observation includes the creates on all object servers."""
+        """Adds the creates on all object servers to the metadata server's observation."""
         made = sum(one.object_creates or 0.0 for one in observations if one.kind == "object")
         for at, one in enumerate(observations):
             if one.kind == "metadata":
                 observations[at] = replace(one, object_creates=float(f"{made:.6g}"))
 
     def _asked(self, scene: Scene) -> tuple[list[tuple[str, Demand]], list[tuple[str, Demand]]]:
-        """Requests of each job to the metadata server, and to each object server, which all get the same."""
+        """Returns the requests of each job to the metadata server, and to each object server. All object
+        servers get the same."""
         total = sum(job.demand.metadata * job.factor for job in self.jobs)
         even = self.use * self.metadata.capacity / max(total, 1e-9) * self._drift
         object_level = scene.level if scene.object_level is None else scene.object_level

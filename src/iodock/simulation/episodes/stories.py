@@ -1,4 +1,4 @@
-"""The stories: each is one function that acts on a stage. Figures of the K computer are those of its report
+"""The stories. Each is one function that acts on a stage. Figures of the K computer are those of its report
 (2017); other amounts are invented to match them."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def healthy(stage: Stage) -> None:
 
 
 def busy_day(stage: Stage) -> None:
-    """Bursts of many jobs together: a high load, answered in time."""
+    """Many jobs send bursts at the same time. The load is high, but requests are answered in time."""
     stage.play(HISTORY, Scene())
     for _ in range(stage.random.randint(2, 4)):
         stage.change()
@@ -63,7 +63,7 @@ def scrub(stage: Stage) -> None:
 
 
 def _storm(stage: Stage, share: float, stripes: float = 1.0) -> Job:
-    """Opens and closes files in one directory at a share of the server's capacity."""
+    """Makes a job that opens and closes files in one directory, and uses a share of the server's capacity."""
     rate = stage.metadata.capacity * share
     made = stage.random.uniform(0.02, 0.12)
     demand = Demand(rate * 0.4, rate * 0.4, rate * made, rate * (0.2 - made), 0.0, rate * 500, rate * 0.03)
@@ -93,12 +93,13 @@ def _overloaded(stage: Stage, jobs: list[Job], samples: int, level: float = 1.0)
 
 
 def _of_metadata(stage: Stage, state: str) -> dict[str, Any]:
-    """Object servers are not judged during this time; an empty STATE: the metadata server isn't either."""
+    """Returns the true states. Object servers are not judged during this time; with an empty STATE the
+    metadata server is not judged either."""
     return {"mds01": state} | {machine.host: "" for machine in stage.objects}
 
 
 def _felt(stage: Stage, wait_s: float, **values: Any) -> dict[str, News]:
-    """Effects of a slow metadata server on clients and probes, if there are any."""
+    """Returns the effects of a slow metadata server on clients and probes, if there are any."""
     news = News(
         probe_s=wait_s * 4 if stage.has_probe else None,
         client_wait_s=wait_s if stage.has_clients else None,
@@ -108,7 +109,7 @@ def _felt(stage: Stage, wait_s: float, **values: Any) -> dict[str, News]:
 
 
 def overload_beside_an_old_job(stage: Stage) -> None:
-    """A job with permanently many requests did not cause the trouble that a new job began."""
+    """A new job begins the trouble. Another job had many requests all the time, and did not cause it."""
     old = _storm(stage, stage.random.uniform(0.25, 0.35))
     stage.play(HISTORY, Scene(extra=[old], truth={"mds01": ""}))
     new = _storm(stage, stage.random.uniform(0.8, 1.2))
@@ -123,7 +124,8 @@ def overload_beside_an_old_job(stage: Stage) -> None:
 
 
 def k_overload(stage: Stage) -> None:
-    """1,008 nodes, 8,000 processes, one shared directory; constant throughout the story."""
+    """As on K: 1,008 nodes and 8,000 processes use one shared directory. The load is constant throughout the
+    story."""
     stage.metadata.capacity, stage.metadata.threads = 27_300.0, 24
     stage.use = 0.04
     stage.jobs = stage._ordinary(20)
@@ -141,8 +143,8 @@ def k_overload(stage: Stage) -> None:
 
 
 def k_stall(stage: Stage) -> None:
-    """12,096 processes, 84,000 files of 12 stripes: the job runs from 12:08 to 12:26, and hardly anything is
-    handled from 12:10 to 12:23."""
+    """As on K: 12,096 processes create 84,000 files of 12 stripes. The job runs from 12:08 to 12:26, and
+    hardly anything is handled from 12:10 to 12:23."""
     stage.metadata.capacity, stage.metadata.threads = 27_300.0, 24
     stage.use = 0.05
     stage.jobs = stage._ordinary(20)
@@ -168,7 +170,8 @@ def k_stall(stage: Stage) -> None:
 
 
 def stall(stage: Stage) -> None:
-    """As on K, with other sizes; sometimes with evictions, and without any request handled."""
+    """A stall as on K, with other sizes. Sometimes clients are evicted, and sometimes no request at all is
+    handled."""
     random = stage.random
     stage.play(HISTORY, Scene())
     stripes = random.choice((8.0, 16.0, 96.0))
@@ -180,7 +183,7 @@ def stall(stage: Stage) -> None:
 
 
 def hang_without_a_job(stage: Stage) -> None:
-    """The server's own disk hangs: the number of requests did not grow."""
+    """The server's own disk hangs. The number of requests did not grow before."""
     stage.play(HISTORY, Scene())
     _hang(stage, [])
 
@@ -192,7 +195,7 @@ def _hang(stage: Stage, jobs: list[Job]) -> None:
     trickle = 0.0 if random.random() < 0.3 else 10 ** random.uniform(-4, -1.1) * usual / whole
     stage.turn(stage.metadata, "hangs", blocked=random.uniform(300, 15_000), trickle=trickle)
     if trickle == 0.0:
-        # Without handled requests the queue length is unknown: the trouble must be detected elsewhere.
+        # If no requests are handled, the queue length is unknown, so the trouble must show in other values.
         stage.unread = tuple(name for name in stage.unread if name != "pressure")
     news = _felt(stage, 60.0, has_no_answer=stage.has_probe, lost=random.randint(0, 3))
     marks = {"mds01": {"evictions": random.randint(0, 2)}}
@@ -233,7 +236,7 @@ def object_overload(stage: Stage) -> None:
 
 
 def slow_array(stage: Stage) -> None:
-    """An array lost a disk: it is slow, and gets no more requests than usual. Half of these report an
+    """An array lost a disk. It is slow, and gets no more requests than usual. Half of the runs report an
     event."""
     random = stage.random
     stage.play(HISTORY, Scene())

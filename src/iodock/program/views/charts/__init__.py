@@ -21,18 +21,18 @@ __all__ = ["ChartOptions", "UnknownChart", "chart_docs", "charts_for", "render_c
 
 
 class UnknownChart(ValueError):
-    """There is no chart, or no series of it, with that name. The text lists the existing ones."""
+    """A chart, or one of its series, does not exist. The text lists the existing ones."""
 
 
 def charts_for(analysis: str) -> list[str]:
-    """Names of the charts of an analysis, its default first."""
+    """Returns the names of the charts of an analysis, its default first."""
     from iodock.program.views.charts.registry import kinds_for
 
     return [kind.name for kind in kinds_for(analysis)]
 
 
 def chart_docs(analysis: str) -> dict[str, str]:
-    """Name -> description, of each chart of an analysis, its default first."""
+    """Returns the description of each chart of an analysis by its name, its default first."""
     from iodock.program.views.charts.registry import kinds_for
 
     return {kind.name: kind.doc for kind in kinds_for(analysis)}
@@ -65,7 +65,8 @@ def specification(
     answer: Answer, chart: str | None = None, options: ChartOptions | None = None
 ) -> dict[str, Any]:
     """The Vega-Lite specification of `render_chart`, as plain data, for pages that draw it themselves."""
-    # The schema check of altair takes longer than drawing; tests run it on every chart.
+    # The schema check of altair is skipped, because it takes longer than drawing. Tests run it on every
+    # chart.
     found: dict[str, Any] = render_chart(answer, chart, options).to_dict(validate=False)
     found.pop("$schema", None)
     return found

@@ -1,7 +1,7 @@
 """Prepares single accesses for drawing: direction, position in time, and a grid if there are too many.
 
-Data as long as the run stay in Arrow and are read piece by piece, twice: once for the extents, once to count.
-Ten million accesses become at most a few thousand cells, without a second copy in memory.
+Data of the length of the run stays in Arrow and is read piece by piece, twice: once for the extents, once to
+count. Ten million accesses become at most a few thousand cells, without a second copy in memory.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from iodock.program.views.charts.source import CannotDraw, extent, need_rows
 from iodock.shared.answer import Answer
 from iodock.shared.charts.options import ChartOptions
 
-# : Up to this number each access is drawn; above, a grid shows how many begin in each cell.
+# Up to this number, each access is drawn. If there are more, a grid shows how many begin in each cell.
 MOST_POINTS = 2000
 COLUMNS, ROWS = 160, 90
-# : Upper bounds of the shades of a grid, in accesses per cell; the last shade has no bound.
+# Upper bounds of the shades of a grid, in accesses per cell. The last shade has no bound.
 SHADES = (1, 10, 100)
-# : If the first access comes after this share of the run, the time axis starts at it.
+# If the first access comes after this share of the run, the time axis starts at the first access.
 _LATE = 0.7
 _PIECE_ROWS = 1 << 19
 
-#: Whether a direction, or the side of a call with two ends, is a write.
+# Whether the name of a direction, or the side of a call with two ends, means a write.
 _DIRECTIONS: dict[str | None, bool] = {"read": False, "write": True}
 _SIDES: dict[str | None, bool] = {"in": False, "out": True}
 _READ_CALLS = re.compile(
@@ -47,7 +47,8 @@ class Source:
     value: str
 
     def pieces(self) -> Iterator[pa.Table]:
-        """The reads and writes, piece by piece: ts, took, bytes, writes (bool), call, y (may be null)."""
+        """Yields the reads and writes, piece by piece: ts, took, bytes, writes (bool), call, y (may be
+        null)."""
         there = set(self.answer.table.column_names)
         wanted = ("ts", "end_ts", "dur", "call", "side", "direction", "result", "bytes", self.value)
         table = self.answer.table.select([name for name in dict.fromkeys(wanted) if name in there])
@@ -63,7 +64,7 @@ class Source:
             kept = pc.and_not(kept, pc.fill_null(writes, False))
         if "read" not in self.directions:
             kept = pc.and_(kept, pc.fill_null(writes, False))
-        # A source that records the ends of calls (truss) has no start times; the end is the best
+        # A source that records only the ends of calls (truss) has no start times. The end is then the best
         # approximation.
         stamps = pc.coalesce(batch["ts"], batch["end_ts"]) if "end_ts" in names else batch["ts"]
         value = result if self.value == "bytes" else batch[self.value]
@@ -82,7 +83,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The displayed time. origin: the clock's ns at 0, `later` ns after the run's start; end: its length."""
+    """The displayed time. origin: the clock's ns at the axis's 0, which is `later` ns after the run's start;
+    end: length of the axis."""
 
     origin: float
     later: float
@@ -108,7 +110,7 @@ class Accesses:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A run of neighbouring grid cells with the same direction and shade: from `left` up to `right`."""
+    """A run of neighbouring grid cells with the same direction and shade, from `left` up to `right`."""
 
     left: int
     right: int
@@ -146,7 +148,7 @@ def select(answer: Answer, options: ChartOptions, value: str, missing: str) -> A
 
 
 def span_of(answer: Answer, first: float, last: float) -> Span:
-    """The time axis for events from `first` to `last`, in the clock's ns."""
+    """Returns the time axis for events from `first` to `last`, in the clock's ns."""
     origin = run_start(answer, first)
     later = first - origin
     later = later if later >= _LATE * (last - origin) else 0.0
@@ -158,7 +160,7 @@ def _placed(piece: pa.Table) -> pa.Table:
 
 
 def _limits(piece: pa.Table) -> tuple[float, float, float, float, float]:
-    """First start, last start, last end, lowest and highest value; the piece is not empty."""
+    """Returns first start, last start, last end, lowest and highest value. The piece must not be empty."""
     first, last = extent(piece.column("ts")) or (0.0, 0.0)
     ends = extent(pc.add(_float(piece.column("ts")), pc.fill_null(piece.column("took"), 0.0)))
     low, high = extent(piece.column("y")) or (0.0, 0.0)
@@ -166,18 +168,18 @@ def _limits(piece: pa.Table) -> tuple[float, float, float, float, float]:
 
 
 def _writes(batch: pa.RecordBatch) -> pa.Array:
-    """True for a write, false for a read, null for neither."""
+    """Returns true for a write, false for a read, null for neither."""
     if "direction" in batch.schema.names:
         return _by_name(batch["direction"], _DIRECTIONS.get)
     writes = _by_name(batch["call"], _call_writes)
     if "side" not in batch.schema.names:
         return writes
-    # In a call with two ends, the input is read and the output written, whatever its name.
+    # In a call with two ends, the input is read and the output written, whatever the call's name is.
     return pc.coalesce(_by_name(batch["side"], _SIDES.get), writes)
 
 
 def _by_name(names: pa.Array, meaning: Callable[[str | None], bool | None]) -> pa.Array:
-    """The meaning of each name; each distinct name is looked up once, not once per row."""
+    """Returns the meaning of each name. Each distinct name is looked up once, not once per row."""
     encoded = names if pa.types.is_dictionary(names.type) else pc.dictionary_encode(names)
     meanings = pa.array([meaning(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
     return meanings.take(encoded.indices)
@@ -196,13 +198,13 @@ def _float(values: pa.Array) -> pa.Array:
 
 
 def since(span: Span, stamps: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Time stamps as ns from the axis' 0. Subtracted as integers: a float64 is exact only to 256 ns for times
-    since the epoch."""
+    """Converts time stamps to ns from the axis' 0. They are subtracted as integers, because for times since
+    the epoch a float64 is exact only to 256 ns."""
     return _float(pc.subtract(stamps, pa.scalar(int(span.origin), pa.int64())))
 
 
 def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False) -> list[Cell]:
-    """Accesses counted in COLUMNS x ROWS cells between `low` and `high`; equal neighbours are merged."""
+    """Counts accesses in COLUMNS x ROWS cells between `low` and `high`. Equal neighbours are merged."""
     total, written = Counter[int](), Counter[int]()
     for piece in accesses.source.pieces():
         for number, writes, count in _counted(accesses, _placed(piece), low, high, logarithmic):
@@ -212,21 +214,22 @@ def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False)
 
 
 def cells_of(total: Counter[int], written: Counter[int]) -> list[Cell]:
-    """Cells by number (row * COLUMNS + column), with their accesses and writes; equal neighbours merged."""
+    """Makes cells from numbers (row * COLUMNS + column) with their accesses and writes. Equal neighbours are
+    merged."""
     return _joined(
         [_cell(number, written[number], total[number]) for number in sorted(total) if total[number]]
     )
 
 
 def counted_cells(table: pa.Table, span: Span, high: float) -> list[Cell]:
-    """Cells of another grid (columns of the `offsets` analysis) converted to this one."""
+    """Converts the cells of another grid (columns of the `offsets` analysis) to this grid."""
     starts, ends = (since(span, table.column(name)) for name in ("ts", "end_ts"))
     across = _reach(starts, ends, span.end, COLUMNS)
     up = _reach(_float(table.column("offset_bytes")), _float(table.column("end_offset_bytes")), high, ROWS)
     total, written = Counter[int](), Counter[int]()
     columns = (table.column(name).to_pylist() for name in ("direction", "count"))
     for over, above, direction, count in zip(across, up, *columns, strict=True):
-        # A cell larger than those of this grid is spread over the ones that it covers.
+        # If a cell is larger than those of this grid, its count is distributed over the cells that it covers.
         share = math.ceil((count or 0) / (len(over) * len(above)))
         for number in (row * COLUMNS + column for row in above for column in over):
             total[number] += share
@@ -235,8 +238,8 @@ def counted_cells(table: pa.Table, span: Span, high: float) -> list[Cell]:
 
 
 def _reach(starts: pa.ChunkedArray, ends: pa.ChunkedArray, high: float, cells: int) -> list[range]:
-    """The cells, of `cells` from 0 to `high`, that each interval covers; a short interval covers the cell of
-    its middle."""
+    """Returns the cells, of `cells` from 0 to `high`, that each interval covers. A short interval covers the
+    cell of its middle."""
     middles = index(pc.divide(pc.add(starts, ends), 2.0), 0.0, high, cells).to_pylist()
     if (pc.max(pc.subtract(ends, starts)).as_py() or 0.0) * cells <= 1.5 * high:
         return [range(middle, middle + 1) for middle in middles]
@@ -248,7 +251,7 @@ def _reach(starts: pa.ChunkedArray, ends: pa.ChunkedArray, high: float, cells: i
 def _counted(
     accesses: Accesses, piece: pa.Table, low: float, high: float, logarithmic: bool
 ) -> Iterator[tuple[int, int, int]]:
-    """(cell number, writes, accesses) of a piece."""
+    """Yields (cell number, writes, accesses) of a piece."""
     column = index(since(accesses.span, piece.column("ts")), 0.0, accesses.span.end, COLUMNS)
     y = piece.column("y")
     if logarithmic:
@@ -274,7 +277,7 @@ def _cell(number: int, writes: int, total: int) -> Cell:
 
 
 def _joined(cells: list[Cell]) -> list[Cell]:
-    """Merges runs of equal cells: long streams become a few hundred rectangles instead of fourteen
+    """Merges runs of equal cells, so that long streams become a few hundred rectangles instead of fourteen
     thousand."""
     joined: list[Cell] = []
     for cell in cells:
@@ -297,7 +300,7 @@ def _alike(last: Cell, cell: Cell) -> bool:
 
 
 def index(values: pa.ChunkedArray, low: float, high: float, cells: int) -> pa.ChunkedArray:
-    """Number of the cell, 0 to cells - 1, that contains each value."""
+    """Returns the number of the cell, 0 to cells - 1, that contains each value."""
     scaled = pc.multiply(pc.subtract(values, low), cells / max(high - low, 1e-300))
     inside = pc.min_element_wise(pc.max_element_wise(scaled, 0.0), float(cells - 1))
     return pc.cast(inside, pa.int32(), safe=False)

@@ -1,4 +1,5 @@
-"""Accesses over time: offset, size and duration; each one drawn, or a density grid of many."""
+"""Draws accesses over time: offset, size and duration. Each access is drawn, or a density grid if there are
+many."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ from iodock.shared.units import BYTES, COUNT, NANOSECONDS, Unit, decades
 
 @dataclass(frozen=True, slots=True)
 class Vertical:
-    """The vertical axis: its range, ticks and unit. reach: the value that sets the unit of a linear axis."""
+    """The vertical axis: its range, ticks and unit. reach: the value that determines the unit of a linear
+    axis."""
 
     title: str
     unit: Unit
@@ -122,8 +124,7 @@ def _log_axis(accesses: Accesses, title: str, unit: Unit) -> Vertical:
     else:
         ticks = decades(max(low, 1.0), max(high, 2.0))
     bottom = ticks[0] / 1.3
-    # Empty calls have no position on a logarithmic axis; they are drawn at its lower end, and the axis says
-    # so.
+    # A logarithmic axis has no 0. Empty calls are drawn at its lower end, and the title of the axis says so.
     floor = " (0 at the bottom)" if low == 0 else ""
     return Vertical(
         f"{title}, logarithmic{floor}", unit, bottom, ticks[-1] * 1.3, ticks, ticks[-1], logarithmic=True
@@ -182,7 +183,7 @@ def _y(vertical: Vertical, field: str = "y") -> Any:
 def _points(
     answer: Answer, accesses: Accesses, few: pa.Table, vertical: Vertical, theme: Theme, spans: bool
 ) -> Any:
-    """Each access: a mark at its beginning and, for offsets, a line to its end."""
+    """Draws each access: a mark at its beginning and, for offsets, a line to its end."""
     import altair
 
     placed = zip(since(accesses.span, few.column("ts")).to_pylist(), few.to_pylist(), strict=True)
@@ -234,7 +235,7 @@ def _point(row: dict[str, Any], accesses: Accesses, vertical: Vertical, spans: b
 
 
 def _density(answer: Answer, span: Span, cells: list[Cell], vertical: Vertical, theme: Theme) -> Any:
-    """A grid of cells: the hue shows the direction, the shade the number of accesses."""
+    """Draws a grid of cells. The hue shows the direction, the shade the number of accesses."""
     import altair
 
     rows = [_rectangle(cell, span, vertical) for cell in cells]
@@ -246,7 +247,7 @@ def _density(answer: Answer, span: Span, cells: list[Cell], vertical: Vertical, 
         type="ordinal",
         title="accesses in a cell",
         sort=None,
-        # Without this, vega-lite spreads the shades evenly between the first two.
+        # With another type of scale, vega-lite would spread the shades evenly between the first two.
         scale=altair.Scale(type="ordinal", domain=names, range=[theme.shades[shade] for shade in shades]),
         legend=altair.Legend(symbolFillColor=theme.ink, symbolStrokeWidth=0, titleOrient="left")
         if len(shades) > 1

@@ -1,4 +1,5 @@
-"""Ranked horizontal bars: IO-Dock's COUNT, TIME and IO plots, for whatever the rows are grouped by."""
+"""Draws ranked horizontal bars, as the COUNT, TIME and IO plots of IO-Dock do, whatever the rows are grouped
+by."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from iodock.shared.text import TIP_CELLS, shorten
 from iodock.shared.units import BYTES, NANOSECONDS, Unit, decades
 
 _AMOUNTS = ("bytes", "ns")
-#: (series, column, the theme's colour)
+# A series: its name, its column, and its colour in the theme.
 Series = tuple[str, str, str]
 
 _COUNTS: tuple[Series, ...] = (
@@ -61,7 +62,8 @@ def draw_count(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _with_not_failed(answer: Answer) -> Answer:
-    """For analyses that count failures only: the rest, which may have succeeded or have no result."""
+    """Adds the calls that did not fail, for analyses that count failures only. They may have succeeded or
+    have no result."""
     import dataclasses
 
     import pyarrow.compute as pc
@@ -119,7 +121,7 @@ def draw_size_range(answer: Answer, options: ChartOptions) -> Picture:
 def draw_first_measure(answer: Answer, options: ChartOptions) -> Picture:
     """The most important number of any answer, per key: for analyses that declare no chart of their own."""
     need_rows(answer)
-    # Of equal ones, bytes and times say more than how often.
+    # If several columns are equally important, bytes and times say more than counts.
     for column in sorted(answer.with_role("measure"), key=lambda one: (one.place, one.unit not in _AMOUNTS)):
         if column.type in ("int", "float") and has(answer, column.name) and not all_null(answer, column.name):
             series: tuple[Series, ...] = ((column.name, column.name, "read"),)
@@ -129,7 +131,7 @@ def draw_first_measure(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _per(answer: Answer) -> str:
-    """The meaning of the bars, as the end of a title."""
+    """Returns the end of a title, which says what each bar stands for."""
     keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
     return f" by {' and '.join(keys[:3])}" if keys and keys != ("call",) else ""
 
@@ -189,14 +191,14 @@ def _length(bar: Bar) -> float:
     return sum(value or 0.0 for value in bar.values.values())
 
 
-# : A bar 'other' this many times the longest one would make the others unreadable.
+# If the bar 'other' is this many times longer than the longest bar, the others would be unreadable.
 _GIANT = 4
-#: Name of the column that `_with_order` adds.
+# Name of the column that `_with_order` adds.
 _ORDER = "chart order"
 
 
 def _with_order(answer: Answer, columns: Sequence[str]) -> Answer:
-    """The rows that have any of `columns`, with an added column, their sum, which ranks them."""
+    """Returns the rows that have any of `columns`. A column with their sum is added, which ranks the rows."""
     import dataclasses
 
     import pyarrow.compute as pc
@@ -209,7 +211,7 @@ def _with_order(answer: Answer, columns: Sequence[str]) -> Answer:
 
 
 def _wanted(options: ChartOptions, series: str) -> bool:
-    # `--only write` and `--only written` name the same series; other series have short forms, too.
+    # `--only write` and `--only written` name the same series. Other series have short forms, too.
     synonyms = {
         "written": ("write", "written"),
         "success": ("success", "succeeded"),
@@ -250,7 +252,7 @@ def _ranges(
     theme = theme_of(options)
     if not rows:
         raise CannotDraw("no row of this selection has a value")
-    # A logarithmic axis has no zero: a call of 0 ns or of 0 bytes is drawn at its left end, and its text says
+    # A logarithmic axis has no zero. A call of 0 ns or of 0 bytes is drawn at its left end, and its text says
     # 0.
     ticks = decades(max(1.0, min(row["low"] for row in rows)), max(row["high"] for row in rows))
     scale = altair.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False, clamp=True)

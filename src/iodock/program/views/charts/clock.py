@@ -1,4 +1,4 @@
-"""The time axis: counted from the run's start, with the clock time of its zero in the title."""
+"""Makes the time axis. It counts from the run's start, and its title has the clock time of its zero."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from iodock.shared.units import NANOSECONDS
 
 
 def run_start(answer: Answer, first: float) -> float:
-    """Origin of the time axis, in the clock's ns: the run's start, if it is known and not later."""
+    """Returns the origin of the time axis, in the clock's ns: the run's start, if it is known and not later
+    than FIRST."""
     start = answer.first_ts
     return float(start) if start is not None and start <= first else first
 
 
 def time_axis(answer: Answer, origin: float, end: float, later: float = 0.0) -> Any:
-    """A horizontal axis of 0 to `end` ns for the field `at`; its 0 is `origin`, `later` ns into the run."""
+    """Makes a horizontal axis of 0 to `end` ns for the field `at`. Its 0 is `origin`, `later` ns into the
+    run."""
     import altair
 
     zero = f"{NANOSECONDS.text(later)} into the run" if later else "the start"
@@ -34,13 +36,14 @@ def time_axis(answer: Answer, origin: float, end: float, later: float = 0.0) -> 
 
 
 def clock_text(answer: Answer, origin: float) -> str:
-    """`12:08:20.250`, or `2024-05-01 12:08:20.250 UTC` if the date is known; empty without a clock."""
+    """Formats a clock time as `12:08:20.250`, or as `2024-05-01 12:08:20.250 UTC` if the date is known; empty
+    without a clock."""
     if answer.clock not in ("day", "epoch"):
         return ""
     seconds, rest = divmod(int(origin), 1_000_000_000)
     try:
         moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     except (OverflowError, OSError, ValueError):
-        return ""  # A damaged log may contain any number.
+        return ""  # A damaged log may contain any number as a time.
     text = f"{moment:%H:%M:%S}.{rest // 1_000_000:03d}"
     return text if answer.clock == "day" else f"{moment:%Y-%m-%d} {text} UTC"

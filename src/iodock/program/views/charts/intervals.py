@@ -1,4 +1,5 @@
-"""The values of each interval of the run: throughput, bytes, calls and time; reads upwards, writes downwards.
+"""Draws the values of each interval of the run: throughput, bytes, calls and time. Reads go upwards, writes
+downwards.
 
 If a long run has more intervals than the picture has columns, neighbours are summed, and a note says so.
 """
@@ -20,14 +21,14 @@ from iodock.shared.charts.frame import Picture, colour, theme_of, tips, values
 from iodock.shared.charts.options import ChartOptions
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, NANOSECONDS, Unit
 
-# : Number of steps that remain visible in a picture of ordinary width.
+# Number of steps that remain visible in a picture of ordinary width.
 _MOST_STEPS = 400
 _SECOND = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One series of an interval chart. `below`: drawn under the zero line."""
+    """One series of an interval chart. `below`: it is drawn under the zero line."""
 
     name: str
     column: str
@@ -37,7 +38,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The run in equal intervals. origin: the clock's ns at 0; starts: ns since then; sums: by column."""
+    """The run in equal intervals. origin: the clock's ns at 0; starts: ns since the origin; sums: values by
+    column."""
 
     origin: float
     starts: list[float]
@@ -150,7 +152,7 @@ def _areas(
             color=colour("series", names, [getattr(theme, side.colour) for side in sides], of_several=True),
         )
     )
-    # Invisible marks, one per step: an area has no tooltip for a position on it.
+    # Draws invisible marks, one per step, because an area has no tooltip for a position on it.
     shown = tips(*[(f"text{index}", name) for index, name in enumerate(names)], ("when", "from"))
     hover = (
         altair.Chart(values(boxes))
@@ -164,7 +166,7 @@ def _areas(
 
 
 def _mirrored(sides: Sequence[Side], peaks: Sequence[float], unit: Unit) -> dict[str, Any]:
-    """Scale and axis that cover the range of the series, with one unit and tick distance in both
+    """Returns scale and axis that cover the range of the series, with one unit and tick distance in both
     directions."""
     import altair
 
@@ -183,7 +185,7 @@ def _mirrored(sides: Sequence[Side], peaks: Sequence[float], unit: Unit) -> dict
 
 
 def _outline(steps: Steps, side: Side, per: float) -> list[dict[str, Any]]:
-    """Corners of a stepped area, which falls to zero wherever the next step is not adjacent."""
+    """Returns the corners of a stepped area. It falls to zero wherever the next step is not adjacent."""
     sign = -1.0 if side.below else 1.0
     rows: list[dict[str, Any]] = []
     previous: float | None = None
@@ -211,7 +213,7 @@ def _box(steps: Steps, sides: Sequence[Side], index: int, per: float, unit: Unit
 
 
 def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
-    """The answer's intervals, in at most _MOST_STEPS equal steps, summed by Arrow."""
+    """Sums the answer's intervals into at most _MOST_STEPS equal steps. Arrow does the sums."""
     known = answer.table.filter(pc.is_valid(answer.table.column("ts")))
     around = extent(known.column("ts"))
     if around is None:
@@ -220,7 +222,7 @@ def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
     origin = run_start(answer, around[0])
     merged = max(1, math.ceil((around[1] - around[0] + every) / every / _MOST_STEPS))
     width = every * merged
-    # Steps are counted from the first interval, not from the run's start, so that they contain whole
+    # Steps are counted from the first interval and not from the run's start, so that they contain whole
     # intervals.
     shift = pc.subtract(known.column("ts"), pa.scalar(int(around[0]), pa.int64()))
     index = pc.cast(pc.floor(pc.divide(pc.cast(shift, pa.float64()), width)), pa.int64())
@@ -236,7 +238,8 @@ def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
 
 
 def interval(answer: Answer, stamps: pa.ChunkedArray) -> float:
-    """Length of an interval in ns: as requested, else the smallest distance between two rows."""
+    """Returns the length of an interval in ns: the requested one, or else the smallest distance between two
+    rows."""
     asked = answer.options.get("every")
     if isinstance(asked, int) and asked > 0:
         return float(asked)

@@ -1,4 +1,5 @@
-"""The process tree as a timeline: which process started which, the programs they ran, and how they ended."""
+"""Draws the process tree as a timeline: which process started which, the programs they ran, and how they
+ended."""
 
 from __future__ import annotations
 
@@ -109,7 +110,7 @@ def _marks(
 
 def _row(task: Task, label: str, origin: float, last: float, span: float) -> dict[str, Any]:
     start, end = task.start - origin, (task.end or last) - origin
-    # A name that begins in the right part of the plot would extend beyond it, so it ends at the bar's end
+    # A name that begins in the right part of the plot would extend beyond it. So it ends at the bar's end
     # instead.
     side = "left" if start < 0.55 * span else "right"
     shown_end = max(end, start + span / 400)
@@ -142,7 +143,7 @@ def _task(row: dict[str, Any]) -> Task | None:
     start = row.get("start_ts")
     if start is None:
         return None
-    # For a thread, `pid` is its own id and `process_pid` that of its process.
+    # If these ids differ the task is a thread: `pid` is its own id, and `process_pid` that of its process.
     is_thread = row.get("process_pid", row["pid"]) != row["pid"]
     label = f"{'thread' if is_thread else 'pid'} {row['pid']}"
     ending, outcome = _outcome(row)
@@ -172,7 +173,7 @@ def _outcome(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _command(row: dict[str, Any]) -> str:
-    """The programs of the task; several programs in sequence are joined by arrows."""
+    """Returns the programs of the task. Several programs in sequence are joined by arrows."""
     for name in ("commands", "command"):
         found = row.get(name)
         if found:
@@ -187,9 +188,9 @@ def _words(command: Any) -> str:
 
 
 def _tree_order(tasks: list[Task]) -> list[Task]:
-    """Parents before their children, siblings by start; tasks without a known parent are roots.
+    """Orders tasks: parents before their children, siblings by start. Tasks without a known parent are roots.
 
-    Iterative, and safe if a reused pid made the tree cyclic.
+    It is iterative, and safe if a reused pid made the tree cyclic.
     """
     known: dict[Any, Task] = {}
     for task in sorted(tasks, key=lambda task: task.start):

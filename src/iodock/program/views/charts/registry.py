@@ -1,6 +1,6 @@
 """All charts, each declared once: its analyses, its description, and its drawing function.
 
-A chart without `only` draws all its series; the series in `only` can be selected one by one
+A chart without `only` draws all its series. The series in `only` can be selected one by one
 (`ChartOptions.only`).
 """
 
@@ -25,14 +25,16 @@ class ChartKind:
     analyses: tuple[str, ...]
     title: str
     drawn_by: str
-    """The function that draws it, MODULE.NAME in this folder: imported when a chart is drawn."""
+    """The function that draws the chart, as MODULE.NAME in this folder. It is imported when a chart is
+    drawn."""
     only: tuple[str, ...] = ()
     needs_all: bool = False
-    """Whether missing rows would look like zeros, or like time without activity."""
+    """Whether the chart needs all rows, because missing ones would look like zeros, or like time without
+    activity."""
 
     @property
     def draw(self) -> Callable[[Answer, ChartOptions], Picture]:
-        """Draws the picture of an answer."""
+        """The function that draws the picture of an answer."""
         module, _, name = self.drawn_by.partition(".")
         found: Callable[[Answer, ChartOptions], Picture] = getattr(
             import_module(f"{__package__}.{module}"), name
@@ -41,7 +43,7 @@ class ChartKind:
 
     @property
     def doc(self) -> str:
-        """Description of the chart, one sentence."""
+        """Description of the chart in one sentence: the first line of the function's docstring."""
         return (self.draw.__doc__ or "").strip().split("\n")[0]
 
 
@@ -100,10 +102,10 @@ CHARTS: tuple[ChartKind, ...] = (
     ),
 )
 
-# : For analyses without charts of their own, such as those of plug-ins.
+# Chart for analyses that have none of their own, such as those of plug-ins.
 FALLBACK = ChartKind("bars", (), "Largest values", "bars.draw_first_measure")
 
 
 def kinds_for(analysis: str) -> tuple[ChartKind, ...]:
-    """The charts of an analysis, its default first; only the fallback if it has none."""
+    """Returns the charts of an analysis, its default first. If it has none, only the fallback is returned."""
     return tuple(kind for kind in CHARTS if analysis in kind.analyses) or (FALLBACK,)

@@ -1,4 +1,4 @@
-"""Numbers over time in different units: a panel for each unit, one below the other."""
+"""Draws numbers over time in different units, with a panel for each unit, one below the other."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _AXES = {
     BYTES: "bytes",
     COUNT: "number",
 }
-"""Unit -> title of its axis, in the order of the panels."""
+"""Maps a unit to the title of its axis, in the order of the panels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: time (ns since the axis' 0) and value."""
+    """One line: its times (ns since the axis' 0) and values."""
 
     name: str
     unit: Unit
@@ -74,7 +74,8 @@ def draw_machine(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _folded(table: pa.Table, first: int) -> pa.Table:
-    """The samples with `at` (ns since FIRST); if a series has too many, their mean in each step."""
+    """Returns the samples with `at` (ns since FIRST). If a series has too many samples, it gets their mean in
+    each step."""
     known = table.filter(pc.and_(table.column("ts").is_valid(), table.column("value").is_valid()))
     at = pc.subtract(known.column("ts"), first)
     samples = known.select([*_KEYS, "value"]).append_column("at", at)
@@ -88,7 +89,7 @@ def _folded(table: pa.Table, first: int) -> pa.Table:
 
 
 def _series(samples: pa.Table, start: float) -> Iterator[Series]:
-    """The most important series, by name; all if none of these exists."""
+    """Yields the most important series, by name. If none of these exists, it yields all."""
     found: dict[tuple[str, str, str, str], list[tuple[float, float]]] = {}
     columns = (samples.column(name).to_pylist() for name in (*_KEYS, "at", "value"))
     for source, target, metric, kind, at, value in zip(*columns, strict=True):
@@ -104,7 +105,7 @@ def _series(samples: pa.Table, start: float) -> Iterator[Series]:
 
 
 def _largest(every: list[Series], unit: Unit) -> list[Series]:
-    """The largest series with this unit; a series that is always zero is left out."""
+    """Returns the largest series with this unit. A series that is always zero is left out."""
     own = [one for one in every if one.unit == unit and one.highest > 0]
     return sorted(own, key=lambda one: -one.highest)[:_MOST_SERIES]
 

@@ -1,4 +1,4 @@
-"""The size histogram: how many reads and writes of each size, both axes logarithmic."""
+"""Draws the size histogram: how many reads and writes of each size there are. Both axes are logarithmic."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from iodock.shared.charts.options import ChartOptions
 from iodock.shared.charts.theme import Theme
 from iodock.shared.units import BYTES, COUNT, NANOSECONDS, Unit, decades
 
-#: direction -> size in bytes -> value
+# Maps a direction to its values by size in bytes.
 Histogram = Mapping[str, Mapping[int, float]]
 
-# : `--exact` may return as many sizes as there are calls; more dots than this are indistinguishable.
+# `--exact` may return as many sizes as there are calls. If there are more dots than this, they can't be
+# distinguished.
 _MOST_DOTS = 4000
 
 
@@ -48,7 +49,7 @@ def _draw(
 
 
 def _histogram(answer: Answer, options: ChartOptions, column: str) -> dict[str, dict[int, float]]:
-    """The answer's rows by direction and size. A histogram has few rows, unless it is an exact one."""
+    """Returns the answer's rows by direction and size. A histogram has few rows, unless it is exact."""
     size_column = "size_bytes" if "size_bytes" in answer.table.column_names else "upper_bytes"
     table = answer.table.select(["direction", size_column, column])
     result: dict[str, dict[int, float]] = {}
@@ -74,7 +75,7 @@ def _bins(
     theme, bins = theme_of(options), _every_bin(sizes)
     lowest, highest = _limits(found)
     ticks = decades(lowest, highest)
-    # A bar on a logarithmic axis can't start at zero: it starts below the smallest value.
+    # A bar on a logarithmic axis can't start at zero, so it starts below the smallest value.
     floor = ticks[0] * 0.6
     directions = _directions(found)
     rows = [
@@ -203,7 +204,7 @@ def _row(direction: str, label: str, size: str, value: float, unit: Unit) -> dic
 
 
 def _every_bin(sizes: list[int]) -> list[int]:
-    """All powers of two from the smallest to the largest size, so that gaps are visible."""
+    """Returns all powers of two from the smallest to the largest size, so that gaps are visible."""
     positive = [size for size in sizes if size > 0]
     bins = [0] if 0 in sizes else []
     if positive:
@@ -217,7 +218,8 @@ def _bin_label(size: int) -> str:
 
 
 def _bin_range(size: int) -> str:
-    """The sizes in the bin that ends at `size`: 2^n+1 .. 2^(n+1), with 0, 1 and 2 on their own."""
+    """Describes the sizes in the bin that ends at `size`: 2^n+1 .. 2^(n+1). The sizes 0, 1 and 2 have bins of
+    their own."""
     return f"{size:,} B" if size <= 2 else f"{size // 2 + 1:,} to {size:,} B"
 
 

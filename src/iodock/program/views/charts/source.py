@@ -1,6 +1,7 @@
-"""Reads an answer for charts: numbers by column, labels by key, only the rows that fit a picture.
+"""Reads an answer for charts: numbers by column, labels by key, and only the rows that fit a picture.
 
-Whole columns stay in Arrow; only the values that a picture shows become a Python list, a few hundred.
+Whole columns stay in Arrow. Only the values that a picture shows become a Python list; these are a few
+hundred.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from iodock.shared.answer import Answer
 from iodock.shared.text import labels, visible
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, COUNT_PER_SECOND, NANOSECONDS, Unit, unit_of
 
-# : Number of bars in a ranked chart, including the one for all others. More are unreadable.
+# Number of bars in a ranked chart, including the one for all others. More would be unreadable.
 MOST_BARS = 40
 
 _UNITS = {
@@ -30,12 +31,12 @@ _UNITS = {
 
 
 class CannotDraw(Exception):
-    """The answer has no data for the chart; the text says why and what would help."""
+    """The answer has no data for the chart. The text says why, and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One row of a ranked chart: its label, its full name, and column -> value."""
+    """One row of a ranked chart: its label, its full name, and its values by column."""
 
     label: str
     name: str
@@ -49,13 +50,13 @@ def has(answer: Answer, *columns: str) -> bool:
 
 
 def numbers(answer: Answer, column: str) -> pa.ChunkedArray:
-    """A column as float64: sums of int64 could overflow, and a picture shows no 16th digit."""
+    """Returns a column as float64. Sums of int64 could overflow, and a picture shows no 16th digit."""
     values = answer.table.column(column)
     return values if values.type == pa.float64() else pc.cast(values, pa.float64(), safe=False)
 
 
 def unit_in(answer: Answer, column: str) -> Unit:
-    """The unit that the answer declares for a column, or else the one in its name."""
+    """Returns the unit that the answer declares for a column, or else the unit in the column's name."""
     for declared in answer.columns:
         if declared.name == column and declared.unit is not None:
             return _UNITS.get(declared.unit, COUNT)
@@ -86,9 +87,9 @@ def need_durations(answer: Answer, column: str) -> None:
 def ranked(
     answer: Answer, columns: Sequence[str], by: str, fold: Sequence[str] = ()
 ) -> tuple[list[Bar], list[str]]:
-    """The rows with the largest `by`, largest first, and sentences about what was left out.
+    """Returns the rows with the largest `by`, largest first, and sentences about what was left out.
 
-    columns: values of each bar; those in `fold` are sums, so that the rows beyond MOST_BARS, and those that
+    columns: values of each bar. Those in `fold` are sums, so that the rows beyond MOST_BARS, and those that
     `--top` left out, become one bar 'other'. Without `fold` they are only counted.
     """
     weights = pc.fill_null(numbers(answer, by), 0.0)
@@ -118,8 +119,8 @@ def _bars(answer: Answer, columns: Sequence[str], rows: pa.Array) -> list[Bar]:
 
 
 def _left_out(answer: Answer, columns: Sequence[str]) -> Mapping[str, Any] | None:
-    """The sum of what `--top` left out, as far as the totals allow: the row 'other', or the total minus the
-    rows here."""
+    """Returns the sum of the rows that `--top` left out, as far as the totals allow: the row 'other', or the
+    total minus the rows here."""
     if answer.totals is None or answer.totals.other is not None:
         return answer.totals.other if answer.totals else None
     totals = answer.totals.total
@@ -138,7 +139,7 @@ def _folded(answer: Answer, column: str, rows: pa.Array, left_out: Any) -> float
 
 
 def row_names(answer: Answer, rows: pa.Array) -> list[str]:
-    """The label of each row: its keys, joined; for a pattern the number of its names is added."""
+    """Returns the label of each row, which joins its keys. For a pattern the number of its names is added."""
     keys = [key for key in answer.keys if has(answer, key)]
     keys = keys or [column.name for column in answer.with_role("key") if has(answer, column.name)]
     keys = keys or answer.table.column_names[:1]
@@ -155,7 +156,7 @@ def row_names(answer: Answer, rows: pa.Array) -> list[str]:
 
 
 def key_title(answer: Answer) -> str:
-    """Description of the rows' names, as the title of an axis."""
+    """Returns a description of the rows' names, for the title of an axis."""
     keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
     return " · ".join(keys) or answer.table.column_names[0]
 
@@ -169,7 +170,7 @@ def _key_text(key: str, value: Any) -> str:
 
 
 def extent(values: pa.ChunkedArray) -> tuple[float, float] | None:
-    """Smallest and largest value as floats, None if there is none."""
+    """Returns the smallest and largest value as floats; None if there is no value."""
     found = pc.min_max(values).as_py()
     if found["min"] is None or math.isnan(found["min"]):
         return None

@@ -1,4 +1,4 @@
-"""Expected against actual volume: the size of each file, and the bytes read and written."""
+"""Draws expected against actual volume: the size of each file, and the bytes that were read and written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def draw_volume(answer: Answer, options: ChartOptions) -> Picture:
     import altair
 
     need_rows(answer)
-    # An actual volume without an expected one allows no comparison.
+    # If only an actual volume is drawn, nothing can be compared, so the sizes of files are left out.
     series = [one for one in _SERIES if one[0] == _SERIES[0][0] or options.keeps(_short(one[0]))]
     moved = [column for _, column, _ in series[1:]]
     has_moved = [pc.greater(pc.fill_null(answer.table.column(column), 0), 0) for column in moved]

@@ -1,4 +1,5 @@
-"""A store of counters on a page of its own (docs/decisions/0041): it has no calls, and nothing is judged."""
+"""Shows a store of counters on a page of its own (docs/decisions/0041). The store has no calls, and nothing
+is judged."""
 
 from iodock.program.views.counters.page import counters_html
 

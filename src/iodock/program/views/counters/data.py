@@ -29,14 +29,14 @@ class Heat:
     end_ns: int
     cell_ns: int
     cells: Sequence[tuple[int, int, int, int]]
-    """Row, column, bytes read, bytes written; empty cells are left out."""
+    """Cells that are not empty: row, column, bytes read, bytes written."""
     rows: int
     columns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """All that one page shows."""
+    """All data that one page shows."""
 
     store: Store
     totals: Mapping[str, Any]
@@ -45,17 +45,17 @@ class Counters:
     files: Sequence[Row]
     files_of: int
     ranks: Sequence[Row]
-    """The slowest, then the fastest; empty if fewer than two are known."""
+    """Rows of the slowest ranks, then of the fastest ones; empty if fewer than two are known."""
     ranks_of: int
     shared: Sequence[Row]
-    """Files that all ranks share; those with the largest differences between ranks first."""
+    """Files that all ranks share. Those with the largest differences between ranks come first."""
     heat: Heat | None
     unsized: Sequence[str]
     """Interfaces that moved bytes but whose request sizes are not known."""
 
 
 def counters_of(store: Store) -> Counters:
-    """Queries the store."""
+    """Queries the store for the data."""
     overview = _ask(store, "overview")
     files = _ask(store, "files", top=MOST_FILES)
     ranks = _ask(store, "summary", by=("rank",)).table.to_pylist()
@@ -99,7 +99,7 @@ ORDER BY p.slowest_time_ns - coalesce(p.fastest_time_ns, 0) DESC, 1, 2 LIMIT {MO
 
 
 def heat_of(store: Store) -> Heat | None:
-    """The lowest interface that has a heatmap; None if there is none."""
+    """Returns the heatmap of the lowest interface that has one; None if there is none."""
     known = store.rows(
         """SELECT interface, min(ts) AS first, max(end_ts) AS last, max(rank) + 1 AS ranks,
   max(end_ts - ts) AS bin
@@ -111,7 +111,7 @@ FROM heatmaps GROUP BY 1 ORDER BY interface <> 'posix', sum(read_bytes + written
     bins = -(-(of["last"] - of["first"]) // of["bin"])
     cell = of["bin"] * max(1, -(-bins // _TIME_CELLS))
     every = max(1, -(-of["ranks"] // _RANK_CELLS))
-    # The bins of ranks may begin a few ns apart: the middle of each is inside its cell.
+    # The bins of ranks may begin a few ns apart, so each bin is assigned by its middle.
     cells = store.rows(
         f"""SELECT CAST(rank // {every} AS INTEGER) AS row,
   CAST(((ts + end_ts) // 2 - {of["first"]}) // {cell} AS INTEGER) AS place,

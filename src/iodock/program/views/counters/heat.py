@@ -1,4 +1,4 @@
-"""The heatmap as a picture: ranks from top to bottom, time from left to right."""
+"""Draws the heatmap: ranks from top to bottom, time from left to right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _LEAST, _STRONGEST = 0.15, 1.0
 
 
 def heat_figure(heat: Heat, text: Language) -> Markup:
-    """Cells of bytes, more opaque for more bytes: reads and writes side by side in their colours."""
+    """Draws cells with bytes, more opaque for more bytes. Reads and writes are side by side in their
+    colours."""
     height = max(_ROW * heat.rows, 3 * _ROW)
     most = max((max(read, written) for _, _, read, written in heat.cells), default=0)
     title = text.gettext(N_("Bytes of each rank over time, {interface}"), interface=heat.interface)
@@ -63,7 +64,7 @@ def _rects(heat: Heat, row_height: float, most: int, text: Language) -> Iterator
 
 
 def _strength(value: int, most: int) -> float:
-    # Cells differ by powers of ten.
+    # The scale is logarithmic, because cells differ by powers of ten.
     share = log10(1 + value) / log10(1 + most) if most else 0.0
     return _LEAST + (_STRONGEST - _LEAST) * share
 

@@ -1,4 +1,5 @@
-"""A store of counters as one HTML page that loads nothing and needs no script. It looks like the report."""
+"""Renders a store of counters as one HTML page that loads nothing and needs no script. It looks like the
+report."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ _NO_LOSS = N_("Nothing is known to be missing from these counters.")
 
 
 def counters_html(store: Store, language: str, diagnosis: Diagnosis) -> str:
-    """The document. ValueError for a language without texts; raises StoreError and QueryError."""
+    """Renders the document. Raises ValueError for a language without texts, StoreError and QueryError."""
     text = language_in(language)
     shown = counters_of(store)
     name = command_line(store) or store.name
@@ -150,7 +151,7 @@ def _moment(ns: int | None) -> str | None:
     try:
         return datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
-        return None  # A damaged time stamp outside of the calendar.
+        return None  # A damaged time stamp may be outside of the calendar.
 
 
 def _number(value: int | None) -> str | None:

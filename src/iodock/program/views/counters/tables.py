@@ -48,7 +48,8 @@ def table(
     bar: Bar | None = None,
     note: str = "",
 ) -> Markup | None:
-    """The columns NAMES of the rows, without those that are always empty; None if there are no rows."""
+    """Makes a table with the columns NAMES of the rows, without those that are always empty; None if there
+    are no rows."""
     if not rows:
         return None
     shown = [name for name in names if any(row[name] is not None for row in rows)]
@@ -83,7 +84,7 @@ def _cells(names: Sequence[str], row: Row, text: Language) -> list[Markup]:
 
 def _shown(name: str, value: Any, text: Language) -> Markup:
     if value is None:
-        # The last bin has no upper bound, and a file may belong to all ranks.
+        # The last bin has no upper bound, and a row without a file belongs to all ranks.
         return join(text.gettext(N_("and more"))) if name == "upper_bytes" else join("")
     if name == "file":
         return file_name(str(value))

@@ -12,17 +12,18 @@ from iodock.shared.answer import Answer, Totals
 
 Row = list[Any]
 PageTable = dict[str, Any]
-"""`columns`, `rows`, `other` and `total` (a row each, or None) and `of` (N of M)."""
+"""A table of the page: `columns`, `rows`, `other` and `total` (a row each, or None), and `of` (M in 'N of
+M')."""
 
 
 def ask(store: Store, analysis: str, **arguments: Any) -> Answer:
-    """The answer of one analysis."""
+    """Returns the answer of one analysis."""
     found = find(analysis)
     return found.run(store, request(found, arguments))
 
 
 def rows_of(answer: Answer, names: Sequence[str]) -> list[Row]:
-    """The answer's rows with these columns only."""
+    """Returns the answer's rows with these columns only."""
     table = answer.table.select(list(names))
     return [list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
 
@@ -30,7 +31,7 @@ def rows_of(answer: Answer, names: Sequence[str]) -> list[Row]:
 def page_table(
     names: Sequence[str], rows: list[Row], totals: Totals | None = None, of: int | None = None
 ) -> PageTable:
-    """A table for the page. The first column is the key, so totals have none there."""
+    """Makes a table for the page. The first column is the key, so totals have no value there."""
     known = totals.of if totals else len(rows)
     return {
         "columns": list(names),
@@ -52,14 +53,14 @@ def _plain(value: Any) -> Any:
 
 
 class Names:
-    """File names by number: a name is in the page only once, even if many tables show it."""
+    """Numbers file names, so that a name is in the page only once, even if many tables show it."""
 
     def __init__(self) -> None:
         self.listed: list[str] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str | None) -> int | None:
-        """The number of a name; None for calls without a file."""
+        """Returns the number of a name; None for calls without a file."""
         if name is None:
             return None
         if name not in self._numbers:
@@ -69,7 +70,7 @@ class Names:
 
 
 def without_empty_columns(table: PageTable, optional: Sequence[str]) -> PageTable:
-    """The table without those optional columns that are empty in all rows."""
+    """Returns the table without those optional columns that are empty in all rows."""
     rows = [*table["rows"], *(row for row in (table["other"], table["total"]) if row)]
     drop = {
         place

@@ -1,4 +1,4 @@
-"""Limits the size of a page for any run: long names are cut first, then details of files are omitted."""
+"""Limits the size of a page for any run. Long names are cut first, then details of files are left out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from iodock.program.views.report.page import embedded_json
 from iodock.shared.text import shorten
 
 MOST_BYTES = 4_500_000
-"""Limit for the data; texts, script and style take 0.1 MB, and the page stays below 5 MB."""
+"""Largest size of the data. Texts, script and style take 0.1 MB, and the page stays below 5 MB."""
 _NAME_CELLS = (1000, 400, 160)
 
 
 def fit(data: dict[str, Any], most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """The data, cut as far as needed. `cut` lists the numbers of the shortened names."""
+    """Returns the data, cut as far as needed. `cut` lists the numbers of the names that were shortened."""
     for cells in _NAME_CELLS:
         if _size(data) <= most_bytes:
             return data

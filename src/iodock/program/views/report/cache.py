@@ -13,7 +13,7 @@ from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.units import BYTES
 
 MOST = 20
-"""Files shown, those with most loaded bytes first."""
+"""Number of files that are shown. Those with most loaded bytes come first."""
 _HEADS = (
     N_("File"), N_("Brought in"), N_("distinct bytes of these"), N_("Pieces"), N_("Read by calls"),
     N_("Accessed through maps"), N_("Read amplification"),
@@ -26,7 +26,7 @@ _LEAD = N_(
 
 
 def brought(store: Store) -> list[Mapping[str, Any]]:
-    """Rows of `show cache` with pages loaded for reading; none if this is not known."""
+    """Returns the rows of `show cache` with pages that were loaded for reading; none if this is not known."""
     if not are_known(store):
         return []
     rows = ask(store, "cache", user_files=True).table.to_pylist()
@@ -34,7 +34,7 @@ def brought(store: Store) -> list[Mapping[str, Any]]:
 
 
 def cache_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
-    """A table below that of the files; empty if no pages were loaded."""
+    """Makes a table for below that of the files; empty if no pages were loaded."""
     if not rows:
         return None
     heads = tag("tr", *(tag("th", text.gettext(head), scope="col") for head in _HEADS))

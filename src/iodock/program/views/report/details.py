@@ -1,4 +1,4 @@
-"""Details of single files for the page (calls, sizes, timeline, offsets), computed for many files in few
+"""Computes details of single files for the page (calls, sizes, timeline, offsets), for many files in few
 passes."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_POINTS = 400
 
 
 def file_details(store: Store, names: Names, chosen: list[int], axis: Axis) -> dict[int, dict[str, Any]]:
-    """By file number. A file whose bytes or times are not known has fewer entries."""
+    """Returns details by file number. A file whose bytes or times are not known has fewer entries."""
     if not chosen:
         return {}
     files = [names.listed[number] for number in chosen]

@@ -18,11 +18,11 @@ from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.sentences import say
 
 MOST_IN_FULL = 10
-"""Findings shown in full; the others by title only."""
+"""Number of findings that are shown in full. Of the others, only the title is shown."""
 
 
 def findings_body(diagnosis: Diagnosis, text: Language, sources: Sources | None = None) -> Markup:
-    """The findings worth changing, then the notes, then the rules that could not run."""
+    """Renders the findings worth changing, then the notes, then the rules that could not run."""
     worth = diagnosis.worth_changing
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
     shown = [_finding(one, text, sources) for one in worth[:MOST_IN_FULL]]

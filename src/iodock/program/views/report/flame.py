@@ -1,4 +1,5 @@
-"""The report's flame graph: boxes in the order of a walk, so that the script need only place them."""
+"""Data of the report's flame graph. The boxes are in drawing order, so that the script only has to place
+them."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from iodock.program.store import Store
 from iodock.shared.text import shorten
 
 _LEAST_SHARE = 1 / 2_000
-"""Narrower boxes would be less than half a pixel wide."""
+"""Boxes with a smaller share would be less than half a pixel wide, and are left out."""
 _LONGEST = 300
 
 
 def flame_data(store: Store, most: int) -> dict[str, Any] | None:
-    """`weights`, `frames` (kind and title) and `boxes` (depth, number of the frame, its weights), the MOST
-    widest ones. None if the store has no stacks."""
+    """Returns `weights`, `frames` (kind and title) and `boxes` (depth, number of the frame, its weights), the
+    MOST widest ones. None if the store has no stacks."""
     if not store.rows_of("sites"):
         return None
     paths = paths_of(store, Filters(), None)
@@ -33,10 +34,10 @@ def flame_data(store: Store, most: int) -> dict[str, Any] | None:
 
 
 def _least(whole: Box, weights: tuple[str, ...], most: int) -> float:
-    """The share that a box needs, so that there are at most MOST of them."""
+    """Returns the share that a box needs, so that there are at most MOST boxes."""
     every = walked(whole, lambda one: one.share(whole, weights) >= _LEAST_SHARE, by_name)
     shares = sorted((box.share(whole, weights) for _, box in every), reverse=True)
     if len(shares) <= most:
         return _LEAST_SHARE
-    # Of boxes that are as wide as the first one left out, all go.
+    # All boxes that are as wide as the first one left out are left out, too.
     return min((share for share in shares if share > shares[most]), default=1.0)

@@ -13,14 +13,14 @@ from iodock.shared.pages.markup import Markup, file_name, join, tag
 from iodock.shared.units import BYTES
 
 MOST = 20
-"""Files shown, those with the most faults first."""
+"""Number of files that are shown. Those with the most faults come first."""
 _PATTERNS = {"sequential": N_("in order"), "rising": N_("rising"), "random": N_("random")}
 _HEADS = (
     N_("File"), N_("Page faults"), N_("number that waited"), N_("Touched"), N_("of the file"), N_("Pieces"),
     N_("Order"),
 )  # fmt: skip
 _MINOR = ("", "", "minor", "", "", "minor", "")
-"""Those of the columns that a narrow screen omits."""
+"""Classes of the columns. A narrow screen omits the `minor` ones."""
 _LEAD = N_(
     "Based on page faults, a process's first access to each page. Neighbouring pages that the kernel "
     "maps at the same time are not visible; they count as touched where a file is accessed in order."
@@ -28,7 +28,7 @@ _LEAD = N_(
 
 
 def mapped(store: Store) -> list[Mapping[str, Any]]:
-    """Rows of `show maps` with faults; none if faults are not known."""
+    """Returns the rows of `show maps` with faults; none if faults are not known."""
     if not are_known(store):
         return []
     rows = ask(store, "maps", user_files=True).table.to_pylist()
@@ -36,7 +36,7 @@ def mapped(store: Store) -> list[Mapping[str, Any]]:
 
 
 def maps_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
-    """A table below that of the files; empty if no mapped file was accessed."""
+    """Makes a table for below that of the files; empty if no mapped file was accessed."""
     if not rows:
         return None
     heads = tag("tr", *(_head(text.gettext(head), minor) for head, minor in zip(_HEADS, _MINOR, strict=True)))

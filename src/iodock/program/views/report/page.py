@@ -1,4 +1,5 @@
-"""The report as one HTML document: texts are written here; the page draws tables and charts from its data.
+"""Renders the report as one HTML document. Texts are written here; the page's script draws tables and charts
+from its data.
 
 The document loads and sends nothing: its content security policy allows the one script and the one style
 sheet by their hashes, and nothing else. All text from the run is escaped here, or inserted as text nodes by
@@ -34,7 +35,7 @@ _HOLDERS = {"calls": "call-holder", "files": "file-holder"}
 
 @dataclass(frozen=True, slots=True)
 class LossNote:
-    """One kind of loss, and its first place."""
+    """One kind of loss, and the first place where it occurred."""
 
     name: str
     count: int
@@ -48,36 +49,36 @@ class LossNote:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that one page shows."""
+    """All data that one page shows."""
 
     name: str
     """Name of the store, for title and commands."""
     command: str
     writer: str
     made: str
-    """Date and time of the page's creation."""
+    """Date and time at which the page was made."""
     overview: Overview
     facts: Sequence[tuple[str, str]]
-    """Key in `FACTS` and value."""
+    """Facts about the run, each a key in `FACTS` and its value."""
     losses: Sequence[LossNote]
     data: Mapping[str, Any]
     """The tables that the script draws; see `model.py`."""
     remarks: Sequence[str] = field(default=())
-    """Untranslated sentences that are shown with the verdict."""
+    """Sentences that are shown with the verdict. They are not translated."""
     diagnosis: Diagnosis | None = None
-    """What to change; None omits the section."""
+    """The changes to make; None: the section is left out."""
     sources: Sources | None = None
-    """Shows the lines that findings name; None: not asked for."""
+    """Shows the source lines that findings name; None: this was not requested."""
     links: Sequence[int | None] = field(default=())
-    """For each of the largest costs the number of its file in the page's list of names."""
+    """For each of the largest costs, the number of its file in the page's list of names."""
     maps: Sequence[Mapping[str, Any]] = field(default=())
-    """Mapped files whose page faults are known: rows of `show maps`."""
+    """Mapped files whose page faults are known, as rows of `show maps`."""
     brought: Sequence[Mapping[str, Any]] = field(default=())
-    """Files with pages loaded into the page cache: rows of `show cache`."""
+    """Files with pages that were loaded into the page cache, as rows of `show cache`."""
 
 
 def render(report: Report, language: str = "en") -> str:
-    """The HTML document. ValueError for a language without texts."""
+    """Renders the HTML document. Raises ValueError for a language without texts."""
     text = language_in(language)
     script, style = _assets("js"), _assets("css")
     page = Page(
@@ -94,7 +95,7 @@ def render(report: Report, language: str = "en") -> str:
 
 
 def embedded_json(value: object) -> str:
-    """JSON that is safe inside a script element, with any strings."""
+    """Formats a value as JSON that is safe inside a script element, whatever strings it has."""
     content = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # A lone surrogate can't be encoded as UTF-8. Names never contain one, but this function does not rely on
     # that.
@@ -113,7 +114,7 @@ const NAMES = PAGE.names;
 
 @cache
 def _assets(kind: str) -> str:
-    """All scripts or style sheets, sorted by name; the scripts in one scope."""
+    """Returns all scripts or style sheets, sorted by name. The scripts share one scope."""
     content = joined(kind)
     return content if kind == "css" else f"{_SCRIPT_START}{content}\n}})();"
 
@@ -308,7 +309,7 @@ def _footer(report: Report, text: Language) -> Markup:
 
 
 def shell_word(word: str) -> str:
-    """A word quoted for the shell, control characters shown as escapes."""
+    """Quotes a word for the shell. Control characters are shown as escapes."""
     import shlex
 
     return shlex.quote(visible(word))

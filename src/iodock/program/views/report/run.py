@@ -1,4 +1,4 @@
-"""The report of a store."""
+"""Makes the report of a store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DAY_NS = 86_400_000_000_000
 _UNFINISHED = {
     "cut": N_("This store is an interrupted recording; it contains the calls that were saved before."),
 }
-"""State of a store -> sentence about it."""
+"""Sentence about each state that a store may be in."""
 _OWN_FILE_SYSTEM = N_(
     "The store was on the measured file system, so the recorder's own writes affect these numbers."
 )
@@ -45,10 +45,10 @@ def report_html(
     servers: Servers | None = None,
     source: bool = False,
 ) -> str:
-    """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store can't
-    be read, ValueError for a language without texts. DIAGNOSIS: an existing one. SERVERS: source of the
-    servers' curves below those of the run. SOURCE: with the lines around those that findings
-    name."""
+    """Renders the report as one HTML document, always below 5 MB. DIAGNOSIS: an existing one. SERVERS: source
+    of the servers' curves below those of the run. SOURCE: include the source lines around those that findings
+    name. Raises StoreError or QueryError if the store can't be read, ValueError for a language without
+    texts."""
     report = report_of(store, language, diagnosis=diagnosis, servers=servers)
     if source:
         report = replace(report, sources=sources_of(store, language_in(language)))
@@ -62,7 +62,7 @@ def report_of(
     diagnosis: Diagnosis | None = None,
     servers: Servers | None = None,
 ) -> Report:
-    """The content of the report, with its facts in one language."""
+    """Collects the content of the report, with its facts in one language."""
     text = language_in(language)
     overview = overview_of(store)
     data = page_data(store, overview, limits)
@@ -147,7 +147,7 @@ def _tasks(listed: dict[str, Any], text: Language) -> str:
 
 
 def _calls(every: Any, io: int, listed: dict[str, Any], text: Language) -> str | None:
-    """Number of all calls, and how many of them verdict and tables count, if the two differ."""
+    """Describes the number of all calls, and how many of them verdict and tables count, if the two differ."""
     total = listed["total"]
     named = io if total is None else total[listed["columns"].index("count")]
     if not isinstance(every, int) or not every or every == io == named:
@@ -170,7 +170,7 @@ def _started(store: Store) -> str | None:
     try:
         return datetime.fromtimestamp(first / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
-        return None  # A damaged time stamp outside of the calendar.
+        return None  # A damaged time stamp may be outside of the calendar.
 
 
 def _ended(captured: dict[str, Any], text: Language) -> str | None:

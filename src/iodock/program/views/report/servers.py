@@ -15,7 +15,7 @@ from iodock.shared.meanwhile import TROUBLE, Meanwhile, ServerCurve, Servers, Se
 from iodock.shared.sentences import say
 
 MOST_SERVERS = 6
-"""Number of servers whose states are drawn: those in trouble first."""
+"""Number of servers whose states are drawn. Servers in trouble come first."""
 MOST_CURVES = 18
 _MOST_POINTS = 400
 _UNITS = {
@@ -33,11 +33,11 @@ _UNITS = {
     "read_bytes_per_s": ("byterate", 1.0),
     "written_bytes_per_s": ("byterate", 1.0),
 }
-"""Format and factor of a value on the page, in drawing order."""
+"""Format and factor of each kind of value on the page, in drawing order."""
 
 
 def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[str, Any] | None:
-    """None: no monitor is configured, so the page does not mention servers."""
+    """Returns states and curves; None: no monitor is configured, so the page does not mention servers."""
     if servers is None:
         return None
     said = [say(one, text) for one in of_run(servers)]
@@ -61,7 +61,7 @@ def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[st
 
 
 def _chosen(found: Meanwhile) -> Sequence[str]:
-    """Servers in trouble, then those with most samples."""
+    """Chooses servers in trouble, then those with most samples."""
     worst: dict[str, int] = {}
     for one in found.stretches:
         rank = TROUBLE.index(one.state) if one.state in TROUBLE else len(TROUBLE)
@@ -77,15 +77,15 @@ def _states(server: str, found: Meanwhile, start: int, text: Language) -> dict[s
 
 
 def _part(one: ServerStretch, start: int, text: Language) -> list[Any]:
-    """Begin, end, state and its name."""
+    """Returns begin, end, state and name of the state."""
     called = text.gettext(SERVER_STATES[one.state])
     return [max(0, one.begin_ns - start), max(0, one.end_ns - start), one.state, called]
 
 
 def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
-    """The series that changed, server by server."""
+    """Returns the series that changed, server by server."""
     order = list(_UNITS)
-    # Arrays have curves but no states.
+    # Storage arrays have curves but no states, so they are added.
     judged = {one.server for one in found.stretches}
     shown = [*chosen, *sorted({one.server for one in found.curves} - judged)]
     own = [one for one in found.curves if one.server in shown and any(value > 0 for _, value in one.points)]
@@ -93,12 +93,12 @@ def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
 
 
 def _curve(one: ServerCurve, start: int, whole: int, sample: int) -> dict[str, Any]:
-    """The first sample is drawn from its beginning; a sample that continues after the run is drawn up to the
-    run's end."""
+    """Returns a curve for the page. The first sample is drawn from its beginning. A sample that continues
+    after the run is drawn up to the run's end."""
     unit, factor = _UNITS[one.metric]
     every = -(-len(one.points) // _MOST_POINTS)
     groups = [one.points[at : at + every] for at in range(0, len(one.points), every)]
-    # The maximum of several samples, so that no peak is lost.
+    # Several samples are combined by their maximum, so that no peak is lost.
     points = [
         [min(whole, max(0, group[-1][0] - start)), max(value for _, value in group) * factor]
         for group in groups

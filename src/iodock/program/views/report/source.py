@@ -1,4 +1,4 @@
-"""The lines of source around a line to change, where the file is still as it was when the run began."""
+"""Shows the source lines around a line to change, if the file is still as it was when the run began."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from iodock.shared.pages.markup import Markup, join, tag
 from iodock.shared.text import visible
 
 Sources = Callable[[Finding], Markup | None]
-"""What a finding's lines look like; None: nothing to show."""
+"""Renders the source lines of a finding; None: there is nothing to show."""
 
 _AROUND = 3
 _LEAST_SHARE = 0.1
-"""Of a finding's calls: lines with fewer are named, but not shown."""
+"""Lines with a smaller share of a finding's calls are named, but not shown."""
 _MOST_LOCATIONS = 3
 _LONGEST = 160
 _LIMIT = Limit("a source file", 8 * MIB)
@@ -43,7 +43,7 @@ class _Excerpt:
 
 
 def sources_of(store: Store, text: Language) -> Sources:
-    """Shows the lines of findings of this store."""
+    """Returns a function that shows the source lines of this store's findings."""
     manifest = store.manifest
     began_ns = manifest.first_ts if manifest.clock == "epoch" else None
 
@@ -77,7 +77,7 @@ def _drawn(found: _Excerpt, location: Location) -> Markup:
 def _excerpt(path: Path, line: int, began_ns: int | None) -> _Excerpt:
     try:
         status = path.stat()
-        # A name without a folder is relative to where the compiler ran, which is not known.
+        # A name without a folder is relative to the folder in which the compiler ran, which is not known.
         if not path.is_absolute() or not stat.S_ISREG(status.st_mode):
             return _Excerpt(said=_GONE)
         if began_ns is not None and status.st_mtime_ns > began_ns:

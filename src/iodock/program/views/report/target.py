@@ -1,4 +1,4 @@
-"""Destination of a report: an earlier report is replaced, any other file is not."""
+"""Writes a report to its destination. An earlier report there is replaced, any other file is not."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _HEAD_BYTES = 4096
 
 
 def check_target(path: Path) -> None:
-    """Raises RequestError if the name's ending stands for another format, IodockError if the file is not a
-    report."""
+    """Raises RequestError if the name's ending stands for another format, IodockError if another file is
+    there."""
     if path.suffix.lower() not in ("", ".html", ".htm"):
         raise RequestError(
             f"{path}: a report is one HTML page", "-o NAME.html; iodock show makes charts and tables"
@@ -29,7 +29,7 @@ def check_target(path: Path) -> None:
 
 
 def page_bytes(page: str) -> bytes:
-    """The report as bytes of a file."""
+    """Encodes the report for a file."""
     return page.encode("utf-8", "backslashreplace")
 
 

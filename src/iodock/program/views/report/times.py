@@ -1,4 +1,4 @@
-"""Time series of the page: one axis for the run, its throughput and the machine's state."""
+"""Makes the time series of the page: one axis for the run, its throughput and the machine's state."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TIMELINE_ASKED = (
     "interval", "spread_read_bytes", "spread_written_bytes", "read_count", "write_count",
     "spread_read_time_ns", "spread_write_time_ns",
 )  # fmt: skip
-"""Columns of the analyses from which the columns of TIMELINE_COLUMNS are drawn, in the same order."""
+"""Columns of the analyses for the columns of TIMELINE_COLUMNS, in the same order."""
 _MOST_OF_SOURCE = {"pressure": 2, "llite": 4, "mountstats": 4, "diskstats": 3, "loadavg": 1}
-"""Number of series drawn for each source; the sources that best explain waiting come first."""
+"""Number of series that are drawn for each source. The sources that best explain waiting come first."""
 _TELLING = {
     "pressure": ("some_us", "full_us"),
     "llite": ("read_bytes", "write_bytes"),
@@ -35,14 +35,14 @@ class Axis:
     """The time of a run in equal intervals."""
 
     start: int | None
-    """Of the run, ns; None if nothing has a time."""
+    """Start of the run, ns; None if nothing has a time."""
     span_ns: int
     every_ns: int
     intervals: int
 
     @classmethod
     def of(cls, store: Store, wanted: int) -> Axis:
-        """At most about `wanted` intervals, each 1, 2 or 5 times a power of ten long."""
+        """Divides the run into at most about `wanted` intervals, each 1, 2 or 5 times a power of ten long."""
         first, last = store.manifest.first_ts, store.manifest.last_ts
         if first is None or last is None:
             return cls(None, 0, 1, 0)
@@ -53,12 +53,12 @@ class Axis:
 
 
 def series(rows: list[Row], axis: Axis) -> PageTable:
-    """Rows of TIMELINE_COLUMNS in the page's form."""
+    """Makes rows of TIMELINE_COLUMNS in the page's form."""
     return page_table(TIMELINE_COLUMNS, rows) | {"every_ns": axis.every_ns, "intervals": axis.intervals}
 
 
 def timeline_series(store: Store, axis: Axis) -> PageTable | None:
-    """Reads and writes of the whole run; None if nothing has a time."""
+    """Makes the series of reads and writes of the whole run; None if nothing has a time."""
     if axis.start is None:
         return None
     answer = ask(store, "timeline", every=f"{axis.every_ns}ns")
@@ -72,7 +72,8 @@ def timeline_series(store: Store, axis: Axis) -> PageTable | None:
 
 
 def sample_series(store: Store, axis: Axis) -> list[dict[str, Any]]:
-    """The most important series of the machine's state, with unit and points [ns since the start, value]."""
+    """Makes the most important series of the machine's state, with unit and points [ns since the start,
+    value]."""
     if axis.start is None:
         return []
     answer = ask(store, "machine", every=f"{max(axis.every_ns, 1_000_000_000)}ns")
@@ -90,7 +91,7 @@ def _telling(source: str, target: str, metric: str) -> bool:
 
 
 def _moving(drawn: list[dict[str, Any]], source: str) -> list[dict[str, Any]]:
-    """The series of a source that are not always zero, those of its busiest target first."""
+    """Returns the series of a source that are not always zero. Those of its busiest target come first."""
     own = [one for one in drawn if one["source"] == source and _highest(one) > 0]
     order = list(dict.fromkeys(one["target"] for one in own))
     return sorted(own, key=lambda one: (order.index(one["target"]), _TELLING[source].index(one["metric"])))
@@ -107,9 +108,9 @@ def _drawn(source: str, target: str, metric: str, kind: str, points: list[Row], 
 
 
 def _unit(metric: str, kind: str) -> tuple[str, float]:
-    """Format and factor of a value on the page: names contain their unit."""
+    """Returns format and factor of a value on the page. The name of a metric contains its unit."""
     unit, factor = measured(metric, kind)
-    # The page formats shares of one.
+    # The page formats shares as parts of one, not as percentages.
     return ("share", factor / 100) if unit is PERCENT else (_UNITS[unit], factor)
 
 

@@ -72,7 +72,7 @@ SECTIONS = {
         N_("Data missing from these numbers, how often, and the remedy."),
     ),
 }
-"""By the section's id, in page order."""
+"""Names of the sections by id, in the order of the page."""
 
 FACTS = {
     "command": N_("Command"),
@@ -121,7 +121,7 @@ _CALL = re.compile(r"\b(n?)gettext\(\s*'([^']*)'(?:,\s*'([^']*)')?")
 
 
 def script_words(script: str, text: Language) -> dict[str, object]:
-    """Content of the script's `TEXT`: translations of the texts in SCRIPT, and labels."""
+    """Returns the content of the script's `TEXT`: translations of the texts in SCRIPT, and labels."""
     calls = [match.groups() for match in _CALL.finditer(script)]
     return {
         "sentences": {one: text.gettext(one) for plural, one, _ in calls if not plural},
