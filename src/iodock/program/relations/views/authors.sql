@@ -1,4 +1,5 @@
--- For each image the one in whose program something can be changed, and its languages.
+-- For each image, the image whose program the user can change to improve it, and the languages of that
+-- program.
 --
 -- image: -> images
 -- author: -> images: the program itself, or, for a command of the system, the program that started it
@@ -9,8 +10,8 @@
 -- languages: languages in which advice can be given; empty: none, NULL: unknown
 -- is_unclear: whether the program was read but shows no language
 
--- A command of the system does what it was asked to: the shell that started it is where something can be
--- changed.
+-- A system command does what its arguments say. So the shell script that started it is what the user can
+-- change.
 WITH RECURSIVE own AS (SELECT image, any_value(path) AS path, any_value(argv) AS argv,
     any_value(before) AS before FROM images WHERE own GROUP BY image),
 seen AS (SELECT o.*, w.languages, coalesce(w.is_tool, false) AS is_tool,

@@ -1,4 +1,4 @@
--- What collective calls of MPI-IO moved of each file: a row for each call, file and process.
+-- Bytes of each file that collective calls of MPI-IO transferred: a row for each call, file and process.
 --
 -- call: name of the call
 -- file_id: -> files

@@ -1,7 +1,7 @@
--- What each process moved, of sources that have counters in place of calls, by the uppermost interface that a
--- file was used by; pipes, sockets, terminals and the like are left out. A file that was counted for all ranks
--- together gives each its mean, and the fastest and the slowest what they had beyond it: the others are not told
--- apart.
+-- Bytes and time of each process, for sources that have counters in place of calls, by the uppermost
+-- interface that used a file. Pipes, sockets, terminals and similar files are left out. If a file was
+-- counted for all ranks together, each rank gets the mean; the fastest and the slowest rank get their own
+-- numbers, which are known.
 --
 -- worker: rank, or process where there are no ranks; null for the mean of all
 -- bytes: bytes that were read and written

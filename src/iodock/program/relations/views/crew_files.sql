@@ -1,5 +1,5 @@
--- What each of a crew did with the user's data, by kind of file. Who reads the same kind of file as another,
--- or writes it, shares a work with it.
+-- What each worker of a crew did with the user's data, by kind of file. Workers that read the same kind of
+-- file, or write it, share the work.
 --
 -- crew: like `crews`
 -- worker: like `crews`

@@ -1,4 +1,5 @@
--- How long each of a crew was in calls on files, in each interval of `moments` in which it began one.
+-- How long each worker of a crew spent in calls on files, for each interval of `moments` in which it began
+-- such a call.
 --
 -- crew: like `crews`
 -- worker: like `crews`

@@ -1,4 +1,5 @@
--- Who works on one task: the ranks of a job, or processes side by side and the one that forked them.
+-- Processes that work on one task: the ranks of a job, or processes that run at the same time and the
+-- process that forked them.
 --
 -- crew: -1 for the ranks of a parallel job; otherwise the upid of the first worker
 -- worker: rank, or upid

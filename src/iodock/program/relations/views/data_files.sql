@@ -1,4 +1,4 @@
--- Files of `plain_files` that are no part of the system or of a program.
+-- Files of `plain_files` that do not belong to the system or to a program.
 --
 -- file_id: -> files
 

@@ -1,4 +1,4 @@
--- Places of such files as `data_files` has.
+-- Places of the files in `data_files`.
 --
 -- place: -> place_names
 

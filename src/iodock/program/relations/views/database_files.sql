@@ -1,4 +1,4 @@
--- Files that a database keeps; repositories are none.
+-- Files of databases. Repositories do not count as databases.
 --
 -- file_id: -> files
 

@@ -1,4 +1,4 @@
--- Places of such files as `database_files` has.
+-- Places of the files in `database_files`.
 --
 -- place: -> place_names
 

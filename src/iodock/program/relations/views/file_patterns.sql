@@ -1,11 +1,12 @@
--- Every file's line in lists: the pattern of names that {least_files} files or more share, else its name.
+-- The line on which a list shows each file: a pattern, if {least_files} files or more have names that match
+-- it; otherwise the file's name.
 --
 -- file_id: -> files
 -- pattern: a glob that matches the names, or the file's own name
 -- several: whether `pattern` is a glob for several files
 
--- A name may hold what a glob reads as a wildcard; `[*]` is the letter. What lies between two names in their
--- order shares the beginning that these two share.
+-- A name may contain a character that a glob reads as a wildcard; `[*]` stands for the character itself. In
+-- sorted order, all names between two names share the beginning that these two have in common.
 WITH s AS (SELECT {side} file_id, name, CASE
     WHEN kind NOT IN ('file', 'regular', 'directory', 'symlink', 'device', 'fifo') THEN name
     WHEN regexp_matches(name, '[*?\[]')

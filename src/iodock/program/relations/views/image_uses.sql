@@ -6,7 +6,7 @@
 -- direction: 0 none, 1 read, 2 write
 -- count: rows
 
--- Calls that one process made on one file are told together: to the image that made the last of them.
+-- Calls that one process made on one file are counted together, for the image that made the last of them.
 SELECT u.file_id, i.image, u.call_id, u.direction, CAST(sum(u.count) AS BIGINT) AS count
 FROM uses u JOIN processes p ON p.utid = u.utid
   JOIN images i ON i.upid = p.upid

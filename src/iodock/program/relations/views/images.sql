@@ -1,4 +1,4 @@
--- What each process was from when to when: the image that it inherited, and each that it became.
+-- The images of each process and their times: the one that it inherited, and each program that it executed.
 --
 -- upid: -> processes
 -- image: number of the image: the same in all processes that were forked with it
@@ -9,8 +9,8 @@
 -- until_ts: time at which the next one began; NULL: it ended with the process
 -- before: -> image: the image before the exec
 
--- Who has no parent here was something else before it executed a program: of that nothing is known. Programs
--- without a time are in the order in which they were executed.
+-- A process without a parent in the store ran another program before, about which nothing is known.
+-- Programs without a time are in the order in which they were executed.
 WITH RECURSIVE first AS (SELECT p.upid, min(p.start_ts) AS start_ts,
     any_value(q.upid) FILTER (WHERE q.upid <> p.upid) AS parent
   FROM processes p LEFT JOIN processes q ON q.utid = p.parent_utid GROUP BY p.upid),

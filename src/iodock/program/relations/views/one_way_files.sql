@@ -1,5 +1,5 @@
--- What a process read from a file that it did not write, or wrote into one that it did not read: plain files.
--- Tools are left out, and programs that are known to change what passes through them.
+-- Plain files that a process only read, or only wrote. Tools are left out, and so are programs that are
+-- known to change the data that pass through them.
 --
 -- upid: -> processes
 -- file_id: -> files

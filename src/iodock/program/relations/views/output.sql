@@ -1,4 +1,4 @@
--- What each process took in and gave out in all: files, pipes, sockets and the terminal.
+-- Bytes that each process read and wrote in all: of files, pipes, sockets and the terminal.
 --
 -- upid: -> processes
 -- read_bytes: read

@@ -1,8 +1,8 @@
--- Plain files, and those of unknown kind, that no database keeps.
+-- Plain files, and files of unknown kind, that do not belong to a database.
 --
 -- file_id: -> files
 
--- Databases answer requests one by one, and do it on purpose.
+-- Databases answer requests one by one by design, so their small requests are no fault.
 SELECT file_id FROM files WHERE kind IN ('file', 'regular', 'unknown')
   AND NOT regexp_matches(name, '^/(proc|sys|dev/pts|dev/fd)/|^/dev/[^/]*$|{database_names}')
   AND name || '-journal' NOT IN (SELECT name FROM files WHERE suffix(name, '-journal'))

@@ -1,4 +1,4 @@
--- Places of such files as `plain_files` has.
+-- Places of the files in `plain_files`.
 --
 -- place: -> place_names
 

@@ -1,4 +1,4 @@
--- Each time that a file got another name.
+-- Renames of files: a row for each one.
 --
 -- source: -> files: the file with its old name
 -- target: -> files: the file with its new name

@@ -1,9 +1,11 @@
--- Files whose place another one took more than once, by a rename, and that fewer looked at than replaced them.
+-- Files that were replaced more than once by renaming another file to their name, and that were read less
+-- often than they were replaced.
 --
 -- file_id: -> files: the name that did not change
 -- turns: number of renames to this name
 
--- A log that moves on when the next one comes is kept, and so is what another name was given.
+-- A file that was renamed itself before it was replaced, such as an old log, still exists and does not
+-- count.
 WITH named AS (SELECT target, count(*) AS turns FROM renamed_files
   WHERE target NOT IN (SELECT source FROM renamed_files) GROUP BY target HAVING count(*) > 1),
 used AS (SELECT u.file_id, sum(u.count) AS count FROM uses u JOIN calls c ON c.id = u.call_id

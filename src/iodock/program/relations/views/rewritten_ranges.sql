@@ -1,4 +1,5 @@
--- Where writes go that replace what was written before, at least half of their bytes: headers, states, slots.
+-- Offsets of writes of which at least half of the bytes replace bytes written before: headers, states,
+-- slots.
 --
 -- file_id: -> files
 -- offset_bytes: offset at which the writes begin

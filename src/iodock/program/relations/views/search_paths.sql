@@ -10,9 +10,9 @@
 -- count: look-ups
 -- time_ns: time inside them
 
--- In each folder of its path the loader first looks for folders for certain processors, and in these. Tools
--- look through folders on purpose, but do not choose where their libraries are sought: a linker looks for
--- libraries as they are named for it, the loader for those of a version.
+-- In each folder of its path the loader first looks for subfolders for certain types of processors, and
+-- searches these. Tools search folders on purpose, but do not choose where their own libraries are looked
+-- for. A linker looks for a library by its plain name, the loader by its name with a version.
 WITH missing AS (SELECT file_id, name, regexp_extract(name, '[^/]*$') AS base,
     regexp_replace(name, '/(glibc-hwcaps(/[^/]+)?|tls|haswell|avx512_1|x86_64)(/(tls|haswell|avx512_1|x86_64))*'
       || '(/[^/]+\.so[.0-9]*)?$', '') AS above, rtrim(folder, '/') AS folder FROM files),

@@ -1,4 +1,4 @@
--- The longest calls, from 20 ms on, waiting on pipes and sockets left out.
+-- The longest calls of 20 ms and more, without those that wait for pipes and sockets.
 --
 -- ts: start
 -- dur: ns

@@ -1,4 +1,5 @@
--- When each process that another one started had its program's files, and when it first came to its data.
+-- For each process that another process started: when it had loaded its program's files, and when it first
+-- used its data.
 --
 -- upid: -> processes
 -- owner: like `siblings`
@@ -12,8 +13,8 @@
 --   none
 -- active_ns: CPU time, and the time in the process's calls on files; NULL if unknown
 
--- A library that is loaded late, for one special case, is not what a start waits for. Who has forked a process
--- may hear by a pipe how it goes, before this runs its program.
+-- The start does not wait for a library that is loaded late for a special case. Before a forked process
+-- runs its program, it may report to its parent by a pipe; such messages are not data.
 WITH ran AS (SELECT p.upid, max(c.ts) AS ts FROM commands c JOIN processes p ON p.utid = c.utid GROUP BY p.upid),
 loaded AS (SELECT p.upid, quantile_disc(u.first_ts, 0.95) AS ts FROM uses u
     JOIN processes p ON p.utid = u.utid WHERE u.file_id IN (FROM program_files) GROUP BY p.upid),

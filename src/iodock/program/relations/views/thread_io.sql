@@ -1,4 +1,4 @@
--- What each thread did with the user's files, of processes with at least three threads.
+-- What each thread of processes with at least three threads did with the user's files.
 --
 -- upid: -> processes
 -- utid: -> processes

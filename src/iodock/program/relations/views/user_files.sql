@@ -1,4 +1,5 @@
--- Files that say who does the work: not those of the system, of programs or of MPI itself.
+-- Files that show which processes do the work: all except those of the system, of programs and of MPI
+-- itself.
 --
 -- file_id: -> files
 

@@ -1,15 +1,16 @@
--- The ranks of a parallel job, or processes that did the same side by side.
+-- The ranks of a parallel job, or processes that did the same work at the same time.
 --
 -- team: -1 for the ranks of a parallel job; otherwise the upid of the first worker
 -- worker: rank, or upid
 -- upid: -> processes: the worker, or a process that the worker started
 -- size: workers of the team
 
--- A program starts others before and after its workers: a shell's commands, a second pool. Who began when all
--- before had ended belongs to another team. A pipeline's stages are none, be they copies of one program: each
--- works on what the one before gives it. Tokens that go round in a pipe are no work, and logs that have one
--- name for all pipes tell nothing of it. What a worker starts itself works for it (a sub-shell's commands),
--- unless that is a team of its own.
+-- A program may start other processes before and after its workers: a shell's commands, a second pool. A
+-- process that began after all earlier workers had ended belongs to another team. The stages of a pipeline
+-- are no team, even if they run the same program, because each works on the output of the one before.
+-- Tokens that are passed in a pipe are no work, and logs that have one name for all pipes do not show such
+-- work. Processes that a worker starts count as part of it (a sub-shell's commands), unless they are a team
+-- of their own.
 WITH RECURSIVE ranked AS (SELECT DISTINCT -1 AS team, p.rank AS worker, p.upid FROM processes p
   WHERE p.rank IS NOT NULL),
 ends AS (SELECT *, max(end_ts) OVER (PARTITION BY parent, program ORDER BY start_ts, upid

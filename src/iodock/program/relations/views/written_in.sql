@@ -1,4 +1,4 @@
--- Each program that was executed, and the languages it is written in.
+-- Each program that was executed, and the languages in which it is written.
 --
 -- path: -> commands.path
 -- languages: for a script or an interpreter the language of what it runs; empty: unknown although the file
@@ -7,8 +7,9 @@
 -- is_script: whether the program is a script
 -- is_tool: whether the program is a command of the system, which users do not change
 
--- A script's interpreter is mostly looked up by env: the second word. What interpreters run is what the user
--- has written; scripts are known by their endings where their first line is not.
+-- Scripts mostly name their interpreter by env, as the second word of the first line. The user's own code
+-- is what an interpreter runs. Where the first line says nothing, scripts are recognised by the ending of
+-- their names.
 WITH made AS (SELECT DISTINCT path FROM commands),
 known AS (SELECT m.path, e.kind, e.languages, coalesce(e.real_path, m.path) AS real_path,
     regexp_extract(e.interpreter, '^(?:\S*/)?(?:env(?:\s+-\S+|\s+\w+=\S*)*\s+(?:\S*/)?)?([^/\s]+)', 1)
