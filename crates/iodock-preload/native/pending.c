@@ -8,19 +8,19 @@ int is_fork(const struct pending *pending) {
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
-/* Whether its child may use the parent's state. It does if both share memory and the parent waits, as in
+/* Whether the call's child may use the parent's state: if both share memory and the parent waits, as in
  * vfork. */
 int lends(const struct pending *pending) {
 	u64 both = CLONE_VM | CLONE_VFORK;
 	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
 }
 
-/* Orders wrap, and pending ones are never that far apart. */
+/* `order` wraps around; pending calls are never far enough apart for that to matter. */
 static inline int is_later(u32 order, u32 than) {
 	return (s32)(order - than) > 0;
 }
 
-/* The last one that began before `order`; 0: there is none. */
+/* The last pending call that began before `order`; 0 if there is none. */
 struct pending *inner(const struct state *state, u32 order) {
 	const struct pending *last = 0;
 	for (u32 i = 0; i < state->depth; i++) {
@@ -49,7 +49,7 @@ struct environment *environment_of(const struct pending *pending) {
 
 enum keeps { KEEPS_NOTHING, KEEPS_ENVIRONMENT /* its exec may be made yet, with that memory */ };
 
-/* (The environment created for the exec of a vfork's child is in our memory.) */
+/* The environment that was created for the exec of vfork's child is in our memory. */
 static void forget_pending(struct state *state, struct pending *pending, enum keeps keeps) {
 	struct environment *made = environment_of(pending);
 	if (made)
@@ -75,8 +75,8 @@ void end_all_pending(struct state *state) {
 		forget_pending(state, last, KEEPS_NOTHING);
 }
 
-/* Whether this thread, now at `stack`, has abandoned the call. Then it is no deeper than that call was.
- * (Handlers' own stacks may have any address.) */
+/* Whether this thread, now at `stack`, has abandoned the call. If so, `stack` is no deeper than the call
+ * was. A handler's own stack may have any address. */
 int is_abandoned(const struct pending *pending, u32 tid, u64 stack) {
 	u64 place = place_of(pending);
 	return place && pending->tid == tid && stack >= place && stack - place < STACK_MOST && !on_other_stack();
@@ -100,8 +100,8 @@ void end_abandoned_at(struct state *state, u64 stack, u64 now) {
 		end_abandoned(state, pending, now, KEEPS_NOTHING);
 }
 
-/* The thread ends: its pending calls were abandoned, or are the one that ends it. (The beginning of an
- * exec is recorded already.) */
+/* The thread ends: its pending calls were abandoned, except for the call that ends the thread. The
+ * beginning of an exec is recorded already. */
 void end_with_thread(struct state *state, u64 now) {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order)) {
 		if (!one->stack || one->tid != state->tid || one->stack & (BEGINS | NOTED))
