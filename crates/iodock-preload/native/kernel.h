@@ -34,7 +34,7 @@ enum {
 	O_RDWR = 2, O_NOCTTY = 0400, O_NONBLOCK = 04000, O_NOFOLLOW = 0400000, O_CLOEXEC = 02000000, SEEK_CUR = 1, R_OK = 4,
 	AT_FDCWD = -100, AT_EACCESS = 0x200, AT_EMPTY_PATH = 0x1000, AT_STATX_DONT_SYNC = 0x4000, STATX_TYPE = 1,
 	CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_THREAD = 0x10000, CLONE_SETTLS = 0x80000,
-	CLONE3_TLS = 56, CLONE3_LEAST = 64, /* offset of this field in struct clone_args, and the smallest size of the structure that includes the field */
+	CLONE3_TLS = 56, CLONE3_LEAST = 64, /* offset in struct clone_args, and the smallest size that includes it */
 	RLIMIT_AS = 9, RUSAGE_SELF = 0, RUSAGE_THREAD = 1, SS_ONSTACK = 1, UTIME_OMIT = 0x3ffffffe,
 	FUTEX_WAIT = 0, FUTEX_WAKE = 1, FUTEX_CMP_REQUEUE_PRIVATE = 4 | 128,
 	PR_SET_SECCOMP = 22, PR_SET_TSC = 26, PR_TSC_SIGSEGV = 2, PR_SET_PTRACER = 0x59616d61,

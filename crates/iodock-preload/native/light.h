@@ -20,13 +20,13 @@ struct row {
 	u64 key; /* hash of the name; written last */
 	u32 name_at, name_bytes;
 	u32 owner; /* number of the thread's state, 0: all threads */
-	u16 kind, twin; /* `twin`: number of the row of the same name to which all threads add, plus one; 0: there is none */
+	u16 kind, twin; /* twin: number of the row for all threads, plus one; 0: none */
 	u64 direction; /* direction of the last access, plus one */
 	u64 alignments; /* a bit for each bin of offsets that occurred */
 	u64 first, last, files; /* files: for rows of files counted together, the approximate number of different files */
 	/* One cache line. */
 	u64 calls[DIRECTIONS], bytes[DIRECTIONS];
-	u64 end[DIRECTIONS], last_end; /* end of the last access in each direction, and of the last access in any direction */
+	u64 end[DIRECTIONS], last_end; /* ends of the last access in each, and in any direction */
 	u64 unplaced; /* number of accesses with an unknown offset */
 	/* Another cache line. */
 	u64 sequential[DIRECTIONS], consecutive[DIRECTIONS], gaps[GAP_BINS];
@@ -54,7 +54,7 @@ struct table {
 	u32 rows_ready, names_ready; /* sizes in bytes of the pages that have been created */
 	u32 seen_ready;
 	u64 folded; /* approximate number of files without a row of their own */
-	u64 asynchronous, unplaced; /* calls that are not counted: calls of io_uring and libaio; calls on unnamed objects */
+	u64 asynchronous, unplaced; /* uncounted calls: of io_uring and libaio; on unnamed objects */
 };
 
 #define POSITION_UNKNOWN (~0ul)

@@ -11,7 +11,7 @@ HOT(run.untimed, STATE_UNTIMED);
  * only one in 32 is timed. */
 enum { RUN_LEAST = 16, RUN_UNTIMED = 31 };
 #define QUICK 8192ul /* ticks */
-#define FIRST_TIME 10 /* times below 2^10 ticks are one bin; each further bin is four times as wide as the previous one */
+#define FIRST_TIME 10 /* times below 2^10 ticks are one bin; each next bin is four times as wide */
 
 /* One instruction, so that a handler, or with the prefix another thread, runs before or after it. */
 #define ADD(shared, place, more) do { \

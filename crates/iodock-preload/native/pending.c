@@ -149,8 +149,9 @@ int has_room(struct state *state, u64 flags, u64 stack, u64 now) {
 	return 1;
 }
 
-/* One more, after has_room(). A handler may run before the entry is written: it finds one that is being
- * begun, and takes another; or it finds none, takes this one, and has returned it when it ends. */
+/* Adds an entry, after has_room(). A handler may run before the entry is written. If the handler finds the
+ * entry being begun, it takes another one. If not, the handler takes this entry and frees it before it
+ * returns. */
 struct pending *begin_pending(struct state *state, u64 stack) {
 	u32 place = 0;
 	while (place < PENDING - 1 && state->pending[place].stack)
@@ -161,7 +162,7 @@ struct pending *begin_pending(struct state *state, u64 stack) {
 	pending->pid = state->pid;
 	set(pending->number, 0);
 	set(pending->stack, stack | BEGINS);
-	/* (Such a handler has left its own number here.) */
+	/* Such a handler has left its own number in this entry. */
 	set(pending->number, 0);
 	if (state->depth <= place)
 		state->depth = place + 1;
