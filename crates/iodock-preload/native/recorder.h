@@ -199,7 +199,7 @@ enum sight {
 };
 struct program {
 	long file;	 /* descriptor of the program's file, or the error of opening it */
-	u32 is_borrowed; /* the descriptor is the program's own: closing even a copy would release its process's locks on the file */
+	u32 is_borrowed; /* the program's own descriptor: closing even a copy would release its locks on the file */
 };
 const u32 *find_note(const u8 *at, u64 bytes, u32 type, u32 name);
 struct program open_program(const u64 *arguments, u32 at);

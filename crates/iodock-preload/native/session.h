@@ -33,7 +33,7 @@ enum kind {
 	KIND_EXEC = 5,
 	KIND_EXIT = 6,
 	KIND_MAP = 7, /* a general call, recorded if it has a descriptor */
-	KIND_CONFINE = 8, /* not recorded: prctl and seccomp may forbid calls or the clock, so recording ends before them */
+	KIND_CONFINE = 8, /* not recorded: prctl and seccomp may forbid calls, so recording ends before them */
 	KIND_OPEN = 9,    /* a general call whose result is a new descriptor */
 	KIND_GUARD = 10,  /* not recorded: munmap and similar calls may unmap our memory */
 };
