@@ -23,10 +23,10 @@ const JUMP_BYTES: u64 = 5;
 
 /// A module's code segment with the jumps, in whole pages.
 pub struct Text {
-    /// From the load address.
+    /// Offset from the load address.
     pub from: u32,
     pub bytes: u32,
-    /// Where it is in the module's file.
+    /// Offset in the module's file.
     pub offset: u64,
 }
 

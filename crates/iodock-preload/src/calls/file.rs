@@ -375,7 +375,7 @@ impl CallsFile {
         self.clocks.push((units, time));
     }
 
-    /// A piece that begins at `at`.
+    /// Takes in a piece of the file; `at` is the offset where the piece begins.
     fn take(&mut self, kind: u32, at: u64, payload: &[u8]) {
         let at = at + (PIECE + CHUNK_PIECE) as u64;
         match (kind, payload.len()) {
@@ -383,7 +383,7 @@ impl CallsFile {
             (CLOCK, 16) => self.take_clock(number(&payload[..8]), number(&payload[8..]) as i64),
             (HELD, 8) => self.held = Some(number(payload)),
             (END, 24 | 32 | 40 | 48) => {
-                // Older files say nothing of the last ones.
+                // Older files lack the last of these numbers.
                 let [calls, streams, stopped, unread_paths, python, unplaced] =
                     [0, 8, 16, 24, 32, 40].map(|at| payload.get(at..at + 8).map_or(0, number));
                 self.lost = Some(Lost { calls, streams, stopped, unread_paths, python, unplaced });
@@ -402,11 +402,12 @@ impl CallsFile {
                 let (from, whole) = (number(&payload[8..12]) as usize, number(&payload[12..16]) as usize);
                 let table = self.tables.entry(number(&payload[..8])).or_default();
                 table.0 = whole;
-                // Later versions may add kinds of pieces that older versions can skip.
+                // A killed recorder may have begun to write this table. The table is then written again from
+                // its beginning.
                 table.1.truncate(from);
                 table.1.extend_from_slice(&payload[TABLE_PIECE..]);
             }
-            // A kind of a later version that older ones may pass over.
+            // Later versions may add kinds of pieces that older versions can skip.
             _ => {}
         }
     }
@@ -415,7 +416,7 @@ impl CallsFile {
         self.good_length
     }
 
-    /// The tables of counters that are whole.
+    /// The complete tables of counters.
     pub fn tables(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let whole = self.tables.iter().filter(|(_, (whole, bytes))| bytes.len() == *whole);
         whole.map(|(&number, (_, bytes))| (number, bytes.as_slice()))
@@ -440,7 +441,7 @@ impl CallsFile {
         })
     }
 
-    /// The call that the thread which wrote that chunk never came back from.
+    /// The call from which the thread that wrote this chunk never returned.
     pub fn flight(&self, number: u64) -> Option<Flight> {
         self.flights.get(&number).copied()
     }
@@ -450,12 +451,12 @@ impl CallsFile {
         self.chunks[first..].iter().take_while(move |&&(other, _)| other == number).map(|&(_, piece)| piece)
     }
 
-    /// The first bytes of the chunk with this number, at most `most`.
+    /// Reads the first bytes of the chunk with this number, at most `most`.
     pub fn read(&self, number: u64, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
         for piece in self.pieces(number) {
             let skip = bytes.len() as u64 - u64::from(piece.from).min(bytes.len() as u64);
-            // A gap, or no new data.
+            // There is a gap before this piece, or the piece contains no new data.
             if piece.from as usize > bytes.len() || skip >= u64::from(piece.length) {
                 continue;
             }
@@ -478,7 +479,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// A piece's kind, and whether its checksum is right. `None` at the end, or if no piece begins there.
+/// Returns a piece's kind, and whether its checksum is right. `None` at the end, or if no piece begins there.
 fn next_piece(input: &mut (impl Read + Seek), payload: &mut Vec<u8>) -> Option<(u32, bool)> {
     let mut head = [0; PIECE];
     input.read_exact(&mut head).ok()?;
