@@ -34,7 +34,8 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Not finished at the deadline, with the path that was being read. Its thread is abandoned.
+    /// The reading did not finish by the deadline; contains the path that was being read. The reading thread
+    /// is abandoned.
     Hung(PathBuf),
     /// The machine could not start a thread; the text is its error.
     NotStarted(String),

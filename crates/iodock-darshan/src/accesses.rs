@@ -83,7 +83,8 @@ impl Traced {
         }
     }
 
-    /// The file whose record begins at `start`, and the start of the next one. None: it is not complete.
+    /// Returns the file whose record begins at `start`, and the offset where the next record begins. `None`
+    /// if the record is cut off.
     pub(crate) fn file(&self, start: usize, end: usize) -> Option<(TracedFile, usize)> {
         let bytes = self.bytes.get(start..end)?;
         let host = bytes.get(24..24 + HOST_BYTES)?;

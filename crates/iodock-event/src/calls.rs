@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 #[repr(transparent)]
 pub struct CallId(pub u16);
 
-/// The kind of work that a call does. `--by class`.
+/// The kind of work that a call does, as used by `--by class`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CallClass {
     Data,

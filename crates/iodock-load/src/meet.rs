@@ -69,10 +69,11 @@ impl Meeting {
         Meeting { folder, rank: job.rank, size: job.size, met_outside: job.met_outside, barriers: 0 }
     }
 
-    /// Other ranks: waits for rank 0's tree and returns its plan. `on` is called at every turn.
+    /// Called by ranks other than 0: waits until rank 0 has made the tree, and returns its plan. `on` is
+    /// called at every turn.
     ///
     /// # Errors
-    /// It did not appear, or `on` requests a stop.
+    /// The tree did not appear in time, or `on` requests a stop.
     pub fn join(
         plan: &Plan,
         job: &Job,

@@ -166,7 +166,7 @@ pub struct Cleaned {
     pub removed: Vec<String>,
     /// In use, or unclear: path and reason.
     pub kept: Vec<(String, String)>,
-    /// Files in removed trees that are not ours.
+    /// Files in removed trees that this program did not create.
     pub foreign: Vec<String>,
 }
 

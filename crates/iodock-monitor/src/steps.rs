@@ -69,7 +69,7 @@ impl Steps {
         rows.extend(new.into_iter().filter(|row| self.note(row)));
     }
 
-    /// Whether the row stays.
+    /// Takes in a row. Returns whether the row is kept.
     fn note(&mut self, row: &JobRow) -> bool {
         let Some(id) = StepId::of(&row.place, &row.owner) else { return true };
         let Some(step) = self.0.get_mut(&id) else {

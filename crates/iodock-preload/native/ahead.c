@@ -6,7 +6,7 @@
 
 #define CHUNKS_AHEAD 4
 
-/* A thread is about to be created. */
+/* Called before a thread is created. */
 void map_ahead(void) {
 	struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
 	if (!ahead || ahead->next || descriptors || session->closed || !becomes(&ahead->next, 0, AHEAD_CLOSED))
@@ -22,14 +22,14 @@ void map_ahead(void) {
 	becomes(&ahead->next, AHEAD_CLOSED, index * AHEAD_ONE | CHUNKS_AHEAD);
 }
 
-/* Returns one of them and its number; 0 if there is none. */
+/* Takes one of the chunks mapped in advance and sets *index to its number. Returns 0 if none is left. */
 u8 *take_ahead(u64 *index) {
 	struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
 	if (!ahead)
 		return 0;
 	for (u64 next; (next = __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE)) & AHEAD_LEFT;) {
 		u8 *origin = ahead->origin;
-		/* Taking the last one makes room for new ones. */
+		/* Taking the last chunk makes room for new ones. */
 		u64 rest = (next & AHEAD_LEFT) > 1 ? next + AHEAD_ONE - 1 : 0;
 		if (becomes(&ahead->next, next, rest)) {
 			*index = next / AHEAD_ONE;
@@ -39,7 +39,7 @@ u8 *take_ahead(u64 *index) {
 	return 0;
 }
 
-/* The process ends: unused numbers are returned, unless others were assigned since. */
+/* The process ends: unused chunk numbers are returned to the session, unless others were assigned since. */
 void give_back_ahead(void) {
 	u64 next = blocks[0] ? __atomic_load_n(&blocks[0]->ahead.next, __ATOMIC_ACQUIRE) : 0, left = next & AHEAD_LEFT;
 	if (left && becomes(&blocks[0]->ahead.next, next, 0))

@@ -5,7 +5,7 @@
 #include "recorder.h"
 #include "light.h"
 
-/* (The kernel reads 32 bits of the register.) */
+/* The kernel reads only 32 bits of the register that holds the call's number. */
 const struct shape *shape_of(u32 number) {
 	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
 }
@@ -29,14 +29,14 @@ static u64 clone_flags(u64 number, const u64 *arguments) {
 	return number == SYS_clone ? arguments[0] : number == SYS_vfork ? CLONE_VM | CLONE_VFORK : 0;
 }
 
-/* Whether the thread-local storage for a new thread has space for `own`, and it is 0 there. */
+/* Whether the new thread's thread-local storage has space for `own`, and `own` is 0 there. */
 static int has_own_word(u64 number, const u64 *arguments) {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
 
-/* A call made from here: the address that its frame would have if the stub made it. */
+/* The address of the stub's frame, if the stub had made this call. */
 static inline u64 flight_around(const struct frame *frame) {
 	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
 }
@@ -58,7 +58,7 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	return 1;
 }
 
-/* The kernel has not read the path of an exec yet, and may refuse it. */
+/* Collects the path before the exec: the kernel has not read it yet, and may refuse it. */
 static void gather_exec(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *fields, u64 now) {
 	u8 *copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now);
 	u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
@@ -70,7 +70,7 @@ static void gather_exec(struct state *state, u32 level, const struct shape *shap
 		fields->more = MORE_PATH, fields->path = copy + PLAIN_LIMIT;
 }
 
-/* The beginning of a call that may not return. */
+/* Records the beginning of a call that may not return. */
 static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments, u64 now) {
 	struct place here;
 	u32 level = enter(state, &here);
@@ -86,15 +86,15 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 		gather_exec(state, level, shape, arguments, &fields, now);
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
-	/* The chunk's memory can be freed immediately. (A child of vfork leaves its parent's chunk alone.) */
+	/* The chunk's memory can be freed immediately. A child of vfork leaves the chunk to its parent. */
 	struct chunk *chunk = chunk_of(&state->streams[level]);
 	if (number == SYS_exit_group && !is_lent(state) && chunk)
 		chunk->over = 1, give_back_ahead();
 	leave(state, level, &here);
 }
 
-/* An entry in the list of pending calls, and for calls other than fork and exec a note in flight. `made`:
- * the environment for an exec, if any. */
+/* Adds an entry to the list of pending calls. For calls other than fork and exec the call in flight is
+ * noted, too. `made`: the environment for an exec, if any. */
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made) {
 	u64 stack = stack_of(frame), start = ticks(), now = start >> TIME_SHIFT;
 	struct interrupted *outer = 0;
@@ -141,18 +141,18 @@ static u32 environment_place(const struct shape *shape) {
 	return shape->roles[0] == ROLE_PATH ? 2 : 3;
 }
 
-/* Nothing is counted in this process's table any more, or counting continues after all. */
+/* Sets whether counting in this process's table has ended. It may continue after all. */
 static void mark_table(const struct state *state, u32 over) {
 	if (counts_calls && light->table && !is_lent(state))
 		light->table->over = over;
 }
 
 static void record_exit(struct state *state, const struct shape *shape, const struct frame *frame, u64 now) {
-	/* (The call in flight may belong to a parent waiting in vfork.) */
+	/* The call in flight may belong to a parent that waits in vfork. */
 	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
 	end_with_thread(state, now);
-	/* (When calls are counted, a thread has no chunk of its own.) */
+	/* When calls are counted, a thread has no chunk of its own. */
 	if (!counts_calls || frame->number == SYS_exit_group || state->streams[0].chunk)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (frame->number == SYS_exit_group)
@@ -173,7 +173,7 @@ static void record_fork_or_exec(struct state *state, const struct shape *shape, 
 	mark_table(state, 1);
 	struct environment *made = prepare_exec(state, shape, frame, environment_place(shape), now);
 	trace_exec(state, made);
-	/* (In the child of a handler's fork the state is unused.) */
+	/* In the child of a handler's fork the state is unused. */
 	if (state->taken)
 		begin(state, shape, frame, made);
 }
@@ -211,8 +211,8 @@ static void record_before(struct frame *frame) {
 	}
 }
 
-/* An exec has our library in its environment, and a fork copies `stopped` before it copies the filter. (A
- * vfork's child shares `stopped`.) */
+/* Whether no filter may be installed during this call. An exec has our library in its environment, and a
+ * fork copies `stopped` before it copies the filter. A child of vfork shares `stopped`. */
 static int must_not_meet_a_filter(const struct frame *frame) {
 	enum kind kind = shape_of((u32)frame->number)->kind;
 	return kind == KIND_EXEC || (kind == KIND_FORK && !(clone_flags(frame->number, frame->arguments) & CLONE_VM));
@@ -228,10 +228,10 @@ void iodock_record_before(struct frame *frame) {
 	}
 	if (!stopped) {
 		struct state *began_in = begin_own_calls();
-		/* (See iodock_record.) */
+		/* iodock_record explains why `stopped` is read again here. */
 		if (!*(volatile u32 *)&stopped)
 			record_before(frame);
-		/* (clone3's argument may have to be read by a call that a filter may forbid.) */
+		/* A filter may forbid the call that reads clone3's argument, so `stopped` is read again first. */
 		if (!*(volatile u32 *)&stopped && must_not_meet_a_filter(frame))
 			hold();
 		end_own_calls(began_in);
@@ -286,7 +286,7 @@ static void record_after(struct frame *frame) {
 		pending = begun(state, stack_of(frame));
 	}
 	if (!pending && state->flight == flight_around(frame)) {
-		/* Its entry was given up to make room for others. */
+		/* The entry of this call was given up to make room for others. */
 		count_lost(1);
 		come_back(state, flight_around(frame));
 		end_flight(state);
@@ -301,7 +301,7 @@ void iodock_record_after(struct frame *frame) {
 	if (!session)
 		return;
 	end_hold();
-	/* (`own` must not be read then: see stop.c.) */
+	/* After recording has stopped, `own` must not be read: see stop.c. */
 	if (stopped) {
 		give_back_copy();
 		return;

@@ -18,7 +18,7 @@ int sum_vectors(struct blocks *blocks, u64 from, u64 count, u64 *sum) {
 	return 1;
 }
 
-/* Address, flags, descriptor; where it moves bytes, their number and offset. */
+/* Writes the block's address, its flags and its descriptor; for a transfer also its size and offset. */
 static u8 *put_block(u8 *at, struct blocks *blocks, u64 address, const u64 *words) {
 	u16 operation = (u16)words[2];
 	u32 is_vector = operation == BLOCK_READ_VECTOR || operation == BLOCK_WRITE_VECTOR;
@@ -57,15 +57,15 @@ static u8 *put_blocks(u8 *at, struct blocks *blocks, u64 list, u64 count) {
 	return at;
 }
 
-/* The block's address and its result. */
+/* Writes each completed block's address and result. */
 static u8 *put_events(u8 *at, const u64 *event, u64 count) {
 	for (; count; count--, event += EVENT_WORDS)
 		at = put_signed(put(at, event[1]), (s64)event[2]);
 	return at;
 }
 
-/* Bytes, and the control data if it contains descriptors and there is room. `came`: the message was
- * received, perhaps over its own structures. */
+/* Writes each message's size, and its control data if they contain descriptors and there is room. `came`:
+ * the message was received, and may have overwritten its own structures. */
 static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int came) {
 	for (; count; count--, message += MESSAGE_BYTES) {
 		const u8 *control = 0;

@@ -2,26 +2,28 @@
 
 #include "recorder.h"
 
-/* The stream's next record begins a new chunk. The memory is kept for that. */
+/* Makes the stream's next record begin a new chunk. The chunk's memory is kept for reuse. */
 static void forget_chunk(struct stream *stream) {
 	set(stream->limit, 0);
 	set(stream->at, 0);
 	stream->chunk = 0;
 }
 
-/* Memory and number of a stream's next chunk, 0 if there is none; and how many times it was used before. */
+/* Memory and number of a stream's next chunk, 0 if there is none. Also returns how many times the chunk
+ * was used before. */
 static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation) {
 	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);
 	set(state->is_mapping, 1);
-	/* (A stream is identified by its first number, which must be its lowest.) */
+	/* A stream is identified by the number of its first chunk, which must be its lowest. */
 	if (level == 0 && stream->sequence && (memory = use_again(state, index)) != 0)
 		*generation = ((struct chunk *)memory)->generation + 1;
 	else if (!state->memory[level] && !stream->sequence)
 		memory = take_ahead(index);
 	if (!memory) {
-		/* (A number that could not be mapped is kept, so that each failing thread wastes only one.) */
+		/* A chunk number that could not be mapped is kept, so that each thread that fails here wastes only one
+		 * number. */
 		u64 kept = __atomic_exchange_n(&state->kept_number, 0, __ATOMIC_RELAXED);
 		*index = kept ? kept - 1 : __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
 		u64 at = session->chunks_at + *index * session->chunk_bytes;
@@ -43,7 +45,8 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	return memory;
 }
 
-/* The call in flight moves with its thread to the next chunk. (A reader examines only the last one.) */
+/* The call in flight moves with its thread to the next chunk, because a reader examines only the last
+ * chunk. */
 static void keep_flight(struct state *state) {
 	const struct chunk *old = state->streams[0].chunk;
 	if (state->kept.call || !old || !state->flight)
@@ -62,8 +65,8 @@ static void take_flight(struct state *state, struct chunk *chunk) {
 	state->kept.call = 0;
 }
 
-/* Whether the chunk that was begun at that turn is still the stream's last. Another coroutine may have
- * begun one. */
+/* Whether the chunk that was begun at turn `turn` is still the stream's last one. Another coroutine may
+ * have begun a newer chunk. */
 static inline int is_turn(const struct state *state, u32 level, u8 turn) {
 	return *(const volatile u8 *)&state->turns[level] == turn;
 }
@@ -133,7 +136,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 			state->kept.call = 0;
 		return 0;
 	}
-	/* Many programs need one page. A thread that has filled two chunks will fill this one, too. */
+	/* Many programs need one page. A thread that has filled two chunks will probably fill this one, too. */
 	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
@@ -143,8 +146,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	struct chunk *chunk = (struct chunk *)memory;
 	if (!is_turn(state, level, turn))
 		return 0;
-	/* In the child of a handler's fork the state is unused, and the chunk belongs to its parent. (From here
-	 * on leave_to_nobody() finds it.) */
+	/* In the child of a handler's fork the state is unused, and the chunk belongs to its parent. From this
+	 * point leave_to_nobody() finds the chunk. */
 	set(stream->chunk, chunk);
 	if (!state->taken)
 		return 0;
@@ -161,14 +164,14 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 /* Creating a page of shared memory takes longer than requesting it. */
 #define GROW_MOST 8192ul
 
-/* Makes room for `bytes` more at stream->at. */
+/* Makes room for `bytes` more bytes at stream->at. */
 NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct stream *stream = &state->streams[level];
 	struct chunk *chunk = chunk_of(stream);
 	u8 *before = *(u8 *volatile *)&stream->limit, *at = *(u8 *volatile *)&stream->at;
 	u64 have = (u64)(before - (u8 *)chunk);
-	/* An abandoned chunk has no limit. (The three values do not match either if another coroutine has begun a
-	 * chunk since the first was read.) */
+	/* An abandoned chunk has no limit. If another coroutine has begun a chunk since the first value was read,
+	 * the three values do not match. */
 	if (chunk && before && have <= session->chunk_bytes && at >= (u8 *)chunk && at <= before) {
 		u8 *end = (u8 *)chunk + session->chunk_bytes;
 		u64 need = ((u64)(at + bytes - before) + 4095) & ~4095ul;
@@ -176,7 +179,7 @@ NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 		if (grow < need)
 			grow = need;
 		u8 *limit = before + grow < end ? before + grow : end;
-		/* (Unless it was abandoned in between, or has grown.) */
+		/* This fails if the chunk was abandoned or extended in between. */
 		if (at + bytes <= end)
 			return populate(before, limit) &&
 			       __atomic_compare_exchange_n(&stream->limit, &before, limit, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -216,7 +219,7 @@ static ALWAYS int is_next(struct stream *stream, const struct chunk *chunk, cons
 	return 0;
 }
 
-/* (The stream may have begun another chunk at this moment.) */
+/* The stream may have begun another chunk at this moment. */
 static ALWAYS void go_on_at(struct stream *stream, const struct chunk *chunk, u8 *end) {
 	set(stream->at, end);
 	if (unlikely(chunk_of(stream) != chunk))
@@ -232,7 +235,8 @@ ALWAYS void commit(struct stream *stream, const u8 *begin, u8 *end) {
 	*(volatile u32 *)&chunk->used = (u32)(end - (u8 *)chunk);
 }
 
-/* The same for the call in flight, which is no longer in flight from here on: both are one word. */
+/* Does the same for the record of the call in flight, and marks that call as no longer in flight. Both are
+ * one word, so they change together. */
 ALWAYS void commit_landing(struct stream *stream, const u8 *begin, u8 *end) {
 	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))

@@ -44,7 +44,8 @@ u64 copy_code(void *to, u64 from, u64 count) {
 	return done;
 }
 
-/* The name at `from`, or an empty one. There may be no page behind its end. */
+/* Copies the name at `from`, or an empty name if it can't be read. The page after the name's end may be
+ * unmapped. */
 static void copy_name(char *to, u64 from) {
 	u64 done = 0;
 	while (done < MODULE_NAME) {
@@ -81,7 +82,7 @@ static int name_code(struct code *code, const struct link *link, int is_program)
 	u64 bytes = length((const u8 *)code->name, MODULE_NAME), folders = 0;
 	for (u64 i = 0; i < bytes; i++)
 		folders += code->name[i] == '/';
-	/* (A name without a folder is the kernel's own.) */
+	/* A name without a folder belongs to code of the kernel. */
 	if (bytes && !folders) {
 		bytes = 6;
 		put_bytes((u8 *)code->name, (const u8 *)"[vdso]", bytes);
@@ -146,7 +147,7 @@ u32 code_of(u64 pc) {
 	struct code found;
 	if (count >= CODES_MOST || !find_module(&found, pc))
 		return 0;
-	/* (A slot that is taken but not filled, because a handler has left, stays empty.) */
+	/* A handler may leave after it took a slot and before it filled the slot. Such a slot stays empty. */
 	u32 place = __atomic_fetch_add(&stack_tables->count, 1, __ATOMIC_RELAXED);
 	if (place >= CODES_MOST)
 		return 0;
@@ -158,7 +159,8 @@ u32 code_of(u64 pc) {
 	return place + 1;
 }
 
-/* May one of its frames be wanted, with STACKS_SITES? (A name without a folder is the kernel's own.) */
+/* Whether a stack may need frames of that file with STACKS_SITES. A name without a folder belongs to code
+ * of the kernel. */
 static int has_own_code(const char *name) {
 	u64 folders = 0;
 	for (u64 i = 0; name[i]; i++) {

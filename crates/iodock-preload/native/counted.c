@@ -2,7 +2,7 @@
 
 #include "recorder.h"
 
-#define COUNTED_BYTES 512 /* seven short lines */
+#define COUNTED_BYTES 512 /* enough for seven short lines */
 
 /* Adds the number after `name` to *sum. Returns 0 if no line begins with `name`. */
 static int add_number(u64 *sum, const u8 *text, const char *name) {
@@ -37,7 +37,7 @@ static int ask_for_count(u64 *count, const char *path) {
  * for), and the number of its context switches. */
 void write_counted(struct state *state, u32 level, u64 now) {
 	u64 by_thread, by_process, used[RUSAGE_WORDS];
-	/* (Of calls that are counted there are no records to compare with.) */
+	/* Counted calls have no records that this number could be compared with. */
 	if (!session->counts || counts_calls || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
 	    !ask_for_count(&by_process, "/proc/self/io"))
 		return;
@@ -51,7 +51,7 @@ void write_counted(struct state *state, u32 level, u64 now) {
 
 /* The kernel continues to count after an exec, before this library is loaded again. */
 void count_before_exec(struct state *state, u64 now) {
-	/* (In the child of a handler's fork the state is unused.) */
+	/* In the child of a handler's fork the state is unused. */
 	if (!state->taken)
 		return;
 	struct place here;

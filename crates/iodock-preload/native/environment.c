@@ -5,11 +5,11 @@
 #include "recorder.h"
 
 #define MOST_VARIABLES 2000
-#define NAME_MOST 16 /* more than the length of the searched names */
-#define SOME 64 /* variables examined at a time */
+#define NAME_MOST 16 /* longer than each variable's name that is searched for */
+#define SOME 64 /* number of variables examined at a time */
 #define TEXTS (4 * (PATH_LIMIT + 1024))
 
-/* Usually few of its pages are touched: each costs time at each exec. */
+/* Large, but usually few of its pages are used: each used page costs time at each exec. */
 struct environment {
 	u64 pages[SOME][2];
 	u8 bytes[SOME];
@@ -33,8 +33,7 @@ void give_back_environment(struct environment *environment) {
 		kernel2(SYS_munmap, environment, ENVIRONMENT_BYTES);
 }
 
-/* Address for the next text, with room for PATH_LIMIT and a little; keep_text records how much of it is
- * used. */
+/* Address for the next text, with a little more room than PATH_LIMIT; keep_text notes how much was used. */
 static u8 *next_text(struct environment *environment) {
 	return environment->texts + environment->used;
 }
@@ -89,7 +88,7 @@ long place_of_library(const u8 *value) {
 	}
 }
 
-/* The variable's page is readable; the next one may not be. */
+/* Whether the variable begins with that text. The variable's page is readable; the next page may not be. */
 static int variable_begins(u64 variable, const char *with) {
 	u8 head[NAME_MOST] = {0};
 	if ((variable & 4095) <= 4096 - NAME_MOST)
@@ -102,7 +101,7 @@ static int variable_begins(u64 variable, const char *with) {
 
 struct variables {
 	long count, preload, session;
-	u32 only_lists; /* the program will not run: ldd makes the dynamic linker list the libraries */
+	u32 only_lists; /* the program will not run, because ldd makes the dynamic linker list the libraries only */
 };
 
 static int find_variables(struct environment *environment, const u64 *from, struct variables *found) {
@@ -125,7 +124,7 @@ static int find_variables(struct environment *environment, const u64 *from, stru
 	return count >= 0;
 }
 
-/* Whether it names this session. If not, the program begins another recording itself. */
+/* Whether the variable names this session. If not, the program begins another recording itself. */
 static int is_this_session(struct environment *environment, u64 variable) {
 	u8 *text = next_text(environment);
 	u64 count = length((const u8 *)session->session, sizeof(session->session));
@@ -147,13 +146,13 @@ static int can_be_loaded(void) {
 	long file = kernel3(SYS_open, session->library, O_CLOEXEC | O_NONBLOCK, 0);
 	if (!failed(file))
 		kernel1(SYS_close, file);
-	/* (If no descriptor is free it is checked by name.) */
+	/* If no descriptor is free, the library is checked by its name. */
 	if (file == -EMFILE || file == -ENFILE)
 		file = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
 	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM && is_readable_behind_exec();
 }
 
-/* `old`: the list of libraries, after its name. */
+/* Writes a list of libraries that includes ours. `old`: the old list, without the variable's name. */
 static void put_ours_in(struct environment *environment, struct variables *found, const u8 *old) {
 	if (found->preload < 0)
 		found->preload = found->count++;
@@ -190,7 +189,7 @@ static void take_ours_out(struct environment *environment, const struct variable
 /* Copies the list of libraries after LD_PRELOAD=. 0: it is unreadable, or too long. */
 static int copy_preload(struct environment *environment, const struct variables *found) {
 	u8 *old = next_text(environment);
-	/* (An empty list behind no name.) */
+	/* If the variable is missing, the list is empty: 11 is the length of LD_PRELOAD=. */
 	u64 bytes = 11;
 	if (found->preload >= 0 && (!copy_path(old, (const u8 *)environment->list[found->preload]) ||
 				    (bytes = length(old, PATH_LIMIT)) == PATH_LIMIT))
@@ -225,7 +224,7 @@ struct environment *prepare_exec(struct state *state, const struct shape *shape,
 	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
 	if (program.file == -ENOENT || program.file == -ENOTDIR)
 		return 0;
-	/* (Before our own reads.) */
+	/* The kernel's count is read first, because our own reads below would increase it. */
 	count_before_exec(state, now);
 	struct environment *environment = new_environment();
 	if (!environment) {
@@ -237,7 +236,7 @@ struct environment *prepare_exec(struct state *state, const struct shape *shape,
 	return environment;
 }
 
-/* If the library will not see the program's calls, asks the recorder to trace it. */
+/* Requests tracing from the recorder if the library will not see the program's calls. */
 void trace_exec(struct state *state, const struct environment *environment) {
 	if (environment)
 		before_exec(state, environment->sight);
@@ -250,7 +249,7 @@ s64 execute_again(struct state *state, const struct pending *exec, u32 environme
 	struct given given;
 	if (result != -E2BIG || !environment || !environment->is_made)
 		return result;
-	/* (A tracer has detached as the exec failed.) */
+	/* A tracer detached when the exec failed, so tracing must be requested again. */
 	if (environment->sight == SEEN)
 		environment->sight = BLIND;
 	before_exec(state, environment->sight);

@@ -3,9 +3,9 @@
 #include "recorder.h"
 
 enum { TYPE = 0170000, TYPE_PLAIN = 0100000, SET_USER = 04000, SET_GROUP = 02010 /* with the right to execute */ };
-#define SCRIPTS 5 /* levels of interpreted interpreters, as in the kernel */
+#define SCRIPTS 5 /* greatest number of nested script interpreters, as in the kernel */
 
-/* The note of that type and name (four bytes with its NUL); 0: there is none. */
+/* Returns the ELF note of that type and name (four bytes with its NUL), or 0. */
 const u32 *find_note(const u8 *at, u64 bytes, u32 type, u32 name) {
 	for (u64 count; bytes >= 16; bytes = bytes > count ? bytes - count : 0, at += count) {
 		const u32 *note = (const u32 *)at;
@@ -57,7 +57,8 @@ static enum sight sight_of_elf(long fd, u8 *head, u64 bytes) {
 	return sight == SEEN && is_go ? BLIND : sight;
 }
 
-/* Whether the file grants privileges. (Of struct stat: the mode, followed by the user.) */
+/* Whether executing the file grants privileges (set-user-ID and the like). In struct stat the mode is
+ * followed by the user. */
 static int gives_rights(long fd) {
 	u64 status[STAT_WORDS];
 	if (failed(kernel2(SYS_fstat, fd, status)))
@@ -68,7 +69,7 @@ static int gives_rights(long fd) {
 	return kernel(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
 }
 
-/* Copies the program in a script's first line to `head`; 0 if there is none. */
+/* Copies the path of the interpreter in a script's first line to `head`. Returns 0 if there is none. */
 static int interpreter(u8 *head, u64 bytes) {
 	u64 at = 2, to = 0;
 	while (at < bytes && (head[at] == ' ' || head[at] == '\t'))
@@ -95,7 +96,7 @@ static long open_plain(long directory, const u8 *path) {
 struct program open_program(const u64 *arguments, u32 at) {
 	long directory = at ? (s32)arguments[0] : AT_FDCWD;
 	long file = open_plain(directory, (const u8 *)arguments[at]);
-	/* An empty path, if allowed: the descriptor itself. */
+	/* If the path is empty and AT_EMPTY_PATH is set, the descriptor itself is executed. */
 	if (file == -ENOENT && at && (arguments[4] & AT_EMPTY_PATH))
 		return (struct program){directory, 1};
 	return (struct program){file, 0};

@@ -34,7 +34,7 @@ u64 passing(const u8 *message, const u8 **control) {
 
 #define SOME_PIECES 8
 
-/* A piece of one byte in each page except the `known` one. */
+/* Adds a piece of one byte for each page of the range, except for the `known` page. */
 static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known) {
 	u32 count = 0;
 	u64 page = from >> 12, end = page + (bytes ? ((from & 4095) + bytes + 4095) >> 12 : 0);
@@ -64,7 +64,7 @@ int is_message_there(const u8 *message) {
 static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result) {
 	switch (role) {
 	case ROLE_OFFSET_POINTER:
-		/* The kernel has advanced it. */
+		/* The kernel has advanced the offset by the result. */
 		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer - result; break;
 	case ROLE_OFFSET_POINTER2:
 		f->more |= MORE_OFFSET2, f->offset2 = *(const s64 *)pointer - result; break;
@@ -73,7 +73,7 @@ static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const 
 	case ROLE_POINTED_FLAGS:
 		f->more |= MORE_FLAGS, f->flags = *(const u64 *)pointer; break;
 	case ROLE_VECTOR:
-		/* (The kernel reads 32 bits of the count.) */
+		/* The kernel reads only 32 bits of the count. */
 		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, (u32)*next_argument); break;
 	case ROLE_MESSAGE:
 		f->has |= HAS_SIZE, f->size = vector_sum(*(const u64 *const *)(pointer + 16), *(const u64 *)(pointer + 24));
@@ -101,7 +101,7 @@ void nothing_yet(struct fields *f) {
 	f->text_bytes = 0;
 }
 
-/* One argument, and for a vector the next one, too. */
+/* Collects the field of one argument; for a vector also of the next argument. */
 static ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argument, int readable, s64 result) {
 	u64 value = *argument;
 	switch (role) {
@@ -138,7 +138,7 @@ void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s
 	int readable = path_was_read(number, arguments, result);
 	if (unlikely(number == SYS_recvmsg && result >= 0 && !is_message_there((const u8 *)arguments[1])))
 		roles &= 255;
-	/* (With nothing to move the kernel has not read the offsets.) */
+	/* If there is nothing to move, the kernel has not read the offsets. */
 	if (unlikely(number == SYS_splice && !arguments[4]))
 		result = -1;
 	for (; roles; roles >>= 8, arguments++)
@@ -146,7 +146,8 @@ void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s
 	f->more |= f->always;
 }
 
-/* The name that /proc shows for a descriptor, with a NUL; its length, or an error. One that is longer than `most` is cut. */
+/* Reads the name that /proc shows for a descriptor, with a NUL. Returns its length, or an error. A name
+ * longer than `most` is cut. */
 long name_of_descriptor(u8 *name, u64 most, s64 fd) {
 	u8 link[32], digits[12], *at = put_text(link, "/proc/self/fd/");
 	u32 count = 0;
@@ -182,8 +183,8 @@ u8 special_type(s64 fd) {
 	return *(const u16 *)(found + 28) >> 12 & 15;
 }
 
-/* Those of `more` that must be written: fields that every call of this shape has are omitted if they equal
- * the last one's. */
+/* The fields of `more` that must be written. Fields that every call of this shape has are omitted if they
+ * equal those of the shape's last call. */
 static inline u32 what_is_new(struct habit *habit, const struct fields *f) {
 	u32 more = f->more;
 #define LEAVE_OUT(bit, field) if (f->always & (bit)) more ^= f->field == habit->field ? (bit) : 0, habit->field = f->field
@@ -193,14 +194,14 @@ static inline u32 what_is_new(struct habit *habit, const struct fields *f) {
 	return more;
 }
 
-/* The predicted result, which is not written. */
+/* The result that a reader predicts. A result that equals it is not written. */
 static inline s64 likely_result(const struct stream *stream, u32 kind, const struct fields *f) {
 	if (f->has & HAS_SIZE)
 		return (s64)f->size;
 	return kind == KIND_OPEN ? stream->last_opened : 0;
 }
 
-/* Both in one number, except for a size or type that no file has. */
+/* Size and type are stored in one number, unless one of them has a value that no file has. */
 #define STAT_SHIFT 4
 #define STAT_APART 15
 
@@ -212,7 +213,8 @@ ALWAYS u8 *put_stat(u8 *at, u64 size, u8 type) {
 	return put(at, size);
 }
 
-/* Code, masks and times; then paths, and the other fields in the order of their bits. */
+/* Writes the code, the masks and the times; then the paths; then the other fields in the order of their
+ * bits. */
 NOINLINE void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase, u64 start, u64 end, s64 result) {
 	u32 kind = shape->kind, code = shape->code;
 	struct stream *stream = &state->streams[level];
@@ -222,7 +224,7 @@ NOINLINE void write_fields(struct state *state, u32 level, const struct shape *s
 		look_at(&path, f->path);
 	if (f->path2)
 		look_at(&path2, f->path2);
-	/* (A handler's record that interrupts another has no stack, nor has a part of one.) */
+	/* A handler's record that interrupts another record has no stack. Partial records have none either. */
 	int has_stack = stack_tables && !level && !phase;
 	u64 stack_bytes = unlikely(has_stack) ? see_stack(state, f->caller ? f->caller->plain : 0, f->caller ? f->caller->base : 0) : 0;
 	u8 *begin = room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes + stack_bytes, end), *at = begin;
@@ -230,7 +232,7 @@ NOINLINE void write_fields(struct state *state, u32 level, const struct shape *s
 		return;
 	if (unlikely(has_stack))
 		at = put_stack(state, at, code);
-	/* (A call without a result has at most a descriptor.) */
+	/* A call without a result has at most a descriptor. */
 	u32 more = phase == PHASE_NO_RETURN ? 0 : level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
 	s32 *last_fd = path.bytes ? &stream->last_directory : &stream->last_fd;

@@ -4,7 +4,7 @@
 
 #include "recorder.h"
 
-/* Ends the stretches of calls and handlers that were left by longjmp; the thread's current one goes on. */
+/* Abandoned calls and handlers leave stretches open. Ends them, except for the thread's current stretch. */
 static void end_abandoned_stretches(struct state *state) {
 	state->held = 0;
 	state->own_calls = state->own_calls != 0;
@@ -35,7 +35,8 @@ ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 f
 		end_flight(state);
 }
 
-/* The same for the stub, which does it itself unless another event came in between. */
+/* Does the same for a record that the stub wrote, if another event came in between. Usually the stub does
+ * this itself. */
 void iodock_land_late(struct state *state, u64 flight) {
 	if (state->flight != flight)
 		return;
@@ -68,14 +69,14 @@ static void write_abandoned(struct state *state, struct flight flight, u64 now) 
 	if (shape->roles[0] == ROLE_FD)
 		fields.has = HAS_FD, fields.fd = flight.fd;
 	fields.lands = 1;
-	/* (It is not known whether a map has a file.) */
+	/* Whether a mapping has a file is not known here. */
 	if (shape->code && shape->kind != KIND_MAP)
 		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
 
-/* Number of records being written, except the record of the noted call in flight. */
+/* Number of records that are being written, without the record of the noted call in flight. */
 static u32 records_begun(const struct state *state, u64 flight) {
-	/* (enter() may have been left before it took the level.) */
+	/* A handler may leave enter() by longjmp before enter() took the level. */
 	if (flight & WRITES)
 		return state->level ? state->level : 1;
 	return state->level ? state->level - 1 : 0;
@@ -93,7 +94,7 @@ void write_no_return(struct state *state, u64 now) {
 		count_lost(lost);
 	if (unlikely(state->level))
 		abandon(state, 0);
-	/* From here on a handler's calls find this function instead. */
+	/* From this point a handler's calls find `here` instead of the call in flight. */
 	struct place here;
 	set(here.start, (u64)&here | MARKED);
 	set(state->flight, (u64)&here | WRITES_LEFT);
@@ -104,26 +105,27 @@ void write_no_return(struct state *state, u64 now) {
 	land(state, level, &here, (u64)&here | WRITES_LEFT);
 }
 
-/* Whether a handler runs on its own stack, which may have any address. */
+/* Whether a handler runs on a stack of its own, which may have any address. */
 int on_other_stack(void) {
 	struct { u64 start; u32 flags, padding; u64 bytes; } stack;
 	return failed(kernel2(SYS_sigaltstack, 0, &stack)) || (stack.flags & SS_ONSTACK);
 }
 
-/* A handler that interrupted the call in flight is deeper in the stack: checks whether this call is not. */
+/* A handler that interrupted the call in flight is deeper in the stack than that call. Checks that the
+ * present call is not deeper. */
 static int is_above(u64 flight, u64 stack) {
 	u64 there = flight & ~KINDS;
 	return stack >= there && stack - there < STACK_MOST && !on_other_stack();
 }
 
-/* Whether the word has another value, or its page is gone. A futex call that wakes no thread is the
- * fastest way to check. */
+/* Whether the word's value has changed, or its page is unmapped. A futex call that wakes no thread is the
+ * fastest check. */
 static int has_changed(const u64 *word, u32 value) {
 	long asked = kernel(SYS_futex, (long)word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)word, value);
 	return asked == -EAGAIN || asked == -EFAULT;
 }
 
-/* Content of the frame of the call in flight as long as it exists; 0: unknown. */
+/* Content of the frame of the call in flight while that frame exists; 0 if unknown. */
 static u64 mark_of_flight(const struct state *state, u64 flight) {
 	struct flight noted = flight_of(state);
 	if (flight & (WRITES | WRITES_LEFT))
@@ -133,13 +135,13 @@ static u64 mark_of_flight(const struct state *state, u64 flight) {
 	return is_known && !(flight & NO_FRAME) ? noted.start : 0;
 }
 
-/* Whether that frame was overwritten, or its stack freed. */
+/* Whether the frame of the call in flight was overwritten, or its stack unmapped. */
 static int frame_is_gone(const struct state *state, u64 flight, u64 stack) {
 	const u64 *there = &((const struct plain_frame *)(flight & ~KINDS))->start;
 	u64 mark = mark_of_flight(state, flight);
 	if (!mark)
 		return 0;
-	/* (The page of the stack is readable.) */
+	/* The word lies in the page of the current stack, which is readable. */
 	return (u64)there >> 12 == stack >> 12 ? *(const volatile u64 *)there != mark : has_changed(there, (u32)mark);
 }
 
@@ -164,7 +166,7 @@ static int is_level_abandoned(struct state *state) {
  * that interrupts another call. */
 void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start) {
 	u64 now = start >> TIME_SHIFT, flight;
-	/* (A handler may find the abandoned one first.) */
+	/* A handler may run in between, and find the abandoned call first. */
 	while ((flight = flight_now(state)) != 0 && !was_abandoned(state, flight, stack))
 		if (flight_now(state) == flight)
 			return;
@@ -181,7 +183,7 @@ void take_off(struct state *state, const struct frame *frame, u64 stack, u64 sta
 	if (likely(chunk)) {
 		chunk->flight_fd = (s32)frame->arguments[0];
 		set(chunk->flight_start, start);
-		/* (Another coroutine may have begun other chunks.) */
+		/* Another coroutine may have begun other chunks. */
 		if (likely(flight_now(state) == stack && chunk_of(stream) == chunk))
 			*(volatile u32 *)&chunk->flight = (u32)frame->number + 1;
 		leave(state, level, &here);
@@ -190,10 +192,10 @@ void take_off(struct state *state, const struct frame *frame, u64 stack, u64 sta
 	}
 }
 
-/* For the stub, if the thread has no chunk yet, or a call is in flight already. */
+/* The stub calls this if the thread has no chunk yet, or if a call is in flight already. */
 void iodock_begin(const u64 *begun) {
 	struct state *began_in = begin_own_calls(), *state;
-	/* (See iodock_record.) */
+	/* iodock_record explains why `stopped` is read again here. */
 	if (!*(volatile u32 *)&stopped && (state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
 		take_off(state, (const struct frame *)(begun + 1), (u64)(begun - 1), begun[0]);
 	end_own_calls(began_in);

@@ -6,12 +6,13 @@
 
 #define PAGE_BYTES 4096ul
 
-/* For each patched library the trampolines, and its text if that is mapped from a file of ours. */
+/* For each patched library: the span of its trampolines, and the span of its text if that is mapped from
+ * one of our files. */
 struct span trampoline_spans[PATCHED_MOST], text_spans[PATCHED_MOST];
 struct span header_span, copy_span, library_span;
-/* The tables of counters, if calls are counted. */
+/* The tables of counters, which exist if calls are counted. */
 struct span light_span, table_span;
-/* Memory of the tables of code, with --stacks. */
+/* Memory of the tables of code, which exist with --stacks. */
 struct span stacks_span;
 
 void note_span(struct span *spans, const u8 *at, u64 bytes) {
@@ -22,7 +23,7 @@ void note_span(struct span *spans, const u8 *at, u64 bytes) {
 		spans[i] = (struct span){(u64)at, (u64)at + bytes};
 }
 
-/* Keeps the lower of `found` and the one at `at`, if this one is in the range. */
+/* Sets *found to the lower one of `found` and the span at `at`, if that span overlaps the range. */
 static inline void look_for(struct span *found, struct span range, const void *at, u64 bytes) {
 	u64 from = (u64)at, to = (from + bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
 	if (at && from < range.to && to > range.from && from < found->from)
@@ -34,8 +35,8 @@ static void look_at_spans(struct span *found, struct span range, const struct sp
 		look_for(found, range, (const u8 *)spans[i].from, spans[i].to - spans[i].from);
 }
 
-/* A thread may have mapped memory that it has not noted yet. (We wait once for a note that a handler left
- * behind by longjmp.) */
+/* Finds the memory of one thread. The thread may have mapped memory that it has not noted yet: we wait
+ * once, because a handler may have left that note behind by longjmp. */
 static void look_at_state(struct span *found, struct span range, struct state *state) {
 	for (u64 left = QUIET_MOST; state->is_mapping && !is_own(state);)
 		if (!may_wait(&left))
@@ -95,7 +96,7 @@ static s64 make_for_the_rest(const struct frame *frame) {
 	return result;
 }
 
-/* The program replaces a range of ours. */
+/* The program replaces memory of ours: recording stops first. */
 static NOINLINE void give_way(u64 from, u64 bytes) {
 	struct span range = {from, from + bytes};
 	if (!stopped) {
@@ -116,8 +117,8 @@ static int spoils_memory(u64 advice) {
 	       advice == MADV_GUARD_INSTALL;
 }
 
-/* A call that changes the program's mappings is about to be made. 1: it was made here, and its result is
- * in `number`. */
+/* Called before a call that changes the program's mappings. Returns 1 if the call was made here; its
+ * result is then in `number`. */
 int guard(struct frame *frame) {
 	const u64 *told = frame->arguments;
 	switch (frame->number) {
@@ -142,7 +143,8 @@ int guard(struct frame *frame) {
 	return 1;
 }
 
-/* For the stub. 1: the call has been made. The stub makes, and records, mmap itself; the others are not recorded. */
+/* Called by the stub. Returns 1 if the call has been made here. The stub makes and records mmap itself;
+ * the other calls are not recorded. */
 int iodock_guard(struct frame *frame) {
 	const u64 *told = frame->arguments;
 	frame->number = (u32)frame->number;
@@ -154,7 +156,7 @@ int iodock_guard(struct frame *frame) {
 	if (number == SYS_mmap)
 		return 0;
 	frame->number = (u64)kernel((long)frame->number, (long)told[0], (long)told[1], (long)told[2], (long)told[3], (long)told[4], (long)told[5]);
-	/* (Another thread may have found them in between.) */
+	/* Another thread may have found this code in between. */
 	if (unlikely(stack_tables != 0) && number != SYS_madvise)
 		forget_pages(told[0], told[1]);
 	return 1;

@@ -18,9 +18,9 @@ struct interrupted *last_interrupted(void) {
 	return interrupted;
 }
 
-/* Copies made since `outer` was the last one: these forks are over, or never happened. */
+/* Discards the copies that were made after `outer`: their forks have ended, or were never made. */
 void forget_interrupted(const struct interrupted *outer) {
-	/* (Another handler may do the same at any moment.) */
+	/* Another handler may discard copies at any moment. */
 	for (struct interrupted *last; unlikely(interrupted != 0) && (last = __atomic_exchange_n(&interrupted, 0, __ATOMIC_RELAXED)) != 0;) {
 		if (last == outer) {
 			interrupted = last;
@@ -31,7 +31,7 @@ void forget_interrupted(const struct interrupted *outer) {
 	}
 }
 
-/* Before the fork. (If there is no memory, the record is damaged.) */
+/* Called before a fork. If there is no memory for the copy, the interrupted record is damaged. */
 void keep_interrupted(const struct state *state) {
 	long copy = kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(copy)) {
@@ -44,7 +44,7 @@ void keep_interrupted(const struct state *state) {
 	interrupted = (struct interrupted *)copy;
 }
 
-/* In the child: `state` was the thread's, and remains unused. */
+/* Called in the child: `state` was the thread's state, and remains unused. */
 void leave_to_nobody(struct state *state) {
 	if (likely(!interrupted))
 		return;
@@ -56,7 +56,7 @@ void leave_to_nobody(struct state *state) {
 		struct chunk *chunk = state->streams[level].chunk;
 		long memory = !chunk ? -1 : kernel(SYS_mmap, (long)chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
 						   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		/* As the interrupted record expects it. (A chunk that is being begun has no address yet.) */
+		/* The address that the interrupted record expects. A chunk that is being begun has no address yet. */
 		const u8 *at = state->streams[level].at;
 		if (!failed(memory))
 			chunk->used = at ? (u32)(at - (const u8 *)chunk) : sizeof(*chunk);

@@ -2,7 +2,7 @@
 #ifndef IODOCK_HOT_H
 #define IODOCK_HOT_H
 
-/* read, write, pread64, pwrite64: a bit each */
+/* one bit for each of read, write, pread64 and pwrite64 */
 #define DATA_NUMBERS 0x60003
 #define LAST_DATA_NUMBER 18
 /* A unit of time is 2^4 ticks of the TSC. */
@@ -11,7 +11,7 @@
  * little. */
 #define RECORD_MOST 160
 
-/* Fields of a record. */
+/* Fields of a record. A field that is absent has the value that its comment names. */
 #define HAS_FD 1     /* else the descriptor of the previous call (for a call with a path: with a path), or the one that it opened */
 #define HAS_SIZE 2   /* else the size of the previous call */
 #define HAS_RESULT 4 /* else the requested size, the last descriptor that was opened, or 0 for calls without */
@@ -28,7 +28,7 @@
 #define WITH_BLOCKS 16
 #define BLOCK_SHIFT 9
 
-/* In struct state, with its first stream */
+/* Offsets in struct state, and in its first stream */
 #define STATE_TAKEN_AND_LEVEL 0
 #define STATE_LEVEL 4
 #define STATE_AT 8
@@ -41,7 +41,7 @@
 #define STATE_FLIGHT 328
 #define STATE_WRITER 336
 #define STATE_UNTIMED 440
-/* In struct chunk */
+/* Offsets in struct chunk */
 #define CHUNK_USED 8
 #define CHUNK_FLIGHT 12
 #define CHUNK_FLIGHT_START 48

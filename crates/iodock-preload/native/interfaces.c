@@ -6,7 +6,7 @@
 #define FACTS_MOST 8
 #define FACTS_BYTES (9 * FACTS_MOST + 32)
 
-/* A mask of the known facts, followed by these. */
+/* Writes a mask of the known facts, followed by these facts. */
 static u8 *put_facts(u8 *at, const u64 *facts, u32 count) {
 	u8 *known = at++;
 	*known = 0;
@@ -40,7 +40,7 @@ __attribute__((visibility("default"))) int iodock_interface(u32 part, u32 call, 
 	if (unlikely(!session || *(volatile u32 *)&stopped || counts_calls || count > FACTS_MOST))
 		return 0;
 	struct state *began_in = begin_own_calls(), *state;
-	/* (See iodock_record.) */
+	/* iodock_record explains why `stopped` is read again here. */
 	if (likely(!*(volatile u32 *)&stopped)) {
 		u64 now = ticks() >> TIME_SHIFT;
 		if (likely((state = mine(now, 0)) != 0))

@@ -8,7 +8,7 @@
 /* Records from level `from` on were begun and will not be completed: the next ones would be predicted from
  * values that a reader has not seen. So these go to new chunks. */
 NOINLINE void abandon(struct state *state, u32 from) {
-	/* (One store each: a handler may run in between.) */
+	/* Each level takes a single store, because a handler may run in between. */
 	for (u32 level = from; level < LEVELS; level++)
 		state->streams[level].limit = 0;
 	barrier();
@@ -36,7 +36,7 @@ NOINLINE int is_crowded(struct state *state) {
 	return 1;
 }
 
-/* Then all levels are abandoned, and the call in flight, too. */
+/* Abandons all levels, and the call in flight. */
 static NOINLINE void abandon_all(struct state *state) {
 	abandon(state, 0);
 	count_lost(1);
@@ -77,7 +77,7 @@ ALWAYS void leave_level(struct state *state, u32 level) {
 }
 
 ALWAYS void leave(struct state *state, u32 level, const struct place *here) {
-	/* (Another coroutine may have abandoned this record and may now be writing its own.) */
+	/* Another coroutine may have abandoned this record, and may now be writing its own record. */
 	if (likely(writer_on(state, level) == (u64)here))
 		leave_level(state, level);
 	if (unlikely(!level && state->flight == ((u64)here | WRITES)))

@@ -10,7 +10,7 @@ _Static_assert(sizeof(struct row) % 64 == 0, "lines");
 
 #define LIGHT_BYTES ((sizeof(struct light) + 4095) & ~4095ul)
 #define ROUND(bytes) (((bytes) + 4095) & ~4095ul)
-/* Bytes of pages that are created at a time. */
+/* Size of the pages that are created at a time, in bytes. */
 #define GROW_BYTES 16384ul
 
 static u8 *map_table(u64 at, u64 bytes) {
@@ -45,7 +45,7 @@ static int make_pages(u8 *area, u32 *ready, u64 end, u64 most) {
 	return 1;
 }
 
-/* More than twice the number of rows that fit. */
+/* Number of slots in the index: more than twice the number of rows that fit. */
 static u64 slots_of(u64 bytes) {
 	u64 slots = SLOTS_LEAST;
 	while (slots < SLOTS_MOST && slots * sizeof(struct row) / 2 < bytes)
@@ -53,7 +53,7 @@ static u64 slots_of(u64 bytes) {
 	return slots;
 }
 
-/* Layout: an eighth of the space for bits, an eighth for names, the rest for rows. */
+/* Divides the table: an eighth of the space for bits, an eighth for names, the rest for rows. */
 static void lay_out(struct table *table, u64 bytes) {
 	u64 accesses = session->first_accesses, eighth = bytes / 8 & ~4095ul, slots = slots_of(bytes);
 	table->index_at = 4096;
@@ -79,12 +79,13 @@ static u32 take(u32 *used, u32 count, u32 most) {
 	return have;
 }
 
-/* Files leave a quarter for rows that count several files, patterns an eighth. */
+/* Rows of files leave a quarter free for rows that count several files; rows of patterns leave an eighth
+ * free. */
 static u32 limit_of(u32 most, enum row_kind kind) {
 	return kind == ROW_FILE ? most - most / 4 : kind == ROW_PATTERN ? most - most / 8 : most;
 }
 
-/* A row that is not in the index yet; its number plus one, 0: none is left. */
+/* Creates a row that is not in the index yet. Returns its number plus one, or 0 if none is left. */
 static u32 new_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32 owner, enum row_kind kind) {
 	u32 name_at = take(&table->names_used, (u32)bytes, limit_of(table->names_most, kind)), number;
 	u8 *names = (u8 *)table + table->names_at;
@@ -116,7 +117,7 @@ static struct table *new_table(void) {
 		return 0;
 	table->begun = ticks();
 	table->pid = (u32)kernel0(SYS_getpid);
-	/* For everything that has no other row. */
+	/* This row counts everything that has no other row. */
 	if (!new_row(table, (const u8 *)"*", 1, 1, 0, ROW_REST))
 		return 0;
 	set(table->magic, TABLE_MAGIC);
@@ -139,7 +140,7 @@ struct table *table_of(void) {
 	return table;
 }
 
-/* Called when the library is loaded. */
+/* Prepares counting when the library is loaded. */
 int begin_counting(void) {
 	long at = kernel(SYS_mmap, 0, LIGHT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at) || failed(kernel3(SYS_madvise, at, LIGHT_BYTES, MADV_WIPEONFORK)))
@@ -149,7 +150,7 @@ int begin_counting(void) {
 	return table_of() != 0;
 }
 
-/* A row that this thread may add to, created if there is none; its number plus one. */
+/* Finds the row that this thread may add to, or creates it. Returns its number plus one. */
 static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32 me, enum row_kind kind) {
 	u16 *index = (u16 *)((u8 *)table + table->index_at);
 	u32 new = 0, has_other = 0;
@@ -167,7 +168,7 @@ static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32
 			continue;
 		if (!row->owner || row->owner == me)
 			return there;
-		/* (Another thread was faster: the row created here remains without counts.) */
+		/* Another thread was faster: the row created here remains without counts. */
 		has_other = 1;
 		if (new)
 			rows_of(table)[new - 1].owner = 0;
@@ -175,7 +176,7 @@ static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32
 	return 0;
 }
 
-/* The row of the same name that all threads add to. */
+/* The row of the same name to which all threads add. */
 struct row *row_for_all(struct state *state, struct row *row) {
 	struct table *table = light->table;
 	if (!row->owner || row->owner == state->number)
@@ -183,13 +184,13 @@ struct row *row_for_all(struct state *state, struct row *row) {
 	if (!row->twin) {
 		const u8 *name = (u8 *)table + table->names_at + row->name_at;
 		u32 found = find_row(table, name, row->name_bytes, row->key, state->number, (enum row_kind)row->kind);
-		/* The last row has no owner. */
+		/* The row for everything else has no owner, so all threads add to it. */
 		row->twin = (u16)(found ? found : 1);
 	}
 	return &rows_of(table)[row->twin - 1];
 }
 
-/* Whether a file of that name was counted before, as far as one bit can show. */
+/* Whether a file of that name was probably counted before: names that share a bit can't be distinguished. */
 static int is_seen(struct table *table, u64 hash) {
 	u8 *bits = (u8 *)table + table->seen_at;
 	if (!make_pages(bits, &table->seen_ready, table->seen_bits / 8, table->seen_bits / 8))

@@ -10,7 +10,7 @@
 enum { SIZE_BINS = 10, GAP_BINS = 8, TIME_BINS = 12, DIRECTIONS = 2 };
 enum { SLOTS_LEAST = 4096, SLOTS_MOST = 65536, DESCRIPTORS = 4096, NAME_MOST = 1024 /* stacks of signal handlers are small */ };
 
-/* Meaning of a row's name; in the order in which rows become scarce. */
+/* Meaning of a row's name. The order is the order in which free rows run out. */
 enum row_kind { ROW_FILE = 1, ROW_PATTERN = 2, ROW_FOLDER = 3, ROW_REST = 4 };
 
 /* Times are in ticks. Only `owner` adds to a row that has one, with single instructions, which a signal
@@ -19,16 +19,16 @@ enum row_kind { ROW_FILE = 1, ROW_PATTERN = 2, ROW_FOLDER = 3, ROW_REST = 4 };
 struct row {
 	u64 key; /* hash of the name; written last */
 	u32 name_at, name_bytes;
-	u32 owner; /* number of a state, 0: all */
-	u16 kind, twin; /* the row of the same name that all add to, and one; 0: none */
+	u32 owner; /* number of the thread's state, 0: all threads */
+	u16 kind, twin; /* twin: number of the row for all threads, plus one; 0: none */
 	u64 direction; /* direction of the last access, plus one */
-	u64 alignments; /* bits: which bins offsets were in */
+	u64 alignments; /* a bit for each bin of offsets that occurred */
 	u64 first, last, files; /* files: for rows of files counted together, the approximate number of different files */
-	/* A line. */
+	/* One cache line. */
 	u64 calls[DIRECTIONS], bytes[DIRECTIONS];
-	u64 end[DIRECTIONS], last_end; /* behind the last access of each direction, and of any */
+	u64 end[DIRECTIONS], last_end; /* ends of the last access in each, and in any direction */
 	u64 unplaced; /* number of accesses with an unknown offset */
-	/* Another. */
+	/* Another cache line. */
 	u64 sequential[DIRECTIONS], consecutive[DIRECTIONS], gaps[GAP_BINS];
 	u64 most_end[DIRECTIONS], switches, unaligned;
 	u64 time[DIRECTIONS], meta_time;
@@ -38,9 +38,9 @@ struct row {
 	u64 unused[5];
 };
 
-/* One of the first accesses. */
+/* One of the first accesses of the process. */
 struct access {
-	u32 row, tid; /* the row's number and one; written last */
+	u32 row, tid; /* the row's number plus one; written last */
 	u64 start, duration, offset, bytes, direction;
 };
 
@@ -49,12 +49,12 @@ struct table {
 	u64 begun; /* in ticks */
 	u32 rows_most, names_most, accesses_most, seen_bits, slots;
 	u32 over; /* the program has ended, or executes another */
-	u64 index_at, accesses_at, rows_at, names_at, seen_at; /* from the table's begin */
+	u64 index_at, accesses_at, rows_at, names_at, seen_at; /* offsets from the beginning of the table */
 	u32 rows_used __attribute__((aligned(64))), names_used, accesses_used;
-	u32 rows_ready, names_ready; /* bytes of pages that are there */
+	u32 rows_ready, names_ready; /* sizes in bytes of the pages that have been created */
 	u32 seen_ready;
 	u64 folded; /* approximate number of files without a row of their own */
-	u64 asynchronous, unplaced; /* calls that are not counted: of io_uring and libaio; on unnamed objects */
+	u64 asynchronous, unplaced; /* uncounted calls: of io_uring and libaio; on unnamed objects */
 };
 
 #define POSITION_UNKNOWN (~0ul)
@@ -62,7 +62,7 @@ enum { F_DUPFD = 0, F_GETFL = 3, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030, O_APPEND =
 
 struct descriptor {
 	u64 position;
-	struct row *row; /* 0: it is to be asked for */
+	struct row *row; /* 0: the file must be queried */
 };
 
 /* Private, and wiped by a fork: a child finds that it has no table. */
@@ -81,7 +81,7 @@ enum counting {
 	COUNT_STAT, COUNT_SYNC, COUNT_META, COUNT_MAP, COUNT_DIRECTORY, COUNT_NEW, COUNT_ASYNCHRONOUS,
 };
 
-/* A call that is over. */
+/* A completed call. */
 struct over {
 	const struct shape *shape;
 	const u64 *arguments;

@@ -11,7 +11,7 @@ HOT(run.untimed, STATE_UNTIMED);
  * only one in 32 is timed. */
 enum { RUN_LEAST = 16, RUN_UNTIMED = 31 };
 #define QUICK 8192ul /* ticks */
-#define FIRST_TIME 10 /* times of less than 2^10 ticks are one bin; each has four times the width of the one before */
+#define FIRST_TIME 10 /* times below 2^10 ticks are one bin; each next bin is four times as wide */
 
 /* One instruction, so that a handler, or with the prefix another thread, runs before or after it. */
 #define ADD(shared, place, more) do { \
@@ -49,13 +49,13 @@ static ALWAYS u32 time_bin(u64 duration) {
 	return bin < TIME_BINS ? bin : TIME_BINS - 1;
 }
 
-/* 0: back; 1: none; then up to 100 bytes and so on, the last from 1 MiB. */
+/* Bins: 0 backward; 1 no gap; then gaps up to 100 bytes and so on; the last bin begins at 1 MiB. */
 static ALWAYS u32 gap_bin(s64 gap) {
 	u32 bin = gap < 0 ? 0 : gap == 0 ? 1 : 2 + size_bin((u64)gap);
 	return bin < GAP_BINS ? bin : GAP_BINS - 1;
 }
 
-/* Multiples of 512 bytes, 4 KiB, 64 KiB and 1 MiB, each without those of the next. */
+/* Bins: multiples of 512 bytes, 4 KiB, 64 KiB and 1 MiB. Each bin excludes the multiples of the next. */
 static ALWAYS u32 alignment_of(u64 offset) {
 	return !(offset & 0xfffff) ? 4 : !(offset & 0xffff) ? 3 : !(offset & 4095) ? 2 : !(offset & 511) ? 1 : 0;
 }
@@ -121,7 +121,7 @@ static NOINLINE void keep_access(struct table *table, const struct state *state,
  * elapsed time; at the end of a run, as long as the last timed one. */
 static ALWAYS void skip_time(struct run *run, const struct row *row, u32 number) {
 	run->skipped++;
-	/* The first access to another file: from the next one on all are timed. */
+	/* This is the first access to another file: after it, all accesses are timed again. */
 	if (unlikely(run->row != row || run->number != number))
 		run->untimed = run->length = 0;
 }
@@ -233,7 +233,7 @@ static void forget_descriptor(const struct state *state, s64 fd) {
 		descriptor->row = 0;
 }
 
-/* Less frequent reads and writes: of vectors, of new files, of messages. */
+/* Counts less frequent reads and writes: of vectors, of files not seen yet, of messages. */
 static void count_moved(struct state *state, const struct over *over, u32 writes, s64 fd, int is_end_of_two) {
 	struct descriptor *descriptor = descriptor_at(state, fd);
 	int was_known = descriptor && descriptor->row;
@@ -250,7 +250,7 @@ static void count_moved(struct state *state, const struct over *over, u32 writes
 	if (is_end_of_two && descriptor)
 		descriptor->position = POSITION_UNKNOWN;
 	else if (offset == POSITION_UNKNOWN && descriptor && descriptor->row && descriptor->position != POSITION_UNKNOWN) {
-		/* (A position that was read just now is already advanced.) */
+		/* If the position was queried just now, it is already advanced. */
 		descriptor->position += was_known ? bytes : 0;
 		offset = descriptor->position - bytes;
 	}
@@ -275,7 +275,7 @@ static void count_open(struct state *state, const struct over *over, u64 duratio
 	if (!descriptor)
 		return;
 	u64 flags = argument_of(over, ROLE_FLAGS, 0);
-	/* (openat2's flags are behind a pointer, and creat has none.) */
+	/* openat2 passes its flags through a pointer, and creat has no flags. */
 	int is_known = !(flags & O_APPEND) && argument_of(over, ROLE_POINTED_FLAGS, 0) == 0;
 	descriptor->position = is_known ? 0 : POSITION_UNKNOWN;
 	set(descriptor->row, row);
@@ -300,7 +300,7 @@ static void close_range(struct state *state, const struct over *over) {
 		forget_descriptor(state, (s64)fd);
 }
 
-/* Queries about a file, by its path or its descriptor. */
+/* Counts queries about a file, by its path or its descriptor. */
 static void count_question(struct state *state, const struct over *over, enum counting what, u64 duration) {
 	s64 fd = (s32)argument_of(over, ROLE_FD, (u64)-1);
 	int has_path = argument_of(over, ROLE_PATH, 0) != 0;
@@ -356,7 +356,7 @@ static void count_failure(struct state *state, const struct over *over) {
 		ADD(1, row_for_all(state, descriptor->row)->failed, 1);
 }
 
-/* A call that is not one of the frequent ones. */
+/* Counts calls other than the most frequent ones. */
 void count_over(struct state *state, const struct over *over) {
 	struct table *table = table_of();
 	enum counting what = (enum counting)session->counting[over->number & (CALL_NUMBERS - 1)];

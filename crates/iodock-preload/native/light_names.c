@@ -5,7 +5,7 @@
 
 static inline int is_digit(u8 byte) { return byte >= '0' && byte <= '9'; }
 
-/* The name with a star for each of its numbers; 0: it has none. */
+/* Writes the name with each number in it replaced by a star. Returns 0 if the name has no number. */
 u64 pattern_of(u8 *to, const u8 *name, u64 bytes) {
 	u64 count = 0, stars = 0;
 	for (u64 i = 0; i < bytes; i++) {
@@ -17,7 +17,7 @@ u64 pattern_of(u8 *to, const u8 *name, u64 bytes) {
 	return stars ? count : 0;
 }
 
-/* Its folder and a star; 0: it is in none. */
+/* Writes the name's folder, followed by a star. Returns 0 if the name has no folder. */
 u64 folder_of(u8 *to, const u8 *name, u64 bytes) {
 	while (bytes && name[bytes - 1] != '/')
 		bytes--;
@@ -31,7 +31,8 @@ u64 folder_of(u8 *to, const u8 *name, u64 bytes) {
 
 void forget_directory(void) { light->directory_bytes = 0; }
 
-/* The working directory's name with its NUL, to `to`; its length. (A child of vfork has its own.) */
+/* Writes the working directory's name with its NUL to `to`, and returns its length. A child of vfork has
+ * its own working directory. */
 static u64 directory_of(const struct state *state, u8 *to) {
 	u64 known = state->taken == TAKEN ? light->directory_bytes : 0;
 	if (known) {
@@ -83,7 +84,7 @@ static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	if (!row || fd < 0 || fd >= DESCRIPTORS || state->taken != TAKEN)
 		return row;
 	struct descriptor *descriptor = &light->descriptors[fd];
-	/* (The position of a descriptor with O_APPEND is not where its next write goes.) */
+	/* With O_APPEND the next write does not go to the descriptor's position. */
 	long flags = name[0] == '/' ? kernel2(SYS_fcntl, fd, F_GETFL) : O_APPEND;
 	long position = failed(flags) || flags & O_APPEND ? -ESPIPE : kernel3(SYS_lseek, fd, 0, SEEK_CUR);
 	descriptor->position = failed(position) ? POSITION_UNKNOWN : (u64)position;
@@ -91,7 +92,7 @@ static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	return row;
 }
 
-/* (A child of vfork has descriptors of its own.) */
+/* A child of vfork has its own descriptors. */
 struct row *row_of_descriptor(struct state *state, s64 fd) {
 	struct row *row = fd >= 0 && fd < DESCRIPTORS && state->taken == TAKEN ? light->descriptors[fd].row : 0;
 	if (!row)
@@ -99,7 +100,7 @@ struct row *row_of_descriptor(struct state *state, s64 fd) {
 	return row ? row_for_all(state, row) : 0;
 }
 
-/* The name of an open directory with a NUL, to `to`; its length. */
+/* Writes the name of an open directory with a NUL to `to`, and returns its length. */
 static u64 name_of_directory(const struct state *state, s64 fd, u8 *to) {
 	const struct row *row = fd >= 0 && fd < DESCRIPTORS && state->taken == TAKEN ? light->descriptors[fd].row : 0;
 	if (row && row->kind == ROW_FILE) {
@@ -110,7 +111,7 @@ static u64 name_of_directory(const struct state *state, s64 fd, u8 *to) {
 	return failed(bytes) ? 0 : (u64)bytes;
 }
 
-/* The file at the path of a successful call: the first of two. */
+/* The file that a successful call's path names; if the call has two paths, the first one. */
 struct row *row_of_path(struct state *state, const struct over *over) {
 	const u8 *roles = over->shape->roles;
 	u32 at = 0;

@@ -14,7 +14,7 @@ static const char *variable(char **environment, const char *name) {
 	return 0;
 }
 
-/* A value of the auxiliary vector, after the environment; 0: it is missing. */
+/* A value of the auxiliary vector, which follows the environment; 0 if it is missing. */
 static u64 auxiliary(char **environment, u64 type) {
 	while (*environment)
 		environment++;
@@ -41,7 +41,7 @@ static struct link *modules(char **environment) {
 	return 0;
 }
 
-/* As it was given to exec, if that is an absolute path. */
+/* The program's name as it was passed to exec, if that is an absolute path. */
 static const char *program_name(char **environment, char *room, u64 bytes) {
 	const char *name = (const char *)auxiliary(environment, AT_EXECFN);
 	long count = name && name[0] == '/' ? -1 : kernel3(SYS_readlink, "/proc/self/exe", room, bytes - 1);
@@ -53,7 +53,7 @@ static const char *program_name(char **environment, char *room, u64 bytes) {
 
 u32 counts_calls;
 
-/* A variable's number, ~0 if it is none. */
+/* The number that a variable contains, ~0 if it contains none. */
 static u64 number_in(const char *value) {
 	u64 number = 0;
 	for (u32 i = 0; i < 10; i++) {
@@ -66,10 +66,10 @@ static u64 number_in(const char *value) {
 	return ~0ul;
 }
 
-/* The rank that the launcher gave this process; ~0: none. */
+/* The MPI rank of this process according to its launcher; ~0 if there is none. */
 static u64 rank_in(char **environment) {
 	for (const char *name = session->rank_names; *name; name += length((const u8 *)name, sizeof(session->rank_names)) + 1) {
-		/* A batch script of Slurm has a SLURM_PROCID, 0, and is no task of a step. */
+		/* In a batch script Slurm sets SLURM_PROCID to 0, although the script is not a task of a step. */
 		if (begins((const u8 *)name, "SLURM_") && !variable(environment, "SLURM_STEP_ID"))
 			continue;
 		const char *value = variable(environment, name);
@@ -80,7 +80,7 @@ static u64 rank_in(char **environment) {
 	return ~0ul;
 }
 
-/* Either all processes count their calls, or those whose rank was not chosen for recording. */
+/* Whether calls are only counted: in all processes, or in those whose rank was not chosen for recording. */
 static u32 are_calls_counted(char **environment) {
 	if (!session->table_bytes || !session->whole_count)
 		return session->table_bytes != 0;
@@ -128,7 +128,8 @@ static void note_library(void) {
 			library_span.to = (u64)library_begin + segment[i].address + segment[i].memory_bytes;
 }
 
-/* MPI launchers and batch systems pass a process its rank in its environment. Slurm's counts in steps only. */
+/* MPI launchers and batch systems pass a process its rank in its environment. Slurm's variable counts only
+ * within a job step. */
 static int names_rank(const char *pair) {
 	if (begins((const u8 *)pair, "SLURM_STEP_ID="))
 		return 1;
@@ -156,7 +157,7 @@ static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)
 	return bytes;
 }
 
-/* Puts a list of texts, preceded by the length of all of them. */
+/* Writes a list of texts, preceded by its length in bytes. */
 static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = put_texts(at + 2, texts, most, wanted);
 	return put_fixed(at, bytes, 2) + bytes;
@@ -165,14 +166,14 @@ static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *))
 #define TEXT_LIMIT 8192
 #define RANKS_LIMIT 1024
 
-/* Facts about the process when its program starts. Their size is computed first: each page of a chunk
- * costs time. */
+/* Records facts about the process when its program starts. Their size is computed first, because each page
+ * of a chunk costs time. */
 static void write_process(char **arguments, char **environment, u32 traced) {
 	u8 directory[PATH_LIMIT];
 	u64 now = ticks() >> TIME_SHIFT;
 	struct state *state = mine(now, 0);
 	long named = kernel2(SYS_getcwd, directory, PATH_LIMIT);
-	/* With its NUL. */
+	/* The length of the name with its NUL. */
 	u64 bytes = failed(named) ? 0 : (u64)named - 1;
 	u64 texts = put_texts(0, arguments, TEXT_LIMIT, 0) + put_texts(0, environment, RANKS_LIMIT, names_rank);
 	u8 *begin = state ? room(state, 0, PLAIN_LIMIT + bytes + texts, now) : 0, *at = begin;
@@ -199,7 +200,7 @@ static int is_in_valgrind(char **environment) {
 }
 
 __attribute__((constructor)) static void loaded(int count, char **arguments, char **environment) {
-	/* (musl gives its constructors no arguments.) */
+	/* musl calls its constructors without arguments. */
 	if (arguments + count + 1 != environment)
 		return;
 	const char *path = variable(environment, "IODOCK_SESSION");
@@ -211,17 +212,17 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	char room[MODULE_NAME + 1];
 	note_library();
 	session_file = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
-	/* (With another libc no site is known, and nothing would be recorded.) */
+	/* With another libc no call site is known, so nothing would be recorded. */
 	u32 works = !failed(session_file) && map_session(environment), is_traced = answer == 0;
 	if (works) {
 		struct link *link = modules(environment);
-		/* (The arguments stand at the top of the stack.) */
+		/* The program's arguments lie at the top of the stack. */
 		if (session->stacks && !counts_calls && begin_stacks((u64)arguments, auxiliary(environment, AT_PHDR), auxiliary(environment, AT_PHNUM), link))
 			iodock_stub = iodock_plain_stacks;
 		works = patch_all(link, program_name(environment, room, sizeof(room)));
 	}
 	if (!works && !failed(session_file)) {
-		/* Before the tracer records again: it is not a call of the program. */
+		/* This close is not a call of the program, so it is made before the tracer records again. */
 		kernel1(SYS_close, session_file);
 		session_file = -1;
 	}

@@ -1,9 +1,9 @@
-/* Other code that the program loads: the recorder checks whether it makes system calls directly, which are
- * not seen. */
+/* The program may load other code at run time. The recorder checks whether that code makes system calls
+ * directly, because such calls are not seen. */
 
 #include "recorder.h"
 
-/* (If all entries are taken the file is not checked.) */
+/* Notes a loaded file for the check. If all entries are taken, the file is not checked. */
 static void note_other(const char *name) {
 	struct path path;
 	look_at(&path, (const u8 *)name);
@@ -21,7 +21,8 @@ static void note_other(const char *name) {
 	}
 }
 
-/* Loaded with a path relative to the working directory. (A name without a folder is the kernel's own.) */
+/* Notes a file that was loaded by a path relative to the working directory. A name without a folder
+ * belongs to code of the kernel. */
 static NOINLINE void note_relative(const char *name) {
 	u8 path[2 * PATH_LIMIT];
 	u64 bytes = length((const u8 *)name, PATH_LIMIT), folders = 0;

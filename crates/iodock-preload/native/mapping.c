@@ -10,7 +10,7 @@ int populate(u8 *from, u8 *end) {
 	return result != -EFAULT && result != -ENOMEM && result != -EHWPOISON;
 }
 
-/* A program with a limit needs all of it for itself. */
+/* Whether a limit is set. A program with a limit needs all of the resource for itself. */
 int is_limited(u64 resource) {
 	u64 limit[2];
 	return failed(kernel(SYS_prlimit64, 0, (long)resource, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY;
@@ -36,8 +36,8 @@ static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes) {
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* The same for a kernel without remap_file_pages. The old mapping is replaced, not removed: an interrupted
- * coroutine may still write a record there. */
+/* Does the same for a kernel without remap_file_pages. The old mapping is replaced, not removed: an
+ * interrupted coroutine may still write a record there. */
 static u8 *open_part(u8 **memory, u64 at, u64 bytes) {
 	u8 *old = __atomic_exchange_n(memory, 0, __ATOMIC_RELAXED);
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
@@ -50,7 +50,7 @@ static u8 *open_part(u8 **memory, u64 at, u64 bytes) {
 	return new;
 }
 
-/* The chunk at `at` of the file, 0 if it can't be mapped. */
+/* Maps the chunk at `at` of the file. Returns 0 if that fails. */
 u8 *chunk_memory(u8 **memory, u64 at) {
 	u64 bytes = session->chunk_bytes;
 	if (session_file >= 0)

@@ -11,7 +11,7 @@
 #define PAGE_THERE (3ul << 62)
 #define PAGE_OF_FILE (1ul << 61)
 #define SOME_PAGES 256
-/* One question for all, since Linux 6.7: linux/fs.h. */
+/* Since Linux 6.7 one call queries all pages: see linux/fs.h. */
 #define PAGEMAP_SCAN 0xc0606610
 #define CATEGORY_FILE 4
 #define CATEGORY_THERE 24
@@ -99,7 +99,7 @@ static int is_same_file(const struct module *module, const char *name) {
 	return !failed(kernel2(SYS_stat, name, status)) && identity(status) == module->file;
 }
 
-/* Breakpoints, and patches that others made before us, must be kept. */
+/* Whether the text is unchanged. Breakpoints, and patches that others made before us, must be kept. */
 static int is_untouched(const struct module *module, const u8 *load, long pagemap) {
 	u64 pages[SOME_PAGES], at = (u64)(load + module->text_from) / 4096, left = module->text_bytes / 4096;
 	struct page_scan scan = {
@@ -133,7 +133,7 @@ static long open_text(const struct module *module) {
 		*at++ = (u8) "0123456789abcdef"[module->text_number >> 4 * digit & 15];
 	*at = 0;
 	long file = kernel3(SYS_open, path, O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
-	/* Times can be forged, the owner can't. */
+	/* The file's times can be forged, its owner can't. */
 	if (failed(file) || (!failed(kernel2(SYS_fstat, file, status)) && (u32)(status[3] >> 32) == session->owner &&
 			     identity(status) == module->text_file))
 		return file;
@@ -154,7 +154,8 @@ static int map_text_over(const struct module *module, const u8 *load) {
 	return !failed(at);
 }
 
-/* (With WATCH_ALL page faults are to be those of the library's own file.) */
+/* Maps the patched text over the module, except with WATCH_ALL: page faults must then be those of the
+ * library's own file. */
 static int map_text(const struct module *module, const struct link *link, long pagemap) {
 	u8 *load = (u8 *)link->load;
 	return (module->text_at || module->text_number) && session->watch_from != WATCH_ALL && is_same_file(module, link->name) &&
@@ -176,7 +177,7 @@ static int write_jumps(const struct module *module, u8 *load, const u8 *trampoli
 	return 1;
 }
 
-/* Number of sites that jump to the stub. */
+/* Patches one module. Returns the number of sites that jump to the stub. */
 static u32 patch(const struct link *link, const struct module *module, long pagemap) {
 	u8 *load = (u8 *)link->load;
 	u8 *trampolines = module->sites ? map_trampolines(module, load) : 0;
@@ -188,7 +189,7 @@ static u32 patch(const struct link *link, const struct module *module, long page
 	return done;
 }
 
-/* Total number of sites. */
+/* Patches all modules. Returns the total number of sites. */
 u32 patch_all(struct link *link, const char *program) {
 	u32 done = 0;
 	long pagemap = kernel3(SYS_open, "/proc/self/pagemap", O_CLOEXEC, 0);

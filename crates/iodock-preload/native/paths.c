@@ -2,7 +2,7 @@
 
 #include "recorder.h"
 
-/* Errors that only the look-up of a path gives. */
+/* Whether only the look-up of a path gives this error. */
 static inline int is_of_lookup(s64 result) {
 	return result == -ENOENT || result == -ENOTDIR || result == -EEXIST || result == -ELOOP || result == -EISDIR ||
 	       result == -ENOTEMPTY;
@@ -33,7 +33,7 @@ static inline int is_there_still(u64 number, const u64 *arguments, s64 result) {
 	case SYS_name_to_handle_at:
 		return !is_overwritten(arguments, 1, arguments[2], HANDLE_BYTES);
 	case SYS_utimensat: {
-		/* If neither time is to be changed, the kernel does not read the path. */
+		/* If the call changes neither time, the kernel does not read the path. */
 		const s64 *times = (const s64 *)arguments[2];
 		return !times || times[1] != UTIME_OMIT || times[3] != UTIME_OMIT;
 	}
@@ -95,7 +95,7 @@ ALWAYS void look_at(struct path *path, const u8 *text) {
 	path->hash = mix(hash, word) | 1;
 }
 
-/* How many bytes it has in common with the last new path. */
+/* Number of bytes that the path has in common with the last new path. */
 static inline u64 shared_with_last(const struct state *state, const struct path *path) {
 	u64 most = path->bytes < state->last_path_bytes ? path->bytes : state->last_path_bytes;
 	for (u64 at = 0; at < most; at += 8) {
@@ -106,7 +106,7 @@ static inline u64 shared_with_last(const struct state *state, const struct path 
 	return most;
 }
 
-/* Writes the part that differs from the last one, and stores it as the last one, in one pass. */
+/* Writes the part that differs from the last new path, and stores the path as the last one, in one pass. */
 static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path, u64 shared) {
 	u64 count = path->bytes - shared, i = shared / 8;
 	if (unlikely(path->bytes >= LAST_PATH)) {
@@ -131,7 +131,7 @@ ALWAYS struct cached *ways_of(struct state *state, u64 hash) {
 	return state->cache[hash >> 1 & (CACHED_PATHS / PATH_WAYS - 1)];
 }
 
-/* Its number in this chunk, 0 if it is not known. */
+/* The path's number in this chunk, 0 if it is not known. */
 ALWAYS u64 known_path(const struct cached *ways, u64 hash) {
 	u64 index = 0;
 	/* Compares all words, without a branch that would be mispredicted. */
@@ -141,7 +141,7 @@ ALWAYS u64 known_path(const struct cached *ways, u64 hash) {
 	return index;
 }
 
-/* Replaces the oldest one. */
+/* Stores the path in place of the oldest one. */
 ALWAYS void keep_path(struct cached *ways, u64 hash, u64 index) {
 #pragma GCC unroll 4
 	for (u32 i = PATH_WAYS - 1; i > 0; i--)
@@ -161,7 +161,7 @@ static NOINLINE u8 *put_new_path(struct state *state, u32 level, u8 *at, const s
 	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
 }
 
-/* The number of a path that is in this chunk already, or the path. */
+/* Writes the number of a path that is in this chunk already, or else the path. */
 ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path) {
 	u64 index = level ? 0 : known_path(ways_of(state, path->hash), path->hash);
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
@@ -174,7 +174,7 @@ static long ask_kernel(u32 of_process, void *to, const void *from, u64 count) {
 	return kernel(SYS_process_vm_readv, (long)of_process, (long)into, 1, (long)source, 1, 0);
 }
 
-/* The same of pieces of this process's memory. */
+/* Does the same for several pieces of this process's memory. */
 long read_pieces(void *to, u64 bytes, const void *pieces, u64 count) {
 	u64 into[2] = {(u64)to, bytes};
 	return kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)pieces, (long)count, 0);
@@ -182,13 +182,13 @@ long read_pieces(void *to, u64 bytes, const void *pieces, u64 count) {
 
 static long ask_for(void *to, const void *from, u64 count) {
 	const struct state *state = own;
-	/* (A child of vfork has another number than its parent.) */
+	/* A child of vfork has a different process number from its parent's. */
 	u32 of_process = state && state->taken == TAKEN && state->pid == state->owner ? state->owner : 0;
 	return ask_kernel(of_process ? of_process : (u32)kernel0(SYS_getpid), to, from, count);
 }
 
-/* The same for a word, even if a container forbids that: then a futex call that wakes no thread shows
- * whether it is readable. */
+/* Reads one word. If a container forbids the read, a futex call that wakes no thread still shows whether
+ * the word is readable. */
 int ask_for_word(u64 *to, const u64 *from) {
 	long got = ask_for(to, from, sizeof(*to));
 	if (got != -EPERM && got != -ENOSYS)
@@ -200,7 +200,7 @@ int ask_for_word(u64 *to, const u64 *from) {
 	return 1;
 }
 
-/* How many bytes could be read. */
+/* Copies from memory that may be unmapped. Returns the number of bytes that could be read. */
 u64 copy_in(void *to, const void *from, u64 count) {
 	long result = ask_for(to, from, count);
 	return failed(result) ? 0 : (u64)result;
@@ -211,7 +211,7 @@ u64 copy_in(void *to, const void *from, u64 count) {
 int copy_path(u8 *to, const u8 *from) {
 	for (u64 done = 0; done < PATH_LIMIT;) {
 		u64 count = 4096 - ((u64)(from + done) & 4095);
-		/* (Most are shorter.) */
+		/* Most paths are shorter than 256 bytes. */
 		u64 most = done ? PATH_LIMIT - done : 256;
 		if (count > most)
 			count = most;

@@ -8,19 +8,19 @@ int is_fork(const struct pending *pending) {
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
-/* Whether its child may use the parent's state. It does if both share memory and the parent waits, as in
+/* Whether the call's child may use the parent's state: if both share memory and the parent waits, as in
  * vfork. */
 int lends(const struct pending *pending) {
 	u64 both = CLONE_VM | CLONE_VFORK;
 	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
 }
 
-/* Orders wrap, and pending ones are never that far apart. */
+/* `order` wraps around; pending calls are never far enough apart for that to matter. */
 static inline int is_later(u32 order, u32 than) {
 	return (s32)(order - than) > 0;
 }
 
-/* The last one that began before `order`; 0: there is none. */
+/* The last pending call that began before `order`; 0 if there is none. */
 struct pending *inner(const struct state *state, u32 order) {
 	const struct pending *last = 0;
 	for (u32 i = 0; i < state->depth; i++) {
@@ -49,7 +49,7 @@ struct environment *environment_of(const struct pending *pending) {
 
 enum keeps { KEEPS_NOTHING, KEEPS_ENVIRONMENT /* its exec may be made yet, with that memory */ };
 
-/* (The environment created for the exec of a vfork's child is in our memory.) */
+/* The environment that was created for the exec of vfork's child is in our memory. */
 static void forget_pending(struct state *state, struct pending *pending, enum keeps keeps) {
 	struct environment *made = environment_of(pending);
 	if (made)
@@ -75,8 +75,8 @@ void end_all_pending(struct state *state) {
 		forget_pending(state, last, KEEPS_NOTHING);
 }
 
-/* Whether this thread, now at `stack`, has abandoned the call. Then it is no deeper than that call was.
- * (Handlers' own stacks may have any address.) */
+/* Whether this thread, now at `stack`, has abandoned the call. If so, `stack` is no deeper than the call
+ * was. A handler's own stack may have any address. */
 int is_abandoned(const struct pending *pending, u32 tid, u64 stack) {
 	u64 place = place_of(pending);
 	return place && pending->tid == tid && stack >= place && stack - place < STACK_MOST && !on_other_stack();
@@ -100,8 +100,8 @@ void end_abandoned_at(struct state *state, u64 stack, u64 now) {
 		end_abandoned(state, pending, now, KEEPS_NOTHING);
 }
 
-/* The thread ends: its pending calls were abandoned, or are the one that ends it. (The beginning of an
- * exec is recorded already.) */
+/* The thread ends: its pending calls were abandoned, except for the call that ends the thread. The
+ * beginning of an exec is recorded already. */
 void end_with_thread(struct state *state, u64 now) {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order)) {
 		if (!one->stack || one->tid != state->tid || one->stack & (BEGINS | NOTED))
@@ -149,8 +149,9 @@ int has_room(struct state *state, u64 flags, u64 stack, u64 now) {
 	return 1;
 }
 
-/* One more, after has_room(). A handler may run before the entry is written: it finds one that is being
- * begun, and takes another; or it finds none, takes this one, and has returned it when it ends. */
+/* Adds an entry, after has_room(). A handler may run before the entry is written. If the handler finds the
+ * entry being begun, it takes another one. If not, the handler takes this entry and frees it before it
+ * returns. */
 struct pending *begin_pending(struct state *state, u64 stack) {
 	u32 place = 0;
 	while (place < PENDING - 1 && state->pending[place].stack)
@@ -161,7 +162,7 @@ struct pending *begin_pending(struct state *state, u64 stack) {
 	pending->pid = state->pid;
 	set(pending->number, 0);
 	set(pending->stack, stack | BEGINS);
-	/* (Such a handler has left its own number here.) */
+	/* Such a handler has left its own number in this entry. */
 	set(pending->number, 0);
 	if (state->depth <= place)
 		state->depth = place + 1;

@@ -10,7 +10,7 @@ static u64 live_word(u64 from) {
 }
 
 static u8 *put_character(u8 *at, u32 c) {
-	/* A byte of a name that is no UTF-8. */
+	/* This character stands for a byte of the name that is not valid UTF-8. */
 	if (c >= 0xdc80 && c <= 0xdcff)
 		return *at = (u8)c, at + 1;
 	if (c < 0x80)
@@ -24,7 +24,8 @@ static u8 *put_character(u8 *at, u32 c) {
 
 #define UNREADABLE (~0ul)
 
-/* A text of Python, without NUL in it; empty if it has more than `most` bytes. Returns how many it has, or UNREADABLE. `to` has room for `most` and 8. */
+/* Copies a Python string that contains no NUL; the copy is empty if the string has more than `most` bytes.
+ * Returns the number of bytes, or UNREADABLE. `to` has room for `most` and 8 more bytes. */
 static u64 read_text(u8 *to, u64 text, u64 most) {
 	const struct layout *layout = &stack_tables->python.layout;
 	u8 pieces[64];
@@ -32,8 +33,8 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 	to[0] = 0;
 	if (!copy_live(head, text, sizeof(head)))
 		return UNREADABLE;
-	/* In front of the text's kind are 2 bits, since Python 3.14 16 bits. Only one of these forms belongs to a
-	 * text. */
+	/* The string's kind follows 2 bits of state, since Python 3.14 16 bits. A valid string has only one of
+	 * these forms. */
 	u64 count = head[SIZE_AT / 8], state = (u32)head[TEXT_STATE / 8];
 	state = state & TEXT_COMPACT ? state : state >> 14;
 	u64 kind = state >> 2 & 7, from = text + (state & TEXT_ASCII ? layout->ascii : layout->wide);
@@ -57,7 +58,8 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 	return done;
 }
 
-/* Source without a file that the user has written; other such code is made by packages. event/src/stacks.rs has the same. */
+/* Whether the user wrote this source outside of a file, as in a console. Other code without a file is made
+ * by packages. event/src/stacks.rs has the same rule. */
 static int is_typed(const u8 *name) {
 	static const char typed[][16] = {"<stdin>", "<string>", "<console>", "<ipython-input", "<python-input"};
 	for (u32 i = 0; i < sizeof(typed) / sizeof(*typed); i++)
@@ -66,7 +68,7 @@ static int is_typed(const u8 *name) {
 	return 0;
 }
 
-/* Facts about a code object in a word; 0: its texts can't be read now. */
+/* Facts about a code object, as bits of one word; 0 if its texts can't be read now. */
 u64 facts_of_code(u64 code) {
 	u8 text[PYTHON_FILE_MOST + 9];
 	const struct python *python = &stack_tables->python;
@@ -82,7 +84,7 @@ u64 facts_of_code(u64 code) {
 	return known;
 }
 
-/* A bytes object, piece by piece. */
+/* Reads a bytes object in pieces. */
 struct table { u64 at, end, from, have; u8 piece[256]; };
 
 static u32 next_byte(struct table *table) {
@@ -101,7 +103,7 @@ static u32 next_byte(struct table *table) {
 	return table->piece[table->at++ - table->from];
 }
 
-/* Six bits in each byte, the lowest first. */
+/* Reads a number from bytes of six bits each, the lowest first. */
 static u64 next_number(struct table *table) {
 	u64 value = 0;
 	for (u32 shift = 0, byte = 64; byte & 64; shift += 6) {
@@ -112,7 +114,8 @@ static u64 next_number(struct table *table) {
 	return value;
 }
 
-/* The line of an instruction, 0: it has none. The form of the table: Objects/locations.md of CPython (InternalDocs/code_objects.md since 3.13). */
+/* The line of an instruction, 0 if it has none. CPython documents the form of the table in
+ * Objects/locations.md (InternalDocs/code_objects.md since 3.13). */
 static u64 line_of(const struct python_frame *frame) {
 	enum { FORM_SHORT_MOST = 9, FORM_LINE_MOST = 12, FORM_NO_COLUMN = 13, FORM_LONG = 14, FORM_NONE = 15 };
 	const struct layout *layout = &stack_tables->python.layout;
@@ -147,7 +150,7 @@ static u64 line_of(const struct python_frame *frame) {
 	return 0;
 }
 
-/* Where it has more than `most` bytes, or more than are `left`, it is empty. */
+/* Writes a text, or an empty one if the text has more than `most` bytes or more than are `left`. */
 static u8 *put_text_of(struct state *state, u8 *at, u64 text, u64 most, u64 *left) {
 	u8 bytes[PYTHON_FILE_MOST + 17];
 	struct path path;
@@ -157,7 +160,7 @@ static u8 *put_text_of(struct state *state, u8 *at, u64 text, u64 most, u64 *lef
 	return put_path(state, 0, at, &path);
 }
 
-/* Of each frame the file, the function and the line. */
+/* Writes the file, the function and the line of each frame. */
 u8 *put_python(struct state *state, u8 *at, const struct stacks *stacks) {
 	const struct layout *layout = &stack_tables->python.layout;
 	u64 left = stacks->text_room;

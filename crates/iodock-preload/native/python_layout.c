@@ -12,7 +12,7 @@ static const struct layout LAYOUTS[] = {
 	{0x030c00f0, 0x030cffff, 40, 24, 0, 72, 8, 136, 56, 0, 0, 8, 56, 70, 3, 68, 112, 128, 136, 192, 40, 56},
 };
 
-/* Looking up a name that a module exports: DT_GNU_HASH. */
+/* A module's table of exported names: DT_GNU_HASH. */
 struct exports { u64 load, symbols, names, table; };
 
 static int find_exports(struct exports *exports, const struct link *link) {
@@ -61,7 +61,8 @@ static u64 find_export(const struct exports *exports, const char *name) {
 	return 0;
 }
 
-/* From 3.13 on _PyRuntime begins with its own offsets: Include/internal/pycore_debug_offsets.h. Here are their places there, in words. */
+/* Since Python 3.13 _PyRuntime begins with a list of its own offsets:
+ * Include/internal/pycore_debug_offsets.h. These are positions in that list, in words. */
 enum { DEBUG_WORDS = 50, DEBUG_COOKIE = 0, DEBUG_VERSION, DEBUG_FREE_THREADED, DEBUG_RUNTIME, DEBUG_INTERPRETER = 6 };
 #define COOKIE 0x7970677562656478ul /* "xdebugpy" */
 static const struct debug { u32 version, version_most, thread, frame, code, bytecode; } DEBUGS[] = {
@@ -69,7 +70,7 @@ static const struct debug { u32 version, version_most, thread, frame, code, byte
 	{0x030e00f0, 0x030effff, 22, 31, 39, 48},
 };
 
-/* Are all of them offsets in a structure of that size? */
+/* Whether all these words are offsets in a structure of that size. */
 static int are_offsets(const u64 *words, u32 size, u32 from, u32 count) {
 	for (u32 i = from; i < from + count; i++)
 		if (words[i] >= words[size])
@@ -111,7 +112,7 @@ static int find_layout(struct layout *layout, u64 runtime, u32 version) {
 	return find_debug_offsets(layout, runtime, version);
 }
 
-/* Its frames stay unknown. */
+/* Counts a process whose Python frames can't be read, and notes the version of its Python. */
 void count_unread(u32 version) {
 	if (stack_tables->python.is_unread)
 		return;
@@ -120,7 +121,7 @@ void count_unread(u32 version) {
 	__atomic_fetch_add(&session->python_unread, 1, __ATOMIC_RELAXED);
 }
 
-/* Is the module an interpreter of Python? The first one's frames are read from then on. */
+/* Whether the module is a Python interpreter. From then on the frames of the first interpreter are read. */
 NOINLINE int is_python(const struct link *link) {
 	struct exports exports;
 	struct python *python = &stack_tables->python;

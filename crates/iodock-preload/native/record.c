@@ -25,7 +25,7 @@ _Static_assert(__builtin_offsetof(struct state, streams[0].paths) == 60, "what i
 _Static_assert(HEAD_WRITE == HEAD_READ + 8, "the stub multiplies");
 _Static_assert(__builtin_offsetof(struct place, start) == __builtin_offsetof(struct plain_frame, start), "looked at alike");
 
-/* Facts about calls that do not follow from their roles. */
+/* Collects facts about calls that do not follow from the roles of their arguments. */
 static void gather_more(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *fields, u8 *name,
 			u64 duration, u64 end, s64 result) {
 	if (unlikely(result < 0 && result != -EFAULT && !fields->path))
@@ -80,11 +80,13 @@ static void record_plain(struct state *state, struct plain_frame *plain, u64 end
 /* Called by the stub, which itself records only data calls. (`base` is the program's %rbp, only with
  * --stacks.) */
 void iodock_record(struct plain_frame *plain, u64 end, u64 base) {
-	/* (A handler may have stopped recording and forbidden the clock: then there is no end time either.) */
+	/* A handler may have stopped recording and installed a filter that forbids the clock. Then there is no
+	 * end time. */
 	if (unlikely(stopped))
 		return;
 	struct state *began_in = begin_own_calls(), *state;
-	/* (Checked again: a thread that stops recording waits only for stretches that had begun before.) */
+	/* `stopped` is checked again: a thread that stops recording waits only for threads that were in the
+	 * recorder before. */
 	if (likely(!*(volatile u32 *)&stopped) && likely((state = mine(end >> TIME_SHIFT, (u64)plain)) != 0))
 		record_plain(state, plain, end, base);
 	end_own_calls(began_in);

@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-/* For the stub. */
+/* Functions that the stub calls. */
 void iodock_plain(void), iodock_plain_stacks(void), iodock_light(void), iodock_before(void), iodock_after(void), iodock_guarded(void);
 extern void (*iodock_stub)(void) __attribute__((visibility("hidden"))); /* that makes the calls */
 void iodock_begin(const u64 *begun);
@@ -22,7 +22,7 @@ u8 *put_bytes(u8 *at, const u8 *bytes, u64 count), *put_text(u8 *at, const char 
 u64 length(const u8 *text, u64 limit);
 int begins(const u8 *text, const char *with), is_same(const u8 *text, const char *as, u64 most);
 
-/* The lowest bit that is set is the highest of the first byte that is zero. */
+/* Marks zero bytes: the lowest set bit is the highest bit of the first zero byte. */
 static inline u64 zero_bytes(u64 word) { return (word - 0x0101010101010101ul) & ~word & 0x8080808080808080ul; }
 
 /* mapping.c, ahead.c, reuse.c: memory of chunks */
@@ -37,7 +37,7 @@ int is_crowded(struct state *state);
 u32 enter(struct state *state, struct place *here);
 void leave_level(struct state *state, u32 level), leave(struct state *state, u32 level, const struct place *here);
 
-/* Read once: a handler's calls may change it before the next read. */
+/* The pointer is read once, because a handler's calls may change it before a second read. */
 static inline struct chunk *chunk_of(const struct stream *stream) { return *(struct chunk *const volatile *)&stream->chunk; }
 static inline u64 flight_now(const struct state *state) { return *(const volatile u64 *)&state->flight; }
 static inline u64 writer_on(const struct state *state, u32 level) { return *(const volatile u64 *)&state->writers[level]; }
@@ -47,7 +47,7 @@ int extend(struct state *state, u32 level, u64 bytes, u64 now);
 u8 *room(struct state *state, u32 level, u64 bytes, u64 now);
 void commit(struct stream *stream, const u8 *begin, u8 *end), commit_landing(struct stream *stream, const u8 *begin, u8 *end);
 
-/* Thread and process, as one number. */
+/* The thread's and the process's numbers in one number. */
 static inline u64 task_of(const struct state *state) { return (u64)state->pid << 32 | state->tid; }
 
 /* threads.c, handler_fork.c. struct rusage is read as words. */
@@ -82,7 +82,7 @@ int guard(struct frame *frame);
 struct path {
 	const u8 *text;
 	u64 bytes, hash;
-	u64 words[LAST_PATH / 8 + 1]; /* its first LAST_PATH bytes, and zeros behind its end */
+	u64 words[LAST_PATH / 8 + 1]; /* the path's first LAST_PATH bytes, with zeros after its end */
 };
 int path_was_read(u64 number, const u64 *arguments, s64 result), ask_for_word(u64 *to, const u64 *from), copy_path(u8 *to, const u8 *from);
 void look_at(struct path *path, const u8 *text), keep_path(struct cached *ways, u64 hash, u64 index);
@@ -91,7 +91,7 @@ u64 known_path(const struct cached *ways, u64 hash), copy_in(void *to, const voi
 u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path);
 long read_pieces(void *to, u64 bytes, const void *pieces, u64 count);
 
-/* All bits below the lowest byte that is zero. */
+/* A mask of all bits below the lowest byte that is zero. */
 static inline u64 text_before(u64 zeros) { return ((zeros & -zeros) - 1) >> 7; }
 
 static inline u64 mix(u64 hash, u64 word) {
@@ -101,20 +101,20 @@ static inline u64 mix(u64 hash, u64 word) {
 
 /* fields.c, asynchronous.c, rings.c: the arguments of a call */
 enum { MOST_VECTORS = 1024, MOST_ANCILLARY = 1040, NAME_BYTES = 64, SLOW_OPEN = 4096 /* units of time */ };
-#define UNKNOWN (1ul << 63) /* as readers have it */
+#define UNKNOWN (1ul << 63) /* the value by which readers mark an unknown number */
 /* A call that the stub makes, and the program's %rbp; the first is 0 where a trampoline makes it. */
 struct caller {
 	const struct plain_frame *plain;
 	u64 base;
 };
 struct fields {
-	u32 has, more, always; /* always: the bits of `more` that every call of this shape has */
+	u32 has, more, always; /* always: bits of `more` that every call of this shape has */
 	s64 fd, fd2, offset, offset2, argument;
 	u64 size, flags, stat_size;
 	const u8 *path, *path2, *text;
 	u64 text_bytes;
 	const struct caller *caller;
-	u8 stat_type, lands; /* the latter: they are those of the call in flight */
+	u8 stat_type, lands; /* lands: the fields belong to the call in flight */
 };
 u64 vector_sum(const u64 *vector, u64 count), passing(const u8 *message, const u8 **control);
 void nothing_yet(struct fields *f), gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result);
@@ -125,7 +125,8 @@ u8 special_type(s64 fd), *put_stat(u8 *at, u64 size, u8 type);
 void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase, u64 start, u64 end, s64 result);
 void refused_paths(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now);
 
-/* For such an open the opened file is determined: a FIFO waits for its other end. */
+/* Whether the file that this open opened is determined. A slow open may be of a FIFO, which waits for its
+ * other end. */
 static inline int is_slow_open(u32 kind, s64 result, u64 units) { return kind == KIND_OPEN && result >= 0 && units >= SLOW_OPEN; }
 
 enum { SOME_BLOCKS = 32, SOME_VECTORS = 64, BLOCK_WORDS = 8, MOST_ITEMS = 1024 };
@@ -184,28 +185,28 @@ void update_lent(struct state *state), settle(struct state *state, u64 now, u64 
 u64 flight_lent(const struct state *state);
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result);
 
-/* The stack address of a call that is made outside of the stub. */
+/* The stack address that identifies a call made outside of the stub. */
 static inline u64 stack_of(const struct frame *frame) { return (u64)(frame + 1) & ~STAGES; }
 static inline u64 place_of(const struct pending *pending) { return pending->stack & ~STAGES; }
 
 /* executable.c, environment.c, without_ours.c, traced.c: programs that are executed */
 enum { HEAD_BYTES = 2048 /* 35 segments */, NOTE_BYTES = 256 };
 enum sight {
-	SEEN,	/* it will load this library, as far as is known */
-	BLIND,	/* it will not, or makes its calls past it */
+	SEEN,	/* as far as is known, the program will load this library */
+	BLIND,	/* the program won't load the library, or makes calls that the library can't see */
 	FOREIGN, /* nor this: its dynamic linker or libc can't load the library, and must not be given it */
 	PRIVILEGED, /* nor this, and a tracer without privileges would take its own away */
 };
 struct program {
-	long file;	 /* its descriptor, or the error of opening it */
-	u32 is_borrowed; /* of the program itself: closing even a copy would release the locks of its process on the file */
+	long file;	 /* descriptor of the program's file, or the error of opening it */
+	u32 is_borrowed; /* the program's own descriptor: closing even a copy would release its locks on the file */
 };
 const u32 *find_note(const u8 *at, u64 bytes, u32 type, u32 name);
 struct program open_program(const u64 *arguments, u32 at);
 void close_program(const struct program *program);
 enum sight sight_of(struct program program, u8 *head, u32 *is_foreign);
 
-/* An environment, and the variable with our library in it, 0: there is none. */
+/* An environment, and its variable that contains our library; 0 if there is none. */
 struct given {
 	const u64 *list;
 	u64 count, preload, preload_bytes;

@@ -15,7 +15,7 @@ static u8 *take_spent(struct state *state, u32 slot) {
 	return memory;
 }
 
-/* SPENT if there is none. */
+/* Number of an empty slot; SPENT if there is none. */
 static u32 empty_slot(const struct state *state) {
 	u32 slot = 0;
 	while (slot < SPENT && state->spent_memory[slot])
@@ -23,7 +23,7 @@ static u32 empty_slot(const struct state *state) {
 	return slot;
 }
 
-/* The full chunk stays mapped, if there is a free slot. */
+/* Keeps the full chunk mapped if there is a free slot. */
 static void keep_full(struct state *state) {
 	u8 *memory = state->memory[0];
 	u32 number = state->mapped - 1, slot = empty_slot(state);
@@ -35,11 +35,12 @@ static void keep_full(struct state *state) {
 	state->spent_memory[slot] = memory;
 }
 
-/* A chunk that is offered for reuse, and its number; the full one takes its slot. 0 if there is none. */
+/* Takes a chunk that is offered for reuse, and sets *index to its number. The full chunk takes its slot.
+ * Returns 0 if no chunk is offered. */
 u8 *use_again(struct state *state, u64 *index) {
 	for (u32 slot = 0; slot < SPENT && !counts_calls; slot++) {
 		u32 number = state->spent_number[slot], offer = number + 1;
-		/* (Chunks offered to its parent are not for the child of a handler's fork.) */
+		/* The child of a handler's fork must not use chunks that were offered to its parent. */
 		if (!state->spent_memory[slot] || !state->taken ||
 		    !__atomic_compare_exchange_n(&session->offered[number % OFFERED], &offer, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
@@ -63,8 +64,8 @@ static u8 *map_beside(u64 at) {
 	return memory;
 }
 
-/* Memory for the chunk at `at` of the file, while the full chunk stays mapped: new memory, or that of the
- * oldest spent chunk. */
+/* Memory for the chunk at `at` of the file, while the full chunk stays mapped: new memory, or the memory
+ * of the oldest spent chunk. */
 static u8 *go_on_beside(struct state *state, u64 at) {
 	u8 *memory;
 	if (empty_slot(state) < SPENT) {
@@ -75,7 +76,7 @@ static u8 *go_on_beside(struct state *state, u64 at) {
 	}
 	if (!memory)
 		return 0;
-	/* If all memory is locked (mlockall), the limit of locked memory is for the program. */
+	/* With mlockall all memory is locked, but the limit of locked memory is meant for the program. */
 	kernel2(SYS_munlock, memory, session->chunk_bytes);
 	kernel2(SYS_munlock, state->memory[0], session->chunk_bytes);
 	keep_full(state);

@@ -10,23 +10,23 @@ enum {
 	SETUP_HARMLESS = 0x233fd, /* these flags change neither the layout nor the submitting task */
 	SETUP_KNOWN = SETUP_HARMLESS | SETUP_SQE128 | SETUP_CQE32 | SETUP_NO_ARRAY,
 	FEATURE_ONE_MAP = 1, MAP_AT_SUBMISSIONS = 0, MAP_AT_COMPLETIONS = 0x8000000, MAP_AT_REQUESTS = 0x10000000,
-	ENTER_REGISTERED = 1 << 4, /* the descriptor is an index */
-	REQUEST_BYTES = 40, COMPLETION_BYTES = 20, MOST_REQUESTS = 512, /* in records */
+	ENTER_REGISTERED = 1 << 4, /* the descriptor field is an index of a registered ring */
+	REQUEST_BYTES = 40, COMPLETION_BYTES = 20, MOST_REQUESTS = 512, /* sizes in records */
 };
 
-/* struct io_uring_params, as numbers. */
+/* struct io_uring_params as an array of 32-bit numbers: indexes of its fields. */
 enum { PARAM_SUBMISSIONS = 0, PARAM_COMPLETIONS = 1, PARAM_FLAGS = 2, PARAM_FEATURES = 5, PARAM_HEAD = 10, PARAM_ARRAY = 16,
        PARAM_REAPED = 20, PARAM_TAIL = 21, PARAM_ENTRIES = 25 };
 
 struct ring {
 	s32 fd;
-	u32 owner; /* the process that made it; 0: none here */
-	u32 busy;  /* a thread is looking at it */
+	u32 owner; /* the process that made the ring; 0: no process here did */
+	u32 busy;  /* a thread is reading the ring */
 	u32 flags, features;
-	u32 submissions, completions; /* how many there is room for; powers of two */
-	u32 head, array, reaped, tail, entries; /* offsets in their maps */
-	u32 taken; /* requests so far */
-	u32 seen;  /* completions so far */
+	u32 submissions, completions; /* capacities of the two queues; powers of two */
+	u32 head, array, reaped, tail, entries; /* offsets in the mappings of the ring */
+	u32 taken; /* number of requests so far */
+	u32 seen;  /* number of completions so far */
 	const u8 *submission_map, *completion_map, *requests;
 };
 
@@ -92,7 +92,8 @@ void ring_is_mapped(const struct state *state, const u64 *arguments, s64 result)
 		ring->requests = (const u8 *)result;
 }
 
-/* `count` of the `room` entries of `bytes` each in a circular buffer, from number `from` on. */
+/* Copies `count` entries of `bytes` each from a circular buffer with room for `room` entries, beginning
+ * with entry `from`. */
 static int copy_circle(void *to, const u8 *circle, u32 room, u32 bytes, u32 from, u32 count) {
 	u32 first = from & (room - 1), some = room - first < count ? room - first : count;
 	u64 pieces[2][2] = {{(u64)circle + (u64)first * bytes, (u64)some * bytes}, {(u64)circle, (u64)(count - some) * bytes}};
@@ -103,7 +104,8 @@ static int copy_circle(void *to, const u8 *circle, u32 room, u32 bytes, u32 from
 /* struct io_uring_sqe, as words: operation 8, flags 8, 16, descriptor 32; offset; address; length 32, 32; the program's own number. */
 enum ring_operation { RING_READ_VECTOR = 1, RING_WRITE_VECTOR = 2 };
 
-/* The program's number, operation, flags, descriptor, bytes asked for and one (0: unknown), offset. */
+/* Writes the program's number of the request, the operation, the flags, the descriptor, the requested
+ * bytes plus one (0: unknown), and the offset. */
 static u8 *put_request(u8 *at, struct blocks *blocks, const u64 *words) {
 	u8 operation = (u8)words[0];
 	u64 bytes = (u32)words[3] + 1ul;
@@ -140,7 +142,8 @@ static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, 
 	return at;
 }
 
-/* The program's number and the result of each. 0, without any effect, if they are unreadable. */
+/* Writes each completion's number, as chosen by the program, and its result. Returns 0 and changes nothing
+ * if they can't be read. */
 static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32 count) {
 	u32 words = ring->flags & SETUP_CQE32 ? 4 : 2, most = sizeof(blocks->words) / (words * 8);
 	u64 *copies = blocks->words[0];
@@ -155,12 +158,12 @@ static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32
 	return at;
 }
 
-/* New entries in the two circular buffers. */
+/* The new entries of both circular buffers. */
 struct look {
 	u32 head;     /* place at which the kernel will continue to read requests */
-	u32 requests; /* new ones, up to there */
+	u32 requests; /* number of new requests before `head` */
 	u32 early;    /* completions that the program took before this call */
-	u32 done;     /* all completions */
+	u32 done;     /* number of all new completions */
 };
 
 /* Includes other threads' calls. Requests that are overwritten already are added to `unseen`; for
@@ -219,7 +222,8 @@ static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct
 	return unseen;
 }
 
-/* io_uring_enter has returned. Its plain argument is the number of requests that are not shown. */
+/* io_uring_enter has returned. The record's plain argument is the number of requests that the record
+ * lacks. */
 NOINLINE void ring_is_entered(struct state *state, u32 level, const u64 *arguments, struct fields *f, u64 now, s64 result) {
 	u32 free = 0, unseen = result > 0 ? (u32)result : 0;
 	u32 is_registered = (u32)arguments[3] & ENTER_REGISTERED;
@@ -228,7 +232,7 @@ NOINLINE void ring_is_entered(struct state *state, u32 level, const u64 *argumen
 		f->has |= HAS_FD, f->fd = -1;
 	if (ring && ring->submission_map && ring->completion_map && ring->requests) {
 		f->has |= HAS_FD, f->fd = ring->fd;
-		/* Two threads submit at the same time: the next call shows the requests that this one submitted. */
+		/* Two threads submit at the same time: the next call records the requests that this one submitted. */
 		if (!__atomic_compare_exchange_n(&ring->busy, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;
 		unseen = gather_ring(state, level, ring, f, now, unseen);

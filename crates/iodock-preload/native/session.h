@@ -21,7 +21,7 @@ typedef u64 __attribute__((may_alias)) aligned_u64;
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, RANGES_MOST = 64, MODULE_NAME = 247 };
-#define HEAD_LEAST (128l << 10) /* bytes of the file's head, at least */
+#define HEAD_LEAST (128l << 10) /* smallest size of the file's head, in bytes */
 
 /* How a call is handled. */
 enum kind {
@@ -32,31 +32,31 @@ enum kind {
 	KIND_FORK = 4,       /* fork, vfork, clone, clone3 */
 	KIND_EXEC = 5,
 	KIND_EXIT = 6,
-	KIND_MAP = 7, /* general, if it has a descriptor */
-	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid calls or the clock: recording ends before */
-	KIND_OPEN = 9,    /* general, and the result is a new descriptor */
-	KIND_GUARD = 10,  /* not recorded: munmap and its like, which may take our memory away */
+	KIND_MAP = 7, /* a general call, recorded if it has a descriptor */
+	KIND_CONFINE = 8, /* not recorded: prctl and seccomp may forbid calls, so recording ends before them */
+	KIND_OPEN = 9,    /* a general call whose result is a new descriptor */
+	KIND_GUARD = 10,  /* not recorded: munmap and similar calls may unmap our memory */
 };
 
 /* Meaning of an argument; 0: not relevant. */
 enum role {
 	ROLE_NONE = 0, ROLE_FD, ROLE_FD2, ROLE_PATH, ROLE_PATH2, ROLE_SIZE, ROLE_VECTOR, ROLE_MESSAGE, ROLE_OFFSET, ROLE_OFFSET_POINTER,
 	ROLE_OFFSET_POINTER2, ROLE_SEEK_POINTER, ROLE_FLAGS,
-	ROLE_POINTED_FLAGS, /* the first u64 behind the pointer: openat2 */
+	ROLE_POINTED_FLAGS, /* flags in the first u64 of the structure pointed to: openat2 */
 	ROLE_ARGUMENT, ROLE_PAIR, ROLE_STAT, ROLE_STATX,
 	ROLE_BLOCKS, ROLE_EVENTS, /* arguments of io_submit and io_getevents */
 	ROLE_MESSAGES, ROLE_RING, /* arguments of sendmmsg and recvmmsg, and of io_uring_enter */
 };
 
-/* The recorder's ability to trace programs that are executed: */
+/* Which executed programs the recorder can trace: */
 enum trace {
 	TRACE_NOTHING = 0,
 	TRACE_UNSEEN = 1,     /* programs that this library does not reach */
-	TRACE_ALL = 2,	      /* every one, until the library is loaded */
+	TRACE_ALL = 2,	      /* every program, until it has loaded the library */
 	TRACE_PRIVILEGED = 4, /* also programs that gain privileges */
 };
 
-#define WATCH_ALL 1 /* as watch_from: maps of programs and libraries are watched, too */
+#define WATCH_ALL 1 /* value of watch_from: mappings of programs and libraries are watched, too */
 
 struct shape {
 	u8 kind;
@@ -66,11 +66,11 @@ struct shape {
 
 /* A code file other than libc: it may make system calls directly, outside of the known sites. */
 struct other {
-	u64 hash; /* hash of the name; 0: there is none */
+	u64 hash; /* hash of the file's name; 0: the entry is empty */
 	char name[MODULE_NAME + 1];
 };
 
-/* Ranks, both included. */
+/* A range of ranks, including both ends. */
 struct range {
 	u32 from, to;
 };
@@ -78,36 +78,36 @@ struct range {
 struct header {
 	u64 magic;
 	u32 version;
-	u32 time_shift; /* TIME_SHIFT, for readers */
+	u32 time_shift; /* value of TIME_SHIFT, for readers */
 	u64 file_bytes, chunks_at;
 	u32 chunk_bytes;
-	u32 closed; /* the recorder is gone: record nothing */
+	u32 closed; /* the recorder has ended: nothing more is recorded */
 	u64 sites_at, sites_bytes;
 	u64 number; /* number of this session */
-	/* on a cache line of its own: written by all */
+	/* on a separate cache line, because all processes write to it */
 	u64 next_chunk __attribute__((aligned(64)));
 	u64 lost_calls, lost_streams, sites_patched, sites_left;
 	u64 stacks; /* which frames of a call are recorded: stacks.h */
 	u64 stopped_processes; /* processes in which recording stopped while the program continued */
-	u64 births; /* processes made, by fork and its like */
+	u64 births; /* number of processes created by fork and similar calls */
 	u64 watch_from;   /* a process that maps a file of at least this many bytes is sampled; 0: none is */
-	u32 watch_asking; /* the process that asks, 0: none. A futex */
-	u32 watch_begun;  /* the last one that is watched now */
-	u64 trace_what;   /* before which execs a thread asks to be traced: enum trace */
-	u32 trace_asking; /* the thread that asks, 0: none. A futex */
-	u32 recorder;     /* its process */
+	u32 watch_asking; /* the process that requests to be watched, 0: none. Used as a futex */
+	u32 watch_begun;  /* the last process that is being watched */
+	u64 trace_what;   /* enum trace: before which execs a thread requests to be traced */
+	u32 trace_asking; /* the thread that requests to be traced, 0: none. Used as a futex */
+	u32 recorder;     /* process number of the recorder */
 	u64 id_space;     /* the recorder's PID namespace: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* bytes of the file that every process maps */
 	u32 owner;	  /* the recorder's user: the owner of the texts' files */
-	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
+	u32 counts;	  /* whether the kernel's count includes exactly the calls that read and write */
 	u32 python_unread, python_version; /* number of processes whose Python frames could not be read, and Py_Version of the last one */
 	/* Chunks that were read and may be reused by the threads that filled them: their numbers plus one, each
 	 * at the index of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));
-	/* Counters instead of records: after the chunks a table for each process. */
+	/* With counters instead of records, a table for each process follows the chunks. */
 	u64 tables_used __attribute__((aligned(64)));
-	u64 tables_at, tables_most, table_bytes; /* the last: 0 if calls are recorded */
-	u64 first_accesses; /* number of accesses of a process that are kept */
+	u64 tables_at, tables_most, table_bytes; /* table_bytes: 0 if calls are recorded */
+	u64 first_accesses; /* number of a process's first accesses that are kept */
 	u32 whole_count;    /* number of ranges of ranks whose calls are recorded; 0: no process records any */
 	u32 counts_unranked; /* do processes without a rank count their calls? */
 	u64 unplaced; /* threads that made calls on stacks that can't be read */

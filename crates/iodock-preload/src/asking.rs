@@ -6,20 +6,21 @@ use crate::session::Session;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Stored in the place of a requester; no process has this number.
+/// Stored in place of a requester when requests are no longer answered; no process has this number.
 const STOPPED: u32 = u32::MAX;
 
-/// A requester may be killed before it has woken us, and those after it only wait for their turn.
+/// Interval at which the recorder checks for requests by itself: a requester may be killed before it has
+/// woken the recorder, and later requesters only wait for their turn.
 const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A kind of request, as offsets in the header.
 #[derive(Clone, Copy)]
 pub struct Wish {
-    /// What may be requested: a size, or bits of `format::trace`; 0: nothing.
+    /// Offset of the offer: what may be requested, as a size or as bits of `format::trace`. 0: nothing.
     offer: usize,
-    /// The requester.
+    /// Offset of the requester's number.
     asking: usize,
-    /// The requester served last, if that is stored.
+    /// Offset of the number of the requester that was served last, if that is stored.
     served: Option<usize>,
 }
 
@@ -31,14 +32,14 @@ pub const WATCH: Wish =
 /// [`crate::format::trace`].
 pub const TRACE: Wish = Wish { offer: header::TRACE_WHAT, asking: header::TRACE_ASKING, served: None };
 
-/// The place for one wish.
+/// The place in the header for one kind of request.
 pub struct Asking {
     page: HeaderPage,
     wish: Wish,
 }
 
 impl Asking {
-    /// From now on `offer` may be requested.
+    /// Allows processes to request `offer` from now on.
     pub fn begin(session: &Session, wish: Wish, offer: u64) -> io::Result<Asking> {
         let place = Asking { page: HeaderPage::of(session)?, wish };
         place.offer(offer);
@@ -78,7 +79,7 @@ impl Asking {
         }
     }
 
-    /// No further requests are answered.
+    /// Ends the answering of requests.
     pub fn stop(&self) {
         self.offer(0);
         self.word(self.wish.asking).store(STOPPED, SeqCst);

@@ -28,9 +28,9 @@ const VERSION: u32 = 7;
 pub struct Library {
     pub file: Mapping,
     pub table: Table,
-    /// Without it each process writes its jumps itself.
+    /// The library's text with the jumps written in. Without a text each process writes the jumps itself.
     pub text: Option<Text>,
-    /// Where the text is stored in a separate file; otherwise it becomes a part of the session's.
+    /// Set if the text is stored in a separate file. Otherwise the text becomes a part of the session's file.
     pub kept: Option<Kept>,
 }
 
@@ -39,18 +39,18 @@ pub struct Library {
 pub struct Kept {
     pub texts: Texts,
     pub number: u64,
-    /// Identifies its file.
+    /// Identifies the text's file.
     pub identity: u64,
 }
 
-/// Tables of libraries.
+/// Stored site tables of libraries.
 pub struct Cache {
     folder: Option<PathBuf>,
     texts: Option<Texts>,
 }
 
 impl Cache {
-    /// In the user's own cache folder. Without one nothing is stored.
+    /// A cache in the user's own cache folder. If there is no such folder, nothing is stored.
     pub fn of_user() -> Cache {
         let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
         let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -60,19 +60,19 @@ impl Cache {
         cache.with_texts(texts)
     }
 
-    /// Texts are stored there; without it, in the session.
+    /// Stores texts in that place; without one, texts become a part of the session's file.
     pub fn with_texts(self, texts: Option<Texts>) -> Cache {
         Cache { texts, ..self }
     }
 
-    /// In `base`; texts are stored in the session.
+    /// A cache in `base`. Texts become a part of the session's file.
     pub fn at(base: Option<PathBuf>) -> Cache {
         // A table is valid only for the calls that were recorded when it was made.
         let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(shapes()))));
         Cache { folder, texts: None }
     }
 
-    /// Here and where the texts are.
+    /// Removes unused files from the cache and from the folder of texts.
     pub fn remove_unused(&self) {
         let folders = [self.folder.as_deref(), self.texts.as_ref().map(Texts::folder)];
         let bases: BTreeSet<&Path> = folders.into_iter().flatten().filter_map(Path::parent).collect();
@@ -91,7 +91,7 @@ impl Cache {
         Some(Library { file, table, text, kept })
     }
 
-    /// `None` if it can't be stored.
+    /// Stores the text in its own file; `None` if that fails.
     fn keep_text(&self, file: &Mapping, table: &Table, text: &Text) -> Option<Kept> {
         let texts = self.texts.clone()?;
         // Key: file identity and patch table.
@@ -147,7 +147,8 @@ fn hash(shapes: &[Shape]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// `None` unless it is complete: these bytes determine what is written over a program's instructions.
+/// Reads a table; `None` unless it is complete, because its bytes determine what is written over a program's
+/// instructions.
 fn read(path: &Path, build_id: &[u8]) -> Option<Table> {
     let mut kept = Vec::new();
     own::open(path).ok()?.read_to_end(&mut kept).ok()?;
@@ -162,7 +163,7 @@ fn checksum(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// First under another name, so that no reader ever sees a part of it.
+/// Writes the file under another name first, so that no reader sees an incomplete file.
 fn keep(path: &Path, table: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -13,7 +13,7 @@ pub enum Part {
     Beginning,
     /// The end of such a call.
     End,
-    /// It never returned; its end is the time when this was found.
+    /// The call never returned. Its end is the time when this was found.
     NoReturn,
 }
 
@@ -40,7 +40,7 @@ pub struct CallRecord {
     pub path2: Option<Vec<u8>>,
     /// Requests of asynchronous I/O that it submitted, or that were completed.
     pub items: Vec<AsyncItem>,
-    /// From where it was made: see [`iodock_event::stacks`].
+    /// The stack from which the call was made: see [`iodock_event::stacks`].
     pub stack: Option<Arc<[u8]>>,
 }
 
@@ -76,9 +76,9 @@ impl CallRecord {
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
     pub number: u32,
-    /// In units of the session's clock.
+    /// Start of the call, in units of the session's clock.
     pub start: u64,
-    /// Its first argument.
+    /// The call's first argument.
     pub fd: i32,
 }
 
@@ -98,7 +98,7 @@ pub struct ProcessRecord {
     pub tid: u32,
     pub pid: u32,
     pub parent_pid: u32,
-    /// It was traced up to now: its earlier calls are recorded elsewhere.
+    /// The process was traced until now, so its earlier calls are recorded elsewhere.
     pub was_traced: bool,
     pub time: u64,
     pub working_directory: Vec<u8>,
@@ -155,7 +155,7 @@ pub struct InterfaceEntry {
     pub pid: u32,
     pub time: u64,
     pub part: InterfacePart,
-    /// Its index in `INTERFACE_CALLS`.
+    /// The call's index in `INTERFACE_CALLS`.
     pub call: u16,
     /// Result, handle, bytes, offset, whether a view is contiguous, variable, descriptor, and number of calls (`interfaces/interfaces.h`);
     /// UNKNOWN if not reported.
@@ -171,13 +171,14 @@ pub enum Entry {
     Process(ProcessRecord),
     Usage(UsageRecord),
     Counted(CountedRecord),
-    /// From here on the process is traced: its calls are recorded elsewhere.
+    /// From this point the process is traced: its calls are recorded elsewhere.
     Traced {
         tid: u32,
         pid: u32,
         time: u64,
     },
-    /// From here on the stream belongs to another task: a child of vfork, or a thread after another.
+    /// From this point the stream belongs to another task: a child of vfork, or a thread that follows another
+    /// one.
     Task {
         tid: u32,
         pid: u32,

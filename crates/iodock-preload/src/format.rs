@@ -101,7 +101,7 @@ pub enum Kind {
     Exec = 5,
     Exit = 6,
     Map = 7,
-    /// Not recorded: prctl and seccomp, which may forbid calls or the clock. Recording ends before they do.
+    /// Not recorded: prctl and seccomp may forbid calls or the clock, so recording ends before they are made.
     Confine = 8,
     /// General, and the result is a new descriptor.
     Open = 9,
@@ -182,7 +182,7 @@ pub mod mark {
 }
 
 pub const CODE_CONTROL: u8 = 255;
-/// In front of a call's record: where it, and those of its code that follow, come from.
+/// Precedes a call's record: the stack of this call, and of the following calls with the same code.
 pub const CODE_STACK: u8 = 254;
 /// Behind it: a new stack follows; there is none; from here on those of this chunk.
 pub const STACK_NEW: u64 = 0;
@@ -262,5 +262,5 @@ pub const MOVED_BYTES: usize = 4;
 pub const SITE_CODE: usize = 24;
 /// Distance of the trampolines below a library: within reach of a jump, and below other loaded code.
 pub const DISTANCE: u64 = 1 << 30;
-/// Of the file, mapped at once by every process.
+/// Smallest size of the file's head, which every process maps at once.
 pub const HEAD_LEAST: u64 = 128 << 10;

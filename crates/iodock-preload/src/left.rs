@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 /// Prefix of the folders' names.
 pub const NAME: &str = "iodock-";
-/// In the folder: a link to the file of its calls.
+/// Name of a link in the session's folder that points to the file of its calls.
 const CALLS: &str = "calls";
 /// Time after which a session is removed: a file system may be unavailable for a while.
 const AGE: Duration = Duration::from_secs(24 * 3600);

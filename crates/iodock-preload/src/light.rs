@@ -163,7 +163,7 @@ pub mod words {
     pub const FIRST: usize = 5;
     pub const LAST: usize = 6;
     pub const FILES: usize = 7;
-    /// Of reads, and of writes behind it.
+    /// The number of reads; the next word is the number of writes.
     pub const CALLS: usize = 8;
     pub const BYTES: usize = 10;
     /// Accesses with an unknown offset.
@@ -211,7 +211,7 @@ pub enum RowKind {
     Pattern,
     /// Files of one folder.
     Folder,
-    /// All others.
+    /// The row for all other files.
     Rest,
 }
 
@@ -238,7 +238,7 @@ pub struct Access {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub pid: u32,
-    /// In ticks.
+    /// The time when counting began, in ticks.
     pub begun: u64,
     pub rows: Vec<Row>,
     pub accesses: Vec<Access>,

@@ -42,7 +42,7 @@ pub struct OwnCalls {
 }
 
 impl OwnCalls {
-    /// For the code in `file`. An unknown call may be any call.
+    /// Analyses the code in `file`. An unknown call may be any call.
     pub fn of(file: &[u8]) -> OwnCalls {
         let mut own = OwnCalls::default();
         if let Some(elf) = elf::parse(file) {
@@ -161,7 +161,7 @@ fn kept_in(code: &[u8], at: usize, register: Register) -> Number {
     let instructions = if is_argument { None } else { instructions_before(code, at, FAR) };
     let instructions = instructions.unwrap_or_default();
     let is_setter = |instruction: &&Instruction| {
-        // (A system call preserves the registers that a compiler keeps over it.)
+        // A system call preserves the registers in which a compiler keeps values across a call.
         instruction.flow_control() == FlowControl::Next
             && changes(instruction, register)
             && instruction.mnemonic() != Mnemonic::Pop

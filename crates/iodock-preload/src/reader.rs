@@ -162,7 +162,7 @@ impl ChunkReader {
     /// The call that the chunk's thread never returned from.
     pub fn no_return(&self, flight: Flight, shapes: &Shapes) -> Option<Entry> {
         let shape = shapes.by_number.get(flight.number as usize)?;
-        // For a map it is not known whether it has a file.
+        // Whether a mapping has a file is not known.
         let &(call, _) = shapes.by_code.get(usize::from(shape.code)).filter(|_| shape.code > 0)?;
         let left_out = matches!(shape.kind, Kind::Map | Kind::Fork | Kind::Exec | Kind::Exit);
         let mut record = CallRecord::new(call, (self.tid, self.pid), (flight.start, flight.start));
@@ -188,7 +188,7 @@ impl ChunkReader {
         Some(self.texts[start..].to_vec())
     }
 
-    /// Where the next call comes from: a stack's place and one, or 0.
+    /// Reads where the next call comes from. Returns the index of its stack plus one, or 0.
     fn stack(&mut self) -> Option<usize> {
         self.cursor.byte()?;
         match self.cursor.number()? {

@@ -77,7 +77,7 @@ impl Layers {
 pub enum Stacks {
     #[default]
     Off = 0,
-    /// Up to the innermost that no package has installed.
+    /// The frames up to the innermost one whose code was not installed by a package.
     Sites = 1,
     All = 2,
 }
@@ -289,7 +289,7 @@ impl Session {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// From now on running processes record nothing.
+    /// Makes running processes stop recording.
     pub fn close(&self) -> io::Result<()> {
         self.file.write_all_at(&1u32.to_le_bytes(), header::CLOSED as u64)
     }
@@ -352,7 +352,7 @@ fn preloaded(folder: &Path, interfaces: bool) -> OsString {
     list
 }
 
-/// Where in a session the chunk with this number lies.
+/// The offset in a session of the chunk with this number.
 pub fn place_of(number: u64) -> u64 {
     number & u64::from(u32::MAX)
 }
@@ -371,7 +371,7 @@ pub fn used(head: &[u8; chunk::BYTES]) -> u32 {
     }
 }
 
-/// Its process has marked it as complete.
+/// Whether the chunk's process has marked the chunk as complete.
 pub fn is_over(head: &[u8; chunk::BYTES]) -> bool {
     used(head) > 0 && word(head, chunk::OVER) != 0
 }

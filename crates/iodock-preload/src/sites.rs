@@ -21,7 +21,7 @@ pub enum SiteKind {
     Plain = 0,
     /// The trampoline makes it, between two calls of the stub.
     Around = 1,
-    /// It may unmap our memory: the stub checks first.
+    /// The call may unmap our memory, so the stub checks it first.
     Guarded = 2,
 }
 
@@ -42,7 +42,7 @@ pub struct Site {
 pub enum Left {
     /// Some code jumps between the instructions that would have to move.
     JumpInside,
-    /// They have another meaning at another address.
+    /// The instructions would have another meaning at another address.
     NotMovable,
     /// The flags are used after the call.
     FlagsUsed,

@@ -5,9 +5,9 @@ use crate::format::{module, MODULE_BYTES, MOVED_BYTES, PATCH_BYTES};
 /// A jump to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// From the load address.
+    /// Offset from the load address.
     pub at: u32,
-    /// From the beginning of the trampolines.
+    /// Offset from the beginning of the trampolines.
     pub trampoline: u32,
 }
 
@@ -16,7 +16,7 @@ pub struct Table {
     pub build_id: Vec<u8>,
     /// Number of sites that were found but are not safe to patch.
     pub left: u32,
-    /// By address.
+    /// The patches, sorted by address.
     pub sites: Vec<Patch>,
     /// Offsets in the trampolines of relative addresses in the library: to be corrected if the trampolines
     /// are elsewhere.
@@ -41,7 +41,7 @@ pub struct SessionOffsets {
 }
 
 impl Table {
-    /// In the form of the session file, without the trampolines.
+    /// The module in the form of the session file, without the trampolines.
     pub fn module(&self, places: &SessionOffsets) -> Vec<u8> {
         let mut bytes = vec![0; MODULE_BYTES];
         bytes[..self.build_id.len()].copy_from_slice(&self.build_id);

@@ -23,10 +23,10 @@ const JUMP_BYTES: u64 = 5;
 
 /// A module's code segment with the jumps, in whole pages.
 pub struct Text {
-    /// From the load address.
+    /// Offset from the load address.
     pub from: u32,
     pub bytes: u32,
-    /// Where it is in the module's file.
+    /// Offset in the module's file.
     pub offset: u64,
 }
 
@@ -93,8 +93,8 @@ pub fn assemble(module: &Module) -> Table {
     }
 }
 
-/// The segment with all sites, including the jumps. The whole segment, because replacing a part of a mapping
-/// costs more. `None` if the sites are not in one segment.
+/// Returns the segment that contains all sites, with the jumps written in. It is the whole segment, because
+/// replacing a part of a mapping takes longer. `None` if the sites are not in one segment.
 pub fn text(elf: &Elf, table: &Table) -> Option<Text> {
     let (first, last) = (u64::from(table.sites.first()?.at), u64::from(table.sites.last()?.at));
     let segment = elf

@@ -1,4 +1,5 @@
-//! Threads and children beside others that forbid themselves what a recorder does go on as they do alone.
+//! A thread or child installs a seccomp filter that forbids calls of the recorder. The other threads and
+//! children behave as they do without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -8,7 +9,7 @@ use iodock_preload::format::header;
 use iodock_preload::session::Session;
 use std::process::Output;
 
-/// It ends well both ways.
+/// Checks that the program succeeds with and without the recorder, and returns the recorded run.
 fn same(what: &str) -> (Session, Folder, Output) {
     let all = common::same("beside_filters", &[what]);
     assert!(all.2.status.success(), "{what}: {:?}", all.2);

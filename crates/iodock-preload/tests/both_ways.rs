@@ -1,4 +1,4 @@
-//! The short way of frequent shapes writes what the general way writes, byte for byte.
+//! The fast path for frequent shapes of calls writes the same bytes as the general path.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The program, with the recorder's own sources.
+/// Compiles the program together with the recorder's own sources.
 fn compiled(folder: &Folder) -> PathBuf {
     let (here, program) = (Path::new(env!("CARGO_MANIFEST_DIR")), folder.0.join("both_ways"));
     let files = std::fs::read_dir(here.join("native")).expect("there");

@@ -1,4 +1,5 @@
-//! Threads and children of every kind, and what is executed: recorded, and as they are alone.
+//! Threads and children of every kind, and the programs that they execute, are recorded and behave as they do
+//! without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -37,7 +38,7 @@ fn exec_in_a_thread_is_recorded() {
 fn spawned_programs_have_the_environment_they_were_given() {
     let (session, ..) = same("spawns");
     assert_eq!(counts(&session)["execve"], 5);
-    // Though they get an empty environment.
+    // The programs are recorded although they get an empty environment.
     assert_eq!(programs(&session), 6);
 }
 

@@ -13,12 +13,13 @@ use std::process::Command;
 #[derive(Clone, Copy, PartialEq)]
 enum Loading {
     Begun,
-    /// It has asked for the working directory, and closes the session's file at its end.
+    /// The library has queried the working directory, and will close the session's file as its last step.
     Closes,
     Done,
 }
 
-/// Calls by name in an `strace -f` log, of each process from the end of the library's start on.
+/// Number of calls of each name in an `strace -f` log, counted for each process after the library has
+/// started.
 fn traced(log: &str) -> Counts {
     let mut loading: BTreeMap<&str, Loading> = BTreeMap::new();
     let mut made: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
@@ -68,20 +69,20 @@ fn traced(log: &str) -> Counts {
     counts
 }
 
-/// The library opens, reads and closes what tells how many calls the kernel has counted.
+/// The library opens, reads and closes the file in /proc that contains the kernel's count of calls.
 fn asks_for_count(rest: &str) -> bool {
     ["open(\"/proc/self/io\"", "open(\"/proc/thread-self/io\""].iter().any(|open| rest.starts_with(open))
 }
 
-/// Of code that is loaded later the library asks for the name.
+/// The library queries the file name of code that is loaded later.
 fn is_name_of_library(made: &[(&str, &str)], rest: &str) -> bool {
     let is_code = |map: &str| map.contains("PROT_EXEC") && map.contains("MAP_DENYWRITE");
     rest.starts_with("readlink(\"/proc/self/fd/")
         && made.last().is_some_and(|(name, map)| *name == "mmap" && is_code(map))
 }
 
-/// A slow open is asked what it has opened, once, before the program goes on. strace gives the result of a call that
-/// another thread interrupted on a line of its own.
+/// After a slow open the library queries once what kind of file was opened, before the program continues. If
+/// another thread interrupted that call, strace writes its result on a separate line.
 fn is_kind_of_slow_open(made: &[(&str, &str)], rest: &str) -> bool {
     let asked = rest.strip_prefix("lseek(").and_then(|rest| rest.split_once(", 0, SEEK_CUR"));
     let opened = made.last().filter(|(name, _)| *name == "openat").map(|(_, open)| open);
@@ -90,10 +91,10 @@ fn is_kind_of_slow_open(made: &[(&str, &str)], rest: &str) -> bool {
     })
 }
 
-/// What the library does to look at a program, and at what that can load.
+/// Calls by which the library examines a program and checks what that program can load.
 const LOOK: [&str; 7] = ["newfstatat", "openat", "pread64", "fstat", "fgetxattr", "close", "open"];
 
-/// Before an exec the library looks at the program. The program itself makes no call in between.
+/// Before an exec the library examines the program. The program makes no call of its own in between.
 fn take_look_away(made: &mut Vec<(&str, &str)>, exec: &str) {
     let path = exec.split('"').nth(1).unwrap_or_default();
     let looks = format!("newfstatat(AT_FDCWD, \"{path}\", ");
@@ -122,7 +123,7 @@ fn compare(program: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{} {:?}: {output:?}", program.display(), arguments);
     let mut seen = traced(&std::fs::read_to_string(&log).expect("log"));
     let mut recorded = counts(&session);
-    // The library's own, by which its start is known.
+    // This call is the library's own; it marks the library's start.
     seen.remove("getcwd");
     recorded.remove("getcwd");
     assert!(!seen.is_empty());

@@ -1,4 +1,4 @@
-//! Programs that forbid themselves the recorder's own calls go on as they do alone.
+//! Programs whose seccomp filter forbids the recorder's own calls behave as they do without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -8,10 +8,10 @@ use iodock_preload::format::header;
 use iodock_preload::session::Session;
 use std::process::Output;
 
-/// Often enough to meet what happens now and then.
+/// Enough runs to meet interleavings of threads that are rare.
 const RUNS: usize = 12;
 
-/// It ends well both ways.
+/// Checks that the program succeeds with and without the recorder, and returns the recorded run.
 fn unharmed(arguments: &[&str]) -> (Session, Folder, Output) {
     let all = same("filters", arguments);
     assert!(all.2.status.success(), "{arguments:?}: {:?}", all.2);

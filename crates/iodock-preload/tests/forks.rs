@@ -1,4 +1,5 @@
-//! A fork at any moment of a recording: the child goes on with a record that its parent writes too.
+//! A signal handler may fork at any moment of a recording. The child then continues writing a record that its
+//! parent also continues.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;

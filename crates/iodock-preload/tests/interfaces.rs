@@ -1,4 +1,5 @@
-//! What calls of layers above the system's do if there is no library, or one that lacks them.
+//! Calls of MPI, HDF5 and similar libraries fail with an error if the library is missing or lacks the
+//! function.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -14,7 +15,7 @@ fn compiled(name: &str, to: PathBuf, options: &[&str]) -> PathBuf {
     to
 }
 
-/// What interfaces.c prints with an implementation of that file name.
+/// The output of interfaces.c with the library of that file name as the implementation.
 fn printed(library: &str) -> String {
     let folder = Folder::new();
     let interfaces = folder.0.join("libiodock_interfaces.so");

@@ -1,5 +1,5 @@
-//! What the recorder keeps of a session: whole while threads go on writing, and as much as can be had of a
-//! damaged file.
+//! The recorder saves the chunks of a session completely while threads continue to write, and saves as much
+//! as possible of a damaged file.
 #![cfg(target_os = "linux")]
 
 use iodock_preload::calls::{CallsFile, CallsWriter, Keeper, Lost};
@@ -28,7 +28,7 @@ impl Drop for Place {
     }
 }
 
-/// A session, and where its calls are to be kept.
+/// Begins a session, and returns it with the path under which its calls will be saved.
 fn begun(name: &str) -> (Place, Session, PathBuf) {
     let place = Place::new(name);
     let session = Session::create(&place.0.join("session"), &[]).expect("a session");
@@ -40,12 +40,13 @@ fn keeper_of<'a>(session: &'a Session, path: &Path) -> Keeper<'a> {
     Keeper::new(session, CallsWriter::create(path, session, 1).expect("a file"))
 }
 
-/// Bytes of memory that the session takes.
+/// Memory that the session uses, in bytes.
 fn memory(session: &Session) -> u64 {
     session.file.metadata().expect("status").blocks() * 512
 }
 
-/// Chunk `index` with the given number of bytes, including its header: the first of its stream.
+/// Writes chunk `index` as the first chunk of its stream, with the given number of bytes including its
+/// header.
 fn fill(session: &Session, index: u64, used: u32) {
     fill_of(session, index, used, Header { stream: index as u32, ..Header::default() });
 }
@@ -73,7 +74,7 @@ fn fill_of(session: &Session, index: u64, used: u32, header: Header) {
     session.file.write_all_at(&count.to_le_bytes(), header::NEXT_CHUNK as u64).expect("a count");
 }
 
-/// As a thread does that wants a chunk of its own back.
+/// Takes a chunk back as a thread does that wants to reuse its own chunk.
 fn take(session: &Session, index: u64) {
     let at = (header::OFFERED + 4 * (index as usize % OFFERED)) as u64;
     let mut offered = [0; 4];
@@ -89,7 +90,7 @@ fn a_thread_that_continues_writing_damages_no_saved_record() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // As a thread commits its records: the header's `used` grows all the time.
+            // Commits records as a thread does: the header's `used` grows all the time.
             let mut used = 40_000u32;
             while !over.load(Ordering::Relaxed) {
                 used = 40_000 + (used + 16) % 20_000;
@@ -140,7 +141,8 @@ fn chunks_reserved_for_threads_are_found_at_their_start_and_end() {
     assert_eq!((kept.damaged, kept.numbers()), (0, vec![7, 1234]));
 }
 
-/// A thread that has moved to its own memory, or has ended: its chunks are not offered to other threads.
+/// A thread that has ended, or has moved to memory of its own, leaves its chunks behind. They are not offered
+/// to other threads.
 #[test]
 fn all_but_64_unused_chunks_are_freed() {
     let (_place, session, path) = begun("offered");
@@ -158,7 +160,7 @@ fn all_but_64_unused_chunks_are_freed() {
     assert_eq!((kept.damaged, kept.numbers()), (0, (0..500).collect::<Vec<u64>>()));
 }
 
-/// Whichever of its chunks are found together with the last one.
+/// The result does not depend on which of the thread's chunks are found together with its last one.
 #[test]
 fn records_of_an_ended_thread_are_not_kept_twice() {
     let (_place, session, path) = begun("over");
@@ -186,7 +188,8 @@ fn records_of_an_ended_thread_are_not_kept_twice() {
     assert!(again.iter().all(|&number| file.held(number) == 50_000));
 }
 
-/// A killed recorder had offered it. Less than before, and more than before.
+/// A recorder had offered this chunk before it was killed. The chunk is taken back with fewer bytes, and with
+/// more bytes, than before.
 #[test]
 fn a_chunk_reused_during_recovery_is_kept_separately() {
     for (name, used) in [("less", 30_000), ("more", 64_000)] {

@@ -1,4 +1,5 @@
-//! Calls that a signal handler leaves, by longjmp or for another coroutine, wherever it came.
+//! A signal handler may interrupt a call at any instruction and abandon it, by longjmp or by switching to
+//! another coroutine.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -8,13 +9,13 @@ use iodock_preload::format::header;
 use iodock_preload::reader::{Entry, Part};
 
 struct Reads {
-    /// As the kernel has counted them.
+    /// Number of reads that the kernel has counted.
     made: usize,
-    /// Calls that the handler has left.
+    /// Number of calls that the handler abandoned.
     left: usize,
     whole: usize,
     no_return: usize,
-    /// Calls of all kinds that are counted as lost.
+    /// Number of calls of all kinds that are counted as lost.
     lost: usize,
 }
 
@@ -46,21 +47,23 @@ fn a_call_is_in_flight_or_recorded_at_any_instruction() {
     assert_eq!(lost, 0);
 }
 
-/// Those that make children have no place in the chunk's header: of them records may be lost, and are counted.
+/// The chunk's header has no room to note calls that create processes. Records of such calls may be lost, and
+/// are counted as lost.
 #[test]
 fn calls_that_create_children_may_be_abandoned() {
     let Reads { made, whole, no_return, lost, .. } = reads("pread64", "vforks", "6000");
     assert!(whole <= made && made <= whole + no_return + lost, "{made} made; {whole}, {no_return}, {lost}");
 }
 
-/// One that is deeper in the stack than another might be a handler's: that the other was left shows where its frame is written over.
+/// A call that is deeper in the stack than the pending one could belong to a signal handler. That the pending
+/// call was abandoned shows only when its frame is overwritten.
 #[test]
 fn abandoned_calls_are_found_from_deeper_in_the_stack() {
     let Reads { made, left, no_return, lost, .. } = reads("read", "deeper", "11");
     assert_eq!((made, left, no_return, lost), (11, 11, 11, 0));
 }
 
-/// What the program says.
+/// The program's output.
 fn said(program: &str, argument: &str) -> String {
     let folder = Folder::new();
     let output = run(&session(&folder), &compiled(program, &folder), &[argument]);
@@ -68,7 +71,8 @@ fn said(program: &str, argument: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What is recorded of them may be damaged, and is counted; they themselves go on as they would.
+/// The records of these calls may be damaged; the damage is counted. The calls themselves behave as without a
+/// recorder.
 #[test]
 fn coroutines_switched_by_a_signal_handler_continue() {
     assert_eq!(said("coroutines", "300000"), "900000\n");

@@ -1,4 +1,4 @@
-//! Calls that are counted: the sums are the program's own.
+//! When calls are only counted, the sums equal the program's own.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -51,7 +51,7 @@ impl Ran {
         all.filter(|row| String::from_utf8_lossy(&row.name).ends_with(ending)).collect()
     }
 
-    /// The sum of a word, over all processes, of files whose names contain `part`.
+    /// Sum of counter number `word` over all processes, for files whose names contain `part`.
     fn sum(&self, part: &str, word: usize) -> u64 {
         let all = self.tables.iter().flat_map(|table| &table.rows);
         let wanted = all.filter(|row| String::from_utf8_lossy(&row.name).contains(part));
@@ -130,7 +130,7 @@ fn an_appending_descriptor_has_no_known_position_after_exec() {
     assert_eq!(log(words::MOST_END + 1), 1000);
 }
 
-/// What is counted is what a full recording of the same program has.
+/// Counting gives the same numbers as a full recording of the same program.
 #[test]
 fn counts_equal_those_of_a_full_recording() {
     let (session, _folder, _) = same("light", &["many", "300"]);

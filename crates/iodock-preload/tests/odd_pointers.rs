@@ -1,5 +1,5 @@
-//! Memory that only the kernel knew to be there, and registers of which it reads half: what programs print and how they end is the same with
-//! and without.
+//! Arguments may point to memory that only the kernel knew to exist, and the kernel reads only half of some
+//! registers. Programs print the same and end in the same way with and without the recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -9,7 +9,7 @@ use iodock_event::UNKNOWN;
 use iodock_preload::reader::{CallRecord, Entry};
 use iodock_preload::session::Session;
 
-/// The one call of that name.
+/// The only record of a call with that name.
 fn only(session: &Session, name: &str) -> Box<CallRecord> {
     let calls = entries(session).into_iter().filter_map(|entry| match entry {
         Entry::Call(call) if call.call.name() == name => Some(call),
@@ -88,6 +88,6 @@ fn a_file_with_the_number_of_a_ring_is_not_taken_for_it() {
     }
     let enter = only(&session, "io_uring_enter");
     assert_eq!((enter.fd, enter.argument), (-1, UNKNOWN));
-    // As it was asked for, and as it is done.
+    // Sizes as they were requested, then sizes as the operations completed.
     assert_eq!(enter.items.iter().map(|item| item.bytes).collect::<Vec<_>>(), [50, 50]);
 }

@@ -1,4 +1,5 @@
-//! Programs that take away mappings of ours live as alone; what is not recorded then is counted.
+//! Programs that remove the recorder's mappings behave as they do without a recorder. Calls that are then not
+//! recorded are counted.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 mod common;

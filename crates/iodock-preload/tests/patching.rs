@@ -1,4 +1,4 @@
-//! Each way in which the jumps come into a program's libraries.
+//! Tests each way in which jumps to the recorder are written into a program's libraries.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -17,7 +17,7 @@ struct Mapped {
     line: String,
 }
 
-/// What the program says is mapped, once it is seen that its calls were recorded.
+/// Runs the program, checks that its calls were recorded, and returns the mappings that it prints.
 fn recorded(session: &Session, program: &Path) -> Vec<Mapped> {
     let mut command = Command::new(program);
     command.env("LD_PRELOAD", session.library()).env("IODOCK_SESSION", session.path());
@@ -38,13 +38,13 @@ fn maps_of(session: &Session, mut command: Command) -> Vec<Mapped> {
     text.lines().filter_map(mapped).collect()
 }
 
-/// Code that comes out of the session's file, or one for a library's text.
+/// Mappings of the session's file, and of files that contain a library's patched text.
 fn ours(maps: &[Mapped]) -> Vec<&Mapped> {
     let is_ours = |map: &&Mapped| map.line.ends_with("/session") || map.line.contains("/text-");
     maps.iter().filter(|map| map.line.contains("r-xp")).filter(is_ours).collect()
 }
 
-/// A library's text, by the end of its line.
+/// Whether the text of a library is mapped. `of`: the end of the line in the list of mappings.
 fn has_text(maps: &[Mapped], of: &str) -> bool {
     let libc = of_libc(maps);
     ours(maps).iter().any(|map| map.start > libc && map.end - map.start > 500_000 && map.line.contains(of))
@@ -66,7 +66,7 @@ fn patched_code_and_trampolines_are_mapped() {
     assert!(has_text(&maps, "/session"), "libc's text");
 }
 
-/// Each mapping and each page is a price that every process pays.
+/// Every process pays for each mapping and each page.
 #[test]
 fn the_library_is_mapped_in_few_parts() {
     let folder = Folder::new();
@@ -76,11 +76,11 @@ fn the_library_is_mapped_in_few_parts() {
     let name = library.to_str().expect("text");
     let parts: Vec<&Mapped> = maps.iter().filter(|map| map.line.ends_with(name)).collect();
     let access: Vec<&str> = parts.iter().filter_map(|part| part.line.split(' ').nth(1)).collect();
-    // Two by GNU ld; others keep what is only read apart.
+    // GNU ld creates two segments; other linkers keep read-only data in a separate segment.
     assert!(access == ["r-xp", "rw-p"] || access == ["r--p", "r-xp", "rw-p"], "{access:?}");
 }
 
-/// Libraries whose texts are kept in `folder`.
+/// The libraries whose patched texts are kept in `folder`.
 fn libraries_kept_in(folder: &Path) -> Vec<Library> {
     let texts = Texts::at(&folder.join("texts")).expect("a place for code");
     let cache = Cache::at(None).with_texts(Some(texts));
@@ -174,7 +174,8 @@ fn patched_code_is_mapped_on_kernels_that_only_list_pages() {
     let folder = Folder::new();
     let session = common::session(&folder);
     let mut command = Command::new(compiled("no_scan", &folder));
-    // Not of the one before: a program that puts a filter on is not recorded any further.
+    // `env` sets these variables for `maps` only: a program that installs a filter, as no_scan does, is not
+    // recorded after that.
     command.arg("env").arg(format!("LD_PRELOAD={}", session.library().display()));
     command.arg(format!("IODOCK_SESSION={}", session.path().display())).arg(compiled("maps", &folder));
     assert!(has_text(&maps_of(&session, command), ""));
@@ -205,7 +206,7 @@ fn breakpoints_stay(mut gdb: Command) {
     assert!(said.contains("Breakpoint 1, "), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A program with a library of 1.5 GiB, which lies below libc.
+/// Compiles a program with a library of 1.5 GiB, which is mapped below libc.
 fn with_a_large_library(folder: &Folder) -> PathBuf {
     let cc = |arguments: &[&str]| {
         let status = Command::new("cc").args(arguments).current_dir(&folder.0).status();

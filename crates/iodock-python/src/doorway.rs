@@ -47,7 +47,7 @@ pub fn through<T: Send>(
     let result = std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let result = work(&door);
-            // The receiver waits for this message, so it still exists.
+            // The receiver still exists, because it waits for this message.
             let _ = done.send(());
             result
         });

@@ -127,7 +127,8 @@ pub fn read_short(path: &str) -> io::Result<Vec<u8>> {
 pub fn stat(pid: u32) -> Option<Stat> {
     let stat = read_short(&format!("/proc/{pid}/stat")).ok()?;
     let at = stat.iter().rposition(|&byte| byte == b')')?;
-    // Fields are counted after the name, which may contain anything: state is the first, then from 3.
+    // The name may contain any character, so fields are counted after the name. The first field is the state;
+    // it has number 3 in proc(5).
     let fields: Vec<&str> = std::str::from_utf8(stat.get(at + 2..)?).ok()?.split(' ').collect();
     let (state, threads, started) = (fields.first()?, fields.get(17)?, fields.get(19)?);
     let ended = *state == "X" || (*state == "Z" && *threads == "1");

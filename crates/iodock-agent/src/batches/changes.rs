@@ -39,7 +39,7 @@ struct Seen {
 pub struct Ended {
     /// Number of entries that could not be sent.
     pub left_out: u64,
-    /// All its pieces are in the round, or none was needed.
+    /// All pieces of the comparison are in the round, or none was needed.
     pub is_taken: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// `part` contains what is read, and when.
+    /// `part`: what is read, and the time of reading.
     pub fn new(mut known: Known, round: Round, mut part: Part) -> Self {
         part.full = known.full < round.full;
         known.reading += 1;

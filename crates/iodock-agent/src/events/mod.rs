@@ -9,7 +9,7 @@ pub use kinds::{Kind, KINDS};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a source sees of one target.
+/// The state of one target as a source read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub source: &'static str,

@@ -119,7 +119,7 @@ impl Metrics {
         Bytes::from(text)
     }
 
-    /// Makes a round at the interval.
+    /// Makes a round; called at each interval.
     pub fn round(&self) {
         let Some(Spooling { batches, .. }) = &self.spooling else { return };
         let mut last = self.last();

@@ -72,9 +72,10 @@ struct Known {
     rounds: u32,
     /// Whether its environment was read.
     is_asked: bool,
-    /// It is the process of Slurm that started a step.
+    /// This process is Slurm's slurmstepd, which started a step.
     is_step_daemon: bool,
-    /// The step whose slurmstepd is its ancestor. This never changes, but its parents may end.
+    /// The step whose slurmstepd is an ancestor of this process. The step never changes, but the process's
+    /// parents may end.
     step: Option<Job>,
 }
 
@@ -251,7 +252,7 @@ impl Processes {
                     let step = if known.is_step_daemon { Some(daemons()) } else { known.step.clone() };
                     (known.life.clone(), step)
                 }
-                // It has not read or written anything.
+                // The process has not read or written anything.
                 None => {
                     let folder = proc.join(number.to_string());
                     let stat = self.small.read(&folder.join("stat")).ok()?.to_vec();
@@ -383,7 +384,7 @@ impl Known {
         let Some(step) = &self.step else { return };
         let owner = &mut self.owner;
         if owner.evidence == Evidence::Cgroup {
-            // It already has the job as a whole.
+            // The owner is already the job as a whole.
             if owner.job == step.id {
                 owner.session.clone_from(&step.step);
             }

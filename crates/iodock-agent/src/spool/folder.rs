@@ -31,7 +31,7 @@ pub struct Saved {
     pub kept: u64,
     pub lost: u64,
     pub next: u64,
-    /// For each segment, by its first number: damaged places that are included in `lost`.
+    /// For each segment, by its first number: how many damaged places are already included in `lost`.
     pub damaged: BTreeMap<u64, u64>,
 }
 

@@ -227,7 +227,8 @@ impl Spool {
             shared.kept = shared.kept.max(kept);
             let after = shared.segments.iter().map(|segment| segment.unkept(shared.kept)).sum::<u64>();
             shared.state.kept += before - after;
-            // It has batches that this spool has not made yet: the disk returned to an older state.
+            // The collector has batches that this spool has not created yet: the disk was restored to an
+            // older state.
             let is_ahead = kept >= shared.next;
             shared.next = shared.next.max(kept.saturating_add(1));
             shared.is_gap_unknown |= is_ahead;

@@ -8,7 +8,7 @@ use iodock_event::{Batch, ErrnoId, Outcome, RawCall, Text, UNKNOWN};
 use memchr::{memmem, memrchr};
 
 const SECOND: i64 = 1_000_000_000;
-/// Longer than `<18446744073709551615.999999999>`.
+/// A longer text can't be a duration: the longest one is `<18446744073709551615.999999999>`.
 const LONGEST_DURATION: usize = 34;
 
 /// Parses `) = 3</path> <0.000012>` from its bracket on. `None` if the text is different.

@@ -18,7 +18,7 @@ pub const FRAME: &[u8] = b" > ";
 /// The frames that are being read, and the stacks of a chunk that were.
 #[derive(Default)]
 pub struct Stack<'a> {
-    /// Where the lines of the stack at hand lie in the chunk's text.
+    /// Position of the present stack's lines in the chunk's text.
     lines: Range<usize>,
     known: FxHashMap<&'a [u8], Text>,
 }

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 pub struct Births {
     /// Living threads and their processes.
     pub tasks: HashMap<u32, u32>,
-    /// The task of each stream's present entries.
+    /// The task that writes to each stream now.
     of_stream: HashMap<usize, u32>,
     pub processes: HashSet<u32>,
     /// Children seen before their parent returned from creating them, with that parent. The child may have
@@ -21,15 +21,15 @@ pub struct Births {
     orphans: HashMap<u32, u64>,
 }
 
-/// A fork that succeeded.
+/// A successful fork.
 #[derive(Clone, Copy)]
 pub struct ForkCall {
     pub fork: Fork,
-    /// In the session's units.
+    /// In units of the session's clock.
     pub start: u64,
 }
 
-/// A thread that appears.
+/// A thread whose first entry was read.
 pub struct Birth {
     pub tid: u32,
     pub pid: u32,
@@ -63,8 +63,8 @@ impl Births {
         self.add(pid, pid);
     }
 
-    /// Whether the fork has created another thread than the one that is known by its child's id. Then that
-    /// one has ended.
+    /// Whether the fork has created a new thread under the id of a known one. Then the known thread has
+    /// ended.
     pub fn is_used_again(&self, ForkCall { fork, start }: ForkCall) -> bool {
         let child = fork.child_tid;
         let is_its_child = || {
@@ -86,14 +86,15 @@ impl Births {
         Some(Birth { tid: child, pid, parent: Some(parent), fork: Some(fork) })
     }
 
-    /// The task that wrote to `stream` up to now, if it is a thread of another process than `pid`: a child of
-    /// vfork writes to its parent's stream.
+    /// The task that has written to `stream` so far, if it is a thread of another process than `pid`: a child
+    /// of vfork writes to its parent's stream.
     pub fn lender(&self, stream: usize, pid: u32) -> Option<u32> {
         let before = self.of_stream.get(&stream)?;
         self.tasks.get(before).filter(|&&other| other != pid).map(|_| *before)
     }
 
-    /// A thread writes to `stream` from `time` on. `fork`: the one that creates it and has not returned yet.
+    /// A thread writes to `stream` from `time` on. `fork`: the fork that creates the thread and has not
+    /// returned yet.
     pub fn appears(
         &mut self,
         stream: usize,
@@ -124,13 +125,13 @@ impl Births {
         self.ended(pid);
     }
 
-    /// It is recorded here again.
+    /// The process is recorded by this back end again.
     pub fn come_back(&mut self, stream: usize, tid: u32, pid: u32) {
         self.of_stream.insert(stream, tid);
         self.add(tid, pid);
     }
 
-    /// A process has ended: its threads.
+    /// A process has ended. Returns its threads.
     pub fn ended(&mut self, pid: u32) -> Vec<u32> {
         self.processes.remove(&pid);
         let mut tids: Vec<u32> =
@@ -177,7 +178,7 @@ mod tests {
         let mut births = births();
         assert!(births.appears(1, (CHILD, CHILD), 11, Some(fork_at(10).fork)).is_some());
         assert!(!births.is_used_again(fork_at(10)));
-        // It may even have ended by then.
+        // The child may even have ended before its parent's fork returns.
         births.ended(CHILD);
         assert!(births.forked(PARENT, fork_at(10)).is_none());
         assert!(births.appears(2, (CHILD, CHILD), 21, Some(fork_at(20).fork)).is_some());

@@ -1,8 +1,10 @@
-//! Calls that the kernel counted for a process (syscr and syscw) and that were not recorded, as they were made past libc.
+//! Finds the number of calls that the kernel counted for a process (syscr and syscw) and that were not
+//! recorded because the program made them without libc.
 //!
-//! The kernel counts one for each call that reads or writes a file, socket or pipe, two for sendfile and copy_file_range, and none for other
-//! calls (send, splice, io_submit). It counts only some of the calls that fail. Here all of them are taken as counted, so the result may be
-//! too low, but not too high.
+//! The kernel counts one for each call that reads or writes a file, socket or pipe, two for sendfile and
+//! copy_file_range, and none for other calls (send, splice, io_submit). It counts only some of the calls that
+//! fail. This module assumes that all failed calls were counted, so the result may be too low, but not too
+//! high.
 
 use crate::entries::{CallRecord, CountedRecord};
 use iodock_event::{Action, CallSpec};
@@ -13,9 +15,9 @@ use std::collections::{HashMap, HashSet};
 const FEW: u64 = 16;
 /// During a failed exec both the kernel and the library read the beginnings of files.
 const READS_OF_EXEC: u64 = 64;
-/// A call that a signal interrupts is begun anew by the kernel and counted again. It is assumed that a call that takes longer than SHORT units
-/// of the session's clock (1 to 4 µs) was begun anew once, and once more every INTERRUPTED_NS; in a process at most INTERRUPTED_A_WAIT times
-/// as often as its threads waited.
+/// The kernel restarts a call that a signal interrupts, and counts it again. It is assumed that a call that
+/// takes longer than SHORT units of the session's clock (1 to 4 µs) was restarted once, and once more every
+/// INTERRUPTED_NS; in a process at most INTERRUPTED_A_WAIT times as often as its threads waited.
 const SHORT: u64 = 256;
 const INTERRUPTED_NS: u64 = 10_000;
 const INTERRUPTED_A_WAIT: u64 = 2;
@@ -27,18 +29,19 @@ pub struct Counted {
     unseen: u64,
 }
 
-/// Since its program began, or since it was created by fork.
+/// Counts since the process's program began, or since a fork created the process.
 #[derive(Default)]
 struct Process {
     first_thread: Tally,
     all_threads: Tally,
     waits: Tally,
-    /// More that the kernel may have counted, for calls that began anew, and for execs that failed.
+    /// Additional calls that the kernel may have counted, for restarted calls and for failed execs.
     begun_anew: u64,
     by_execs: u64,
     /// The kernel includes children that were waited for in the process's own count.
     has_children: bool,
-    /// The kernel counts operations that are not recorded as such calls.
+    /// The process uses io_uring: the kernel counts its operations, which are not recorded as read or write
+    /// calls.
     uses_ring: bool,
 }
 
@@ -46,7 +49,7 @@ struct Process {
 struct Tally {
     from: From,
     recorded: u64,
-    /// The library's own queries.
+    /// Number of the library's own queries of the count.
     asked: u64,
     /// The last reported count, minus the earlier queries.
     told: Option<u64>,
@@ -55,7 +58,7 @@ struct Tally {
 /// Initial value of the kernel's count.
 #[derive(Clone, Copy, Default)]
 enum From {
-    /// That of a child, at its fork.
+    /// The count of a child begins at its fork.
     #[default]
     Zero,
     /// A program has begun, and its first count is not known yet.
@@ -72,7 +75,7 @@ impl Tally {
         self.asked += questions;
     }
 
-    /// Surplus over the recorded calls.
+    /// Difference between the kernel's count and the recorded calls.
     fn excess(&self) -> Option<u64> {
         let from = match self.from {
             From::Zero => 0,
@@ -98,7 +101,8 @@ impl Process {
 }
 
 impl Counted {
-    /// Processes that counted their calls while they ran some program: few of these are recorded, so the kernel's count says nothing.
+    /// Leaves out processes that counted their calls while they ran some program. Few calls of these
+    /// processes are recorded, so the kernel's count has no meaning.
     pub fn leave_out(&mut self, pids: impl IntoIterator<Item = u32>) {
         self.left_out.extend(pids);
     }
@@ -130,7 +134,7 @@ impl Counted {
         if is_first {
             process.first_thread.told(counted.by_thread, 2);
         }
-        // (Without the previous query, which was the thread's.)
+        // The process's count includes the previous query, which was the thread's: it is subtracted.
         process.all_threads.told(counted.by_process.saturating_sub(1), 2);
         process.waits.told(counted.waits, 0);
     }
@@ -168,7 +172,7 @@ impl Counted {
     }
 }
 
-/// Largest number that the kernel counts for such a call.
+/// The largest number by which the kernel's count grows for one such call.
 fn times_counted(spec: &CallSpec) -> u64 {
     match (spec.action, spec.family) {
         (Action::Read | Action::PositionedRead | Action::Write | Action::PositionedWrite, _) => 1,
@@ -266,7 +270,7 @@ mod tests {
         counted.begins(PID);
         counted.told(&told(PID, 500, 501));
         counted.told(&told(PID, 502 + 40, 503 + 40));
-        // Its id is another's now, which is killed.
+        // Another process has this id now, and is killed.
         counted.ends(PID);
         calls(&mut counted, "write", PID, 3);
         assert_eq!(counted.unseen(), 90);

@@ -1,4 +1,5 @@
-//! The file of raw calls: appended pieces. Documented in docs/explanation/rewrite-buffers.md.
+//! The file of raw calls, to which pieces are appended. docs/explanation/rewrite-buffers.md documents the
+//! format.
 
 use crate::reader::Flight;
 use crate::session::Session;
@@ -13,15 +14,17 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"IODOCKC\n";
 const VERSION: u32 = 5;
-/// Magic, version, checksum of the shapes, session's number, its first process, zero.
+/// Length of the header: magic number, version, checksum of the shapes, the session's number, its first
+/// process, zero.
 const HEADER: usize = 32;
-/// Kind, length, checksum.
+/// Length of a piece's header: kind, length, checksum.
 const PIECE: usize = 12;
-/// A chunk's piece begins with its number, 8 bytes, and where in it the bytes lie, 4.
+/// A piece of a chunk begins with the chunk's number (8 bytes) and the offset of the bytes in the chunk (4
+/// bytes).
 const CHUNK_PIECE: usize = 12;
 /// A longer piece is invalid: chunks have 64 KiB.
 const MOST: u32 = 1 << 20;
-/// Written in one go.
+/// Number of bytes that are written at once.
 const WRITE_BYTES: usize = 256 << 10;
 /// Data that is long enough to be written without a copy. Shorter data is collected: a file system takes
 /// three times as long for a write of 12 KiB as for its part of one of 256 KiB.
@@ -36,14 +39,15 @@ const TABLE: u32 = 6;
 /// The earliest start of a call that was in flight, 8 bytes, when all was written up to here. A reading of the
 /// clock follows.
 const HELD: u32 = 7;
-/// A table's piece begins with its number, 8 bytes, and where in it the bytes lie and how many it has in all, 4 each.
+/// A piece of a table begins with the table's number (8 bytes), the offset of the bytes in the table, and the
+/// table's full length (4 bytes each).
 const TABLE_PIECE: usize = 16;
-/// Bytes of a table in a piece.
+/// Number of bytes of a table in one piece.
 const TABLE_BYTES: usize = 512 << 10;
 /// Kinds of later versions are skipped; a larger number is not a piece.
 const LAST_KIND: u32 = 255;
 
-/// Appends to such a file.
+/// Appends pieces to a file of raw calls.
 pub struct CallsWriter {
     file: File,
     out: Vec<u8>,
@@ -61,7 +65,7 @@ fn shapes_sum() -> u32 {
 }
 
 impl CallsWriter {
-    /// Creates the file at `path`, for a session whose first process is `root`.
+    /// Creates the file at `path` for a session whose first process is `root`.
     pub fn create(path: &Path, session: &Session, root: u32) -> io::Result<CallsWriter> {
         let file = OpenOptions::new().append(true).create_new(true).open(path)?;
         let mut out = MAGIC.to_vec();
@@ -76,38 +80,38 @@ impl CallsWriter {
         Ok(writer)
     }
 
-    /// Continues a file that a killed recorder left: after its last complete piece.
+    /// Continues a file that a killed recorder left, after the file's last complete piece.
     pub fn go_on(calls: &CallsFile) -> io::Result<CallsWriter> {
         let file = OpenOptions::new().append(true).open(&calls.path)?;
         file.set_len(calls.good_length)?;
         Ok(CallsWriter { file, out: Vec::new(), good_length: calls.good_length, failed: false })
     }
 
-    /// The session's clock and the time of day (ns since the epoch), read together.
+    /// Writes the session's clock and the time of day (ns since the epoch), which were read together.
     pub fn clock(&mut self, (units, time): (u64, i64)) -> io::Result<()> {
         self.piece(CLOCK, &[&units.to_le_bytes(), &time.to_le_bytes()])
     }
 
-    /// The same reading, when `held` was the earliest start of a call that had not ended as the chunks were
-    /// written, in the session's units.
+    /// Writes the same reading. `held`: when the chunks were written, the earliest start of a call that had
+    /// not ended, in the session's units.
     pub fn clock_and_held(&mut self, clock: (u64, i64), held: u64) -> io::Result<()> {
         self.piece(HELD, &[&held.to_le_bytes()])?;
         self.clock(clock)
     }
 
-    /// Bytes of the chunk with this number, at offset `from` in it, in two parts. They must not change in
-    /// between: they are checksummed first, and written then.
+    /// Writes bytes of the chunk with this number, at offset `from` in the chunk, in two parts. The bytes
+    /// must not change during this call: their checksum is computed before they are written.
     pub fn chunk(&mut self, number: u64, from: u32, first: &[u8], bytes: &[u8]) -> io::Result<()> {
         self.piece(CHUNK, &[&number.to_le_bytes(), &from.to_le_bytes(), first, bytes])
     }
 
-    /// The call that the thread which wrote that chunk was in when it ended.
+    /// Writes the call in which the thread that wrote this chunk ended.
     pub fn flight(&mut self, chunk: u64, flight: Flight) -> io::Result<()> {
         let (number, fd) = (flight.number.to_le_bytes(), flight.fd.to_le_bytes());
         self.piece(FLIGHT, &[&chunk.to_le_bytes(), &number, &fd, &flight.start.to_le_bytes()])
     }
 
-    /// A table of counters.
+    /// Writes a table of counters.
     pub fn table(&mut self, number: u64, bytes: &[u8]) -> io::Result<()> {
         let mut from = 0u32;
         for part in bytes.chunks(TABLE_BYTES) {
@@ -145,12 +149,12 @@ impl CallsWriter {
         Ok(())
     }
 
-    /// Bytes in the file.
+    /// Length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.good_length
     }
 
-    /// Writes the collected data. A recorder killed after it loses none of that. After an error nothing more
+    /// Writes the collected data, so that they survive if the recorder is killed. After an error nothing more
     /// is written: the file ends with its last complete piece.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write(&[])
@@ -186,18 +190,18 @@ fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
     file.write_all(&second[written.saturating_sub(first.len())..])
 }
 
-/// Calls that the library did not record.
+/// Number of calls that the library did not record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     pub calls: u64,
     pub streams: u64,
-    /// Processes that went on when recording had stopped in them.
+    /// Number of processes that continued after recording had stopped in them.
     pub stopped: u64,
     /// For calls that failed behind a seccomp filter, in files of versions that recorded there; else 0.
     pub unread_paths: u64,
     /// Number of processes whose Python frames could not be read.
     pub python: u64,
-    /// Threads that made calls on stacks that can't be read.
+    /// Number of threads that made calls on stacks that can't be read.
     pub unplaced: u64,
 }
 
@@ -225,20 +229,20 @@ pub struct CallsFile {
     pub damaged: u64,
     chunks: Vec<(u64, Piece)>,
     flights: HashMap<u64, Flight>,
-    /// Tables of counters, by their numbers, and how many bytes each has when it is whole.
+    /// Tables of counters by their numbers, each with its full length.
     tables: BTreeMap<u64, (usize, Vec<u8>)>,
-    /// Up to the end of the last whole piece.
+    /// Length up to the end of the last complete piece.
     good_length: u64,
-    /// Its recorder may append more. Then it is read up to the last reading of the clock: everything before
-    /// it was written together, from all threads.
+    /// The file's recorder may append more. Then the file is read up to its last reading of the clock:
+    /// everything before that was written together, from all threads.
     is_growing: bool,
     /// It is read as it grows, and must give the same as afterwards.
     is_followed: bool,
     /// The last of these pieces, until the reading of the clock that belongs to it.
     held: Option<u64>,
-    /// All calls that began before have ended and are there, by the session's clock.
+    /// All calls that began before this time of the session's clock have ended and are in the file.
     settled: u64,
-    /// Whether each reading of the clock was later than the one before.
+    /// Whether each reading of the clock was later than the previous one.
     is_in_order: bool,
 }
 
@@ -371,7 +375,7 @@ impl CallsFile {
         self.clocks.push((units, time));
     }
 
-    /// A piece that begins at `at`.
+    /// Takes in a piece of the file; `at` is the offset where the piece begins.
     fn take(&mut self, kind: u32, at: u64, payload: &[u8]) {
         let at = at + (PIECE + CHUNK_PIECE) as u64;
         match (kind, payload.len()) {
@@ -379,7 +383,7 @@ impl CallsFile {
             (CLOCK, 16) => self.take_clock(number(&payload[..8]), number(&payload[8..]) as i64),
             (HELD, 8) => self.held = Some(number(payload)),
             (END, 24 | 32 | 40 | 48) => {
-                // Older files say nothing of the last ones.
+                // Older files lack the last of these numbers.
                 let [calls, streams, stopped, unread_paths, python, unplaced] =
                     [0, 8, 16, 24, 32, 40].map(|at| payload.get(at..at + 8).map_or(0, number));
                 self.lost = Some(Lost { calls, streams, stopped, unread_paths, python, unplaced });
@@ -398,11 +402,12 @@ impl CallsFile {
                 let (from, whole) = (number(&payload[8..12]) as usize, number(&payload[12..16]) as usize);
                 let table = self.tables.entry(number(&payload[..8])).or_default();
                 table.0 = whole;
-                // One that was begun by a recorder that was killed is written again, from its beginning.
+                // A killed recorder may have begun to write this table. The table is then written again from
+                // its beginning.
                 table.1.truncate(from);
                 table.1.extend_from_slice(&payload[TABLE_PIECE..]);
             }
-            // A kind of a later version that older ones may pass over.
+            // Later versions may add kinds of pieces that older versions can skip.
             _ => {}
         }
     }
@@ -411,7 +416,7 @@ impl CallsFile {
         self.good_length
     }
 
-    /// The tables of counters that are whole.
+    /// The complete tables of counters.
     pub fn tables(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let whole = self.tables.iter().filter(|(_, (whole, bytes))| bytes.len() == *whole);
         whole.map(|(&number, (_, bytes))| (number, bytes.as_slice()))
@@ -436,7 +441,7 @@ impl CallsFile {
         })
     }
 
-    /// The call that the thread which wrote that chunk never came back from.
+    /// The call from which the thread that wrote this chunk never returned.
     pub fn flight(&self, number: u64) -> Option<Flight> {
         self.flights.get(&number).copied()
     }
@@ -446,12 +451,12 @@ impl CallsFile {
         self.chunks[first..].iter().take_while(move |&&(other, _)| other == number).map(|&(_, piece)| piece)
     }
 
-    /// The first bytes of the chunk with this number, at most `most`.
+    /// Reads the first bytes of the chunk with this number, at most `most`.
     pub fn read(&self, number: u64, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
         for piece in self.pieces(number) {
             let skip = bytes.len() as u64 - u64::from(piece.from).min(bytes.len() as u64);
-            // A gap, or no new data.
+            // There is a gap before this piece, or the piece contains no new data.
             if piece.from as usize > bytes.len() || skip >= u64::from(piece.length) {
                 continue;
             }
@@ -474,7 +479,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// A piece's kind, and whether its checksum is right. `None` at the end, or if no piece begins there.
+/// Returns a piece's kind, and whether its checksum is right. `None` at the end, or if no piece begins there.
 fn next_piece(input: &mut (impl Read + Seek), payload: &mut Vec<u8>) -> Option<(u32, bool)> {
     let mut head = [0; PIECE];
     input.read_exact(&mut head).ok()?;

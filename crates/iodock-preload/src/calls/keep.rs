@@ -1,5 +1,5 @@
-//! While a program runs: copies the data that its threads have written from the session to the file, without
-//! decoding them. Only the chunks' headers are read.
+//! Copies the data that a program's threads have written from the session to the file while the program runs.
+//! The data are not decoded; only the chunks' headers are read.
 
 use super::file::{CallsWriter, Lost};
 use super::offers::Offers;
@@ -31,14 +31,16 @@ pub struct Keeper<'a> {
     resting: Vec<Live>,
     /// The last chunk of each stream, by sequence.
     newest: HashMap<u32, u32>,
-    /// How many chunks were given out when that was looked at last.
+    /// Number of chunks that had been given out at the last check.
     chunks: u64,
-    /// Those given out since the time before, without a header: mostly they are begun by the next time.
+    /// Chunks given out since the previous check that have no header yet. Most of them have a header at the
+    /// next check.
     unready: Vec<u64>,
-    /// Older ones without: a process has set them aside for threads that it has not made, and perhaps never
-    /// makes.
+    /// Older chunks without a header. A process has set them aside for threads that it has not created yet,
+    /// and may never create.
     set_aside: VecDeque<u64>,
-    /// Found begun since the last time that all was handed over, and of these behind full ones.
+    /// Number of chunks that were found begun since all data were last handed over; and how many of them were
+    /// begun after full ones.
     found_begun: u64,
     found_behind: u64,
     /// Chunks that were offered for reuse, each with its last header, until they are used again or no longer
@@ -48,25 +50,25 @@ pub struct Keeper<'a> {
     tables: Tables,
     memory: Option<Mapped>,
     bytes: Vec<u8>,
-    /// The earliest start of a call in flight, of the chunks of this turn.
+    /// The earliest start of a call in flight, from the chunks of this round.
     held: u64,
 }
 
-/// A chunk that more may be written to.
+/// A chunk to which more data may be written.
 struct Live {
     index: u64,
     head: reader::Head,
-    /// Handed over up to here.
+    /// Length of the data that are handed over.
     at: u32,
-    /// Nothing came since the last time.
+    /// No data were added since the last round.
     quiet: bool,
-    /// When the call began that its thread was in the last time.
+    /// Start of the call in which the chunk's thread was in the last round.
     flight: Option<u64>,
 }
 
 impl Live {
-    /// Needed after a recorder was killed: a chunk that it had offered may be taken again after it was
-    /// checked here.
+    /// After a recorder was killed, a chunk that it had offered may be taken again after the new recorder
+    /// checked it.
     fn is_no_longer(&self, head: &[u8; chunk::BYTES]) -> bool {
         reader::head(head).is_some_and(|head| head.generation != self.head.generation)
     }
@@ -94,7 +96,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// When all was handed over the last time: the earliest start, in the session's units, of a call that had not ended.
+    /// The earliest start of a call that had not ended when all data were last handed over, in the session's
+    /// units.
     pub fn held(&self) -> u64 {
         self.held
     }
@@ -137,7 +140,7 @@ impl<'a> Keeper<'a> {
         (left, result)
     }
 
-    /// Those that were taken again.
+    /// Checks offered chunks, and takes in those that threads have taken again.
     fn look_at_offered(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         let mut result = Ok(());
         for (index, before) in std::mem::take(&mut self.offered) {
@@ -178,7 +181,7 @@ impl<'a> Keeper<'a> {
         head.owner
     }
 
-    /// Is there so much that it should not wait for its second?
+    /// Whether so much data has come that it should be handed over before the next regular round.
     pub fn is_pressing(&self) -> bool {
         self.found_begun >= PRESSING || self.found_behind >= PRESSING_FULL
     }
@@ -210,7 +213,7 @@ impl<'a> Keeper<'a> {
         let mut live = std::mem::take(&mut self.live);
         let mut result = Ok(());
         for mut one in live.drain(..) {
-            // Asked before the chunk is read: nothing comes afterwards.
+            // Queried before the chunk is read, because no data are added to the chunk afterwards.
             let newest = self.newest.get(&one.head.stream);
             let superseded = newest.is_some_and(|&newest| newest > one.head.sequence);
             let over = match result {
@@ -256,17 +259,18 @@ impl<'a> Keeper<'a> {
         unwanted
     }
 
-    /// The header of a chunk that is begun: its page is there.
+    /// The header of a chunk that has been begun, so that its page exists.
     fn head(&self, index: u64) -> io::Result<[u8; chunk::BYTES]> {
         self.memory.as_ref().map_or_else(|| self.session.head(index), |memory| Ok(memory.head(index)))
     }
 
-    /// Is that all of it?
+    /// Hands over one chunk's new data. Returns whether these are the last ones.
     fn hand_over_one(&mut self, live: &mut Live) -> io::Result<bool> {
-        // A copy: the program goes on changing it while it is summed up and written.
+        // The data are copied, because the program changes them while their checksum is computed and they are
+        // written.
         let mut head = self.head(live.index)?;
         if live.is_no_longer(&head) {
-            // Read anew, for as in `begun_again` it may have been written just then.
+            // The header is read again, because it may have been written at that moment, as in `begun_again`.
             head = self.head(live.index)?;
             if let Some(head) = reader::head(&head) {
                 (live.head, live.at) = (head, 0);
@@ -274,7 +278,7 @@ impl<'a> Keeper<'a> {
         }
         let used = session::used(&head);
         live.flight = Flight::of(&head, self.session.time_shift).map(|flight| flight.start);
-        // Is that still all, now that it is known to be over?
+        // Checks whether all data are handed over, now that the chunk is known to have ended.
         let over = session::is_over(&head) && session::used(&self.head(live.index)?) == used;
         live.quiet = used <= live.at;
         if live.quiet {
@@ -295,7 +299,7 @@ impl<'a> Keeper<'a> {
         Ok(over)
     }
 
-    /// Everything that is left; then the file is complete.
+    /// Hands over all remaining data and completes the file.
     pub fn end(&mut self) -> io::Result<()> {
         for index in std::mem::take(&mut self.unready).into_iter().chain(std::mem::take(&mut self.set_aside))
         {

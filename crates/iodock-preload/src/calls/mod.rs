@@ -19,7 +19,7 @@ pub use records::Ending;
 pub use source::{count_lost, is_counted_in, recover, CallsSource, Counts};
 pub use usages::Usages;
 
-/// The ending of such a file's name.
+/// Ending of the name of a file of raw calls.
 pub const ENDING: &str = "calls";
-/// Ending of the journal of calls that were traced at the same time.
+/// Ending of the name of the journal with calls that were traced at the same time.
 pub const TRACED_ENDING: &str = "traced";

@@ -26,12 +26,12 @@ impl Offers {
         u64::from(self.place(index).swap(index as u32 + 1, SeqCst)).checked_sub(1)
     }
 
-    /// Nothing is offered any more.
+    /// Withdraws all offers.
     pub fn withdraw(&self) {
         (0..OFFERED as u64).for_each(|index| self.place(index).store(0, SeqCst));
     }
 
-    /// Is chunk `index` still offered?
+    /// Whether chunk `index` is still offered.
     pub fn has(&self, index: u64) -> bool {
         self.place(index).load(SeqCst) == index as u32 + 1
     }

@@ -1,4 +1,4 @@
-//! From the buffers' entries to records.
+//! Converts the buffers' entries to records.
 
 use super::births::{fork_call, Birth, Births};
 use super::counted::Counted;
@@ -28,11 +28,11 @@ const STRAGGLER_NS: i64 = 100_000_000;
 pub struct Ending {
     pub exit_code: Option<i32>,
     pub signal: Option<String>,
-    /// ns since the epoch.
+    /// The time in ns since the epoch.
     pub time: Option<i64>,
 }
 
-/// How a process ends that has called exit, and when it did, ns.
+/// The exit code of a process that has called exit, and the time of that call in ns.
 #[derive(Clone, Copy)]
 struct Exit {
     code: Option<i32>,
@@ -46,16 +46,16 @@ pub struct Records {
     pub batch: Batch,
     pub births: Births,
     times: Times,
-    /// Processes in an exec whose outcome is not known yet, and its start.
+    /// Processes in an exec whose outcome is not known yet, with the call that began it.
     execs: HashMap<u32, CallRecord>,
-    /// By stream: tasks that may not have been created by ours, and when they appeared, ns.
+    /// By stream: tasks whose creation by a recorded process is not certain, and when they appeared, in ns.
     unsure: HashMap<usize, (Birth, i64)>,
-    /// Processes that are traced, and the exec that they were about to make.
+    /// Processes that are traced, with the exec that they were about to make.
     handed_over: HashMap<u32, Option<CallRecord>>,
     /// Processes that have called exit, and whose end is not yet recorded.
     exits: HashMap<u32, Exit>,
-    /// Times of these calls, ns: they are processed in this order. If an id was reused in between, the
-    /// process is no longer in `exits`.
+    /// Times in ns of the processes' calls of exit; ends are processed in this order. If an id was reused in
+    /// between, the process is no longer in `exits`.
     leaving: VecDeque<(u32, i64)>,
     /// Calls in flight whose start has been written.
     entered: HashSet<(u32, u64)>,
@@ -64,9 +64,10 @@ pub struct Records {
     pub counted: Counted,
     /// Stacks whose bytes the batch already contains, by their address.
     stacks: Box<KnownStacks>,
-    /// When the last call ended, ns.
+    /// Time in ns when the last call ended.
     last: i64,
-    /// The process whose calls in flight were looked for last, and up to which time, in the session's units.
+    /// The process whose calls in flight were searched last, and the time up to which they were searched, in
+    /// the session's units.
     pub changed: Option<(u32, u64)>,
 }
 
@@ -94,7 +95,7 @@ impl Records {
         }
     }
 
-    /// The clock was read again.
+    /// Sets the conversion of times after the clock was read again.
     pub fn set_times(&mut self, times: Times) {
         self.times = times;
     }
@@ -116,7 +117,7 @@ impl Records {
             Entry::Traced { pid, .. } => {
                 let exec = self.execs.remove(&pid);
                 let handed = self.handed_over.entry(pid).or_default();
-                // (One that is tried again is begun once.)
+                // An exec that is tried again has only one beginning.
                 if exec.is_some() {
                     *handed = exec;
                 }
@@ -164,8 +165,8 @@ impl Records {
     ) -> Option<Birth> {
         let fork = streams.fork_in_flight(tid, time);
         let is_made = fork.is_some_and(|fork| self.births.is_used_again(fork));
-        // A fork that is too far after its child's calls to be found: a process that has called exit makes no
-        // more of them.
+        // The fork may be too far behind its child's calls to be found. But if the process that had this id
+        // has called exit, it makes no more calls: then they are another task's.
         let is_lent = || fork.is_none() && !self.is_living(tid) && self.births.lender(stream, pid).is_some();
         if is_made || is_lent() {
             self.end_former(tid, self.last);
@@ -173,7 +174,8 @@ impl Records {
         self.births.appears(stream, (tid, pid), time, fork.map(|fork| fork.fork))
     }
 
-    /// A task without a known parent may have been traced up to now: the next entry of its stream shows this.
+    /// A task without a known parent may have been traced until now. The next entry of its stream shows
+    /// whether it was.
     fn make_sure(&mut self, stream: usize, next: &Entry) {
         if self.unsure.is_empty() {
             return;
@@ -186,7 +188,7 @@ impl Records {
 
     fn born(&mut self, birth: Birth, now: i64) {
         if birth.fork.is_some() {
-            // That was a former process with this id.
+            // That entry belongs to an earlier process with this id.
             self.handed_over.remove(&birth.tid);
         }
         self.batch.forks.extend(birth.fork);
@@ -202,9 +204,9 @@ impl Records {
         }));
     }
 
-    /// A program has begun: the exec that started it, if it was recorded, has succeeded.
+    /// A program has begun: if the exec that started the program was recorded, that exec has succeeded.
     fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams) {
-        // No program begins in a process that has called exit, unless an exec came first.
+        // A process that has called exit begins no program, unless an exec came first.
         if self.exits.contains_key(&process.pid) && !self.execs.contains_key(&process.pid) {
             self.end_former(process.pid, self.last);
         }
@@ -266,7 +268,7 @@ impl Records {
             }
             (Part::Beginning, _) => return self.leaves(&call),
             (Part::End, _) => {
-                // The exec that it was to be traced from has failed.
+                // The process was to be traced from this exec on, but the exec has failed.
                 if let Some(exec) = self.handed_over.remove(&call.pid) {
                     self.births.come_back(stream, call.tid, call.pid);
                     self.execs.extend(exec.map(|exec| (call.pid, exec)));
@@ -297,7 +299,7 @@ impl Records {
         }
     }
 
-    /// An ioctl with a file has opened it: the other end of a pseudo-terminal.
+    /// The result of this ioctl is a new descriptor: the other end of a pseudo-terminal.
     fn peer(&mut self, call: &CallRecord) {
         let Some(path) = &call.path else { return };
         let target = self.batch.push_text(path);
@@ -307,8 +309,8 @@ impl Records {
         self.batch.records.push(Record::Descriptor(opened));
     }
 
-    /// A descriptor has the meaning that it had when a call began: calls of the same process that are in
-    /// flight while this one changes that are recorded before it.
+    /// A descriptor has the meaning that it had when a call began. So calls of the same process that are in
+    /// flight while this call changes descriptors are recorded before this call.
     fn enter_others(&mut self, call: &CallRecord, streams: &Streams) {
         self.changed = Some((call.pid, call.end));
         let in_flight: Vec<CallRecord> = streams
@@ -337,7 +339,7 @@ impl Records {
             self.births.tasks.remove(&call.tid);
             self.end(call.tid, code, time);
         } else {
-            // Of several threads the first one to call it ends the process.
+            // If several threads call exit, the first of these calls ends the process.
             self.exits.entry(call.pid).or_insert(Exit { code, time });
             self.leaving.push_back((call.pid, time));
         }
@@ -391,7 +393,8 @@ impl Records {
         self.end_process(pid, now);
     }
 
-    /// An exec that started no program that we see (static, or without our library) has succeeded.
+    /// The exec started a program that this library does not record (a static program, or one without the
+    /// library), so the exec has succeeded.
     fn unreached(&mut self, exec: CallRecord) {
         self.batch.losses.add(LossKind::UnreachedPrograms, 1);
         self.executed(exec, None);
@@ -423,13 +426,13 @@ impl Records {
         }
     }
 
-    /// The batch so far. The next one begins in `spare`, with none of its stacks' bytes.
+    /// Returns the batch so far. The next batch begins in `spare` and contains no stacks yet.
     pub fn take_batch(&mut self, spare: Batch) -> Batch {
         self.stacks.0.clear();
         std::mem::replace(&mut self.batch, spare)
     }
 
-    /// A stack's bytes, once in each batch.
+    /// Adds a stack's bytes, unless the batch already contains them.
     fn stack(&mut self, stack: Option<&Arc<[u8]>>) -> Text {
         let Some(stack) = stack else { return Text::NONE };
         let batch = &mut self.batch;
@@ -446,7 +449,7 @@ impl Records {
         (raw.fd, raw.fd2) = (call.fd, call.fd2);
         (raw.requested, raw.offset, raw.offset2) = (call.requested, call.offset, call.offset2);
         raw.flags = match spec.action {
-            // Flags of memfd_create have numbers of their own.
+            // memfd_create uses different numbers for its flags.
             Action::NewMemfd if call.flags & MFD_CLOEXEC != 0 => O_CLOEXEC,
             Action::NewMemfd => call.flags & O_CLOEXEC,
             Action::Clone | Action::Map => call.flags,

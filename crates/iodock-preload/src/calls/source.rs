@@ -23,13 +23,13 @@ const BATCH_RECORDS: usize = 1024;
 /// Tables of counters, and the conversion of their ticks to time.
 pub struct Counts {
     pub tables: Vec<Table>,
-    /// Of the session's clock, in its units, and ns since the epoch.
+    /// Conversion from the session's clock, in its units, to ns since the epoch.
     pub times: Times,
     pub time_shift: u32,
 }
 
 impl Counts {
-    /// Those of the file, and those still in the session if that exists.
+    /// The tables of the file, and those that are still in the session if the session exists.
     fn of(file: &CallsFile, session: Option<&Session>) -> Counts {
         let growing = if file.lost.is_none() && session.is_none() {
             Session::open(&file.session, file.number).ok()
@@ -44,7 +44,7 @@ impl Counts {
         Counts { tables, times: Times::new(file.clocks.clone()), time_shift: TIME_SHIFT }
     }
 
-    /// Converts a number of ticks to ns.
+    /// Converts a duration in ticks to ns.
     pub fn nanoseconds(&mut self, ticks: u64) -> f64 {
         const SPAN: u64 = 1 << 32;
         let begin = self.times.begin();
@@ -52,7 +52,7 @@ impl Counts {
         ticks as f64 * span as f64 / SPAN as f64 / f64::from(1 << self.time_shift)
     }
 
-    /// ns since the epoch, of a reading of the clock in ticks.
+    /// Converts a reading of the clock in ticks to ns since the epoch.
     pub fn moment(&mut self, ticks: u64) -> i64 {
         self.times.ns(ticks >> self.time_shift)
     }
@@ -66,10 +66,10 @@ pub struct CallsSource {
     root: u32,
     length: u64,
     ending: Option<Ending>,
-    /// All entries were read, and the last batch was given.
+    /// All entries were read, and the last batch was returned.
     over: bool,
     given: bool,
-    /// Of a file that is followed: an entry that can't be understood before more has come.
+    /// While a file is followed: an entry that can be understood only after more data have come.
     stalled: Option<(usize, Entry)>,
     /// Number of calls that are known to be missing in this file, for all processes; `None` if it is not
     /// known.
@@ -112,7 +112,7 @@ impl CallsSource {
         Ok(source)
     }
 
-    /// What the library has not recorded. `is_whole`: the file has all that it has.
+    /// Reports what the library has not recorded. `is_whole`: the file is complete.
     fn tell_lost(&mut self, is_whole: bool) {
         let told = self.streams.lost();
         let lost = told.unwrap_or_default();
@@ -145,7 +145,7 @@ impl CallsSource {
         self.ending = Some(ending);
     }
 
-    /// Whether the file is complete, as far as it was looked at.
+    /// Whether the part of the file that was read is complete.
     pub fn is_complete(&self) -> bool {
         !self.streams.is_growing()
     }
@@ -169,7 +169,7 @@ fn refusal(name: &str, error: &io::Error) -> SourceError {
 }
 
 impl CallsSource {
-    /// Reads on until the batch is full, or nothing more is there.
+    /// Reads entries until the batch is full or no entry is left.
     fn fill(&mut self) -> Result<(), SourceError> {
         let name = self.name.clone();
         let refused = |error: io::Error| refusal(&name, &error);
@@ -308,7 +308,7 @@ fn remove_session(calls: &Path, session: &Session) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether programs still count in the session of the file at `path`, which has no recorder.
+/// Whether programs still count calls in the session of the file at `path`, which has no recorder any more.
 pub fn is_counted_in(path: &Path) -> bool {
     let Ok(file) = CallsFile::open(path) else { return false };
     let session = file.lost.is_none().then(|| Session::open(&file.session, file.number).ok()).flatten();
@@ -325,7 +325,7 @@ pub fn is_counted_in(path: &Path) -> bool {
     (0..session.tables().unwrap_or(0)).any(lives)
 }
 
-/// (Its number may be another's by now.)
+/// Another process may have this number by now.
 fn maps(pid: u32, session: &Path) -> bool {
     let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     let name = session.as_os_str().as_encoded_bytes();

@@ -69,7 +69,7 @@ pub struct Streams {
     forks: BTreeMap<(u32, u64), Fork>,
     /// Streams by their next entry's time; of several by their numbers, in whatever order they are found.
     order: BinaryHeap<Reverse<(u64, u32, usize)>>,
-    /// By their first chunk's number in the session, and by the number of each chunk.
+    /// Index of a stream by the number of its first chunk; `by_chunk`: by the number of each of its chunks.
     by_first_chunk: HashMap<u32, usize>,
     by_chunk: HashMap<u64, usize>,
     /// Chunks that could not be read to their end.
@@ -87,9 +87,9 @@ struct Followed {
     passed: (u64, u32),
     /// When a call of a process last changed the meaning of descriptors.
     changed: HashMap<u32, u64>,
-    /// All children that forks have made.
+    /// All children that recorded forks have created.
     children: HashSet<u32>,
-    /// What came later, or what can't be known before the end, would have made a difference.
+    /// An entry that came later, or a fact that is known only at the end, would have changed the result.
     is_uncertain: bool,
 }
 
@@ -99,7 +99,7 @@ struct Stream {
     /// The process that it is listed under.
     pid: u32,
     current: Option<ChunkReader>,
-    /// Its number.
+    /// The chunk's number.
     chunk: u64,
     /// How many of its chunks were begun to be read.
     begun: u32,
@@ -225,7 +225,7 @@ impl Streams {
         self.followed.is_some()
     }
 
-    /// What the library has not recorded, when the file is complete.
+    /// What the library has not recorded; known when the file is complete.
     pub fn lost(&self) -> Option<Lost> {
         self.chunks.file.lost
     }
@@ -337,7 +337,7 @@ impl Streams {
                 self.spare = over.into_bytes();
             }
             if let Some(followed) = &mut self.followed {
-                // One before it may be still to come.
+                // An earlier chunk of this stream may come later.
                 followed.is_uncertain |= sequence != stream.begun;
             }
             stream.begun = sequence + 1;

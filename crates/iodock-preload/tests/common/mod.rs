@@ -1,4 +1,4 @@
-//! Running a program under the preloaded library, and counting what it recorded.
+//! Runs a program under the preloaded library and counts its recorded calls.
 #![allow(dead_code)]
 
 use iodock_preload::format::header;
@@ -29,7 +29,7 @@ impl Drop for Folder {
     }
 }
 
-/// Compiles tests/programs/NAME.c.
+/// Compiles tests/programs/NAME.c and returns the path of the executable.
 pub fn compiled(name: &str, folder: &Folder) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
     let program = folder.0.join(name);
@@ -47,7 +47,7 @@ pub fn session(folder: &Folder) -> Session {
     session_with(folder, stacks())
 }
 
-/// What all tests record of stacks: `IODOCK_TEST_STACKS=all cargo test` runs them with these.
+/// Which stacks all tests record. `IODOCK_TEST_STACKS=all cargo test` runs the tests with complete stacks.
 pub fn stacks() -> Stacks {
     let name = std::env::var("IODOCK_TEST_STACKS").unwrap_or("off".into());
     Stacks::from_name(&name).expect("IODOCK_TEST_STACKS is off, sites or all")
@@ -67,7 +67,8 @@ pub fn run(session: &Session, program: &Path, arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-/// Runs tests/programs/NAME.c both ways, each in a folder of its own, and compares; returns what was recorded and the output.
+/// Runs tests/programs/NAME.c with and without the recorder, in separate folders, and compares the results.
+/// Returns the session and the program's output.
 pub fn same(name: &str, arguments: &[&str]) -> (Session, Folder, Output) {
     same_with(name, arguments, stacks())
 }
@@ -108,7 +109,7 @@ pub fn entries(session: &Session) -> Vec<Entry> {
 
 pub type Counts = BTreeMap<String, u64>;
 
-/// Calls by name.
+/// The number of recorded calls of each name.
 pub fn counts(session: &Session) -> Counts {
     let mut counts = Counts::new();
     for entry in entries(session) {
@@ -121,7 +122,7 @@ pub fn counts(session: &Session) -> Counts {
     counts
 }
 
-/// How many programs were executed under the library.
+/// The number of programs that were executed under the library.
 pub fn programs(session: &Session) -> usize {
     entries(session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count()
 }

@@ -1,5 +1,5 @@
-/* Thousands of calls drawn by lot, whose arguments now are as before and now anything: what a record leaves out must come back as it was.
- * anything DIRECTORY */
+/* Makes thousands of random calls; each argument is sometimes unchanged and sometimes arbitrary. The
+ * reader must restore fields that a record omits. anything DIRECTORY */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -24,7 +24,7 @@ static unsigned long lot(unsigned long below)
 	return state % below;
 }
 
-/* Small, in blocks, odd, far beyond any file, negative. */
+/* A random offset: small, a multiple of a block, odd, far beyond any file, or negative. */
 static long place(void)
 {
 	switch (lot(8)) {
@@ -47,7 +47,7 @@ static long place(void)
 
 static char longest[PATH_MAX + 100];
 
-/* Names that begin alike, far or near; none; as long as any may be. */
+/* A random name: with a common beginning, near or far in memory; absent; or as long as a name may be. */
 static const char *name(void)
 {
 	static const char *begin[] = {"", "./", "folder/", "folder/../folder/./", "r\303\251sultats/\001\n/", "/proc/self/"};
@@ -75,13 +75,13 @@ int main(int argc, char **argv)
 		files[i] = open(buffer, O_RDWR | O_CREAT, 0600);
 		pwrite(files[i], buffer, sizeof buffer, 0);
 	}
-	/* Where they lie is said by what fcntl gets, so it is the same each time. */
+	/* The record contains the address that fcntl gets, so it must be the same in each run. */
 	struct flock *locks = mmap(LOCKS, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	int last = files[0];
 	unsigned long size = 512;
 	for (int i = 0; i < CALLS; i++) {
 		if (lot(4) == 0)
-			/* Now and then none; but none that we may have inherited. */
+			/* Sometimes use an invalid descriptor, but never one that we may have inherited. */
 			last = lot(20) ? files[lot(FILES)] : lot(2) ? -1 - (int)lot(500) : 100000 + (int)lot(500);
 		if (lot(3) == 0)
 			size = lot(3) ? lot(sizeof buffer) : lot(9) * 512;
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 			read(last, buffer, size);
 			break;
 		case 4:
-			/* At most some hundred bytes, and never far away: the disk is others' too. */
+			/* Writes a hundred bytes at most, at small offsets, because other programs use this disk too. */
 			pwrite(last, buffer, lot(100), (long)lot(60000));
 			break;
 		case 5:
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 			fcntl(last, F_SETLK, locks + lot(2));
 			break;
 		case 14:
-			/* Of one that fails the vector is not read. */
+			/* The recorder does not read the vector of a call that fails. */
 			preadv(files[lot(FILES)], vector, 2, (long)lot(1 << 20));
 			break;
 		case 15:
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 			break;
 		}
 		case 17:
-			/* An error that is as large as what was asked for: EBADF is 9. */
+			/* The result is -EBADF, which is -9 and equals the requested size. */
 			for (int times = 3; times; times--)
 				pread(-1, buffer, (size_t)-9, 4096);
 			break;

@@ -51,7 +51,7 @@ static int ended_well(pid_t child)
 	return waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* The program that is executed: is the environment its own, with no word of a recorder? */
+/* In the executed program: checks that the environment is its own, without the recorder's variables. */
 static int is_mine(const char *number)
 {
 	const char *there = getenv("NUMBER");
@@ -78,7 +78,7 @@ static void *spawn_with_own(void *thread)
 	return (void *)wrong;
 }
 
-/* Of so many variables, by posix_spawn, whose child has a small stack, or by fork. */
+/* Executes a program with `count` variables, by posix_spawn, whose child has a small stack, or by fork. */
 static long execute_with_many(long count, int spawns)
 {
 	char **environment = calloc((size_t)count + 100, sizeof(*environment)), *arguments[] = {self, "many", NULL};
@@ -97,7 +97,7 @@ static long execute_with_many(long count, int spawns)
 	return !ended_well(child);
 }
 
-/* A child in our memory that forbids itself calls and executes something. */
+/* Creates a child by vfork, which shares our memory, installs a filter and executes a program. */
 static void *vfork_with_filter(void *unused)
 {
 	(void)unused;
@@ -183,7 +183,7 @@ static void *fork_or_filter(void *thread)
 	return (void *)set_filter(SECCOMP_FILTER_FLAG_TSYNC);
 }
 
-/* Forks just as the kernel puts a filter on all threads. */
+/* Forks at the moment when the kernel installs a filter on all threads. */
 static long forks_beside(int rounds)
 {
 	long wrong = 0;
@@ -208,7 +208,7 @@ static void *filter_soon(void *turns)
 	return NULL;
 }
 
-/* Executes a program just as another thread puts a filter on all. */
+/* Executes a program at the moment when another thread installs a filter on all threads. */
 static long execute_beside_filter(int rounds)
 {
 	long wrong = 0;
@@ -234,7 +234,7 @@ static void *filter_for_all_at_once(void *thread)
 	return NULL;
 }
 
-/* Threads that stop the recording at the same time, each before a filter. */
+/* Several threads stop the recording at the same time, each before it installs a filter. */
 static long many_filters(int rounds)
 {
 	long wrong = 0;
@@ -294,7 +294,7 @@ static int in_own_storage(void *unused)
 	return 0;
 }
 
-/* A child in our memory with storage of its own: a copy of ours. */
+/* Creates a child that shares our memory and has a copy of our thread-local storage. */
 static long clone_in_sandbox(void)
 {
 	static char stack[65536];
@@ -307,7 +307,7 @@ static long clone_in_sandbox(void)
 	return wrong + !ended_well(child);
 }
 
-/* Past libc, which then does not know the child's number. */
+/* Forks without libc, which then does not know the child's process number. */
 static long fork_by_hand(void)
 {
 	int zero = open("/dev/zero", O_RDONLY);
@@ -333,7 +333,7 @@ static void forbid_calls(int signal)
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 }
 
-/* A handler interrupts a call that waits, and forbids the clock. */
+/* A handler interrupts a waiting call, and installs a filter that forbids reading the clock. */
 static long interrupted(void (*handler)(int))
 {
 	struct sigaction action = {.sa_handler = handler};

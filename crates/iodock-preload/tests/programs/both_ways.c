@@ -36,7 +36,7 @@ static u64 any(u64 below)
 	return seed % below;
 }
 
-/* Small, sometimes as it was, sometimes of any size. */
+/* A random number: small, sometimes the previous one, sometimes of any size. */
 static u64 number(void)
 {
 	return any(3) ? any(5) : seed >> any(64);
@@ -91,7 +91,7 @@ static struct plain_frame any_call(u64 now)
 	return call;
 }
 
-/* Calls that the short way took. */
+/* Number of calls that the fast path recorded. */
 static u64 written(u32 way)
 {
 	struct state *state = &states[way];
@@ -105,7 +105,7 @@ static u64 written(u32 way)
 		const struct shape *shape = &header.shapes[call.frame.number];
 		u64 end = (call.start >> TIME_SHIFT) + any(2000);
 		if (way) {
-			/* As the stub has it. */
+			/* Sets the call in flight as the stub does. */
 			state->flight = (u64)&call;
 			state->level = 1;
 			state->writers[0] = (u64)&call;
@@ -165,7 +165,7 @@ int main(void)
 		return 3;
 	if (memcmp(&states[0], &states[1], sizeof(struct state)))
 		return 4;
-	/* Behind what is whole there may be what a call that was not recorded left. */
+	/* Behind the complete records there may be the rest of a call that was not recorded. */
 	for (u64 at = 0; at < chunks * CHUNK_BYTES; at += CHUNK_BYTES) {
 		u32 used = ((struct chunk *)(memory[0] + at))->used;
 		if (memcmp(memory[0] + at, memory[1] + at, used))

@@ -1,5 +1,5 @@
-/* Threads and children of every kind, and programs that are executed: hard to follow from within.
- * children WHAT */
+/* Creates threads and children of every kind and executes programs; all of these are hard to follow from
+ * inside the process. children WHAT */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -81,7 +81,8 @@ static int spawns(void)
 	return 0;
 }
 
-/* With another library to preload, ours out of reach, or no rights to it: cat, and what the dynamic linker has to say. */
+/* Executes cat with another library in LD_PRELOAD, with our library out of reach, or without permission to
+ * read it. Shows the messages of the dynamic linker. */
 static int executes(const char *how)
 {
 	char *arguments[] = {"cat", "/proc/version", NULL};
@@ -163,7 +164,8 @@ static int raw_threads(int has_storage)
 	return 0;
 }
 
-/* Where a child of vfork calls itself by another number than its parent does. */
+/* Calls vfork in a PID namespace, where the child's number for itself differs from the number that its
+ * parent sees. */
 static int in_name_space(void)
 {
 	char *arguments[] = {"true", NULL}, *none[] = {"A=1", NULL};

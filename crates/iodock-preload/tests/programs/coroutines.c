@@ -1,5 +1,5 @@
-/* Coroutines between which a timer's handler switches, wherever they are. `coroutines CALLS`: each makes so many of two kinds; says how many they
- * have made of the first. */
+/* A timer's handler switches between coroutines at any instruction. `coroutines CALLS`: each coroutine
+ * makes CALLS calls of two kinds; prints how many calls of the first kind were made. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static volatile int now, is_done[MANY];
 static volatile long made[MANY];
 static long wanted;
 
-/* The next one that goes on; `now` if there is none. */
+/* The next coroutine to continue; `now` if there is no other. */
 static int next(void)
 {
 	int to = now;
@@ -68,13 +68,14 @@ int main(int count, char **arguments)
 	wanted = atol(arguments[1]);
 	for (int i = 0; i < MANY; i++) {
 		getcontext(&contexts[i]);
-		/* swapcontext lets signals in before it has switched: one that comes then would save itself in place of this. */
+		/* swapcontext unblocks signals before it has switched. A handler that ran then would overwrite the saved
+		 * context. */
 		sigaddset(&contexts[i].uc_sigmask, SIGALRM);
 		contexts[i].uc_stack.ss_sp = mmap(0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		contexts[i].uc_stack.ss_size = STACK_BYTES;
 		makecontext(&contexts[i], (void (*)(void))work, 1, i);
 	}
-	/* They have the mask as it was. */
+	/* The contexts keep the original signal mask. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, 0);
 	sigaction(SIGALRM, &action, 0);

@@ -1,4 +1,4 @@
-/* Asks for two files by turns. They are not there. few_paths ROUNDS */
+/* Queries two missing files in turn. few_paths ROUNDS */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* One or more of each kind of call, with arguments of every kind. fields DIRECTORY */
+/* Makes one or more calls of each kind, with arguments of every kind. fields DIRECTORY */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

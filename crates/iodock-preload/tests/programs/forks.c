@@ -1,5 +1,5 @@
-/* A handler forks at any moment, and its child goes on with what it interrupted. Says its number, how often it has read, and how many
- * children there were. */
+/* A signal handler forks at any moment, and its child continues where its parent was interrupted. Prints
+ * the process number, the number of reads, and the number of children. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -63,7 +63,7 @@ static void no_more(void)
 	setitimer(ITIMER_REAL, &none, NULL);
 }
 
-/* Handlers that do I/O, at any moment of the recording of other calls. stderr: how many calls there were. */
+/* Handlers do I/O at any moment while other calls are recorded. Prints the number of calls to stderr. */
 static int handlers(int flags)
 {
 	char *other = malloc(65536);
@@ -129,7 +129,7 @@ static int cancellation(void)
 		if (result != PTHREAD_CANCELED)
 			return 2;
 	}
-	/* Those that were cancelled before they got there have nothing to clean up. */
+	/* Threads that were cancelled before they reached that point have nothing to clean up. */
 	printf("cancelled, cleaned up %s\n", cleaned >= 25 ? "yes" : "no");
 	return 0;
 }
@@ -167,7 +167,7 @@ static int faults(void)
 	for (volatile long i = 0; i < 3; i++)
 		if (sigsetjmp(way_out, 1) == 0)
 			*(volatile char *)(8 * i) = 1;
-	/* Pointers that the kernel refuses. */
+	/* The kernel refuses these pointers. */
 	printf("%d", open((char *)1, O_RDONLY)), printf(" %d\n", errno);
 	printf("%d", rename("/nonexistent", (char *)1)), printf(" %d\n", errno);
 	printf("%d", execve((char *)1, NULL, NULL)), printf(" %d\n", errno);
@@ -197,7 +197,7 @@ static void told(long result)
 	printf("%ld %d\n", result, errno);
 }
 
-/* Errors that come before the kernel has read a path, which is none. */
+/* Calls with an invalid path that fail before the kernel reads that path. */
 static int bad_paths(void)
 {
 	char *bad = (char *)8;
@@ -244,7 +244,7 @@ static int locked(const char *limit)
 	return 0;
 }
 
-/* As a daemon: without rights, another root, and all descriptors taken. */
+/* Behaves like a daemon: gives up its rights, changes the root, and uses up all descriptors. */
 static int given_up(void)
 {
 	struct rlimit few = {20, 20};

@@ -1,4 +1,5 @@
-/* Calls of the library of interfaces with hardly a library behind it. Argument: the library of MPI. */
+/* Calls the library of interfaces with a library behind it that is almost empty. Argument: the MPI
+ * library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -21,7 +22,7 @@ int iodock_interface(unsigned part, unsigned call, const long *facts, unsigned c
 	return 1;
 }
 
-/* Counts what the library of interfaces opens as it looks for functions. */
+/* Counts the files that the library of interfaces opens while it searches for functions. */
 void *dlopen(const char *path, int how) {
 	static void *(*real)(const char *, int);
 	if (!real)

@@ -13,7 +13,7 @@ extern char **environ;
 static char *none[] = {NULL}, *script;
 static volatile int turns, wrong;
 
-/* Some hundred of each kind. */
+/* Enough turns for some hundreds of each kind. */
 #define TURNS 1500
 
 static int ended_with(pid_t child, int code)
@@ -39,7 +39,7 @@ static void interrupt(int signal)
 		wrong += execve(script, told, none) != -1 || errno != EACCES;
 		break;
 	default:
-		/* The child goes on where its parent was interrupted, in the midst of an exec. */
+		/* The child continues where its parent was interrupted, during the preparation of an exec. */
 		if ((child = fork()) == 0)
 			return;
 		wrong += !ended_with(child, 9);

@@ -32,7 +32,7 @@ static void leave_it(int number)
 	siglongjmp(out, 1);
 }
 
-/* Waits in vain for `count` bytes, then goes on. */
+/* Waits in vain for `count` bytes, and then continues. */
 __attribute__((noinline)) static int wait_deeper(int pipe, int count)
 {
 	struct itimerspec soon = {{0, 0}, {0, 100 * EACH_NS}};

@@ -87,7 +87,7 @@ static void positions(void) {
 	check(rename("data", "renamed"), 0);
 }
 
-/* What a shell does for `program >> log`: the program finds the descriptor open. */
+/* Does the same as a shell does for `program >> log`: the descriptor is open when the program starts. */
 static void appends(void) {
 	int fd = make("log", 0);
 	check(write(fd, block, 1000), 1000);

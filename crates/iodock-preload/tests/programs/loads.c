@@ -1,4 +1,5 @@
-/* Loads what its arguments name, each into a name space of its own if the first one is `apart`. */
+/* Loads the libraries that its arguments name; each into its own linker namespace if the first argument is
+ * `apart`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

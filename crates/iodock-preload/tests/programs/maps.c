@@ -1,4 +1,4 @@
-/* Makes 97 preads of itself, and prints what is mapped. */
+/* Makes 97 preads of its own file, and prints its mappings. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

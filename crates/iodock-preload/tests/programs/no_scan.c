@@ -1,4 +1,5 @@
-/* Executes a program for which the kernel does not know PAGEMAP_SCAN, like those before Linux 6.7. no_scan PROGRAM ARGUMENT... */
+/* Executes a program as on a kernel before Linux 6.7, which has no PAGEMAP_SCAN. no_scan PROGRAM
+ * ARGUMENT... */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

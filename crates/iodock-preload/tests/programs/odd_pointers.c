@@ -19,7 +19,7 @@
 
 #define HALF (1ul << 32)
 
-/* The last bytes of a page, behind which there is none. */
+/* Returns the address of the last bytes of a page that is followed by unmapped memory. */
 static char *before_nothing(size_t bytes)
 {
 	char *memory = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -86,7 +86,7 @@ static long message_over_itself(void)
 	return recvmsg(ends[1], &all.message, 0);
 }
 
-/* A filter that kills programs that allocate memory in advance, as a long recording does. */
+/* Installs a filter that kills programs that allocate memory in advance, as a long recording does. */
 static long filter_with_half(void)
 {
 	struct sock_filter rules[] = {

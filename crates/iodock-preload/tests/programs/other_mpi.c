@@ -1,4 +1,5 @@
-/* A library of MPI as libmpt.so is, with few calls: interfaces.c loads it for itself alone. Its Fortran has an INTEGER of 8 bytes. */
+/* Imitates the MPI library libmpt.so with a few functions; interfaces.c loads it with local symbols only.
+ * Its Fortran functions use an INTEGER of 8 bytes. */
 #include <stdlib.h>
 
 int ompi_mpi_info_null;

@@ -1,4 +1,5 @@
-/* A seccomp filter that kills for what a recorder calls and no program here, nor its C library. */
+/* A seccomp filter that kills the process for calls that only a recorder makes: neither these programs nor
+ * their C library make them. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

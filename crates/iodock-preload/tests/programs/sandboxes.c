@@ -60,7 +60,8 @@ static void *reads(void *what)
 	return what;
 }
 
-/* What libraries ask to learn what the kernel can: nothing is forbidden by it. Then threads and children go on. */
+/* Probes of the kernel's features, as libraries make them. They forbid nothing; threads and children
+ * continue afterwards. */
 static int probes(void)
 {
 	unsigned action = SECCOMP_RET_ALLOW;
@@ -94,7 +95,7 @@ static void forbid_clock(void)
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 }
 
-/* All but what goes_on() calls. */
+/* Forbids all calls except those that goes_on() makes. */
 static void forbid_others(void)
 {
 	static const int allowed[] = {
@@ -112,7 +113,7 @@ static void forbid_others(void)
 		_exit(2);
 }
 
-/* Gives memory back, and forks, where that is forbidden. */
+/* Installs a filter by forbid(), then unmaps memory and forks. */
 static int goes_on(void (*forbid)(void))
 {
 	void *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -127,7 +128,8 @@ static int goes_on(void (*forbid)(void))
 	return WEXITSTATUS(status);
 }
 
-/* Executes a program under a filter that kills for what only a preloaded library would ask. */
+/* Executes a program under a filter that kills the process for calls that only a preloaded library would
+ * make. */
 static int sandboxed_exec(void)
 {
 	int forbidden[] = {SYS_prctl, SYS_madvise, SYS_getcwd, SYS_getppid, SYS_gettid, SYS_mremap, SYS_process_vm_readv};

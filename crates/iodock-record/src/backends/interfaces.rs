@@ -1,4 +1,5 @@
-//! Which programs make calls of MPI-IO, HDF5 or NetCDF, or start programs that may: only these are given the library that takes them.
+//! Decides which programs get the library of interfaces: programs that make calls of MPI-IO, HDF5 or NetCDF,
+//! or that may start such programs.
 
 use super::reach::loaded_libraries;
 use crate::options::Interfaces;
@@ -24,11 +25,12 @@ const WORDS: [&str; 11] = [
     "ibrun",
     "mpi4py",
 ];
-/// How libraries are named that make these calls, or whose calls are taken.
+/// Beginnings of the names of libraries that make these calls, or that provide them.
 const LIBRARIES: [&[u8]; 5] = [b"libmpi", b"libmpt", b"libhdf5", b"libnetcdf", b"libpnetcdf"];
-/// What brings them to Python.
+/// Python packages that load these libraries.
 const PACKAGES: [&str; 5] = ["mpi4py", "h5py", "tables", "netCDF4", "pnetcdf"];
-/// What only launchers of MPI put into the environment of their programs. (Slurm's names stand in that of every job.)
+/// Variables that only MPI launchers set for their programs. Slurm's variables are not among them, because
+/// every job has them.
 const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"];
 /// Bytes of a script that are read.
 const MOST_READ: u64 = 1 << 20;

@@ -31,7 +31,7 @@ pub enum Target {
 pub enum ProgramExit {
     Code(i32),
     Signal(i32),
-    /// It continues (attach), or its end was not recorded.
+    /// The process continues (attach), or its end was not recorded.
     #[default]
     Running,
 }

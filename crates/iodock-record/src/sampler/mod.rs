@@ -78,7 +78,7 @@ pub fn tick(clock: &Clock, control: &Control, settings: &Settings) -> Vec<String
     readers.finish()
 }
 
-/// Every source of the machine once, in this thread.
+/// Samples every source of the machine once, in the calling thread.
 pub fn sample(root: &Path, now: i64, samples: &mut Vec<Sample>) {
     let ask = Ask { root: root.into(), now, processes: Vec::new() };
     for (_, read) in SOURCES {

@@ -252,7 +252,7 @@ impl<'a> Following<'a> {
                         self.watch.begins(tid, pid);
                         notes::attached(&mut self.notes, tid, pid, now);
                     }
-                    // Its parent is followed already: the record of its creation will arrive.
+                    // The parent is followed already, so the record of this task's creation will arrive.
                     Follow::Already => self.watch.begins(tid, pid),
                     Follow::Full => has_room = false,
                 }
@@ -269,7 +269,7 @@ impl<'a> Following<'a> {
         let Purpose::Group(group) = &mut self.purpose else { return };
         let new: Vec<u32> = group.members().into_iter().filter(|&pid| !self.watch.lives.has(pid)).collect();
         for pid in new {
-            // It may have ended already.
+            // The process may have ended already.
             let _ = self.attach(pid);
         }
     }
@@ -401,7 +401,7 @@ impl<'a> Following<'a> {
 /// Result of following.
 pub struct Followed {
     ended: Ended,
-    /// Those of its losses that the journal does not contain yet.
+    /// Losses of this source that the journal does not contain yet.
     untold: Losses,
     /// The reason why the program could not be executed, if so.
     pub exec_error: Option<io::Error>,

@@ -18,7 +18,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// By its folder, by its name below the root of all cgroups, or as `slurm:JOBID`.
+    /// Finds a cgroup by its folder, by its name below the root of all cgroups, or as `slurm:JOBID`.
     pub fn find(given: &Path) -> Result<Group, Refusal> {
         let text = given.to_string_lossy();
         let path = match text.strip_prefix("slurm:") {

@@ -11,8 +11,8 @@ pub fn find(of: &Unnamed) -> Option<Vec<u8>> {
     if of.of_device {
         return device(of.file);
     }
-    // Our own maps contain what every process has, such as the dynamic linker, if that process has ended
-    // already.
+    // If that process has ended already, our own maps still contain files that every process maps, such as
+    // the dynamic linker.
     let lists = [format!("/proc/{}/maps", of.pid), "/proc/self/maps".to_owned()];
     lists.iter().find_map(|list| mapped(&fs::read(list).ok()?, of.file))
 }

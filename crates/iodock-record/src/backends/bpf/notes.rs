@@ -53,7 +53,7 @@ fn descriptors(notes: &mut Vec<u64>, pid: u32, without: u64, now: u64) {
     }
 }
 
-/// A task whose end was not recorded.
+/// Notes that a task has ended whose end was not recorded.
 pub fn gone(notes: &mut Vec<u64>, tid: u32, now: u64) {
     put_note(notes, Kind::Gone, tid, now, &[], &[]);
 }

@@ -1,4 +1,5 @@
-//! The records taken out of the buffers at a time, and what must be known from them while the program runs.
+//! The records that are taken out of the buffers at one time, and the facts from them that are needed while
+//! the program runs.
 
 use crate::control::Control;
 use crate::faults::Mapped;
@@ -163,7 +164,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// It has several threads, or was created a moment ago.
+    /// Whether the task has several threads, or was created a moment ago.
     fn is_shared(&self, tid: u32) -> bool {
         !self.lives.has(tid) || self.lives.shared_process(tid).is_some() || !self.pending.is_empty()
     }

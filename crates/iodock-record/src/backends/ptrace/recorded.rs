@@ -1,4 +1,4 @@
-//! Which calls are recorded, by number.
+//! Determines by number which calls are recorded.
 
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::CallId;

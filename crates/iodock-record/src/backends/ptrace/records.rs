@@ -16,7 +16,7 @@ pub struct Records<'a> {
     control: &'a Control,
     pub batch: Batch,
     usages: Vec<TaskUsage>,
-    /// Slots with a call of which nothing is recorded yet, by beginning.
+    /// Slots with a call of which nothing is recorded yet, in the order in which the calls began.
     open: Vec<u32>,
     signals: [u64; SIGNALS],
     pub last_flush: i64,
@@ -80,7 +80,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The call that has just ended must not be recorded.
+    /// Removes the call that has just ended, because it must not be recorded.
     pub fn forget(&mut self, slot: usize) {
         self.open.retain(|&open| open as usize != slot);
     }

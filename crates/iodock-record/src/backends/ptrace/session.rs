@@ -43,7 +43,7 @@ pub fn serve(
     Tracer::new(journal, clock, control, false).serve(requests, root)
 }
 
-/// From here on all requests are refused, whatever happens.
+/// When this value is dropped, all further requests are refused, even after an error.
 struct Leaving<'a>(&'a Requests);
 
 impl Drop for Leaving<'_> {
@@ -108,7 +108,8 @@ fn seize_all(pid: u32, seized: &mut BTreeSet<(u32, u32)>) -> Result<(), Refusal>
             }
             match request::seize(tid, request::OPTIONS) {
                 Ok(()) => {}
-                // It ended in between, or its parent is traced and so is it.
+                // The thread ended in between; or its parent is traced, and therefore the thread is traced
+                // too.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != pid => continue,
                 Err(_) if process::tracer_of(tid) == Some(own_thread()) => continue,
                 Err(error) => return Err(seize_refusal(pid, &error)),

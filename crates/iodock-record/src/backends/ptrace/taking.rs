@@ -5,11 +5,11 @@ use std::io;
 
 /// Result of attaching to a thread.
 pub enum Taken {
-    /// It is stopped, with this signal; SIGTRAP for none.
+    /// The thread is stopped with this signal, or with SIGTRAP if there is none.
     Stands(i32),
-    /// It ended first, with this status, and no other process can wait for it any more.
+    /// The thread ended before it stopped, with this status. No other process can wait for it any more.
     Ended(i32),
-    /// It is not traced.
+    /// The thread is not traced.
     Refused,
 }
 

@@ -29,23 +29,23 @@ pub enum State {
     Running,
     /// In a recorded call.
     InCall,
-    /// In a call that is not recorded, whose end also stops.
+    /// The task is in a call that is not recorded; the task also stops at the end of that call.
     InOtherCall,
 }
 
 /// State of a thread that was attached for another back end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
-    /// Its calls are recorded.
+    /// The task's calls are recorded.
     #[default]
     Recorded,
-    /// It is about to execute a program; until then the other back end records it.
+    /// The task is about to execute a program. Until then the other back end records it.
     Taken,
-    /// It knows that it is traced.
+    /// The task knows that it is traced.
     Told,
-    /// The other back end's library is making its own calls.
+    /// The library of the other back end is making its own calls.
     Muted,
-    /// From the end of this call on the library records.
+    /// The library records again after the end of this call.
     Leaving,
 }
 
@@ -59,10 +59,10 @@ pub struct Task {
     pub stopped: bool,
     /// Time of its creation or attachment, ns.
     pub born: i64,
-    /// It created no process and no thread, and is the only thread of its process: then wait4 reports exactly
-    /// its own usage.
+    /// The task has created no process and no thread, and is the only thread of its process. So wait4 reports
+    /// exactly the task's own usage.
     pub alone: bool,
-    /// It is about to end, and its usage is read then.
+    /// The task's usage is read when it is about to end.
     pub asked_at_end: bool,
     /// For another back end that sees parts of the task's life.
     pub stage: Stage,

@@ -73,7 +73,7 @@ impl Tracer<'_> {
         }
         task.entered = false;
         if action == Action::Map {
-            // It is stopped before the map is made: no fault in it is missed.
+            // The task is stopped before the mapping is made, so no page fault in the mapping is missed.
             self.control.faults.about_to_map(&map_call(task.tgid, &info.arguments));
         }
         self.now = self.clock.now();

@@ -109,7 +109,7 @@ impl Tracer<'_> {
             self.go(slot, tid, 0);
         }
         if self.aside {
-            // Its parent may be dead, so that only this shows that it lives.
+            // The task's parent may have ended, so only this entry shows that the task exists.
             self.newborn.push(process::tgid_of(tid).unwrap_or(tid));
         }
     }
@@ -190,7 +190,8 @@ impl Tracer<'_> {
         self.now = self.clock.now();
         let task = self.tasks.get(slot);
         if task.alone && self.now - task.born < SECOND {
-            // It is short-lived and simple: reading four files of /proc would cost more than everything else.
+            // The task is short-lived and simple: reading four files of /proc would take longer than
+            // everything else.
             task.asked_at_end = true;
             self.asked_at_end += 1;
         } else {
@@ -226,7 +227,7 @@ impl Tracer<'_> {
             self.tasks.remove(slot);
             return self.ended_early(tid, status);
         }
-        // The other back end reports it, unless it is inside its exec.
+        // The other back end reports this end, unless the task is inside its exec.
         let is_ours = task.state == State::InCall || !matches!(task.stage, Stage::Taken | Stage::Told);
         self.abandon_call(slot);
         if is_ours {
