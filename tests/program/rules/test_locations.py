@@ -51,6 +51,20 @@ def test_the_source_line_is_printed_below_its_finding(store: Path) -> None:
     assert "write_step の solver.c:412" in "".join(printed("diagnose", store, "--lang", "ja").split("\n"))
 
 
+@pytest.mark.parametrize(("rare", "shown"), [(10, False), (60, True)])
+def test_lines_with_fewer_than_one_in_a_hundred_calls_are_only_in_the_data(
+    tmp_path: Path, rare: int, shown: bool
+) -> None:
+    lines = ['7 1700000001.000000 openat(AT_FDCWD, "/data/out", O_WRONLY|O_CREAT, 0644) = 4 <0.000010>\n']
+    for number in range(3000):
+        lines.append(f'7 {1_700_000_001.001 + number * 0.001:.6f} write(4, "x"..., 16) = 16 <0.000900>\n')
+        lines.append(LAST if number < rare else STEP)
+    (tmp_path / "log").write_text("".join(lines))
+    store = import_logs([str(tmp_path / "log")], tmp_path / "run.iodock").store
+    assert ("solver.c:500" in printed("diagnose", store)) is shown
+    assert "solver.c:500" in printed("diagnose", store, "--format", "json")
+
+
 @pytest.mark.parametrize(("own", "first"), [(10, "__write"), (500, "solver.c:412")])
 def test_own_lines_come_first_unless_they_make_few_of_the_calls(tmp_path: Path, own: int, first: str) -> None:
     lines = ['7 1700000001.000000 openat(AT_FDCWD, "/data/out", O_WRONLY|O_CREAT, 0644) = 4 <0.000010>\n']

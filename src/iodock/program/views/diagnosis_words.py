@@ -18,6 +18,9 @@ SEVERITIES = {
     Severity.NOTE: N_("note"),
 }
 
+_LEAST_SHARE = 0.01
+"""Share of a finding's calls below which a further line is not shown."""
+
 _ALL = 0.995
 """Share of a line's calls from which on one caller is said to be the only one."""
 
@@ -40,11 +43,12 @@ def meanwhile_text(finding: Finding, text: Language) -> str:
 def location_text(finding: Finding, text: Language, most: int = 3) -> str:
     """`at solver.c:412 in write_step, called from solver.c:80 in step (96 % of these calls)`; empty if lines
     are not known."""
+    shown = [one for at, one in enumerate(finding.locations[:most]) if at == 0 or one.share >= _LEAST_SHARE]
     places = [
         text.gettext(
             N_("{place} ({share} of these calls)"), place=_chain(one, text), share=share_text(one.share)
         )
-        for one in finding.locations[:most]
+        for one in shown
     ]
     return text.gettext(N_("at {places}"), places=text.listed(places)) if places else ""
 
