@@ -59,8 +59,8 @@ static struct span first_of_ours(u64 number, struct span range) {
 	look_at_spans(&found, range, &table_span, 1);
 	look_at_spans(&found, range, &stacks_span, 1);
 	look_at_spans(&found, range, trampoline_spans, PATCHED_MOST);
-	/* Only unmapping and discarding is prevented for libc's text: debuggers change its protection and write
-	 * to it. */
+	/* For libc's text only munmap and madvise are handled, because a debugger may write to it or replace
+	 * it. */
 	if (number == SYS_munmap || number == SYS_madvise)
 		look_at_spans(&found, range, text_spans, PATCHED_MOST);
 	const struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
