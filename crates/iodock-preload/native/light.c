@@ -172,7 +172,7 @@ static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32
 			continue;
 		if (!row->owner || row->owner == me)
 			return there;
-		/* Another thread has this name, too. A row that was just created here stays without counts, or
+		/* Another thread has a row of this name. A row that was just created here stays without counts, or
 		 * becomes the row for all threads. */
 		has_other = 1;
 		if (new)
