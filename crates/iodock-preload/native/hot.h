@@ -12,7 +12,7 @@
 #define RECORD_MOST 160
 
 /* Bits for the fields that a record contains. A reader gives an absent field the value in its comment. */
-#define HAS_FD 1     /* absent: the descriptor that the previous call used or opened (for a call with a path: the directory of the last one) */
+#define HAS_FD 1     /* absent: the descriptor that the previous call used or opened; with a path: the last directory */
 #define HAS_SIZE 2   /* absent: the size of the previous call */
 #define HAS_RESULT 4 /* absent: the requested size; for calls that open, the last opened descriptor; else 0 */
 /* The first byte of a record. Values from 1 to 191 are codes of calls. Higher values are the following heads

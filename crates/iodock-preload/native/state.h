@@ -16,7 +16,7 @@ enum { PATH_LIMIT = 4096, PLAIN_LIMIT = RECORD_MOST };
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define ALWAYS inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
-#define RARE __attribute__((section(".bss.rare"))) /* for variables that few processes access: the linker places them last */
+#define RARE __attribute__((section(".bss.rare"))) /* for rarely used variables: the linker places them last */
 #define barrier() __asm__ volatile("" ::: "memory")
 /* Stores a value in an order that the compiler keeps, for signal handlers that interrupt the thread. */
 #define set(place, value) do { (place) = (value); barrier(); } while (0)

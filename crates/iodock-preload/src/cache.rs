@@ -24,17 +24,17 @@ use std::time::SystemTime;
 /// Incremented with every change of the search, of the tables' format, and of how a text is built.
 const VERSION: u32 = 7;
 
-/// A library whose system calls must be recorded.
+/// A library with system-call sites to patch.
 pub struct Library {
     pub file: Mapping,
     pub table: Table,
-    /// The library's text with the jumps written in. Without a text each process writes the jumps itself.
+    /// The library's code segment, patched with jumps. If `None`, each process writes the jumps itself.
     pub text: Option<Text>,
     /// Set if the text is stored in a separate file. Otherwise the text becomes a part of the session's file.
     pub kept: Option<Kept>,
 }
 
-/// A text in a file of its own.
+/// A patched text that is stored in its own file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub texts: Texts,
@@ -50,7 +50,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache in the user's own cache folder. If there is no such folder, nothing is stored.
+    /// Returns a cache in the user's cache folder. If there is no such folder, nothing is stored.
     pub fn of_user() -> Cache {
         let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
         let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -65,9 +65,10 @@ impl Cache {
         Cache { texts, ..self }
     }
 
-    /// A cache in `base`. Texts become a part of the session's file.
+    /// Returns a cache in `base`, whose texts become a part of the session's file.
     pub fn at(base: Option<PathBuf>) -> Cache {
-        // A table is valid only for the calls that were recorded when it was made.
+        // The folder's name contains a hash of the shapes, because a table is valid only for the calls that
+        // were recorded when it was created.
         let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(shapes()))));
         Cache { folder, texts: None }
     }
@@ -81,7 +82,7 @@ impl Cache {
         }
     }
 
-    /// The library at `path`; `None` if there is nothing to patch in it.
+    /// Returns the library at `path`; `None` if it has no sites to patch.
     pub fn library(&self, path: &Path) -> Option<Library> {
         let file = Mapping::of(&File::open(path).ok()?).ok()?;
         let elf = elf::parse(&file).filter(|elf| !elf.build_id.is_empty())?;
@@ -94,7 +95,7 @@ impl Cache {
     /// Stores the text in its own file; `None` if that fails.
     fn keep_text(&self, file: &Mapping, table: &Table, text: &Text) -> Option<Kept> {
         let texts = self.texts.clone()?;
-        // Key: file identity and patch table.
+        // The text's number is a checksum of the library's identity and of its table.
         let number = checksum(&[&file.state().to_le_bytes()[..], &table.bytes()].concat()).max(1);
         let identity = texts.keep(number, text.bytes as usize, || text.image(file, table)).ok()?;
         Some(Kept { texts, number, identity })
@@ -116,8 +117,9 @@ impl Cache {
 }
 
 impl Cache {
-    /// The calls that the code in the file at `path` makes directly. Looked up by the file's path, length and
-    /// time: reading everything that a program loads takes longer than many programs.
+    /// Returns the calls that the code in the file at `path` makes without libc. They are stored under the
+    /// file's inode, length and time, because reading all files that a program loads takes longer than many
+    /// programs.
     pub fn own_calls(&self, path: &Path) -> OwnCalls {
         let Ok(about) = fs::metadata(path) else { return OwnCalls::default() };
         let state = [about.dev(), about.ino(), about.len(), about.mtime() as u64, about.mtime_nsec() as u64];
@@ -141,7 +143,7 @@ fn shapes() -> &'static [Shape] {
     &Shapes::of_this_machine().by_number
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of the shapes.
 fn hash(shapes: &[Shape]) -> u64 {
     let bytes = shapes.iter().flat_map(Shape::bytes);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
