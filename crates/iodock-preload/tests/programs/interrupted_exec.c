@@ -1,5 +1,5 @@
-/* Prepares for an exec that the kernel refuses, again and again, while a handler forks, runs programs, and prepares for others: at any moment
- * between. */
+/* Makes an exec that the kernel refuses again and again. At any moment in between, a signal handler forks or
+ * makes such an exec, too. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
