@@ -13,7 +13,7 @@ enum { RTLD_LAZY = 1, RTLD_NOLOAD = 4 };
 
 WEAK void *dlopen(const char *path, int how);
 WEAK int dlclose(void *library);
-/* Only the beginning of struct dl_phdr_info. */
+/* The beginning of struct dl_phdr_info, of which only these fields are used. */
 struct loaded { unsigned long at; const char *path; };
 WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), void *given);
 

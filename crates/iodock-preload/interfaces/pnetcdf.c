@@ -27,7 +27,7 @@ _Static_assert((int)ALL_HELPERS <= (int)HELPERS, "there is room for all");
 	   got == UNKNOWN ? -1 : (int)got; })
 
 static word bytes_in_file(const struct library *library, word file, word variable) {
-	static const u8 bytes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8}; /* by nc_type */
+	static const u8 bytes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8}; /* size of an element for each value of nc_type */
 	int type = 0;
 	return TRY(ncmpi_inq_vartype, file, variable, &type) || type <= 0 || type >= (int)sizeof(bytes) ? UNKNOWN : bytes[type];
 }

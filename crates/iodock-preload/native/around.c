@@ -151,11 +151,11 @@ static void mark_table(const struct state *state, u32 over) {
 }
 
 static void record_exit(struct state *state, const struct shape *shape, const struct frame *frame, u64 now) {
-	/* The call in flight may belong to a parent that waits in vfork. */
+	/* An abandoned call in flight is recorded, unless it belongs to a parent that waits in vfork. */
 	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
 	end_with_thread(state, now);
-	/* When calls are counted, a thread has no chunk of its own. */
+	/* When calls are counted, a thread usually has no chunk, and its end alone needs none. */
 	if (!counts_calls || frame->number == SYS_exit_group || state->streams[0].chunk)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (frame->number == SYS_exit_group)
@@ -177,7 +177,7 @@ static void record_fork_or_exec(struct state *state, const struct shape *shape, 
 	mark_table(state, 1);
 	struct environment *made = prepare_exec(state, shape, frame, environment_place(shape), now);
 	trace_exec(state, made);
-	/* In the child of a handler's fork the state is unused. */
+	/* If a handler has forked in between, the state is unused in its child. */
 	if (state->taken)
 		begin(state, shape, frame, made);
 }
@@ -234,7 +234,7 @@ void iodock_record_before(struct frame *frame) {
 	}
 	if (!stopped) {
 		struct state *began_in = begin_own_calls();
-		/* iodock_record explains why `stopped` is read again here. */
+		/* iodock_record() explains why `stopped` is read again here. */
 		if (!*(volatile u32 *)&stopped)
 			record_before(frame);
 		/* `stopped` is read again, because a new filter may forbid the call that reads clone3's

@@ -16,7 +16,8 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	*generation = 0;
 	forget_chunk(stream);
 	set(state->is_mapping, 1);
-	/* A stream is identified by the number of its first chunk, which must be its lowest. */
+	/* A new stream takes no reused chunk, because the number of its first chunk, which identifies it, must be
+	 * its lowest. */
 	if (level == 0 && stream->sequence && (memory = use_again(state, index)) != 0)
 		*generation = ((struct chunk *)memory)->generation + 1;
 	else if (!state->memory[level] && !stream->sequence)
@@ -65,8 +66,8 @@ static void take_flight(struct state *state, struct chunk *chunk) {
 	state->kept.call = 0;
 }
 
-/* Whether the chunk that was begun at turn `turn` is still the stream's last one. Another coroutine may
- * have begun a newer chunk. */
+/* Whether the chunk that was begun as number `turn` (see state.turns) is still the stream's last one. Another
+ * coroutine may have begun a newer chunk. */
 static inline int is_turn(const struct state *state, u32 level, u8 turn) {
 	return *(const volatile u8 *)&state->turns[level] == turn;
 }
@@ -147,8 +148,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	struct chunk *chunk = (struct chunk *)memory;
 	if (!is_turn(state, level, turn))
 		return 0;
-	/* In the child of a handler's fork the state is unused, and the chunk belongs to its parent. From this
-	 * point leave_to_nobody() finds the chunk. */
+	/* From here on leave_to_nobody() finds the chunk. If a handler has forked in between, the state is unused
+	 * in its child, and the chunk belongs to the parent. */
 	set(stream->chunk, chunk);
 	if (!state->taken)
 		return 0;
@@ -172,8 +173,8 @@ NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct chunk *chunk = chunk_of(stream);
 	u8 *before = *(u8 *volatile *)&stream->limit, *at = *(u8 *volatile *)&stream->at;
 	u64 have = (u64)(before - (u8 *)chunk);
-	/* An abandoned chunk has no limit. If another coroutine has begun a chunk since the first value was read,
-	 * the three values do not match. */
+	/* The stream's chunk can grow if its three values match. They do not if the stream is abandoned (limit
+	 * 0), or if another coroutine has begun a chunk while they were read. */
 	if (chunk && before && have <= session->chunk_bytes && at >= (u8 *)chunk && at <= before) {
 		u8 *end = (u8 *)chunk + session->chunk_bytes;
 		u64 need = ((u64)(at + bytes - before) + 4095) & ~4095ul;

@@ -1,4 +1,4 @@
-/* The kernel's count of reads and writes, from which a reader computes how many were not recorded. */
+/* Records the kernel's count of reads and writes, from which a reader computes how many were not recorded. */
 
 #include "recorder.h"
 
@@ -53,7 +53,7 @@ void write_counted(struct state *state, u32 level, u64 now) {
 /* Writes the counts before an exec, because the kernel then also counts calls that are made before this
  * library is loaded again. */
 void count_before_exec(struct state *state, u64 now) {
-	/* In the child of a handler's fork the state is unused. */
+	/* If a handler has forked in between, the state is unused in its child. */
 	if (!state->taken)
 		return;
 	struct place here;

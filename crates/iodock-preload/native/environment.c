@@ -16,8 +16,8 @@ struct environment {
 	u64 pages[SOME][2];
 	u8 bytes[SOME];
 	enum sight sight; /* whether this library will record the program that is executed */
-	u32 used; /* bytes used for texts: old and new variables */
-	u32 is_foreign; /* the program must not get the library */
+	u32 used; /* number of used bytes of `texts`, which holds old and new variables */
+	u32 is_foreign; /* the program must not get the library, because it is for another linker, libc or machine */
 	u32 is_made; /* `list` is complete: the program's own variables, with or without ours */
 	u64 list[MOST_VARIABLES + 3];
 	u8 texts[TEXTS];
@@ -103,7 +103,7 @@ static int variable_begins(u64 variable, const char *with) {
 
 struct variables {
 	long count, preload, session;
-	u32 only_lists; /* the program will not run, because ldd makes the dynamic linker list the libraries only */
+	u32 only_lists; /* ldd executes the program: its dynamic linker will only list the libraries */
 };
 
 static int find_variables(struct environment *environment, const u64 *from, struct variables *found) {

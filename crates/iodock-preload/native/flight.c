@@ -71,7 +71,7 @@ static void write_abandoned(struct state *state, struct flight flight, u64 now) 
 	if (shape->roles[0] == ROLE_FD)
 		fields.has = HAS_FD, fields.fd = flight.fd;
 	fields.lands = 1;
-	/* Whether a mapping has a file is not known here. */
+	/* Calls that map memory are left out, because it is not known here whether they map a file. */
 	if (shape->code && shape->kind != KIND_MAP)
 		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
@@ -133,7 +133,7 @@ static u64 mark_of_flight(const struct state *state, u64 flight) {
 	struct flight noted = flight_of(state);
 	if (flight & (WRITES | WRITES_LEFT))
 		return (flight & ~KINDS) | MARKED;
-	/* (A chunk that is being begun may still have old content.) */
+	/* The header of a chunk that is just being begun may still have old content, which is not used. */
 	int is_known = noted.call && (state->kept.call || state->streams[0].at);
 	return is_known && !(flight & NO_FRAME) ? noted.start : 0;
 }
@@ -186,7 +186,7 @@ void take_off(struct state *state, const struct frame *frame, u64 stack, u64 sta
 	if (likely(chunk)) {
 		chunk->flight_fd = (s32)frame->arguments[0];
 		set(chunk->flight_start, start);
-		/* Another coroutine may have begun other chunks. */
+		/* The call is noted only if no other coroutine has begun a new chunk or another call in between. */
 		if (likely(flight_now(state) == stack && chunk_of(stream) == chunk))
 			*(volatile u32 *)&chunk->flight = (u32)frame->number + 1;
 		leave(state, level, &here);

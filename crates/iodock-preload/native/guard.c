@@ -90,7 +90,8 @@ static s64 make_for_the_rest(const struct frame *frame) {
 		struct span next = first_of_ours(frame->number, (struct span){at, end});
 		u64 until = next.from > at ? next.from : at;
 		s64 made = until == at ? 0 : kernel((long)frame->number, (long)at, (long)(until - at), (long)told[2], (long)told[3], 0, 0);
-		/* madvise continues after unmapped parts. */
+		/* Like the kernel, madvise continues after a part of the range that is unmapped; other calls stop at
+		 * an error. */
 		if (made && frame->number != SYS_madvise)
 			return made;
 		result = result ? result : made;

@@ -37,7 +37,8 @@ void forget_interrupted(const struct interrupted *outer) {
 void keep_interrupted(const struct state *state) {
 	long copy = kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(copy)) {
-		/* The copy of an outer handler is not the state that this child continues with. */
+		/* No copy is better than that of an outer handler, which is another state than the one with which
+		 * this child continues. */
 		interrupted = 0;
 		return;
 	}

@@ -45,7 +45,7 @@ static int make_pages(u8 *area, u32 *ready, u64 end, u64 most) {
 	return 1;
 }
 
-/* Number of slots in the index: more than twice the number of rows that fit. */
+/* Returns the number of slots in the index: at least twice the number of rows that fit, up to SLOTS_MOST. */
 static u64 slots_of(u64 bytes) {
 	u64 slots = SLOTS_LEAST;
 	while (slots < SLOTS_MOST && slots * sizeof(struct row) / 2 < bytes)

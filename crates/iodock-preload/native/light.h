@@ -1,5 +1,6 @@
-/* Counters instead of records (iodock record --light): the table of each process in the session's file.
- * Documented in docs/explanation/light-mode.md; src/light.rs is the same in Rust. */
+/* Defines the table of counters that each process has in the session's file when calls are counted instead of
+ * recorded (iodock record --light). docs/explanation/light-mode.md documents it; src/light.rs is the same in
+ * Rust. */
 #ifndef IODOCK_COUNTS_H
 #define IODOCK_COUNTS_H
 
@@ -54,7 +55,7 @@ struct table {
 	u32 rows_ready, names_ready; /* sizes in bytes of the pages that have been created */
 	u32 seen_ready;
 	u64 folded; /* approximate number of files without a row of their own */
-	u64 asynchronous, unplaced; /* uncounted calls: of io_uring and libaio; on unnamed objects */
+	u64 asynchronous, unplaced; /* number of uncounted calls: of io_uring and libaio; on objects without a name */
 };
 
 #define POSITION_UNKNOWN (~0ul)
@@ -62,7 +63,7 @@ enum { F_DUPFD = 0, F_GETFL = 3, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030, O_APPEND =
 
 struct descriptor {
 	u64 position;
-	struct row *row; /* 0: the file must be queried */
+	struct row *row; /* row of the descriptor's file; 0: the file is not known and must be queried */
 };
 
 /* Private data of the process. A fork clears it in the child, which so finds that it has no table. */

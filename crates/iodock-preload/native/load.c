@@ -1,4 +1,5 @@
-/* Runs when the library is loaded: maps the session, patches the modules, and records the process. */
+/* The library's constructor, which runs when the library is loaded: it maps the session, patches the modules,
+ * and records the process. */
 
 #include "recorder.h"
 #include "light.h"

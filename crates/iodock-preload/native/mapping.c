@@ -2,11 +2,12 @@
 
 #include "recorder.h"
 
-/* Creates the pages up to `end`: first touching a page for which the file system has no space would raise
- * SIGBUS. */
+/* Creates the pages from `from` up to `end`. Otherwise the first access to a page for which the file system
+ * has no space would raise SIGBUS. Returns 0 if there is no space. */
 int populate(u8 *from, u8 *end) {
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
-	/* Linux before 5.14 does not support this advice, and a container may forbid it. */
+	/* Other errors are ignored: Linux before 5.14 does not support this advice, and a container may forbid
+	 * it. */
 	return result != -EFAULT && result != -ENOMEM && result != -EHWPOISON;
 }
 

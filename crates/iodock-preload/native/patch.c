@@ -138,7 +138,7 @@ static long open_text(const struct module *module) {
 		*at++ = (u8) "0123456789abcdef"[module->text_number >> 4 * digit & 15];
 	*at = 0;
 	long file = kernel3(SYS_open, path, O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
-	/* The file's times can be forged, its owner can't. */
+	/* The owner is checked too, because another user could create a file with the same times. */
 	if (failed(file) || (!failed(kernel2(SYS_fstat, file, status)) && (u32)(status[3] >> 32) == session->owner &&
 			     identity(status) == module->text_file))
 		return file;

@@ -116,7 +116,8 @@ static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path,
 		for (; i < LAST_PATH / 8; i++)
 			state->last_path[i] = path->words[i];
 		state->last_path_bytes = LAST_PATH;
-		/* The stored part is not read again, because another thread may have changed it. */
+		/* The first LAST_PATH bytes are written from the copy, because another thread may have changed the
+		 * text since. */
 		at = put_bytes(at, (const u8 *)path->words + shared, LAST_PATH - shared);
 		return put_bytes(at, path->text + LAST_PATH, path->bytes - LAST_PATH);
 	}
@@ -137,7 +138,7 @@ ALWAYS struct cached *ways_of(struct state *state, u64 hash) {
 /* Returns the path's number in this chunk, 0 if the cache does not have it. */
 ALWAYS u64 known_path(const struct cached *ways, u64 hash) {
 	u64 index = 0;
-	/* Compares all words, without a branch that would be mispredicted. */
+	/* The loop compares all ways without a branch, which would often be mispredicted. */
 #pragma GCC unroll 4
 	for (u32 i = 0; i < PATH_WAYS; i++)
 		index = ways[i].hash == hash ? ways[i].index : index;

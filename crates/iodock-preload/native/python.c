@@ -149,7 +149,7 @@ static NOINLINE void learn_slot(struct python *python, u64 pointer) {
 		count_unread(python->layout.version);
 }
 
-/* Finds the parts of a code object that are read; 0: their pages are not present. */
+/* Finds the parts of a code object that are read. Returns 0 if their pages are not present. */
 static NOINLINE int see_code(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
 	seen->code = 0;
 	u64 unmapped = *(const volatile u64 *)&stack_tables->unmapped;
@@ -173,7 +173,7 @@ static ALWAYS int is_seen(const struct layout *layout, u64 code, const struct se
 	       seen->name_bytes == *(const u64 *)(seen->file + SIZE_AT) && seen->line_bytes == *(const u64 *)(seen->lines + SIZE_AT);
 }
 
-/* Distinguishes a code object from others that were at the same address before. */
+/* Returns a hash that distinguishes a code object from others that were at the same address before. */
 static ALWAYS u64 key_of(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
 	if (unlikely(!is_seen(layout, code, seen)) && !see_code(layout, code, keep, seen))
 		return 0;
@@ -219,7 +219,7 @@ static NOINLINE u64 learn_code(u64 code, u64 key) {
 	return known;
 }
 
-/* This thread's innermost frame; 0: it has none. */
+/* Sets *frame to this thread's innermost Python frame, 0 if it has none. */
 static ALWAYS enum walked first_frame(struct stacks *stacks, int keep, u64 *frame) {
 	struct python *python = &stack_tables->python;
 	const struct layout *layout = &python->layout;
@@ -288,8 +288,8 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 			seen->key = key;
 			seen->known = known;
 		}
-		/* STACKS_SITES records the first frame of the user's own code and its caller; STACKS_ALL all
-		 * frames. */
+		/* STACKS_SITES records frames up to the first one of the user's own code, and its caller if that is
+		 * own code, too. */
 		if (which == STACKS_SITES && *found && !(known & CODE_OWN))
 			break;
 		/* If there are too many frames, the last entry is reserved for the first frame of the user's

@@ -150,7 +150,8 @@ static u64 line_of(const struct python_frame *frame) {
 	return 0;
 }
 
-/* Writes a text, or an empty one if the text has more than `most` bytes or more than are `left`. */
+/* Writes a text; an empty one if the text has more than `most` bytes, or more than *left bytes of the
+ * record. */
 static u8 *put_text_of(struct state *state, u8 *at, u64 text, u64 most, u64 *left) {
 	u8 bytes[PYTHON_FILE_MOST + 17];
 	struct path path;

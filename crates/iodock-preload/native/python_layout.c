@@ -12,7 +12,7 @@ static const struct layout LAYOUTS[] = {
 	{0x030c00f0, 0x030cffff, 40, 24, 0, 72, 8, 136, 56, 0, 0, 8, 56, 70, 3, 68, 112, 128, 136, 192, 40, 56},
 };
 
-/* A module's table of exported names: DT_GNU_HASH. */
+/* Addresses of a module's tables of exported symbols, their names and their hash table (DT_GNU_HASH). */
 struct exports { u64 load, symbols, names, table; };
 
 static int find_exports(struct exports *exports, const struct link *link) {

@@ -1,4 +1,4 @@
-/* Records calls made by the stub that the fast path does not handle. */
+/* Records calls that the stub makes and that the fast path (short.c) does not handle. */
 
 #include "recorder.h"
 

@@ -91,7 +91,7 @@ u64 known_path(const struct cached *ways, u64 hash), copy_in(void *to, const voi
 u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path);
 long read_pieces(void *to, u64 bytes, const void *pieces, u64 count);
 
-/* A mask of all bits below the lowest byte that is zero. */
+/* Returns a mask of all bits below the lowest zero byte; `zeros` is the result of zero_bytes(). */
 static inline u64 text_before(u64 zeros) { return ((zeros & -zeros) - 1) >> 7; }
 
 static inline u64 mix(u64 hash, u64 word) {
@@ -185,7 +185,7 @@ void update_lent(struct state *state), settle(struct state *state, u64 now, u64 
 u64 flight_lent(const struct state *state);
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result);
 
-/* The stack address that identifies a call made outside of the stub. */
+/* Returns the stack address that identifies a call that a trampoline makes. */
 static inline u64 stack_of(const struct frame *frame) { return (u64)(frame + 1) & ~STAGES; }
 static inline u64 place_of(const struct pending *pending) { return pending->stack & ~STAGES; }
 

@@ -76,7 +76,8 @@ static u8 *go_on_beside(struct state *state, u64 at) {
 	}
 	if (!memory)
 		return 0;
-	/* With mlockall all memory is locked, but the limit of locked memory is meant for the program. */
+	/* After mlockall all new memory is locked. The chunks are unlocked, because the program needs the limit
+	 * of locked memory for itself. */
 	kernel2(SYS_munlock, memory, session->chunk_bytes);
 	kernel2(SYS_munlock, state->memory[0], session->chunk_bytes);
 	keep_full(state);

@@ -21,7 +21,7 @@ enum { PARAM_SUBMISSIONS = 0, PARAM_COMPLETIONS = 1, PARAM_FLAGS = 2, PARAM_FEAT
 struct ring {
 	s32 fd;
 	u32 owner; /* process id of the process that created the ring; 0: the entry is not valid */
-	u32 busy;  /* a thread is reading the ring */
+	u32 busy;  /* whether a thread of the recorder's code is reading the ring */
 	u32 flags, features;
 	u32 submissions, completions; /* capacities of the two queues; powers of two */
 	u32 head, array, reaped, tail, entries; /* offsets in the mappings of the ring */
@@ -39,7 +39,7 @@ static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index) {
 	for (u32 i = 0; i < used && i < RINGS; i++) {
 		if (rings[i].owner != state->owner || (!is_index && rings[i].fd != fd))
 			continue;
-		/* A registered index is resolved only if there is a single ring. */
+		/* It is not known which ring has a registered index, so the process must have only one ring. */
 		if (found)
 			return 0;
 		found = &rings[i];

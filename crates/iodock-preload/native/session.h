@@ -1,5 +1,6 @@
-/* The session file: prepared by the recorder, and shared by the recorded processes. Documented in
- * docs/explanation/rewrite-buffers.md; src/format.rs is the same in Rust. All numbers are little endian. */
+/* Defines the session file, which the recorder creates and all recorded processes share.
+ * docs/explanation/rewrite-buffers.md documents it; src/format.rs is the same in Rust. All numbers are little
+ * endian. */
 #ifndef IODOCK_SESSION_H
 #define IODOCK_SESSION_H
 
@@ -56,7 +57,7 @@ enum trace {
 	TRACE_PRIVILEGED = 4, /* also programs that gain privileges */
 };
 
-#define WATCH_ALL 1 /* value of watch_from: mappings of programs and libraries are watched, too */
+#define WATCH_ALL 1 /* value of watch_from: page faults in programs and libraries are sampled, too */
 
 struct shape {
 	u8 kind;
@@ -64,7 +65,7 @@ struct shape {
 	u8 roles[MOST_ROLES];
 };
 
-/* A code file other than libc: it may make system calls directly, outside of the known sites. */
+/* A loaded code file other than libc, which may make system calls outside of the patched sites. */
 struct other {
 	u64 hash; /* hash of the file's name; 0: the entry is empty */
 	char name[MODULE_NAME + 1];
@@ -88,14 +89,14 @@ struct header {
 	u64 next_chunk __attribute__((aligned(64)));
 	u64 lost_calls, lost_streams, sites_patched, sites_left;
 	u64 stacks; /* which frames of a call are recorded: STACKS_OFF, STACKS_SITES or STACKS_ALL */
-	u64 stopped_processes; /* processes in which recording stopped while the program continued */
+	u64 stopped_processes; /* number of processes in which recording stopped while the program continued */
 	u64 births; /* number of processes created by fork and similar calls */
 	u64 watch_from;   /* the recorder samples page faults of a process that maps a file of at least this many bytes; 0: of none */
-	u32 watch_asking; /* the process that requests to be watched, 0: none. Used as a futex */
-	u32 watch_begun;  /* the last process that is being watched */
+	u32 watch_asking; /* id of the process that requests sampling of its page faults, 0: none. Used as a futex */
+	u32 watch_begun;  /* id of the last process whose page faults the recorder has begun to sample */
 	u64 trace_what;   /* enum trace: before which execs a thread requests to be traced */
-	u32 trace_asking; /* the thread that requests to be traced, 0: none. Used as a futex */
-	u32 recorder;     /* process number of the recorder */
+	u32 trace_asking; /* id of the thread that requests to be traced, 0: none. Used as a futex */
+	u32 recorder;     /* process id of the recorder */
 	u64 id_space;     /* the recorder's PID namespace: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* bytes of the file that every process maps */
 	u32 owner;	  /* user id of the recorder, who owns the files with patched texts */
@@ -109,7 +110,7 @@ struct header {
 	u64 tables_at, tables_most, table_bytes; /* table_bytes: 0 if calls are recorded */
 	u64 first_accesses; /* number of a process's first accesses that are kept */
 	u32 whole_count;    /* number of ranges of ranks whose calls are recorded; 0: no process records any */
-	u32 counts_unranked; /* do processes without a rank count their calls? */
+	u32 counts_unranked; /* whether processes without a rank count their calls */
 	u64 unplaced; /* number of threads that made calls on stacks that the recorder can't read */
 	u8 counting[CALL_NUMBERS] __attribute__((aligned(512))); /* enum counting, in light.h */
 	struct range whole[RANGES_MOST];
@@ -142,7 +143,7 @@ struct module {
 
 #define DISTANCE (1l << 30)
 
-/* The stub's entries, in front of the trampolines. */
+/* Addresses of the stub's entries, which precede a module's trampolines. */
 struct entries {
 	void (*plain)(void), (*before)(void), (*after)(void), (*guarded)(void);
 };
@@ -164,7 +165,7 @@ struct chunk {
 	u32 stream; /* number of the stream's first chunk */
 	u32 sequence;
 	u32 level; /* 0; from 1 for calls of a signal handler that interrupted the writing of a record */
-	u32 owner; /* process of the writing thread (a child of vfork writes into its parent's chunk) */
+	u32 owner; /* id of the process to which the chunk belongs (a child of vfork writes into its parent's chunk) */
 	u64 flight_start; /* in ticks */
 	s32 flight_fd; /* the first argument of the call in flight */
 	u32 generation; /* number of times that the chunk was used before */

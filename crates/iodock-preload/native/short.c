@@ -1,6 +1,7 @@
-/* The fast path for the most frequent shapes other than data calls, on the first stream. It writes the
- * same as the general path, and leaves unusual cases to it (tests/both_ways.rs). It touches as little code
- * and memory as possible, because the kernel displaces the caches between two calls. */
+/* The fast path for the most frequent shapes of calls other than data calls, on the first stream. It writes
+ * the same records as the general path, to which it leaves unusual cases (tests/both_ways.rs checks this). It
+ * accesses as little code and memory as possible, because the kernel displaces the caches between two
+ * calls. */
 
 #include "recorder.h"
 

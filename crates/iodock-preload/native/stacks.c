@@ -176,8 +176,8 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 			if (is_own && which == STACKS_SITES)
 				break;
 		}
-		/* STACKS_SITES records the first frame of the user's own code and its caller; STACKS_ALL all
-		 * frames. */
+		/* STACKS_SITES records frames up to the first one of the user's own code, and its caller if that is
+		 * own code, too. */
 		if (which == STACKS_SITES && is_own && !(rule & RULE_OWN))
 			break;
 		if (keep)

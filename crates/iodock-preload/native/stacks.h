@@ -55,13 +55,13 @@ struct known_rule { u64 check, rule; };
 
 /* Layout of CPython's structures from which a stack is built: offsets of their fields. */
 struct layout {
-	u32 version, version_most; /* as in Py_Version */
-	u32 interpreters, finalizing; /* in _PyRuntime */
-	u32 next_interpreter, threads; /* in an interpreter */
-	u32 next_thread, thread_id, running; /* in a thread's state */
+	u32 version, version_most; /* range of versions with this layout, as in Py_Version */
+	u32 interpreters, finalizing; /* offsets in _PyRuntime */
+	u32 next_interpreter, threads; /* offsets in an interpreter's state */
+	u32 next_thread, thread_id, running; /* offsets in a thread's state */
 	u32 frame; /* `running` points to a structure that contains the frame; DIRECT: it is the frame */
 	u32 code, previous, instruction, owner, shim; /* offsets in a frame; shim: owner of frames of no function */
-	u32 first_line, file, name, lines, bytecode; /* in a code object */
+	u32 first_line, file, name, lines, bytecode; /* offsets in a code object */
 	u32 ascii, wide; /* in a string object: where its characters begin, for ASCII and other strings */
 };
 #define DIRECT (~0u)
@@ -86,7 +86,7 @@ struct stack_tables {
 	u64 which; /* which frames are recorded: STACKS_SITES or STACKS_ALL */
 	u32 idle; /* no loaded module can have a frame to record */
 	u32 pages_taken; /* a thread is using code_pages */
-	u32 process; /* process to which these pages belong */
+	u32 process; /* id of the process that these tables describe; a fork copies them to the child */
 	u32 count; /* number of entries in `codes` */
 	u32 loads; /* number of times that code was loaded */
 	u32 replaced; /* number of loads that replaced other code */
@@ -124,7 +124,7 @@ struct stacks {
 	u64 last[HABITS]; /* hash of the stack of the last call with each code; 0: unknown */
 	u32 tries; /* number of failed attempts to find the stack's end */
 	u32 count; /* number of stacks written to this chunk */
-	/* For the call whose record is being written: */
+	/* The following fields are about the call whose record is being written. */
 	u64 hash;
 	u32 frames, is_unplaced; /* is_unplaced: the thread was counted in session->unplaced */
 	u64 pc[FRAMES_MOST], rule[FRAMES_MOST];
@@ -170,7 +170,7 @@ static ALWAYS u64 rule_of(u64 pc) {
 
 /* python.c */
 enum walked { WHOLE, UNKNOWN_RULE };
-#define PYTHON_OWN 1u /* one of the frames did not belong to a package */
+#define PYTHON_OWN 1u /* one of the Python frames is the user's own code */
 enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u32 *found);
 u64 python_bytes(struct stacks *stacks);
 u64 copy_live(void *to, u64 from, u64 count);

@@ -1,5 +1,6 @@
-/* Data of a thread's recording: its state, in private memory that a fork wipes, and its streams of chunks
- * in the session's file, which all processes map shared, so that committed records survive the process. */
+/* Defines a thread's state, which is in private memory that a fork clears in the child, and its streams of
+ * chunks. Chunks are in the session's file, which all processes map shared, so that committed records survive
+ * the process. */
 #ifndef IODOCK_STATE_H
 #define IODOCK_STATE_H
 
@@ -32,7 +33,7 @@ struct plain_frame {
 };
 
 struct stream {
-	u8 *at;    /* next record */
+	u8 *at;    /* where the next record will begin */
 	u8 *limit; /* end of the chunk's existing pages; 0: the stream is abandoned, and continues in a new chunk */
 	struct chunk *chunk;
 	u64 last_end, last_size;
@@ -43,7 +44,7 @@ struct stream {
 	u64 task; /* the task that the reader assigns these calls to: task_of() */
 };
 
-struct cached { u64 hash, index; /* 1.. */ };
+struct cached { u64 hash, index; /* the path's number in the chunk, from 1 */ };
 
 /* Fields of the last call with a call code. Two codes may share one entry. */
 struct habit {
@@ -59,11 +60,11 @@ struct habit {
 #define NOTED 4ul
 #define STAGES (BEGINS | ENDS | NOTED)
 
-/* A call made outside of the stub, until it returns. */
+/* A call that a trampoline makes, not the stub, until it returns. */
 struct pending {
 	u64 stack; /* stack address at which the call began; 0: the entry is free */
 	u64 start;
-	u32 number; /* selects the union's member */
+	u32 number; /* the call's number, which selects a member of the union */
 	u32 order;  /* calls that began later have a higher one */
 	union {
 		u64 arguments[6];
@@ -89,7 +90,7 @@ struct flight {
 
 enum taken {
 	NOT_TAKEN = 0, TAKEN = 1,
-	LENT = 2, /* a child of vfork may use it: before each call the thread id is queried */
+	LENT = 2, /* a child of vfork may use the state: each call first queries the thread id */
 	STOPPED = 3, /* recording has stopped: the thread may not be allowed to read the clock */
 };
 
@@ -185,7 +186,7 @@ extern struct block *blocks[BLOCKS];
 /* The session's header. It must not be read after recording has stopped, because the program may have mapped
  * something else there. Values that are needed then are copied to the variables below. */
 extern struct header *session;
-extern u32 counts_calls; /* this process counts its calls, and records only those around the stub */
+extern u32 counts_calls; /* this process counts its calls (--light), and records only forks, execs and exits */
 extern u64 chunk_bytes;
 extern const char *library;
 extern long session_file; /* descriptor of the session file while the library is being loaded; else negative */

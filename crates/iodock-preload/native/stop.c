@@ -120,7 +120,7 @@ int forbids(const struct frame *frame) {
 NOINLINE void stop_before(const struct frame *frame) {
 	stop();
 	end_records();
-	/* A filter for all threads must not coincide with a thread that is about to make a call of ours. */
+	/* A filter for all threads must not be set while another thread is in a stretch of own calls. */
 	if (frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC)
 		wait_for_others(0, OTHERS_MOST);
 }

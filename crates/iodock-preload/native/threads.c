@@ -50,7 +50,7 @@ struct block *get_block(u32 index) {
 	return there;
 }
 
-/* Takes a free state; 0 if there is none. */
+/* Takes a free state. Returns 0 if there is none. */
 static struct state *take_state(void) {
 	for (u32 index = 0; index < BLOCKS; index++) {
 		struct block *block = get_block(index);
@@ -103,7 +103,7 @@ void give_state_back(struct state *state) {
 	free_state(state);
 }
 
-/* The beginning of each control record. */
+/* Writes the fields with which each control record begins. */
 u8 *put_control(u8 *at, const struct state *state, enum control kind, u64 now) {
 	*at++ = CODE_CONTROL;
 	*at++ = (u8)kind;
@@ -176,7 +176,7 @@ NOINLINE struct state *adopt(u64 now) {
 		tid = (u32)kernel0(SYS_gettid);
 	} while (!*(volatile u32 *)&state->number);
 	if (own != before && own->taken) {
-		/* A handler has made the first call in between. */
+		/* A handler has made the thread's first call in between, so its state is used. */
 		if (own != state)
 			free_state(state);
 		return own;

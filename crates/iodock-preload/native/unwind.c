@@ -10,7 +10,7 @@ enum { REGISTER_BASE = 6, REGISTER_STACK = 7, REGISTER_RETURN = 16 };
  * index. */
 enum { RELATIVE_HERE = 0x1b, RELATIVE_INDEX = 0x3b, COUNTED = 0x03 };
 
-/* Bytes of the program's memory, piece by piece. */
+/* A reader of the program's memory, which copies it piece by piece. */
 struct bytes {
 	u64 at, end, from;
 	u32 have, failed;
@@ -87,7 +87,7 @@ static void skip(struct bytes *bytes, u64 count) {
 		bytes->at += count;
 }
 
-/* The entry of one function (FDE), or the part that several functions share (CIE). */
+/* An entry of .eh_frame: of one function (FDE), or the part that several functions share (CIE). */
 struct entry {
 	u64 at, end; /* bounds of the instructions */
 	u64 code_step, from;
@@ -135,7 +135,8 @@ static int read_common(struct entry *entry, u64 at) {
 	return is_relative && !bytes.failed && !letters.failed && entry->at <= entry->end;
 }
 
-/* Reads the function's entry at `at`, if `pc` lies in it. */
+/* Reads the function's entry (FDE) at `at`. Returns 0 if pc is not in the function, or the form is not
+ * supported. */
 static int read_entry(struct entry *entry, struct entry *common, u64 at, u64 pc) {
 	struct bytes bytes;
 	begin_bytes(&bytes, at, at + 16);

@@ -1,6 +1,6 @@
-//! Site tables stored from one recording to the next: searching libc takes 20 ms, which is longer than many
-//! recorded programs. One file for each build id, in the user's cache folder; a table that can't be stored is
-//! searched again.
+//! Stores tables of call sites from one recording to the next, because the search in libc takes 20 ms, which
+//! is longer than many recorded programs run. The user's cache folder has one file for each build id. If a
+//! table can't be stored, the next recording searches again.
 
 use crate::elf;
 use crate::format::Shape;
@@ -21,7 +21,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Incremented with every change of the search, of the tables' format, and of how a text is built.
+/// Version of stored files. It is incremented with every change of the search, of the tables' format, and of
+/// how a text is built.
 const VERSION: u32 = 7;
 
 /// A library with system-call sites to patch.
@@ -60,7 +61,7 @@ impl Cache {
         cache.with_texts(texts)
     }
 
-    /// Stores texts in that place; without one, texts become a part of the session's file.
+    /// Sets where texts are stored. If `None`, they become a part of the session's file.
     pub fn with_texts(self, texts: Option<Texts>) -> Cache {
         Cache { texts, ..self }
     }

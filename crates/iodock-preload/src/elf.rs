@@ -1,4 +1,4 @@
-//! Parses the parts of an ELF file (x86-64, 64 bit, little endian) that the search for sites needs.
+//! Parses the parts of an ELF file (x86-64, 64 bit, little endian) that the search for call sites needs.
 
 /// A section of code: its address relative to the load address, and its bytes.
 pub struct Code<'a> {

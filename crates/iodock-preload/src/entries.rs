@@ -149,7 +149,7 @@ pub struct CountedRecord {
     pub waits: u64,
 }
 
-/// A call of an interface begins or ends.
+/// The beginning or the end of a call of an interface, such as MPI-IO, or a fact about one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceEntry {
     pub tid: u32,

@@ -59,7 +59,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Largest number of ranges.
+    /// Largest number of ranges of ranks in the session's header.
     pub const RANGES_MOST: usize = 64;
 
     /// Whether calls of a process with that rank are counted. `are_calls_counted` in native/load.c decides

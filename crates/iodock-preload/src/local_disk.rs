@@ -1,4 +1,4 @@
-//! Whether a file system is local to this machine.
+//! Checks whether a file system is local to this machine.
 
 use std::ffi::CString;
 use std::io;

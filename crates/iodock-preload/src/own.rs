@@ -34,7 +34,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether it is a folder, not a link, and writable only by this user.
+/// Whether the path is a folder, not a link, and writable only by this user.
 pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about))
 }

@@ -76,7 +76,7 @@ impl OwnCalls {
     }
 }
 
-/// Numbers of all calls that the code makes.
+/// Returns the numbers of all calls that the code in a file makes.
 pub fn numbers_of<'a>(file: &'a [u8], elf: &'a Elf<'a>) -> impl Iterator<Item = Number> + 'a {
     // Without a table of sections, the code in the segments is searched.
     let segments = elf.segments.iter().filter(|_| elf.code.is_empty()).filter_map(|segment| {
@@ -86,7 +86,7 @@ pub fn numbers_of<'a>(file: &'a [u8], elf: &'a Elf<'a>) -> impl Iterator<Item = 
     elf.code.iter().map(|code| code.bytes).chain(segments).flat_map(numbers)
 }
 
-/// Numbers of the calls in `code`.
+/// Returns the numbers of the calls in `code`.
 pub fn numbers(code: &[u8]) -> impl Iterator<Item = Number> + '_ {
     memchr::memmem::find_iter(code, &SYSCALL).filter_map(|at| number_at(code, at))
 }

@@ -132,7 +132,7 @@ impl ChunkReader {
         self.cursor.grow(bytes);
     }
 
-    /// Number of known bytes of the chunk.
+    /// Returns the number of known bytes of the chunk.
     pub fn length(&self) -> usize {
         self.cursor.at() + self.cursor.rest()
     }
@@ -142,7 +142,7 @@ impl ChunkReader {
         self.cursor.into_bytes()
     }
 
-    /// Position of the next entry.
+    /// Returns the offset of the next entry in the chunk.
     pub fn at(&self) -> usize {
         self.cursor.at()
     }

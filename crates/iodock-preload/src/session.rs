@@ -1,4 +1,5 @@
-//! The session file: created by the recorder before the program starts, and mapped by every recorded process.
+//! Creates and reads the session file. The recorder creates it before the program starts, and every recorded
+//! process maps it.
 
 use crate::cache::{Cache, Library};
 use crate::counts;
@@ -77,7 +78,8 @@ impl Layers {
 pub enum Stacks {
     #[default]
     Off = 0,
-    /// The frames up to the innermost one whose code was not installed by a package.
+    /// The frames up to the first one of the user's own code (which no package has installed), and its caller
+    /// if that is own code, too.
     Sites = 1,
     All = 2,
 }
@@ -421,7 +423,7 @@ impl Layout {
     }
 }
 
-/// The session's file as memory.
+/// A mapping of the session file, for reading.
 pub struct Mapped {
     start: *const u8,
     chunks_at: usize,
@@ -469,10 +471,10 @@ impl Drop for Mapped {
     }
 }
 
-/// The libraries of this process that make its system calls: libc and the dynamic linker.
+/// Returns the paths of this process's libraries that make system calls: libc and the dynamic linker.
 ///
-/// Their paths are not taken from the mapped code: if the recorder itself is recorded, that code is from
-/// another file.
+/// All mappings are searched, not only those with code: if the recorder itself is recorded, the code is
+/// mapped from another file.
 pub fn paths() -> Vec<PathBuf> {
     // The file's length is not known in advance. With a small buffer there are many reads, and the kernel
     // generates the text for each of them.

@@ -40,11 +40,11 @@ pub struct Site {
 /// The reason why a site is not patched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Left {
-    /// Some code jumps between the instructions that would have to move.
+    /// Some code jumps to an address inside the bytes that the jump to the stub would replace.
     JumpInside,
-    /// The instructions would have another meaning at another address.
+    /// The instructions would have another effect at another address.
     NotMovable,
-    /// The flags are used after the call.
+    /// Instructions after the call use the processor's flags, which the stub changes.
     FlagsUsed,
 }
 

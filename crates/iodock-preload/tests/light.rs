@@ -51,7 +51,7 @@ impl Ran {
         all.filter(|row| String::from_utf8_lossy(&row.name).ends_with(ending)).collect()
     }
 
-    /// Sum of counter number `word` over all processes, for files whose names contain `part`.
+    /// Returns the sum of counter `word` over all processes, for files whose names contain `part`.
     fn sum(&self, part: &str, word: usize) -> u64 {
         let all = self.tables.iter().flat_map(|table| &table.rows);
         let wanted = all.filter(|row| String::from_utf8_lossy(&row.name).contains(part));

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const FIRST: i32 = 100;
 const EVENTS: &str = "300";
 
-/// Records of a call.
+/// Numbers of records of a call, with and without a result.
 #[derive(Default)]
 struct Records {
     whole: usize,

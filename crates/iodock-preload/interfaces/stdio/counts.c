@@ -4,7 +4,7 @@
 
 #include "streams.h"
 
-/* native/interfaces.c */
+/* Declared here, and defined in native/interfaces.c, where a comment describes it. */
 WEAK void *iodock_memory_wiped_by_fork(unsigned long bytes);
 
 enum { STREAMS = 1024, PROBES = 8, PLACE_SHIFT = 54 };

@@ -31,7 +31,7 @@ pub struct Counted {
     unseen: u64,
 }
 
-/// Counts since the process's program began, or since a fork created the process.
+/// Counts of a process since its program began, or since a fork created it.
 #[derive(Default)]
 struct Process {
     first_thread: Tally,

@@ -36,8 +36,8 @@ pub struct Keeper<'a> {
     /// Chunks taken since the previous check that have no header yet. Most of them have one at the next
     /// check.
     unready: Vec<u64>,
-    /// Older chunks without a header. A process has set them aside for threads that it has not created yet,
-    /// and may never create.
+    /// Older chunks without a header. Processes have reserved them for threads that they have not created
+    /// yet, and may never create.
     set_aside: VecDeque<u64>,
     /// Number of chunks that threads have begun since all data were last handed over, and number of those
     /// that were begun after a full chunk.
@@ -140,7 +140,7 @@ impl<'a> Keeper<'a> {
         (left, result)
     }
 
-    /// Checks offered chunks, and takes in those that threads have taken again.
+    /// Checks offered chunks, and adds those that threads have begun again.
     fn look_at_offered(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         let mut result = Ok(());
         for (index, before) in std::mem::take(&mut self.offered) {

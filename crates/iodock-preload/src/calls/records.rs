@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 const MFD_CLOEXEC: u64 = 1;
-/// `S_IFCHR >> 12`
+/// Type of a character device in a file's mode: `S_IFCHR >> 12`.
 const CHARACTER_DEVICE: u8 = 2;
 /// Time after which a process that has called exit is treated as ended. Until then, records of calls that its
 /// other threads have just made may still arrive.
@@ -118,7 +118,8 @@ impl Records {
             Entry::Traced { pid, .. } => {
                 let exec = self.execs.remove(&pid);
                 let handed = self.handed_over.entry(pid).or_default();
-                // An exec that is tried again has only one beginning.
+                // The library repeats an exec that failed with E2BIG; only its first attempt has recorded a
+                // beginning.
                 if exec.is_some() {
                     *handed = exec;
                 }
@@ -272,7 +273,8 @@ impl Records {
             }
             (Part::Beginning, _) => return self.leaves(&call),
             (Part::End, _) => {
-                // The process was to be traced from this exec on, but the exec has failed.
+                // A tracer was to record the process from this exec on. The exec has failed, so the library
+                // still records it.
                 if let Some(exec) = self.handed_over.remove(&call.pid) {
                     self.births.come_back(stream, call.tid, call.pid);
                     self.execs.extend(exec.map(|exec| (call.pid, exec)));
@@ -529,7 +531,7 @@ mod tests {
         let mut call = CallRecord::new(iodock_event::CallId::intern(b"fsync").unwrap(), (1, 1), (0, 1));
         call.stack = Some(stack.clone());
         for text_before in [vec![b'x'; 100], Vec::new()] {
-            // The batch's first record is not a call.
+            // The first record of the batch is an end of a task, not a call.
             records.batch.push_text(&text_before);
             let end = TaskEnd {
                 tid: 2,

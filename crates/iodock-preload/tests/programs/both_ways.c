@@ -107,7 +107,7 @@ static u64 written(u32 way)
 		const struct shape *shape = &header.shapes[call.frame.number];
 		u64 end = (call.start >> TIME_SHIFT) + any(2000);
 		if (way) {
-			/* Sets the call in flight as the stub does. */
+			/* The call becomes the call in flight, as the stub does it. */
 			state->flight = (u64)&call;
 			state->level = 1;
 			state->writers[0] = (u64)&call;

@@ -75,7 +75,7 @@ int main(int count, char **arguments)
 		contexts[i].uc_stack.ss_size = STACK_BYTES;
 		makecontext(&contexts[i], (void (*)(void))work, 1, i);
 	}
-	/* The contexts keep the original signal mask. */
+	/* Signals are blocked only after the contexts were created, so these keep the original signal mask. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, 0);
 	sigaction(SIGALRM, &action, 0);

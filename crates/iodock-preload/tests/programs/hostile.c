@@ -183,8 +183,8 @@ static int faults(void)
 	}
 	printf("%d %d\n", refused, errno);
 	printf("%zd", readv(zero, (void *)1, 2)), printf(" %d\n", errno);
-	/* In the last call clone3's flags are readable, but not all of its argument. The first call's argument
-	 * has other flags. */
+	/* In the first call clone3's flags reach into an inaccessible page. In the second call only the flags are
+	 * readable; recording stops there, because the new thread's storage is not known. */
 	char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mprotect(pages + 2 * 4096, 4096, PROT_NONE);
 	*(unsigned long *)(pages + 2 * 4096 - 8) = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | CLONE_SETTLS;

@@ -13,7 +13,7 @@ extern char **environ;
 static char *none[] = {NULL}, *script;
 static volatile int turns, wrong;
 
-/* Enough turns for some hundreds of each kind. */
+/* Number of runs of the handler: 500 of each of its three kinds. */
 #define TURNS 1500
 
 static int ended_with(pid_t child, int code)

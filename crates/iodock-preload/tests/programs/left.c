@@ -33,7 +33,7 @@ static void leave_it(int number)
 	siglongjmp(out, 1);
 }
 
-/* Waits in vain for `count` bytes, and then continues. */
+/* Makes `count` reads of an empty pipe, each one stack frame deeper; a signal abandons each of them. */
 __attribute__((noinline)) static int wait_deeper(int pipe, int count)
 {
 	struct itimerspec soon = {{0, 0}, {0, 100 * EACH_NS}};

@@ -48,7 +48,8 @@ static void *make_call(void *unused)
 {
 	int guard __attribute__((cleanup(cleaned))) = 0;
 	void (*volatile call)(void) = call_stepping;
-	/* The first call of a thread takes longer. */
+	/* The first call of a thread takes more instructions, because its state is created, so it is made
+	 * before. */
 	close(-1);
 	call();
 	return 0;

@@ -54,7 +54,7 @@ static void read_some(int many)
 static int child_of_clone(void *unused)
 {
 	read_some(3);
-	return 0; /* exit, not exit_group */
+	return 0; /* clone's child ends by exit, not by exit_group */
 }
 
 static void made(int child)
