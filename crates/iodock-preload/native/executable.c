@@ -2,7 +2,7 @@
 
 #include "recorder.h"
 
-enum { TYPE = 0170000, TYPE_PLAIN = 0100000, SET_USER = 04000, SET_GROUP = 02010 /* set-group-ID counts only with the group's right to execute */ };
+enum { TYPE = 0170000, TYPE_PLAIN = 0100000, SET_USER = 04000, SET_GROUP = 02010 /* with the group's right to execute */ };
 #define SCRIPTS 5 /* greatest number of nested script interpreters, as in the kernel */
 
 /* Returns the ELF note of that type and name (four bytes with its NUL), or 0. */

@@ -6,7 +6,7 @@
 
 #include "state.h"
 
-#define TABLE_MAGIC 0x4c424154u /* "TABL" */
+#define TABLE_MAGIC 0x4c424154u /* the characters "TABL" */
 
 enum { SIZE_BINS = 10, GAP_BINS = 8, TIME_BINS = 12, DIRECTIONS = 2 };
 enum { SLOTS_LEAST = 4096, SLOTS_MOST = 65536, DESCRIPTORS = 4096, NAME_MOST = 1024 /* stacks of signal handlers are small */ };

@@ -203,7 +203,7 @@ static int is_in_valgrind(char **environment) {
 }
 
 __attribute__((constructor)) static void loaded(int count, char **arguments, char **environment) {
-	/* musl calls its constructors without arguments. */
+	/* musl calls constructors without arguments, so these must be checked. */
 	if (arguments + count + 1 != environment)
 		return;
 	const char *path = variable(environment, "IODOCK_SESSION");

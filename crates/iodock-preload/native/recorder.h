@@ -164,7 +164,7 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base);
 u8 *put_stack(struct state *state, u8 *at, u32 code);
 
 /* flight.c, record.c */
-#define STACK_MOST (1ul << 30) /* no stack is larger */
+#define STACK_MOST (1ul << 30) /* assumed upper limit of a stack's size, in bytes */
 int come_back(struct state *state, u64 stack), on_other_stack(void), was_abandoned(const struct state *state, u64 flight, u64 stack);
 void land(struct state *state, u32 level, const struct place *here, u64 flight), write_no_return(struct state *state, u64 now);
 void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start);

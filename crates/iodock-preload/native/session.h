@@ -17,9 +17,9 @@ typedef u32 __attribute__((aligned(1), may_alias)) unaligned_u32;
 typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
-#define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
+#define SESSION_MAGIC 0x0a524b434f444f49ul /* the characters "IODOCKR\n" */
 #define SESSION_VERSION 18
-#define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
+#define CHUNK_MAGIC 0x4b4e4843u /* the characters "CHNK" */
 
 enum { CALL_NUMBERS = 512, MOST_ROLES = 6, BIRTHS = 1024, MODULES = 256, OFFERED = 64, RANGES_MOST = 64, MODULE_NAME = 247 };
 #define HEAD_LEAST (128l << 10) /* smallest size of the file's head, in bytes */
@@ -91,7 +91,7 @@ struct header {
 	u64 stacks; /* which frames of a call are recorded: STACKS_OFF, STACKS_SITES or STACKS_ALL */
 	u64 stopped_processes; /* number of processes in which recording stopped while the program continued */
 	u64 births; /* number of processes created by fork and similar calls */
-	u64 watch_from;   /* the recorder samples page faults of a process that maps a file of at least this many bytes; 0: of none */
+	u64 watch_from;   /* size from which a mapped file makes a process request sampling of its page faults; 0: never */
 	u32 watch_asking; /* id of the process that requests sampling of its page faults, 0: none. Used as a futex */
 	u32 watch_begun;  /* id of the last process whose page faults the recorder has begun to sample */
 	u64 trace_what;   /* enum trace: before which execs a thread requests to be traced */
@@ -114,7 +114,7 @@ struct header {
 	u64 unplaced; /* number of threads that made calls on stacks that the recorder can't read */
 	u8 counting[CALL_NUMBERS] __attribute__((aligned(512))); /* enum counting, in light.h */
 	struct range whole[RANGES_MOST];
-	char rank_names[256]; /* names of environment variables that may hold the MPI rank, each with its NUL; the first one that is set counts */
+	char rank_names[256]; /* variables that may hold the MPI rank, each with its NUL; the first one set counts */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* path of the preloaded library, NUL-terminated */
 	char session[1024]; /* path of this file */
@@ -133,7 +133,7 @@ struct module {
 	u32 bytes; /* bytes of this header, the sites and the places */
 	u32 moved; /* number of places that refer to the module */
 	u32 trampolines_bytes;
-	u64 trampolines_at; /* offset in the file: the stub's entries, then the trampolines. Mapped DISTANCE below the module */
+	u64 trampolines_at; /* offset in the file of the stub's entries and the trampolines, mapped DISTANCE below the module */
 	u64 text_at; /* offset in the file: a part of the module's text, patched with jumps; 0: there is none */
 	u32 text_from, text_bytes; /* where that part begins, relative to the load address, and its size */
 	u64 file; /* identity of the module's file: see is_same_file */
@@ -166,7 +166,7 @@ struct chunk {
 	u32 sequence;
 	u32 level; /* 0; from 1 for calls of a signal handler that interrupted the writing of a record */
 	u32 owner; /* id of the process to which the chunk belongs (a child of vfork writes into its parent's chunk) */
-	u64 flight_start; /* in ticks */
+	u64 flight_start; /* start of the call in flight, in ticks */
 	s32 flight_fd; /* the first argument of the call in flight */
 	u32 generation; /* number of times that the chunk was used before */
 };

@@ -95,7 +95,7 @@ struct stack_tables {
 	struct python python;
 	u64 unmapped;		   /* number of times that memory was unmapped */
 	u64 pages[PYTHON_PAGES];   /* numbers of pages that are known to be readable, by a hash of the number */
-	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* code objects; the values are made of CODE_KNOWN etc. */
+	struct known_rule pythons[PYTHON_SETS][PYTHON_WAYS] __attribute__((aligned(64))); /* facts_of_code() by code object */
 	struct known_rule rules[RULE_SETS][RULE_WAYS] __attribute__((aligned(64)));
 	struct code codes[CODES_MOST];
 	struct { u64 page, loads; } code_keys[CODE_PAGES];
@@ -174,7 +174,7 @@ enum walked { WHOLE, UNKNOWN_RULE };
 enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u32 *found);
 u64 python_bytes(struct stacks *stacks);
 u64 copy_live(void *to, u64 from, u64 count);
-enum { SIZE_AT = 16, BYTES_AT = 32 }; /* offsets in a Python object: the size of a str or bytes, the content of a bytes */
+enum { SIZE_AT = 16, BYTES_AT = 32 }; /* offsets in a Python object: size of a str or bytes, content of a bytes */
 
 /* python_code.c */
 /* Facts about a code object, as bits of one word. The lengths of its file and name are shifted: */

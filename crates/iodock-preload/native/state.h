@@ -144,7 +144,7 @@ struct state {
 	 * selects the next one to unmap. `mapped`: number of the chunk in memory[0] plus one; 0: unknown. */
 	union {
 		u8 *spent_memory[SPENT];
-		struct run run; /* if calls are counted: then no full chunk stays mapped */
+		struct run run; /* used if calls are counted, because then no full chunk stays mapped */
 	};
 	u32 spent_number[SPENT];
 	u16 spent_turn;
@@ -164,7 +164,7 @@ struct state {
 struct block {
 	u64 taken[BLOCK_STATES / 64];
 	struct ahead {
-		u64 next;   /* number of the next chunk << 8 | number of chunks left; or AHEAD_CLOSED. One word, so that it changes atomically */
+		u64 next;   /* number of the next chunk << 8 | number of chunks left, in one word, so that both change at once; or AHEAD_CLOSED */
 		u8 *origin; /* address at which chunk 0 would be mapped */
 	} ahead;
 	u32 most;      /* highest number of a state that was ever taken. The pages after it were never written, and stay so */
@@ -178,8 +178,8 @@ struct span { u64 from, to; };
 
 extern __thread struct state *iodock_own;
 #define own iodock_own
-/* Recording has stopped permanently in this process and its children by fork: the library makes no more
- * calls. */
+/* Whether recording has stopped permanently in this process and its forked children. Then the library makes
+ * no more calls of its own. */
 extern u32 iodock_stopped;
 #define stopped iodock_stopped
 extern struct block *blocks[BLOCKS];

@@ -231,7 +231,7 @@ static int follow_extended(struct rows *rows, struct bytes *bytes, const struct 
 	case 0x0c: row->origin = take_number(bytes); row->size = (s64)take_number(bytes); return 1;
 	case 0x0d: row->origin = take_number(bytes); return 1;
 	case 0x0e: row->size = (s64)take_number(bytes); return 1;
-	case 0x0f: row->origin = REGISTER_RETURN; skip(bytes, take_number(bytes)); return 1; /* an expression, which rule_from() refuses */
+	case 0x0f: row->origin = REGISTER_RETURN; skip(bytes, take_number(bytes)); return 1; /* rule_from() refuses expressions */
 	case 0x10: case 0x16: put_register(row, take_number(bytes), LOST, 0); skip(bytes, take_number(bytes)); return 1;
 	case 0x11: which = take_number(bytes); put_register(row, which, SAVED, take_signed(bytes) * entry->data_step); return 1;
 	case 0x12: row->origin = take_number(bytes); row->size = take_signed(bytes) * entry->data_step; return 1;

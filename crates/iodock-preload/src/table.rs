@@ -5,9 +5,9 @@ use crate::format::{module, MODULE_BYTES, MOVED_BYTES, PATCH_BYTES};
 /// A jump from a call site to its trampoline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Offset from the load address.
+    /// Offset of the jump from the library's load address.
     pub at: u32,
-    /// Offset from the beginning of the trampolines.
+    /// Offset of the trampoline from the beginning of the trampolines.
     pub trampoline: u32,
 }
 
