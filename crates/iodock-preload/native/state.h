@@ -164,7 +164,7 @@ struct state {
 struct block {
 	u64 taken[BLOCK_STATES / 64];
 	struct ahead {
-		u64 next;   /* number of the next chunk << 8 | number of chunks left, in one word, so that both change at once; or AHEAD_CLOSED */
+		u64 next;   /* number of the next chunk << 8 | number of chunks left (one atomic word); or AHEAD_CLOSED */
 		u8 *origin; /* address at which chunk 0 would be mapped */
 	} ahead;
 	u32 most;      /* highest number of a state that was ever taken. The pages after it were never written, and stay so */
