@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{env, process::Command};
 
 fn main() {
-    // The folders and all that is in them.
+    // cargo watches all files in these folders.
     println!("cargo:rerun-if-changed=native");
     println!("cargo:rerun-if-changed=interfaces");
     let target = env::var("TARGET").unwrap_or_default();
@@ -22,14 +22,14 @@ fn main() {
         return;
     }
     let mut compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
-    // A wheel is built by zig, for an older glibc: its linker does not know `-z initfirst`, and this library
-    // links with none.
+    // zig builds Python wheels for an older glibc, but its linker does not know `-z initfirst`. This library does
+    // not link with glibc, so the system's compiler is used.
     if compiler.path().to_string_lossy().contains("zig") {
         compiler = cc::Build::new().opt_level(2).debug(false).compiler("cc").get_compiler();
     }
-    // Every recorded process maps it: in two parts, of which few pages are touched. (The price is that its
-    // pointers stay writable.) gold does not know the first option. Without a linker that optimizes the files
-    // together, recording a call takes slightly longer.
+    // Every recorded process maps the library, so these options reduce it to two mappings and few used pages; in
+    // return its pointers stay writable. The linker gold does not know the first option, and some linkers do not
+    // support -flto; without it, recording a call takes slightly longer. So sets of options are tried in turn.
     let compact = ["-Wl,-z,noseparate-code", "-Wl,-z,norelro"];
     let together = ["-flto", compact[0], compact[1]];
     let sources = sources("native");
@@ -43,7 +43,8 @@ fn main() {
     assert!(has_made_interfaces(&compiler, &all, &with_stdio), "interfaces/stdio/ does not compile");
 }
 
-/// It has no dependencies either: it looks up the functions of libc while it is loaded.
+/// Compiles the library for interfaces. It has no dependencies either: it looks up libc's functions when it is
+/// loaded.
 fn has_made_interfaces(compiler: &cc::Tool, sources: &[PathBuf], library: &Path) -> bool {
     let mut command: Command = compiler.to_command();
     command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-ffreestanding", "-nostdlib"]);
@@ -59,7 +60,7 @@ fn has_made_interfaces(compiler: &cc::Tool, sources: &[PathBuf], library: &Path)
     command.status().expect("the C compiler runs").success()
 }
 
-/// All of C in the folder, and the stub.
+/// Returns all source files of C and assembly in the folder.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the folder can be read");
     let all = entries.map(|entry| entry.expect("the folder can be read").path());
@@ -80,12 +81,12 @@ fn has_made(compiler: &cc::Tool, sources: &[PathBuf], library: &Path, options: &
         "-nostdlib",
         "-fvisibility=hidden",
     ]);
-    // Integer registers only, because the stub saves no others. No call into any library, and no use of
-    // libc's state.
+    // The code may use only integer registers, because the stub saves no others. It must not call any library, nor
+    // use libc's state.
     command.args(["-mgeneral-regs-only", "-fno-stack-protector", "-fno-builtin", "-fcf-protection=none"]);
     command.args(["-fno-sanitize=undefined", "-fasynchronous-unwind-tables", "-ftls-model=initial-exec"]);
     if compiler.is_like_clang() {
-        // Where the machine to build for is named with its features, these win over -mgeneral-regs-only.
+        // If the target is named together with features, clang lets these override -mgeneral-regs-only.
         for feature in ["-x87", "-mmx", "-sse"] {
             command.args(["-Xclang", "-target-feature", "-Xclang", feature]);
         }
@@ -102,7 +103,7 @@ fn has_made(compiler: &cc::Tool, sources: &[PathBuf], library: &Path, options: &
         "-Wl,-z,initfirst",
         "-Wl,--hash-style=gnu",
     ]);
-    // Rarely used code and data must come last.
+    // Variables in the section .bss.rare must stay at the end, so data gets no sections of its own.
     command.arg("-fno-data-sections");
     command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
     command.args(options).args(sources).arg("-o").arg(library);

@@ -1,5 +1,6 @@
-//! Runs a program whose calls are counted, and prints the counters: `count PROGRAM ARGUMENT...`, a line for
-//! each process and file; with MEMORY bytes for each process, and with QUIET only the program.
+//! Runs a program whose calls are counted, and prints the counters, a line for each process and file: `count
+//! PROGRAM ARGUMENT...`. The variable MEMORY sets the size of a process's table in bytes; with QUIET the
+//! counters are not printed.
 
 use iodock_preload::light::{words, Light, Table};
 use iodock_preload::session::{self, Session, Wanted};

@@ -1,6 +1,6 @@
-//! Runs a program under the preloaded library and shows what was recorded:
-//! `dump [-c|-v|-q|-n] PROGRAM ARGUMENT...` counts calls, those that failed, and bytes by name (-c), lists them (-v), says only how many (-q),
-//! or reads nothing (-n).
+//! Runs a program with the preloaded library and prints the recorded calls: `dump [-c|-v|-q|-n] PROGRAM
+//! ARGUMENT...`. -c prints the number of calls, of failed calls and of bytes of records by the call's name,
+//! -v each call, -q only totals, and -n nothing.
 
 use iodock_event::CallClass;
 use iodock_preload::format::header;

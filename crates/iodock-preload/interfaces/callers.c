@@ -1,5 +1,7 @@
-/* Which library a call is bound to. Several libraries of one kind may be in a process, each loaded for one module alone: wheels of Python bring
- * their own, under mangled names (RTLD_LOCAL). So each module that makes a call gets the function that the dynamic linker would have given it. */
+/* Finds the library to which an intercepted call must be passed on. A process may contain several copies of a
+ * library, each loaded for one module only (RTLD_LOCAL): Python wheels bring their own, under mangled names.
+ * So each calling module gets the function that the dynamic linker would have given it without this
+ * library. */
 
 #include "interfaces.h"
 
@@ -9,13 +11,14 @@ enum { RTLD_LAZY = 1, RTLD_NOLOAD = 4, IS_LOADED = 1, IS_DYNAMIC = 2, CALLERS = 
 
 WEAK void *dlopen(const char *path, int how);
 WEAK int dlclose(void *library);
-/* Of <link.h> and <elf.h>. */
+/* Structures of <link.h> and <elf.h>, with the fields that are used here. */
 struct segment { u32 kind, flags; unsigned long offset, at, physical, file_bytes, bytes, alignment; };
 struct loaded { unsigned long at; const char *path; const struct segment *segments; unsigned short count; };
 struct entry { long tag; unsigned long value; };
 WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), void *given);
 
-/* A module: that with an address, or the library of a family that `before` others come before. */
+/* A module to search for: the one that contains `address`, or, with `family`, the library whose file name
+ * begins with that, after `before` others. copy_module() fills the other fields. */
 struct module {
 	unsigned long address, from, to;
 	const char *family;
@@ -77,7 +80,8 @@ static int copy_module(struct loaded *library, unsigned long bytes, void *given)
 	return 1;
 }
 
-/* The program itself has no path. */
+/* Finds the module that contains the address. Returns 0 if there is none. The path of the program itself is
+ * empty. */
 static int find_module(struct module *module, const void *address) {
 	module->address = (unsigned long)address;
 	module->from = module->to = 0;
@@ -92,13 +96,15 @@ struct range iodock_range_of(const void *address) {
 	return find_module(&module, address) ? (struct range){module.from, module.to} : (struct range){0, 0};
 }
 
-/* The library stays loaded from now on, as its functions are remembered. */
+/* Looks up a function in a loaded library. The library then stays loaded, because callers cache the
+ * function. */
 static void *find_in(const char *path, const char *name) {
 	void *opened = *path && dlopen && dlsym ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : 0;
 	return opened ? dlsym(opened, name) : 0;
 }
 
-/* A module that calls may be unloaded as without us; the library that it is bound to stays. */
+/* Looks up a function in a module and its dependencies. The module can still be unloaded afterwards; the
+ * library that has the function stays loaded. */
 static void *find_from(const char *path, const char *name, const void *own) {
 	void *opened = *path && dlopen && dlsym && dlclose ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : 0, *found = opened ? dlsym(opened, name) : 0;
 	struct module module;
@@ -123,8 +129,9 @@ static void *find_in_family(const char *family, const char *name, const void *ow
 	return found;
 }
 
-/* Global libraries come before those of the module alone. Of two kinds that are both global, as Debian's with MPI and without, versions of names say
- * which one it is: that which the module itself needs. */
+/* Finds the function for the module that contains `address`. Libraries loaded globally come first. But if two
+ * global libraries of one family have the function (Debian's HDF5 with MPI and without) and use symbol
+ * versions, the module gets the library that it needs itself. */
 static void *find_for(const char *family, const void *address, const char *name, const void *own) {
 	struct module module, other;
 	void *next = dlsym ? dlsym(RTLD_NEXT, name) : 0, *needed = 0;
@@ -137,7 +144,8 @@ static void *find_for(const char *family, const void *address, const char *name,
 	return next ? next : needed ? needed : find_in_family(family, name, own);
 }
 
-/* 0: there are too many of them, or it is none; such calls are handed on, and not told. */
+/* Finds or creates the entry of a calling module. Returns 0 if there are too many, or the address is in no
+ * module; its calls are then passed on, but not recorded. */
 __attribute__((noinline)) struct caller *iodock_look_for_caller(const void *address, const char *family) {
 	u32 count = __atomic_load_n(&callers_taken, __ATOMIC_RELAXED);
 	for (u32 i = 0; i < count && i < CALLERS; i++) {
@@ -163,7 +171,7 @@ __attribute__((noinline)) void *iodock_bind(const char *family, const void *addr
 	return found;
 }
 
-/* A function of the library that has `sibling`; 0: it has none of that name, and what it would say is unknown. */
+/* Returns a function of the library that contains the function `sibling`, 0 if it has none of that name. */
 void *iodock_helper(struct caller *caller, u32 number, const char *name, const void *sibling) {
 	void *found = __atomic_load_n(&caller->helpers[number], __ATOMIC_RELAXED);
 	struct module module;

@@ -1,14 +1,14 @@
-/* The intercepted calls, by the kind of their arguments. The position in this list is the call's number in
- * records; src/interfaces.rs has the same list.
+/* The intercepted calls of MPI-IO, by the kind of their arguments. The position in this list is the call's
+ * number in records; src/interfaces.rs has the same list.
  *
- *   POINTER (file, buffer, count, type, ...): at the file's own or shared position
+ *   POINTER (file, buffer, count, type, ...): at the file's individual or shared position
  *   OFFSET  (file, offset, buffer, count, type, ...)
  *   PLAIN   (file, ...)
  *   INFO    (file, info)
- *   each of the others is a separate kind
+ *   OPEN, CLOSE and VIEW: one call each, see mpi_io.c
  *
- * The second name is that of Fortran, whose arguments are the same, each by reference; the number is the
- * index, from 0, of the error code.
+ * The second name is the call's name in Fortran, which passes the same arguments by reference. The number is
+ * the index of Fortran's error code among the arguments, from 0.
  */
 #define EACH_CALL(POINTER, OFFSET, PLAIN, OPEN, CLOSE, VIEW, INFO) \
 	OPEN(MPI_File_open, mpi_file_open, 5) \

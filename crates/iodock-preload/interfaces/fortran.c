@@ -1,7 +1,7 @@
-/* Calls of MPI-IO from Fortran: `mpi_file_write_at_`, and of the module mpi_f08 `mpi_file_write_at_f08_`,
- * and `..._f08ts_` if MPICH describes the buffer. Arguments are those of C, each by reference, then the
- * error code and the lengths of texts. (If an implementation makes C's calls for them, only the outer call
- * is recorded.) */
+/* Intercepts calls of MPI-IO from Fortran: for example `mpi_file_write_at_`, in the module mpi_f08
+ * `mpi_file_write_at_f08_`, and `mpi_file_write_at_f08ts_` if MPICH passes a descriptor of the buffer.
+ * Arguments are those of C by reference, then the error code and the lengths of texts. If an implementation
+ * calls its C function for this, only the outer call is recorded. */
 
 #include "interfaces.h"
 
@@ -11,11 +11,12 @@ typedef void fortran_call(word, word, word, word, word, word, word, word);
 
 static void *real[3][CALLS], *real_type_size, *real_type_size_x, *info_of_c, *file_of_c;
 
-/* Handles are Fortran's own numbers. */
+/* In Fortran, MPI handles are numbers. A high bit is added, so that they differ from C's handles. */
 #define HANDLE_AT(argument) ((word)*(const u32 *)(argument) | 1l << 40)
 #define NUMBER_AT(argument) (*(const int *)(argument))
 
-/* As in mpi_io.c. Compilers may make INTEGER 8 bytes wide (-i8): then MPI writes so many, and the lower half is the number. */
+/* Does the same as iodock_bytes_of() in mpi_io.c. If INTEGER has 8 bytes (compiler option -i8), MPI writes 8
+ * bytes, and the lower half is the number. */
 static word bytes_of(word count, word type) {
 	word bytes = 0, error = 1, of_one, all;
 	if (count <= 0)
@@ -32,7 +33,8 @@ static word bytes_of(word count, word type) {
 	return (int)error || of_one < 0 || __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
 }
 
-/* C's handle of Fortran's. Where numbers stand for both there is no function for it. */
+/* Converts a Fortran handle to a C handle. If the implementation has no function for this, both are the same
+ * number. */
 static word in_c(const char *name, void **place, word handle) {
 	word (*convert)(word) = (word (*)(word))helper_of(name, place);
 	return convert ? convert(*(const int *)handle) : *(const int *)handle;
@@ -43,7 +45,8 @@ static void tell_hints(u32 number, enum kind kind, const word *given) {
 	iodock_tell_hints(number, in_c("PMPI_Info_f2c", &info_of_c, info), in_c("PMPI_File_f2c", &file_of_c, file), kind == OPEN_KIND);
 }
 
-/* Blanks fill the name up to its length. Compilers such as gfortran 7 pass the length in 32 bits, and the other half of the word is undefined. */
+/* Copies a Fortran text without the blanks at its end. Compilers such as gfortran 7 pass its length in 32
+ * bits, and the upper half of the word is undefined. */
 static void copy_name(char *to, const char *name, word length) {
 	int bytes = (int)length;
 	if (bytes > NAME_MOST)
@@ -55,7 +58,7 @@ static void copy_name(char *to, const char *name, word length) {
 	to[bytes > 0 ? bytes : 0] = 0;
 }
 
-/* As in mpi_io.c. The facts about the call are known if it succeeded. */
+/* Sets the facts about a call that has succeeded. mpi_io.c does the same for calls from C. */
 static void note(word *facts, enum kind kind, const word *given) {
 	if (kind == POINTER_KIND)
 		facts[BYTES] = bytes_of(NUMBER_AT(given[2]), given[3]);
@@ -70,7 +73,8 @@ static void note(word *facts, enum kind kind, const word *given) {
 		facts[HANDLE] = HANDLE_AT(given[4]);
 }
 
-/* In mpi_f08 the error code may be omitted: then it gets a place here. */
+/* Passes a call on and records it. In mpi_f08 the program may omit the error code; then a local variable
+ * takes it. */
 static void hand_on(const char *name, void **place, u32 number, enum kind kind, u32 error_at, word *given) {
 	word own_error = 0;
 	if (!given[error_at])

@@ -1,6 +1,7 @@
-/* HDF5 since 1.10, without its header: identifiers have 64 bits there, and no other argument is larger. (In 1.8 they have 32: its calls are handed
- * on and not told.) What a call says of itself is asked of the library once it has succeeded, outside of its locks: nothing that is asked
- * then can fail, as HDF5 would print that. */
+/* Intercepts calls of HDF5 since 1.10, without its header: identifiers have 64 bits, and no other argument is
+ * larger. (In 1.8 identifiers have 32 bits; such calls are passed on but not recorded.) When a call has
+ * succeeded, this code queries the library about its objects, outside of the library's locks. It makes only
+ * queries that can't fail, because HDF5 would print an error. */
 
 #include "interfaces.h"
 #include "library.h"
@@ -11,7 +12,7 @@ static struct caller *last;
 enum { FILE_KIND, OBJECT_KIND, UNNAMED_KIND, DATA_KIND, MANY_KIND, WRITES_CHUNK_KIND, READS_CHUNK_KIND, VALUE_KIND, PLAIN_KIND, RELEASES_KIND };
 #define IDENTIFIER_LEAST (1l << 32)
 enum { ALL = 0, IS_FILE = 1, IS_DATASET = 5, KIND_AT = 56, CHUNKED = 2, VIRTUAL = 3, FILTERS_MOST = 8, NAME_MOST = 1024, UNNAMED_MOST = 4096 };
-/* Kinds of types. */
+/* HDF5's classes of types (H5T_class_t). */
 enum { TEXTS = 3, COMPOUND = 6, REFERENCE = 7, VARYING = 9, ARRAY = 10 };
 
 #define EACH_HELPER(ONE) \
@@ -19,7 +20,7 @@ enum { TEXTS = 3, COMPOUND = 6, REFERENCE = 7, VARYING = 9, ARRAY = 10 };
 	ONE(H5Sget_simple_extent_npoints) ONE(H5Sget_simple_extent_dims) ONE(H5Sget_simple_extent_ndims) ONE(H5Sclose) ONE(H5Dget_space) ONE(H5Iget_type) \
 	ONE(H5Iget_name) ONE(H5Fget_name) ONE(H5Dget_type) ONE(H5Tclose) ONE(H5Dget_create_plist) ONE(H5Pget_layout) ONE(H5Pget_chunk) \
 	ONE(H5Pget_nfilters) ONE(H5Pget_filter2) ONE(H5Pclose) ONE(H5Aget_space)
-/* Variables with identifiers of types that can't be changed, and the bytes of each. */
+/* Variables of HDF5 that hold identifiers of immutable types, and the size of each type in bytes. */
 #define EACH_TYPE(ONE) \
 	ONE(H5T_NATIVE_DOUBLE_g, 8) ONE(H5T_NATIVE_FLOAT_g, 4) ONE(H5T_NATIVE_INT_g, 4) ONE(H5T_NATIVE_LONG_g, 8) ONE(H5T_NATIVE_LLONG_g, 8) \
 	ONE(H5T_NATIVE_UINT_g, 4) ONE(H5T_NATIVE_ULONG_g, 8) ONE(H5T_NATIVE_ULLONG_g, 8) ONE(H5T_NATIVE_SHORT_g, 2) ONE(H5T_NATIVE_USHORT_g, 2) \
@@ -42,7 +43,8 @@ static int is_new_enough(const struct library *library) {
 	return known == NEW_ENOUGH;
 }
 
-/* Where they are. A program may have its own copy of a variable, which the library uses too: then the library's stays empty. */
+/* Finds these variables. The program may contain a copy of a variable (a copy relocation), which the library
+ * then uses, too; the library's own variable stays empty. */
 static __attribute__((noinline)) void look_for_types(const struct library *library) {
 #define NAME_OF_TYPE(name, bytes) #name,
 	static const char *const names[] = {EACH_TYPE(NAME_OF_TYPE)};
@@ -55,7 +57,8 @@ static __attribute__((noinline)) void look_for_types(const struct library *libra
 	__atomic_store_n(&library->caller->has_types, 1, __ATOMIC_RELEASE);
 }
 
-/* Without a call of the library, which takes longer than all the rest; 0: it is another type. */
+/* Returns the size of a type in the list above, 0 for other types. It makes no call of the library, because
+ * that takes longer than all other work here. */
 static word bytes_of_known(const struct library *library, word type) {
 #define BYTES_OF_TYPE(name, bytes) bytes,
 	static const u8 bytes[] = {EACH_TYPE(BYTES_OF_TYPE)};
@@ -69,7 +72,7 @@ static word bytes_of_known(const struct library *library, word type) {
 	return 0;
 }
 
-/* Of one element in memory. What a pointer in it points to is not known. */
+/* Returns the size of one element in memory; UNKNOWN if the element contains pointers. */
 static word element_bytes(const struct library *library, word type) {
 	word known = bytes_of_known(library, type);
 	if (likely(known))
@@ -87,7 +90,7 @@ static word element_bytes(const struct library *library, word type) {
 static word elements(const struct library *library, word dataset, word in_memory, word in_file) {
 	if (in_file > IDENTIFIER_LEAST || in_memory > IDENTIFIER_LEAST)
 		return ASK(H5Sget_select_npoints, in_file > IDENTIFIER_LEAST ? in_file : in_memory, 0, 0);
-	/* Of another constant it is not known what it selects. */
+	/* It is not known which elements other constants than H5S_ALL select. */
 	word space = in_file == ALL && in_memory == ALL ? ASK(H5Dget_space, dataset, 0, 0) : UNKNOWN;
 	if (space < 0)
 		return UNKNOWN;
@@ -112,7 +115,7 @@ static word moved_by_many(const struct library *library, word count, const word 
 	return all;
 }
 
-/* An attribute is read and written as a whole. */
+/* Returns the bytes that a call moves for an attribute, which is always read and written as a whole. */
 static word moved_of_attribute(const struct library *library, word attribute, word type) {
 	word space = ASK(H5Aget_space, attribute, 0, 0);
 	if (space < 0)
@@ -122,7 +125,7 @@ static word moved_of_attribute(const struct library *library, word attribute, wo
 	return product(count, element_bytes(library, type));
 }
 
-/* Of the object: the name of its file (H5Fget_name), or in it (H5Iget_name). */
+/* Writes the name of the object's file, or the name of the object in the file. */
 static void put_name(const struct library *library, struct text *to, word object, int is_file) {
 	char name[NAME_MOST];
 	name[0] = 0;
@@ -149,7 +152,8 @@ static void put_filters(const struct library *library, struct text *to, word how
 	}
 }
 
-/* Layout, bytes of an element, extent, chunk, filters. A virtual one's extent is not asked: HDF5 would open the files that it is made of. */
+/* Writes the layout, the size of an element, the extent, the chunk's extent and the filters of a data set.
+ * The extent of a virtual data set is not queried, because HDF5 would open its source files. */
 static void put_dataset(const struct library *library, struct text *to, word dataset) {
 	static const char *const layouts[] = {"compact", "contiguous", "chunked", "virtual"};
 	unsigned long numbers[DIMENSIONS_MOST];
@@ -180,13 +184,15 @@ static void put_dataset(const struct library *library, struct text *to, word dat
 	}
 }
 
-/* Two libraries in a process give the same identifiers. */
+/* Combines an identifier with the library, because two HDF5 libraries in a process use the same
+ * identifiers. */
 static word of_library(const struct library *library, word object) {
 	return object ^ (word)iodock_helper(library->caller, HELPER_H5get_libversion, "H5get_libversion", library->sibling) << 12;
 }
 
-/* Objects without a name that HDF5 knows at once, and those opened in them: HDF5 would look through the whole file for it. (Another one may take
- * a place: its name is asked then.) */
+/* Objects whose name is not queried, because HDF5 would search the whole file for it: objects opened without
+ * a name, and objects opened relative to them. If another object takes an entry, the name of the first one is
+ * queried. */
 static word unnamed[UNNAMED_MOST];
 
 static word *place_of_unnamed(const struct library *library, word object) {
@@ -198,7 +204,8 @@ static int is_unnamed(const struct library *library, word object) {
 	return object > 0 && __atomic_load_n(place_of_unnamed(library, object), __ATOMIC_RELAXED) == of_library(library, object);
 }
 
-/* `given`: of the call that gave the object: where it lies, and its path from there. */
+/* Whether HDF5 knows the object's name without a search. `given` are the arguments of the call that returned
+ * the object: its location, and its path from there. Notes objects without a name. */
 static int has_name(const struct library *library, u32 kind, word object, const word *given) {
 	const char *path = (const char *)given[1];
 	if (kind == OBJECT_KIND && (!is_unnamed(library, given[0]) || (path && *path == '/')))
@@ -209,7 +216,7 @@ static int has_name(const struct library *library, u32 kind, word object, const 
 
 enum { TEXT_MOST = 3 * NAME_MOST };
 
-/* Its file; of a data set also its name there, and how it lies in the file. */
+/* Writes the object's file, and for a data set also its name and its description. */
 static void describe(const struct library *library, word object, int is_named, char *place) {
 	struct text text = {place, place + TEXT_MOST};
 	put_name(library, &text, object, 1);
@@ -223,7 +230,7 @@ static void describe(const struct library *library, word object, int is_named, c
 	*text.at = 0;
 }
 
-/* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
+/* Sets the facts about a call that has succeeded. Returns the text for its record, 0 for none. */
 static const char *note(const struct library *library, u32 kind, const word *given, word *facts, char *place) {
 	switch (kind) {
 	case FILE_KIND:
@@ -249,7 +256,8 @@ static const char *note(const struct library *library, u32 kind, const word *giv
 	}
 }
 
-/* The kind of what it stands for is in an identifier's highest bits. */
+/* Whether a call is recorded. H5Idec_ref is recorded only for files and data sets; the highest bits of an
+ * identifier give the kind of its object. */
 static int is_worth_it(u32 kind, word object) {
 	return kind != RELEASES_KIND || object >> KIND_AT == IS_FILE || object >> KIND_AT == IS_DATASET;
 }

@@ -1,13 +1,13 @@
-/* Hints: those that the program gave with a file, and those that the implementation uses. */
+/* Records hints of MPI-IO: those that the program gave for a file, and those that the implementation uses. */
 
 #include "interfaces.h"
 
 enum { KEY_MOST = 256, VALUE_MOST = 1024, VALUE_ASKED = 255, HINTS_MOST = 128 };
-#define BETWEEN 31 /* a control character, which no key has */
-/* MPICH's constant for no info; Open MPI's is a variable. */
+#define BETWEEN 31 /* separator of fields in a text: a control character, which no key contains */
+/* MPICH's constants MPI_INFO_NULL and MPI_DATATYPE_NULL. Open MPI uses addresses of variables instead. */
 #define NONE_OF_MPICH 0x1c000000
 #define NO_TYPE_OF_MPICH 0x0c000000
-/* Below this are the constants of MPI-5's ABI, none among them. */
+/* In MPI-5's ABI, values below LEAST_OF_ABI are constants such as MPI_DATATYPE_NULL (NO_TYPE_OF_ABI). */
 #define LEAST_OF_ABI 0x1000
 #define NO_TYPE_OF_ABI 0x200
 
@@ -23,7 +23,8 @@ static enum implementation found(void) {
 	enum implementation one = known;
 	if (unlikely(one == NOT_ASKED)) {
 		none_of_open_mpi = iodock_find("ompi_mpi_info_null");
-		/* A program that refers to a library's variable has its own copy, which all code uses. */
+		/* If the program itself refers to a library's variable, the linker may have given it a copy (a copy
+		 * relocation), whose address all code uses. */
 		none_of_program = dlsym ? dlsym(RTLD_DEFAULT, "ompi_mpi_info_null") : 0;
 		one = none_of_open_mpi ? OPEN_MPI : iodock_find("MPIR_Err_create_code") ? MPICH : OTHER;
 		if (one != OTHER || iodock_has_mpi())
@@ -32,7 +33,8 @@ static enum implementation found(void) {
 	return one;
 }
 
-/* Those of MPICH have 32 bits, and the other half of the word is undefined. */
+/* Returns a handle as a word. MPICH's handles have 32 bits, and the upper half of the argument is
+ * undefined. */
 word iodock_handle_of(word given) {
 	return found() == MPICH ? (word)(u32)given : given;
 }
@@ -41,8 +43,8 @@ int iodock_is_open_mpi(void) {
 	return found() == OPEN_MPI;
 }
 
-/* For other implementations the null value of info is not known, and querying its keys would abort the
- * program. */
+/* Whether `info` is not MPI_INFO_NULL. Only called for Open MPI and MPICH: for others that value is unknown,
+ * and a query of its keys would abort the program. */
 static int is_info(word info) {
 	info = iodock_handle_of(info);
 	if (info < LEAST_OF_ABI)
@@ -50,7 +52,7 @@ static int is_info(word info) {
 	return found() == OPEN_MPI ? info != (word)none_of_open_mpi && info != (word)none_of_program : (int)info != NONE_OF_MPICH;
 }
 
-/* 0 where it is none, -1 where it is not known what none is. */
+/* Returns 1 if `type` is an MPI type, 0 if it is MPI_DATATYPE_NULL, -1 if the value of that is unknown. */
 int iodock_is_type(word type) {
 	static void *none, *of_program;
 	type = iodock_handle_of(type);
@@ -65,7 +67,8 @@ int iodock_is_type(word type) {
 	return found() == OPEN_MPI ? type != (word)none && type != (word)of_program : (int)type != NO_TYPE_OF_MPICH;
 }
 
-/* Of handles in arrays: 4 (MPICH) or 8; 0 where MPICH may have those of MPI-5's ABI. */
+/* Returns the size of a handle in an array, in bytes: 4 for MPICH, 8 for others, 0 (unknown) if MPICH may use
+ * MPI-5's ABI. */
 u32 iodock_handle_bytes(void) {
 	static void *version;
 	return found() != MPICH ? 8 : helper_of("MPI_Abi_get_version", &version) ? 0 : 4;
@@ -112,7 +115,7 @@ static void tell_each(u32 number, word info, word other, enum which which) {
 		if (key(info, i, hint.key) || !value(info, hint.key, own))
 			continue;
 		int is_in_other = other && value(other, hint.key, others);
-		/* Keys in both were reported together with the used value. */
+		/* Keys that are in both infos were already recorded together with the value in use. */
 		if (which != ASKED_AND_NOT_TAKEN || !is_in_other)
 			tell(number, &hint);
 	}
@@ -139,7 +142,8 @@ void iodock_tell_hints(u32 number, word info, word file, int is_open) {
 	word asked = found() != OTHER && is_info(info) ? info : 0;
 	if (found() == OTHER || (!asked && !is_open))
 		return;
-	/* What is called here is not the program's, unless it is left by longjmp or an exception. */
+	/* Calls made here are not recorded, because the program does not make them. The frame is noted so that
+	 * this ends even if a call is left by longjmp or an exception. */
 	iodock_within.layer = OWN_CALLS, iodock_within.frame = __builtin_frame_address(0);
 	tell_all(number, asked, file, is_open);
 	iodock_within = outer;

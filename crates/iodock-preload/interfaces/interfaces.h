@@ -1,4 +1,5 @@
-/* Shared by the parts of the library of interfaces. */
+/* Declarations for all source files of the library for interfaces, which intercepts calls of MPI-IO, HDF5,
+ * NetCDF, PnetCDF and stdio, and reports them to the recorder's library (native/). */
 #ifndef IODOCK_INTERFACES_H
 #define IODOCK_INTERFACES_H
 
@@ -19,13 +20,13 @@ typedef long word;
 #define RTLD_DEFAULT ((void *)0)
 WEAK void *dlsym(void *library, const char *name);
 
-/* native/interfaces.c */
+/* The function of native/interfaces.c that records a call, its values of `part`, and the indexes of facts. */
 enum part { BEGINS = 1, ENDS = 2, HINTS = 3, COUNTS = 4 };
 enum { RESULT, HANDLE, BYTES, OFFSET_ASKED, IS_PLAIN_VIEW, FACTS, VARIABLE = FACTS, FACTS_OF_VARIABLE, DESCRIPTOR = FACTS_OF_VARIABLE, CALLS_MADE, FACTS_OF_STREAM };
 WEAK int iodock_interface(u32 part, u32 call, const word *facts, u32 count, const char *text);
 
 #define UNKNOWN (-9223372036854775807l - 1)
-/* In place of a function that a library does not have. */
+/* Stored in place of a function's address if a library does not have the function. */
 #define LACKS_IT ((void *)-1l)
 
 #define NUMBER(name, fortran, error_at) NUMBER_##name,
@@ -38,15 +39,18 @@ enum {
 	EACH_OF_PNETCDF(LAYER_NUMBER) ALL_CALLS
 };
 
-/* Libraries call those of a greater number. OWN_CALLS: none of them is told. */
+/* The layers of libraries. A library may call those with greater numbers. OWN_CALLS: this library itself
+ * makes calls, which are not recorded. */
 enum layer { PROGRAM, NETCDF_LAYER = 1, HDF5_LAYER = 2, PNETCDF_LAYER = 2, MPI_LAYER = 3, STDIO_LAYER = 4, OWN_CALLS = 255 };
 
-/* The innermost call that was told, and where on the stack it stands. */
+/* The innermost recorded call of this thread: its layer, and the stack frame of the function that intercepted
+ * it. */
 struct within { enum layer layer; const void *frame; };
 extern __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
-/* What an implementation makes of a call itself is its own: within a call only those of layers below are told. A call that was left by
- * longjmp or an exception does not count: it stands no higher in the stack than this one. */
+/* Whether a call is recorded. Within a recorded call, only calls of lower layers are, because others belong
+ * to the library's implementation. An outer call whose frame is not at a higher address was left by longjmp
+ * or an exception, and is ignored. */
 static inline int is_below(enum layer layer, const void *frame, struct within *outer) {
 	*outer = iodock_within;
 	if (outer->layer && outer->frame <= frame)
@@ -70,20 +74,20 @@ static inline void ends(u32 number, const word *facts, const char *text) {
 	iodock_interface(ENDS, number, facts, FACTS, text);
 }
 
-/* One of the modules (the program, its libraries) that make calls of the layers above MPI-IO: each may be bound to a library of its own. Their
- * functions are looked for once. */
+/* A module (the program or a library) that calls a layer above MPI-IO. Each module may be linked with its own
+ * copy of the called library. `real` and `helpers` cache addresses of that library's functions. */
 enum { LAYER_CALLS = ALL_CALLS - CALLS, HELPERS = 64 };
 typedef word wide_call(word, word, word, word, word, word, word, word);
 struct caller {
 	unsigned long from, to;
-	u32 state, has_types; /* what is known of its library */
-	const char *family; /* how the names of its libraries begin */
+	u32 state, has_types; /* what is known about the called library: see hdf5.c */
+	const char *family; /* beginning of the called library's file name, such as "libhdf5" */
 	void *real[LAYER_CALLS], *helpers[HELPERS];
 };
 struct caller *iodock_look_for_caller(const void *address, const char *family);
 void *iodock_bind(const char *family, const void *address, const char *name, void **place, const void *own);
 void *iodock_helper(struct caller *caller, u32 number, const char *name, const void *sibling);
-/* The module that the address lies in; `to` is 0 if there is none. */
+/* Returns the address range of the module that contains the address; `to` is 0 if there is none. */
 struct range { unsigned long from, to; };
 struct range iodock_range_of(const void *address);
 
@@ -96,36 +100,40 @@ static inline struct caller *caller_at(const void *address, const char *family, 
 	return caller;
 }
 
-/* `own`: the function that takes the call. `place`: where the real one is remembered. 0: there is none, and the call fails: the program may have
- * asked whether there is, and found ours. */
+/* Returns the library's function to which an intercepted call is passed on. `own` is the function that
+ * intercepts the call, `place` caches the result. Returns 0 if no library has the function; then the call
+ * must fail. A program that looks up the function (dlsym) finds ours even then. */
 static inline wide_call *real_of(const char *family, const void *address, const char *name, void **place, const void *own) {
 	void *found = place ? __atomic_load_n(place, __ATOMIC_RELAXED) : 0;
 	return (wide_call *)(likely(found) ? found : iodock_bind(family, address, name, place, own));
 }
 
 int iodock_is_open_mpi(void), iodock_is_type(word type), iodock_has_mpi(void);
-/* The result of a call that the implementation does not have. */
+/* Returns MPI's error code for a call that the implementation does not have. */
 int iodock_unsupported(void);
 word iodock_handle_of(word given);
 u32 iodock_handle_bytes(void);
-/* Of so many of a type of MPI, which must be one. */
+/* Returns the bytes of `count` elements of an MPI type, which must be a valid type. */
 word iodock_bytes_of(word count, word type);
-/* Of a call that has succeeded. The program may have given no info (`is_open`: then all that the implementation uses are told even so). */
+/* Records the hints of a call that has succeeded: those that the program gave in `info`, and with `is_open`
+ * all that the implementation uses. */
 void iodock_tell_hints(u32 number, word info, word file, int is_open);
 void *iodock_find(const char *name), *iodock_look_for(const char *name, void **place), *iodock_look_for_helper(const char *name, void **place);
 
-/* Of a view: a negative one (MPI_DISPLACEMENT_CURRENT) is that where a shared position stands. */
+/* Returns the displacement of a view. A negative one (MPI_DISPLACEMENT_CURRENT) stands for the shared
+ * position, which is unknown. */
 static inline word iodock_displacement(word given) {
 	return given < 0 ? UNKNOWN : given;
 }
 
-/* The next function of that name, looked up once; 0: there is none, as in real_of. */
+/* Returns the next library's function of that name, 0 if there is none. `place` caches the result. */
 static inline void *next_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	return likely(found) ? found : iodock_look_for(name, place);
 }
 
-/* The same for a function that the program did not call; 0: it does not exist, and its result is unknown. */
+/* Does the same for a function that this library calls by itself. If there is none, `place` caches that,
+ * too. */
 static inline void *helper_of(const char *name, void **place) {
 	void *found = __atomic_load_n(place, __ATOMIC_RELAXED);
 	if (!likely(found))

@@ -1,14 +1,15 @@
-/* The calls of layers above MPI-IO, as calls.h has those of MPI-IO; their numbers go on behind these.
+/* The intercepted calls of layers above MPI-IO, numbered after the calls of MPI-IO in calls.h. Calls of HDF5,
+ * by their arguments and results:
  *
- *   FILE    (name, ...), gives a file
- *   OBJECT  (place, ...), gives a data set, a group or an attribute
- *   UNNAMED the same of what has no name that HDF5 knows at once
- *   DATA    (data set, type, selection in memory, selection in the file, how, buffer)
- *   MANY    (count, data sets, types, selections in memory, selections in the file, how, buffers)
- *   WRITES_CHUNK, READS_CHUNK: one chunk as it is in the file
+ *   FILE    (name, ...); returns a file
+ *   OBJECT  (location, name, ...); returns a data set, a group or an attribute
+ *   UNNAMED (...); returns an object for which HDF5 would have to search the file for a name
+ *   DATA    (data set, type, selection in memory, selection in the file, property list, buffer)
+ *   MANY    (count, data sets, types, selections in memory, selections in the file, property list, buffers)
+ *   WRITES_CHUNK, READS_CHUNK: move one chunk as it is stored in the file
  *   VALUE   (attribute, type, buffer)
  *   PLAIN   (object, ...)
- *   RELEASES (identifier): may close what it stands for, which only files and data sets make worth a record
+ *   RELEASES (identifier): may close the object; recorded only for files and data sets
  */
 #define EACH_OF_HDF5(FILE, OBJECT, UNNAMED, DATA, MANY, WRITES_CHUNK, READS_CHUNK, VALUE, PLAIN, RELEASES) \
 	FILE(H5Fcreate) \
@@ -55,15 +56,16 @@
 	PLAIN(H5Gclose) \
 	RELEASES(H5Idec_ref)
 
-/* NetCDF-C. Each of its calls that move data is there for each type in memory, with the bytes of one element there, and for the variable's own type.
+/* Calls of NetCDF-C. Each call that moves data exists for the variable's own type (OWN_TYPE) and for each
+ * type in memory. The second value is then the size of one element in bytes.
  *
- *   OPENS     (path, ..., &file): the place of the last, and whether the file is in memory
+ *   OPENS     (path, ..., &file): the second value is the index of `&file`, and whether the file is in memory
  *   CLOSES    (file, ...)
  *   DOES      (file, ...)
- *   WHOLE     (file, variable, values): all of the variable
- *   ELEMENT   (file, variable, where, values): one element of it
- *   SOME      (file, variable, where, how many, ..., values)
- *   PUTS_NOTE, GETS_NOTE: attributes
+ *   WHOLE     (file, variable, values): moves the whole variable
+ *   ELEMENT   (file, variable, index, values): moves one element
+ *   SOME      (file, variable, start, counts, ..., values)
+ *   PUTS_NOTE, GETS_NOTE: write and read attributes
  */
 enum { OWN_TYPE, VARYING_BYTES = -1, IS_TEXT = -2, IN_MEMORY = 16 };
 #define EACH_TYPE_OF_NETCDF(KIND, name) \
@@ -102,16 +104,17 @@ enum { OWN_TYPE, VARYING_BYTES = -1, IS_TEXT = -2, IN_MEMORY = 16 };
 	EACH_TYPE_OF_NETCDF(GETS_NOTE, nc_get_att) \
 	EACH_TYPE_OF_NETCDF(PUTS_NOTE, nc_put_att)
 
-/* PnetCDF, which calls MPI-IO: what is done, and the bytes of one element in memory. (OWN_TYPE: a count and a type of MPI say it.)
+/* Calls of PnetCDF, which itself calls MPI-IO: their kind, and the size of one element in memory in bytes.
+ * OWN_TYPE: arguments of the call give a count and an MPI type.
  *
  *   OPENS_KIND    (communicator, path, ..., &file)
  *   CLOSES_KIND, DOES_KIND (file, ...)
  *   WHOLE_KIND    (file, variable, values, ...)
- *   ELEMENT_KIND  (file, variable, where, values, ...)
- *   PART_KIND, STRIDED_KIND, MAPPED_KIND (file, variable, where, how many, ..., values, ...)
- *   PARTS_KIND    (file, variable, count, where, how many, values, ...)
- *   LAID_KIND     (file, variable, type in the file, values, count, type)
- *   OF_MANY       in place of a variable: (count, variables, ...), all others for each
+ *   ELEMENT_KIND  (file, variable, index, values, ...)
+ *   PART_KIND, STRIDED_KIND, MAPPED_KIND (file, variable, start, counts, ..., values, ...)
+ *   PARTS_KIND    (file, variable, number of parts, starts, counts, values, ...)
+ *   LAID_KIND     (file, variable, MPI type in the file, values, count, MPI type)
+ *   OF_MANY       (file, number of variables, variables, ...): the other arguments are arrays, one entry per variable
  */
 #define EACH_TYPE_OF_PNETCDF(ONE, kind, name, suffix) \
 	ONE(name##suffix, kind, OWN_TYPE) ONE(name##_text##suffix, kind, 1) ONE(name##_schar##suffix, kind, 1) ONE(name##_uchar##suffix, kind, 1) \

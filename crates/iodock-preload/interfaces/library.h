@@ -1,24 +1,27 @@
-/* What is asked of libraries above MPI-IO, and the texts made of it. */
+/* Helpers to query libraries above MPI-IO about their files and variables, and to build the texts that
+ * describe them. */
 #ifndef IODOCK_LIBRARY_H
 #define IODOCK_LIBRARY_H
 
 #include "interfaces.h"
 
-#define BETWEEN 31 /* a control character, which names seldom have */
+#define BETWEEN 31 /* separator of fields in a text: a control character that names rarely contain */
 enum { DIMENSIONS_MOST = 32 };
-/* In the handle of a file of NetCDF, in the place of a variable. */
+/* The value in place of a variable's number in the handle of a NetCDF file. */
 enum { OF_FILE = 0x7fffffff };
-/* Of both NetCDF and PnetCDF: values did not fit in their type, and all that was asked for was moved; the library was built without the call. */
+/* Error codes of NetCDF and PnetCDF. NC_ERANGE: values did not fit into their type, but all were moved.
+ * NC_ENOTBUILT: the library was built without the call. */
 enum { NC_ERANGE = -60, NC_ENOTBUILT = -128 };
 
-/* A file was opened, and its number may have stood for another one. */
+/* Called when a file was opened: forgets the variables of an earlier file with the same number. */
 void iodock_variables_begin(word file);
 int iodock_is_new_variable(word library, word file, word variable);
 
-/* A library, by the module that calls it and one of its functions. */
+/* A library, identified by the module that calls it and by the address of one of its functions. */
 struct library { struct caller *caller; const void *sibling; };
 
-/* What the function gives for these arguments, UNKNOWN if there is none. */
+/* Calls a function of the library by its name. Returns its result, UNKNOWN if the library does not have
+ * it. */
 static inline word ask(const struct library *library, u32 number, const char *name, word a, word b, word c, word d, word e, word f, word g) {
 	wide_call *function = (wide_call *)iodock_helper(library->caller, number, name, library->sibling);
 	return function ? function(a, b, c, d, e, f, g, 0) : UNKNOWN;
@@ -29,7 +32,7 @@ static inline word product(word a, word b) {
 	return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &both) ? UNKNOWN : both;
 }
 
-/* A text that is written, as far as there is room. */
+/* A text being written, from `at` up to `end`; the put functions cut what does not fit. */
 struct text { char *at, *end; };
 
 static inline void put_text(struct text *to, const char *from) {

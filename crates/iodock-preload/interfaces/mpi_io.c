@@ -1,8 +1,8 @@
-/* Intercepts MPI-IO of any implementation, without its header: no handle, count or pointer is larger than
- * a word, and no call has more arguments than registers, so each call is passed on as six words. Loaded
- * before the program's libraries, next to the recorder's own library (native/), which is notified of each
- * call's beginning and end; without a recorder the calls are only passed on. It has no dependencies:
- * functions of libc may be missing. */
+/* Intercepts MPI-IO of any implementation, without its header. No handle, count or pointer is larger than a
+ * word, and no call has more than six arguments, so each call is passed on as six words in registers. This
+ * library is preloaded together with the recorder's library (native/), to which it reports the beginning and
+ * end of each call; without it, calls are only passed on. It has no dependencies: even functions of libc may
+ * be missing. */
 
 #include "interfaces.h"
 
@@ -13,19 +13,20 @@ enum { RTLD_LAZY = 1, RTLD_NOLOAD = 4 };
 
 WEAK void *dlopen(const char *path, int how);
 WEAK int dlclose(void *library);
-/* Only the beginning of struct dl_phdr_info. */
+/* The beginning of struct dl_phdr_info, of which only these fields are used. */
 struct loaded { unsigned long at; const char *path; };
 WEAK int dl_iterate_phdr(int (*each)(struct loaded *, unsigned long, void *), void *given);
 
 #define NAME(name, fortran, error_at) #name,
 static const char *const names[CALLS] = {EACH_CALL(NAME, NAME, NAME, NAME, NAME, NAME, NAME)};
 static void *real[CALLS], *real_large[CALLS], *real_type_size, *real_type_size_x;
-/* An implementation of another name. */
+/* An MPI library whose file name does not begin with "libmpi". */
 static void *other_mpi;
 __thread struct within iodock_within __attribute__((tls_model("initial-exec")));
 
 enum { PATH_MOST = 4096 };
-/* The path of the library (`is_any`: or else of the MPI library) that has `before` others before it. */
+/* A library to search for: the one after `before` others, among all libraries (`is_any`) or those named
+ * libmpi*. */
 struct wanted { u32 before; int is_any; char path[PATH_MOST]; };
 
 static int is_of_mpi(const char *path) {
@@ -57,9 +58,10 @@ static void *find_in(const char *path, const char *name) {
 	return found;
 }
 
-/* A library loaded only for another one (RTLD_LOCAL, like Python's modules) is not found by RTLD_NEXT. It
- * is opened after the walk over all libraries, because another thread's dlopen may wait for the lock of
- * that walk. */
+/* Finds a function by RTLD_NEXT, then in libraries named libmpi*: RTLD_NEXT does not find a library that was
+ * loaded only for another one (RTLD_LOCAL, as Python does for its modules). Each library is opened after the
+ * walk over all libraries has returned, because another thread's dlopen may hold a lock and wait for that of
+ * the walk. */
 static void *find_usual(const char *name) {
 	void *found = dlsym ? dlsym(RTLD_NEXT, name) : 0;
 	for (u32 before = 0; !found && dlsym && dlopen && dlclose && dl_iterate_phdr; before++) {
@@ -73,9 +75,9 @@ static void *find_usual(const char *name) {
 	return found;
 }
 
-#define IN_EACH_MPI "PMPI_File_open" /* and not in this library */
+#define IN_EACH_MPI "PMPI_File_open" /* a function of every MPI library, which this library does not define */
 
-/* It stays loaded from now on. */
+/* Finds an MPI library by its functions, not its name. The library stays loaded from now on. */
 static void *look_for_other_mpi(void) {
 	for (u32 before = 0; dlsym && dlopen && dlclose && dl_iterate_phdr; before++) {
 		struct wanted wanted;
@@ -92,7 +94,7 @@ static void *look_for_other_mpi(void) {
 	return 0;
 }
 
-/* Not each implementation has the usual name: HPE's is libmpt.so. */
+/* Finds a function of the MPI library. Not every MPI library has the usual name: HPE's is libmpt.so. */
 void *iodock_find(const char *name) {
 	void *found = find_usual(name), *other = __atomic_load_n(&other_mpi, __ATOMIC_RELAXED);
 	if (found || (!other && find_usual(IN_EACH_MPI)))
@@ -109,14 +111,16 @@ int iodock_has_mpi(void) {
 	return __atomic_load_n(&has_it, __ATOMIC_RELAXED);
 }
 
-/* Other tools that intercept these calls come next; the implementation is the last. */
+/* Finds the next function of that name: of another tool that also intercepts these calls, or of the MPI
+ * library. */
 __attribute__((noinline)) void *iodock_look_for(const char *name, void **place) {
 	void *found = iodock_find(name);
 	__atomic_store_n(place, found, __ATOMIC_RELAXED);
 	return found;
 }
 
-/* That there is none is remembered once the implementation is loaded. */
+/* Finds a function that this library calls by itself. If it is missing, that is cached only once the MPI
+ * library is loaded. */
 __attribute__((noinline)) void *iodock_look_for_helper(const char *name, void **place) {
 	void *found = iodock_find(name);
 	if (!found && iodock_has_mpi())
@@ -125,8 +129,9 @@ __attribute__((noinline)) void *iodock_look_for_helper(const char *name, void **
 	return found;
 }
 
-/* The call succeeded, so the type is valid: for an invalid one the implementation would report an error. The size of a type of 2 GiB and more
- * is MPI_UNDEFINED in 32 bits, which is negative. */
+/* Only called after the program's call has succeeded: then the type is valid, and the query reports no error.
+ * For types of 2 GiB or more, PMPI_Type_size returns MPI_UNDEFINED, which is negative, and PMPI_Type_size_x
+ * returns the size. */
 word iodock_bytes_of(word count, word type) {
 	int bytes = 0;
 	word of_one, all;
@@ -144,18 +149,18 @@ word iodock_bytes_of(word count, word type) {
 	return __builtin_mul_overflow(count, of_one, &all) ? UNKNOWN : all;
 }
 
-/* MPI_ERR_UNSUPPORTED_OPERATION. */
+/* Returns the value of MPI_ERR_UNSUPPORTED_OPERATION in this implementation. */
 int iodock_unsupported(void) {
 	return iodock_is_open_mpi() ? 52 : 44;
 }
 
-/* In place of a call that the implementation does not have. */
+/* Stands in for a call that the implementation does not have. */
 static word is_missing(word a, word b, word c, word d, word e, word f) {
 	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
 	return iodock_unsupported();
 }
 
-/* In place of a call with a count that the implementation has no room for: MPI_ERR_ARG. */
+/* Stands in for a call whose count is too large for the implementation. Returns MPI_ERR_ARG. */
 static word fails(word a, word b, word c, word d, word e, word f) {
 	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
 	return iodock_is_open_mpi() ? 13 : 12;
@@ -166,8 +171,9 @@ static call *plain_of(u32 number) {
 	return likely(found) ? (call *)found : is_missing;
 }
 
-/* MPI 4 has each call with a count also with one of 64 bits (`_c`). Programs that refer to these weakly, such as mpi4py, find ours even if the
- * implementation has none: then the plain call does what they ask for. */
+/* Returns the function for a call with a 64-bit count (`_c`, since MPI 4). Programs with weak references to
+ * it, such as mpi4py, find ours even if the implementation has none. Then the call with a 32-bit count is
+ * made instead. */
 static call *large_of(const char *name, u32 number, word count) {
 	void *found = helper_of(name, &real_large[number]);
 	if (likely(found))
@@ -186,7 +192,7 @@ static call *large_of(const char *name, u32 number, word count) {
 	iodock_within = outer; \
 	(void)is_done
 
-/* A call with a count, which is recorded under one name whether that has 32 or 64 bits. */
+/* Records a call with a count, under the same name for counts of 32 and 64 bits. */
 #define COUNTED(name, count, type, offset) \
 	if (likely(is_told)) { \
 		word facts[FACTS] = {(int)result, a, is_done ? iodock_bytes_of(count, type) : UNKNOWN, offset, 0}; \
@@ -220,7 +226,7 @@ static call *large_of(const char *name, u32 number, word count) {
 		} \
 		return result; \
 	}
-/* (communicator, name, mode, info, &file) */
+/* OPEN has the arguments (communicator, name, mode, info, &file). */
 #define OPEN(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \
@@ -232,7 +238,7 @@ static call *large_of(const char *name, u32 number, word count) {
 		} \
 		return result; \
 	}
-/* (&file) */
+/* CLOSE has the argument (&file). */
 #define CLOSE(name, fortran, error_at) \
 	HEAD(name) { \
 		word handle = a ? *(word *)a : 0; \
@@ -243,8 +249,9 @@ static call *large_of(const char *name, u32 number, word count) {
 		} \
 		return result; \
 	}
-/* (file, displacement, elementary type, file's type, representation, info): offsets count elementary
- * types, and there are no gaps if the two types are equal. Libraries such as HDF5 give the info of the file again with each view. */
+/* VIEW has the arguments (file, displacement, elementary type, file type, representation, info). Offsets are
+ * numbers of elementary types; if both types are equal, the view has no gaps. Hints are recorded only for
+ * calls of the program itself, because libraries such as HDF5 pass the file's info again with each view. */
 #define VIEW(name, fortran, error_at) \
 	HEAD(name) { \
 		HANDED_ON(name); \

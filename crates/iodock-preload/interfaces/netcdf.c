@@ -1,6 +1,7 @@
-/* NetCDF-C, without its header: files are numbers, so are variables, and no argument is larger than a word. Nothing says that a variable is opened,
- * so the first call on it since its file was opened says what it is. That is asked of the library once the call has succeeded; it only looks at what
- * it has in memory then. */
+/* Intercepts calls of NetCDF-C, without its header: files and variables are numbers, and no argument is
+ * larger than a word. There is no call that opens a variable, so a variable is described with the first call
+ * on it after its file was opened. When the call has succeeded, this code queries the library; it answers
+ * such queries from memory. */
 
 #include "library.h"
 
@@ -9,7 +10,7 @@ static struct caller *last;
 
 enum kind { OPENS_KIND, CLOSES_KIND, DOES_KIND, WHOLE_KIND, ELEMENT_KIND, SOME_KIND, PUTS_NOTE_KIND, GETS_NOTE_KIND };
 enum { NAME_MOST = 1024, FILTERS_MOST = 8, TEXT_MOST = 3 * NAME_MOST };
-/* nc_type, formats and layouts. */
+/* Constants of NetCDF: values of nc_type, classes of types, formats and a layout. */
 enum { OF_TEXTS = 12, VARYING_CLASS = 13, COMPOUND_CLASS = 16, FORMAT_NETCDF4 = 3, FORMAT_NETCDF4_CLASSIC = 4, CHUNKED = 0 };
 
 #define EACH_HELPER(ONE) \
@@ -21,12 +22,12 @@ enum { OF_TEXTS = 12, VARYING_CLASS = 13, COMPOUND_CLASS = 16, FORMAT_NETCDF4 = 
 enum { EACH_HELPER(HELPER_NUMBER) ALL_HELPERS };
 _Static_assert((int)ALL_HELPERS <= (int)HELPERS, "there is room for all");
 
-/* 0 where it succeeds. */
+/* Calls a function of the library; the value is 0 if it succeeds. */
 #define TRY(name, a, b, c, d, e, f, g) \
 	({ word got = ask(library, HELPER_##name, #name, (word)(a), (word)(b), (word)(c), (word)(d), (word)(e), (word)(f), (word)(g)); \
 	   got == UNKNOWN ? -1 : (int)got; })
 
-/* What a type of the file takes in memory. What a pointer in it points to is not known. */
+/* Returns the size in memory of an element of the file's type; UNKNOWN if the element contains pointers. */
 static word bytes_of_type(const struct library *library, word file, int type) {
 	unsigned long bytes = 0, fields = 0;
 	int base = 0, class = 0;
@@ -47,7 +48,7 @@ static word bytes_of_element(const struct library *library, word file, word vari
 	return TRY(nc_inq_vartype, file, variable, &type, 0, 0, 0, 0) ? UNKNOWN : bytes_of_type(library, file, type);
 }
 
-/* -1 if they are not known, or too many. */
+/* Returns the number of the variable's dimensions, -1 if they are unknown or too many. */
 static int dimensions_of(const struct library *library, word file, word variable, int *dimensions) {
 	int count = 0;
 	if (TRY(nc_inq_varndims, file, variable, &count, 0, 0, 0, 0) || count < 0 || count > DIMENSIONS_MOST)
@@ -73,7 +74,8 @@ static word elements_of_some(const struct library *library, word file, word vari
 	return all;
 }
 
-/* Where texts are put, no type stands before their length. */
+/* Returns the number of elements of an attribute. nc_put_att_text has no argument for the type, so its length
+ * comes one argument earlier. */
 static word elements_of_note(const struct library *library, enum kind kind, const word *given, int bytes) {
 	unsigned long count = 0;
 	if (kind == PUTS_NOTE_KIND)
@@ -106,7 +108,8 @@ static word asked_for(const struct library *library, enum kind kind, const word 
 	return elements > 0 ? product(elements, bytes_of_element(library, given[0], given[1], bytes)) : elements;
 }
 
-/* Groups share the upper half of a file's number. (In NetCDF 3 there is none.) */
+/* Returns the number of the file that contains a group. In NetCDF 4 it is the upper half of the group's
+ * number; in NetCDF 3 there are no groups. */
 static word file_of(word group) {
 	u32 number = (u32)group;
 	return number >> 16 ? (word)(number & 0xffff0000u) : (word)number;
@@ -130,7 +133,7 @@ static void put_name(const struct library *library, struct text *to, word group,
 		put_text(to, name);
 }
 
-/* A dimension without a limit is of the group, or of one above. */
+/* Whether a dimension is unlimited. It may belong to the group or to a group above it. */
 static int is_unlimited(const struct library *library, word group, int dimension) {
 	for (int above = 0; above < DIMENSIONS_MOST; above++) {
 		int dimensions[DIMENSIONS_MOST], count = 0, parent = 0;
@@ -146,7 +149,8 @@ static int is_unlimited(const struct library *library, word group, int dimension
 	return 1;
 }
 
-/* Versions differ in whether their list has those that have a call of their own. */
+/* Writes the names of the variable's filters. In some versions of NetCDF the list of filters contains
+ * deflate, shuffle and fletcher32, in others not, so these are queried separately. */
 static void put_filters(const struct library *library, struct text *to, word group, word variable) {
 	enum { DEFLATE = 1, SHUFFLE = 2, CHECKS = 3 };
 	static const char *const names[] = {"", "deflate", "shuffle", "fletcher32", "szip"};
@@ -177,7 +181,9 @@ static void put_filters(const struct library *library, struct text *to, word gro
 	}
 }
 
-/* Name, layout, bytes of an element, extent, chunk, filters. An extent that grows is not told: one variable may be longer than another. */
+/* Writes the name, the layout, the size of an element, the extent, the chunk's extent and the filters of a
+ * variable. An extent with an unlimited dimension is omitted: the dimension's length may exceed that of this
+ * variable. */
 static void describe(const struct library *library, word group, word variable, char *place) {
 	static const char *const layouts[] = {"chunked", "contiguous", "compact", "", "virtual"};
 	struct text text = {place, place + TEXT_MOST};
@@ -210,7 +216,7 @@ static void describe(const struct library *library, word group, word variable, c
 	*text.at = 0;
 }
 
-/* Addresses on the web, or of stores that are folders, are no files. */
+/* Whether `path` is the path of a file, not a URL of a web address or of a store that is a folder. */
 static int is_path(const char *path) {
 	for (; *path; path++)
 		if (path[0] == ':' && path[1] == '/' && path[2] == '/')
@@ -218,7 +224,7 @@ static int is_path(const char *path) {
 	return 1;
 }
 
-/* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
+/* Sets the facts about a call that has succeeded. Returns the text for its record, 0 for none. */
 static const char *note(const struct library *library, enum kind kind, int detail, const word *given, word *facts, char *place) {
 	if (kind == OPENS_KIND) {
 		const int *opened = (const int *)given[detail & ~IN_MEMORY];

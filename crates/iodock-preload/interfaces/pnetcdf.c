@@ -1,5 +1,5 @@
-/* PnetCDF, without its header: files and variables are numbers, and no argument is larger than a word. It is asked of what it has in memory only, and
- * of nothing that ranks must ask together. */
+/* Intercepts calls of PnetCDF, without its header: files and variables are numbers, and no argument is larger
+ * than a word. This code makes only queries that the library answers from memory, and no collective ones. */
 
 #include "library.h"
 
@@ -9,7 +9,8 @@ static const char family[] = "libpnetcdf";
 static struct caller *last;
 
 enum { OPENS_KIND, CLOSES_KIND, DOES_KIND, WHOLE_KIND, ELEMENT_KIND, PART_KIND, STRIDED_KIND, MAPPED_KIND, PARTS_KIND, LAID_KIND, OF_MANY = 16 };
-/* Where the values are; behind them are their count and type. Of many variables, one place further. */
+/* Index of the argument with the values, by kind; their count and MPI type follow. For OF_MANY it is one
+ * higher. */
 static const u8 values_at[] = {[WHOLE_KIND] = 2, [ELEMENT_KIND] = 3, [PART_KIND] = 4, [STRIDED_KIND] = 5, [MAPPED_KIND] = 6, [PARTS_KIND] = 5, [LAID_KIND] = 3};
 enum { ARGUMENTS = 10, NAME_MOST = 1024, TEXT_MOST = 2 * NAME_MOST, COUNT_OF_TYPE = -1 };
 
@@ -20,18 +21,18 @@ enum { ARGUMENTS = 10, NAME_MOST = 1024, TEXT_MOST = 2 * NAME_MOST, COUNT_OF_TYP
 enum { EACH_HELPER(HELPER_NUMBER) ALL_HELPERS };
 _Static_assert((int)ALL_HELPERS <= (int)HELPERS, "there is room for all");
 
-/* 0 where it succeeds. */
+/* Calls a function of the library; the value is 0 if it succeeds. */
 #define TRY(name, a, b, c) \
 	({ word got = ask(library, HELPER_##name, #name, (word)(a), (word)(b), (word)(c), 0, 0, 0, 0); \
 	   got == UNKNOWN ? -1 : (int)got; })
 
 static word bytes_in_file(const struct library *library, word file, word variable) {
-	static const u8 bytes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8}; /* by nc_type */
+	static const u8 bytes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8}; /* size of an element for each value of nc_type */
 	int type = 0;
 	return TRY(ncmpi_inq_vartype, file, variable, &type) || type <= 0 || type >= (int)sizeof(bytes) ? UNKNOWN : bytes[type];
 }
 
-/* -1 if they are not known, or too many. */
+/* Returns the number of the variable's dimensions, -1 if they are unknown or too many. */
 static int dimensions_of(const struct library *library, word file, word variable, int *dimensions) {
 	int count = 0;
 	if (TRY(ncmpi_inq_varndims, file, variable, &count) || count < 0 || count > DIMENSIONS_MOST)
@@ -86,7 +87,9 @@ static word elements(const struct library *library, u32 kind, word variable, con
 	}
 }
 
-/* Of one variable. OWN_TYPE: values are so many of a type; without a type they are as in the file, and without a count as many as elements. */
+/* Returns the bytes that a call moves for one variable. With OWN_TYPE the values are `count` elements of an
+ * MPI type. If there is no type, the type in the file applies; if there is no count, the number of
+ * elements. */
 static word bytes_of(const struct library *library, u32 kind, int bytes, word variable, const word *given, const word *counts, word count, word type) {
 	int is_type = bytes == OWN_TYPE ? iodock_is_type(type) : 0;
 	if (is_type < 0)
@@ -101,7 +104,7 @@ static word bytes_of(const struct library *library, u32 kind, int bytes, word va
 	return bytes <= 0 ? UNKNOWN : product(all, bytes);
 }
 
-/* Handles of types are numbers (MPICH) or pointers (Open MPI), and so are those in arrays. */
+/* Returns entry `at` of an array of MPI types, which are 32-bit numbers in MPICH and pointers in Open MPI. */
 static word type_in(const word *types, word at) {
 	return iodock_handle_bytes() == 4 ? ((const int *)types)[at] : types[at];
 }
@@ -128,7 +131,8 @@ static word of_library(const struct library *library, word number) {
 	return number ^ (word)iodock_helper(library->caller, HELPER_ncmpi_inq_libvers, "ncmpi_inq_libvers", library->sibling) << 12;
 }
 
-/* Name, layout, bytes of an element, extent; there are no chunks. An extent that grows is not told. */
+/* Writes the name, the layout, the size of an element and the extent of a variable. PnetCDF has no chunks. An
+ * extent with an unlimited dimension is omitted. */
 static void describe(const struct library *library, word file, word variable, char *place) {
 	struct text text = {place, place + TEXT_MOST};
 	unsigned long lengths[DIMENSIONS_MOST];
@@ -157,7 +161,7 @@ static word handle_of(word file) {
 	return (word)((unsigned long)(u32)file << 32 | OF_FILE);
 }
 
-/* What a call that has succeeded says; gives the text that goes with it, 0 for none. */
+/* Sets the facts about a call that has succeeded. Returns the text for its record, 0 for none. */
 static const char *note(const struct library *library, u32 kind, int detail, const word *given, word *facts, char *place) {
 	if (kind == OPENS_KIND) {
 		if (!given[4])

@@ -1,4 +1,5 @@
-/* Which variables of NetCDF were told since their files were opened. Another one may take a place: then what was there is told again. */
+/* Notes which variables of NetCDF files were described since their file was opened. If another variable takes
+ * the place of one in the table, the recorder gets that description again. */
 
 #include "library.h"
 
@@ -6,7 +7,8 @@ enum { PLACES = 8192, TRIED = 8, FILES = 1024 };
 static word told[PLACES];
 static u32 opens[FILES];
 
-/* Numbers of files are small, or such in the upper half of 32 bits. */
+/* Returns the number of times that a file with this number was opened. File numbers are small, or small
+ * numbers in the upper 16 of 32 bits. */
 static u32 *opens_of(word file) {
 	return &opens[(u32)(file >> 16 ? file >> 16 : file) % FILES];
 }

@@ -1,6 +1,6 @@
-/* Maps chunks in advance, in the thread that creates another one: new threads wait for each other while
- * they map their stacks and heaps, and would also wait for their chunks. A chunk that no thread takes has
- * no header. */
+/* Maps chunks in advance, in a thread that creates another thread. New threads often wait for each other
+ * while the kernel maps their stacks and heaps, and would also wait for mappings of their chunks. A chunk
+ * that no thread has taken has no header. */
 
 #include "recorder.h"
 
@@ -18,7 +18,8 @@ void map_ahead(void) {
 	if (!memory)
 		return;
 	ahead->origin = memory - index * bytes;
-	/* In the child of a handler's fork the word is wiped, and this fails: the chunks belong to its parent. */
+	/* If a handler has forked in between, the fork has cleared the word in the child. There this fails, as
+	 * intended, because the chunks belong to the parent. */
 	becomes(&ahead->next, AHEAD_CLOSED, index * AHEAD_ONE | CHUNKS_AHEAD);
 }
 
@@ -29,7 +30,7 @@ u8 *take_ahead(u64 *index) {
 		return 0;
 	for (u64 next; (next = __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE)) & AHEAD_LEFT;) {
 		u8 *origin = ahead->origin;
-		/* Taking the last chunk makes room for new ones. */
+		/* After the last chunk the word becomes 0, so that map_ahead() can map new chunks. */
 		u64 rest = (next & AHEAD_LEFT) > 1 ? next + AHEAD_ONE - 1 : 0;
 		if (becomes(&ahead->next, next, rest)) {
 			*index = next / AHEAD_ONE;
@@ -39,7 +40,8 @@ u8 *take_ahead(u64 *index) {
 	return 0;
 }
 
-/* The process ends: unused chunk numbers are returned to the session, unless others were assigned since. */
+/* Called when the process ends: returns unused chunk numbers to the session, unless another process has taken
+ * later numbers since. */
 void give_back_ahead(void) {
 	u64 next = blocks[0] ? __atomic_load_n(&blocks[0]->ahead.next, __ATOMIC_ACQUIRE) : 0, left = next & AHEAD_LEFT;
 	if (left && becomes(&blocks[0]->ahead.next, next, 0))

@@ -1,6 +1,6 @@
-/* Calls made by a trampoline, on the program's own stack: they may return on another stack (clone), twice
- * (vfork), or not at all (exec, exit); or their number is known only at run time (syscall(3)). The stub
- * calls this code before and after. */
+/* Calls that a trampoline makes on the program's own stack, because they may return on another stack (clone),
+ * twice (vfork) or not at all (exec, exit), or because their number is known only at run time (syscall(3)).
+ * The stub calls this code before and after such a call. */
 
 #include "recorder.h"
 #include "light.h"
@@ -10,8 +10,8 @@ const struct shape *shape_of(u32 number) {
 	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
 }
 
-/* A word of clone3's argument, 0 if the kernel will refuse it. Memory in the same page of the stack as the
- * frame is readable. */
+/* Returns a word of the structure passed to clone3, 0 if the kernel will refuse it. A word in the same page
+ * as the frame is read directly, because that page is certainly readable. */
 static u64 clone3_word(const u64 *arguments, u64 at) {
 	const u64 *word = (const u64 *)(arguments[0] + at);
 	u64 here = (u64)arguments >> 12, copy = 0;
@@ -29,20 +29,21 @@ static u64 clone_flags(u64 number, const u64 *arguments) {
 	return number == SYS_clone ? arguments[0] : number == SYS_vfork ? CLONE_VM | CLONE_VFORK : 0;
 }
 
-/* Whether the new thread's thread-local storage has space for `own`, and `own` is 0 there. */
+/* Whether the new thread's thread-local storage contains the variable `own` with the value 0. */
 static int has_own_word(u64 number, const u64 *arguments) {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
 
-/* The address of the stub's frame, if the stub had made this call. */
+/* Returns the value of state.flight for a call that a trampoline makes: where the stub's frame would be. */
 static inline u64 flight_around(const struct frame *frame) {
 	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
 }
 
-/* 0: the new thread will share our storage, so that one state would have two writers, or has none. (For
- * vfork's children the parent waits.) `outer`: for forget_interrupted() when the fork is over. */
+/* Prepares for a fork. Returns 0 if the new thread would use this thread's state at the same time, because it
+ * shares its thread-local storage, or has no space for `own`. (A parent waits for its child of vfork.) Sets
+ * *outer for forget_interrupted() after the fork. */
 static int before_fork(struct state *state, const struct frame *frame, u64 flags, struct interrupted **outer) {
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
 	if (kind == CLONE_VM || (kind == (CLONE_VM | CLONE_SETTLS) && !has_own_word(frame->number, frame->arguments)))
@@ -58,7 +59,7 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	return 1;
 }
 
-/* Collects the path before the exec: the kernel has not read it yet, and may refuse it. */
+/* Collects the path of an exec before the call. The kernel copies it, because the pointer may be invalid. */
 static void gather_exec(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *fields, u64 now) {
 	u8 *copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now);
 	u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
@@ -86,15 +87,16 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 		gather_exec(state, level, shape, arguments, &fields, now);
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
-	/* The chunk's memory can be freed immediately. A child of vfork leaves the chunk to its parent. */
+	/* Tells the recorder that it can free the chunk at once. A child of vfork must not, as its parent
+	 * still writes to the chunk. */
 	struct chunk *chunk = chunk_of(&state->streams[level]);
 	if (number == SYS_exit_group && !is_lent(state) && chunk)
 		chunk->over = 1, give_back_ahead();
 	leave(state, level, &here);
 }
 
-/* Adds an entry to the list of pending calls. For calls other than fork and exec the call in flight is
- * noted, too. `made`: the environment for an exec, if any. */
+/* Adds a call to the list of pending calls. Calls other than fork and exec also become the call in flight.
+ * `made` is the environment that was created for an exec, or 0. */
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made) {
 	u64 stack = stack_of(frame), start = ticks(), now = start >> TIME_SHIFT;
 	struct interrupted *outer = 0;
@@ -105,7 +107,7 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 		return;
 	}
 	if (!has_room(state, flags, stack, now)) {
-		/* Calls after a fork could not be attributed. */
+		/* Calls after the fork could not be assigned to parent or child. */
 		if (forks)
 			stop();
 		else
@@ -141,18 +143,19 @@ static u32 environment_place(const struct shape *shape) {
 	return shape->roles[0] == ROLE_PATH ? 2 : 3;
 }
 
-/* Sets whether counting in this process's table has ended. It may continue after all. */
+/* Notes in the process's table that the program ends or executes another. An exec that fails clears the
+ * mark. */
 static void mark_table(const struct state *state, u32 over) {
 	if (counts_calls && light->table && !is_lent(state))
 		light->table->over = over;
 }
 
 static void record_exit(struct state *state, const struct shape *shape, const struct frame *frame, u64 now) {
-	/* The call in flight may belong to a parent that waits in vfork. */
+	/* An abandoned call in flight is recorded, unless it belongs to a parent that waits in vfork. */
 	if (state->flight != flight_lent(state))
 		write_no_return(state, now);
 	end_with_thread(state, now);
-	/* When calls are counted, a thread has no chunk of its own. */
+	/* When calls are counted, a thread usually has no chunk, and its end alone needs none. */
 	if (!counts_calls || frame->number == SYS_exit_group || state->streams[0].chunk)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (frame->number == SYS_exit_group)
@@ -162,7 +165,8 @@ static void record_exit(struct state *state, const struct shape *shape, const st
 }
 
 static void record_fork_or_exec(struct state *state, const struct shape *shape, struct frame *frame, u64 now) {
-	/* The child must see neither calls that are already abandoned nor calls that a handler abandons now. */
+	/* The call in flight is recorded now if this call's handler has abandoned it. Otherwise the child
+	 * would inherit it. */
 	if (state->flight && was_abandoned(state, state->flight, flight_around(frame)))
 		write_no_return(state, now);
 	if (shape->kind == KIND_FORK) {
@@ -173,7 +177,7 @@ static void record_fork_or_exec(struct state *state, const struct shape *shape, 
 	mark_table(state, 1);
 	struct environment *made = prepare_exec(state, shape, frame, environment_place(shape), now);
 	trace_exec(state, made);
-	/* In the child of a handler's fork the state is unused. */
+	/* If a handler has forked in between, the state is unused in its child. */
 	if (state->taken)
 		begin(state, shape, frame, made);
 }
@@ -183,8 +187,8 @@ static void record_before(struct frame *frame) {
 	const struct shape *shape = shape_of((u32)frame->number);
 	struct state *state = mine(now, stack);
 	if (!state) {
-		/* The recorder has ended, and perhaps its library is removed. (The memory is freed by the exec; if that
-		 * fails it is leaked.) */
+		/* The recorder may have ended, and its library may be removed: the new program must not load
+		 * it. The exec frees the environment's memory; if it fails, the memory is leaked. */
 		struct environment *made = shape->kind == KIND_EXEC ? new_environment() : 0;
 		if (made)
 			make_environment(made, &frame->arguments[environment_place(shape)]);
@@ -211,8 +215,10 @@ static void record_before(struct frame *frame) {
 	}
 }
 
-/* Whether no filter may be installed during this call. An exec has our library in its environment, and a
- * fork copies `stopped` before it copies the filter. A child of vfork shares `stopped`. */
+/* Whether a thread that installs a seccomp filter for all threads must wait for the end of this call. After
+ * an exec the new program loads our library, whose calls the filter may forbid. A fork copies the variable
+ * `stopped` before the filter, so that the child could have the filter but not know it. A child of vfork
+ * shares `stopped`. */
 static int must_not_meet_a_filter(const struct frame *frame) {
 	enum kind kind = shape_of((u32)frame->number)->kind;
 	return kind == KIND_EXEC || (kind == KIND_FORK && !(clone_flags(frame->number, frame->arguments) & CLONE_VM));
@@ -228,10 +234,11 @@ void iodock_record_before(struct frame *frame) {
 	}
 	if (!stopped) {
 		struct state *began_in = begin_own_calls();
-		/* iodock_record explains why `stopped` is read again here. */
+		/* iodock_record() explains why `stopped` is read again here. */
 		if (!*(volatile u32 *)&stopped)
 			record_before(frame);
-		/* A filter may forbid the call that reads clone3's argument, so `stopped` is read again first. */
+		/* `stopped` is read again, because a new filter may forbid the call that reads clone3's
+		 * argument. */
 		if (!*(volatile u32 *)&stopped && must_not_meet_a_filter(frame))
 			hold();
 		end_own_calls(began_in);
@@ -271,7 +278,8 @@ static void record_after(struct frame *frame) {
 		return;
 	u64 end = ticks() >> TIME_SHIFT;
 	if (!state->taken) {
-		/* The child of a fork gets its own chunk, so that it is known even if it makes no call. */
+		/* The child of a fork gets its own chunk at once, so that readers know it even if it makes no
+		 * call. */
 		if ((state = adopt(end)) != 0)
 			record_control(state, CONTROL_TASK, end);
 		return;
@@ -286,7 +294,7 @@ static void record_after(struct frame *frame) {
 		pending = begun(state, stack_of(frame));
 	}
 	if (!pending && state->flight == flight_around(frame)) {
-		/* The entry of this call was given up to make room for others. */
+		/* give_one_up() has removed this call from the list of pending calls. */
 		count_lost(1);
 		come_back(state, flight_around(frame));
 		end_flight(state);

@@ -1,10 +1,11 @@
-/* Calls with several parts: requests of libaio, submitted and completed; messages. Another thread may have
- * freed the control blocks in between, so they are read through the kernel. */
+/* Records the parts of calls that have several: requests of libaio that are submitted or completed, and
+ * messages. The kernel copies the control blocks, because another thread may have freed them during the
+ * call. */
 
 #include "recorder.h"
 
 enum block_operation { BLOCK_READ = 0, BLOCK_WRITE = 1, BLOCK_READ_VECTOR = 7, BLOCK_WRITE_VECTOR = 8 };
-enum { EVENT_WORDS = 4, MESSAGE_BYTES = 64 /* struct mmsghdr: the message, and at 56 its bytes */ };
+enum { EVENT_WORDS = 4, MESSAGE_BYTES = 64 /* size of struct mmsghdr; the number of bytes moved is at offset 56 */ };
 enum { ITEM_BYTES = 40, ITEM_WRITES = 1, ITEM_MOVES = 2 /* bytes and an offset follow */ };
 
 int sum_vectors(struct blocks *blocks, u64 from, u64 count, u64 *sum) {
@@ -34,7 +35,8 @@ static u8 *put_block(u8 *at, struct blocks *blocks, u64 address, const u64 *word
 	return at;
 }
 
-/* The addresses of the pieces. */
+/* Copies the words of `some` control blocks, whose addresses are in `pieces`. Returns 0 if one can't be
+ * read. */
 int read_words(struct blocks *blocks, u64 some) {
 	long bytes = (long)(some * sizeof(blocks->words[0]));
 	for (u64 i = 0; i < some; i++)
@@ -64,8 +66,8 @@ static u8 *put_events(u8 *at, const u64 *event, u64 count) {
 	return at;
 }
 
-/* Writes each message's size, and its control data if they contain descriptors and there is room. `came`:
- * the message was received, and may have overwritten its own structures. */
+/* Writes each message's size, and its control data if they pass descriptors and there is room. `came`: the
+ * messages were received, and their data may have overwritten the structures. */
 static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int came) {
 	for (; count; count--, message += MESSAGE_BYTES) {
 		const u8 *control = 0;
@@ -78,8 +80,8 @@ static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int cam
 	return at;
 }
 
-/* The items are written at the place of the record's text, or after it. More than MOST_ITEMS are counted
- * as lost. */
+/* Writes the call's items after the space for the record, as the record's text. Items beyond MOST_ITEMS are
+ * counted as lost. */
 NOINLINE void gather_items(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now, s64 result) {
 	u64 count = (u64)result < MOST_ITEMS ? (u64)result : MOST_ITEMS;
 	u64 bytes = count * ITEM_BYTES + MOST_ANCILLARY;

@@ -1,4 +1,4 @@
-/* Chunks: the parts of the session's file that records are written to, and the commit of a record. */
+/* Begins chunks, the parts of the session's file to which records are written, and commits records. */
 
 #include "recorder.h"
 
@@ -9,21 +9,22 @@ static void forget_chunk(struct stream *stream) {
 	stream->chunk = 0;
 }
 
-/* Memory and number of a stream's next chunk, 0 if there is none. Also returns how many times the chunk
- * was used before. */
+/* Returns the memory of a stream's next chunk, 0 if there is none. Sets *index to its number, and *generation
+ * to the number of times that the chunk was used before. */
 static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation) {
 	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);
 	set(state->is_mapping, 1);
-	/* A stream is identified by the number of its first chunk, which must be its lowest. */
+	/* A new stream takes no reused chunk, because the number of its first chunk, which identifies it, must be
+	 * its lowest. */
 	if (level == 0 && stream->sequence && (memory = use_again(state, index)) != 0)
 		*generation = ((struct chunk *)memory)->generation + 1;
 	else if (!state->memory[level] && !stream->sequence)
 		memory = take_ahead(index);
 	if (!memory) {
-		/* A chunk number that could not be mapped is kept, so that each thread that fails here wastes only one
-		 * number. */
+		/* If mapping fails, the state keeps the chunk's number for the next attempt, so that a thread wastes
+		 * only one number. */
 		u64 kept = __atomic_exchange_n(&state->kept_number, 0, __ATOMIC_RELAXED);
 		*index = kept ? kept - 1 : __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
 		u64 at = session->chunks_at + *index * session->chunk_bytes;
@@ -45,8 +46,8 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	return memory;
 }
 
-/* The call in flight moves with its thread to the next chunk, because a reader examines only the last
- * chunk. */
+/* Copies the call in flight from the full chunk to the state. take_flight() writes it to the next chunk,
+ * because a reader looks for it only in the last chunk. */
 static void keep_flight(struct state *state) {
 	const struct chunk *old = state->streams[0].chunk;
 	if (state->kept.call || !old || !state->flight)
@@ -65,8 +66,8 @@ static void take_flight(struct state *state, struct chunk *chunk) {
 	state->kept.call = 0;
 }
 
-/* Whether the chunk that was begun at turn `turn` is still the stream's last one. Another coroutine may
- * have begun a newer chunk. */
+/* Whether the chunk that was begun as number `turn` (see state.turns) is still the stream's last one. Another
+ * coroutine may have begun a newer chunk. */
 static inline int is_turn(const struct state *state, u32 level, u8 turn) {
 	return *(const volatile u8 *)&state->turns[level] == turn;
 }
@@ -90,7 +91,8 @@ static void write_header(struct state *state, u32 level, struct chunk *chunk, u6
 	chunk->magic = CHUNK_MAGIC;
 }
 
-/* Chunks are decoded independently: the first records of a chunk are predicted from zeros. */
+/* Resets the values from which records are predicted, because a reader decodes each chunk without the
+ * others. */
 static void predict_nothing(struct state *state, u32 level, u64 now) {
 	struct stream *stream = &state->streams[level];
 	stream->last_end = now;
@@ -146,12 +148,12 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	struct chunk *chunk = (struct chunk *)memory;
 	if (!is_turn(state, level, turn))
 		return 0;
-	/* In the child of a handler's fork the state is unused, and the chunk belongs to its parent. From this
-	 * point leave_to_nobody() finds the chunk. */
+	/* From here on leave_to_nobody() finds the chunk. If a handler has forked in between, the state is unused
+	 * in its child, and the chunk belongs to the parent. */
 	set(stream->chunk, chunk);
 	if (!state->taken)
 		return 0;
-	/* From here on the recorder sees another chunk; the magic number will mark it as begun. */
+	/* The magic number is cleared first: until it is written, the recorder does not read the new content. */
 	set(chunk->magic, 0);
 	chunk->generation = generation;
 	if (!stream->sequence)
@@ -161,7 +163,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	return go_on_in(state, level, turn, chunk, memory + first_bytes);
 }
 
-/* Creating a page of shared memory takes longer than requesting it. */
+/* A stream's existing pages are at most doubled, and by no more than GROW_MOST bytes at a time: creating a
+ * page of shared memory takes longer than the request itself. */
 #define GROW_MOST 8192ul
 
 /* Makes room for `bytes` more bytes at stream->at. */
@@ -170,8 +173,8 @@ NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct chunk *chunk = chunk_of(stream);
 	u8 *before = *(u8 *volatile *)&stream->limit, *at = *(u8 *volatile *)&stream->at;
 	u64 have = (u64)(before - (u8 *)chunk);
-	/* An abandoned chunk has no limit. If another coroutine has begun a chunk since the first value was read,
-	 * the three values do not match. */
+	/* The stream's chunk can grow if its three values match. They do not if the stream is abandoned (limit
+	 * 0), or if another coroutine has begun a chunk while they were read. */
 	if (chunk && before && have <= session->chunk_bytes && at >= (u8 *)chunk && at <= before) {
 		u8 *end = (u8 *)chunk + session->chunk_bytes;
 		u64 need = ((u64)(at + bytes - before) + 4095) & ~4095ul;
@@ -189,8 +192,9 @@ NOINLINE int extend(struct state *state, u32 level, u64 bytes, u64 now) {
 	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
 }
 
-/* Address for the next record of up to `bytes`; 0: it is lost. (A handler may switch to another coroutine,
- * which writes a record on this level and begins another chunk: then this one has been abandoned.) */
+/* Returns the address for the next record of up to `bytes`; 0 if the record is lost. In between a handler may
+ * switch to another coroutine, which writes a record on this level and begins another chunk. Then this record
+ * is abandoned. */
 ALWAYS u8 *room(struct state *state, u32 level, u64 bytes, u64 now) {
 	struct stream *stream = &state->streams[level];
 	if (unlikely(stream->task != task_of(state)) && stream->chunk)
@@ -208,9 +212,9 @@ ALWAYS u8 *room(struct state *state, u32 level, u64 bytes, u64 now) {
 	return 0;
 }
 
-/* Whether this record may be the next one of its stream and chunk. False if, while it was being written, a
- * handler switched to another coroutine, whose records continued from there: then the reader lacks the
- * values from which this record was predicted. */
+/* Whether this record can follow the last committed record of its chunk. It can't if a handler has switched
+ * to another coroutine that committed records in between: this record was predicted from older values than a
+ * reader then has. */
 static ALWAYS int is_next(struct stream *stream, const struct chunk *chunk, const u8 *begin, const u8 *end) {
 	if (likely(stream->at == begin && end <= stream->limit && chunk && begin == (const u8 *)chunk + chunk->used))
 		return 1;
@@ -219,14 +223,14 @@ static ALWAYS int is_next(struct stream *stream, const struct chunk *chunk, cons
 	return 0;
 }
 
-/* The stream may have begun another chunk at this moment. */
+/* Sets the place of the next record. If a handler has just begun another chunk, the stream is abandoned. */
 static ALWAYS void go_on_at(struct stream *stream, const struct chunk *chunk, u8 *end) {
 	set(stream->at, end);
 	if (unlikely(chunk_of(stream) != chunk))
 		stream->limit = 0;
 }
 
-/* From here on the record is complete, whatever happens to this process. */
+/* Commits a record with one store. From then on the reader finds it, even if the process is killed. */
 ALWAYS void commit(struct stream *stream, const u8 *begin, u8 *end) {
 	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))
@@ -235,8 +239,8 @@ ALWAYS void commit(struct stream *stream, const u8 *begin, u8 *end) {
 	*(volatile u32 *)&chunk->used = (u32)(end - (u8 *)chunk);
 }
 
-/* Does the same for the record of the call in flight, and marks that call as no longer in flight. Both are
- * one word, so they change together. */
+/* Commits the record of the call in flight. The same store clears chunk->flight, which follows `used`, so
+ * that both change together. */
 ALWAYS void commit_landing(struct stream *stream, const u8 *begin, u8 *end) {
 	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))

@@ -1,5 +1,5 @@
-/* Finds the file of code that contains an address. The dynamic linker's list is read like another
- * process's memory, because it may change at any moment. */
+/* Finds the file whose code contains an address. The kernel copies the dynamic linker's list of modules for
+ * this, because the list may change at any moment. */
 
 #include "stacks.h"
 
@@ -23,9 +23,9 @@ int is_installed(const char *name) {
 	return 0;
 }
 
-/* Copies from a module's file, whose content stays the same until other code is loaded. It reads page by
- * page, because a system call takes longer than all work on its result. A second thread, or a handler,
- * gets nothing. Returns the number of bytes read. */
+/* Copies bytes of a mapped module, whose content stays the same until other code is loaded. Whole pages are
+ * cached, because a system call takes longer than all work on its result. While another thread uses the
+ * cache, the bytes are copied without it. Returns the number of bytes. */
 u64 copy_code(void *to, u64 from, u64 count) {
 	struct stack_tables *tables = stack_tables;
 	u64 page = from / CODE_PAGE, place = page % CODE_PAGES, loads = *(volatile u32 *)&tables->loads, done = 0;
@@ -63,7 +63,8 @@ static void copy_name(char *to, u64 from) {
 	to[0] = 0;
 }
 
-/* Is that library this one, or the one beside it? (They are listed as for the dynamic linker.) */
+/* Whether a file is in the folder of this library, which also contains the library for interfaces. `library`
+ * is a list as in LD_PRELOAD. */
 static int is_ours(const char *name) {
 	u64 folder = 0;
 	for (u64 i = 0; library[i] && library[i] != ':' && library[i] != ' '; i++)
@@ -82,7 +83,7 @@ static int name_code(struct code *code, const struct link *link, int is_program)
 	u64 bytes = length((const u8 *)code->name, MODULE_NAME), folders = 0;
 	for (u64 i = 0; i < bytes; i++)
 		folders += code->name[i] == '/';
-	/* A name without a folder belongs to code of the kernel. */
+	/* The only module whose name has no folder is the kernel's vDSO. */
 	if (bytes && !folders) {
 		bytes = 6;
 		put_bytes((u8 *)code->name, (const u8 *)"[vdso]", bytes);
@@ -95,7 +96,7 @@ static int name_code(struct code *code, const struct link *link, int is_program)
 	return bytes != 0;
 }
 
-/* Reads the module's headers for the code at pc; 0: there is no code. */
+/* Finds the executable segment that contains pc in the module's headers. Returns 0 if there is none. */
 static int look_at_module(struct code *code, const struct link *link, int is_program, u64 pc) {
 	struct segment segments[SEGMENTS_MOST];
 	u64 at = stack_tables->segments_at, count = stack_tables->segments;
@@ -147,7 +148,8 @@ u32 code_of(u64 pc) {
 	struct code found;
 	if (count >= CODES_MOST || !find_module(&found, pc))
 		return 0;
-	/* A handler may leave after it took a slot and before it filled the slot. Such a slot stays empty. */
+	/* If a signal handler leaves by longjmp after it took a slot and before it filled it, the slot stays
+	 * empty. */
 	u32 place = __atomic_fetch_add(&stack_tables->count, 1, __ATOMIC_RELAXED);
 	if (place >= CODES_MOST)
 		return 0;
@@ -159,8 +161,8 @@ u32 code_of(u64 pc) {
 	return place + 1;
 }
 
-/* Whether a stack may need frames of that file with STACKS_SITES. A name without a folder belongs to code
- * of the kernel. */
+/* Whether STACKS_SITES may need frames of that file: because it is the user's own code, or Python's library.
+ * A name without a folder belongs to the kernel's vDSO. */
 static int has_own_code(const char *name) {
 	u64 folders = 0;
 	for (u64 i = 0; name[i]; i++) {
@@ -171,8 +173,8 @@ static int has_own_code(const char *name) {
 	return folders && !is_installed(name) && !is_ours(name);
 }
 
-/* While the library is loaded. Most programs that a shell script starts have no code of the user's: where their calls come from is not looked
- * for, until they load some. */
+/* Called while the library is being loaded. Most programs that a shell script starts contain no code of the
+ * user. For these the recorder walks no stacks until they load such code. */
 void find_own_code(void) {
 	const struct link *link = stack_tables->modules;
 	if (stack_tables->which != STACKS_SITES || !link || has_own_code(stack_tables->program) || is_python(link))
@@ -183,8 +185,8 @@ void find_own_code(void) {
 	stack_tables->idle = 1;
 }
 
-/* Code of that file was mapped there; the name is empty if it is unknown. Whatever was known about other
- * code at these addresses is discarded. */
+/* Called after code of a file was mapped (`name` is empty if the file is unknown). Discards the knowledge
+ * about other code at these addresses. */
 void code_is_mapped(u64 from, u64 bytes, const char *name) {
 	if (!stack_tables)
 		return;

@@ -1,4 +1,4 @@
-/* The kernel's count of reads and writes, from which a reader computes how many were not recorded. */
+/* Records the kernel's count of reads and writes, from which a reader computes how many were not recorded. */
 
 #include "recorder.h"
 
@@ -18,7 +18,8 @@ static int add_number(u64 *sum, const u8 *text, const char *name) {
 	return 1;
 }
 
-/* Sets *count to syscr + syscw of an io file in /proc, without this read itself. Returns 0 if they can't be read. */
+/* Sets *count to syscr + syscw from an io file in /proc. The kernel does not yet count the read of that file
+ * itself. Returns 0 if they can't be read. */
 static int ask_for_count(u64 *count, const char *path) {
 	u8 text[COUNTED_BYTES];
 	long file = kernel3(SYS_open, path, O_CLOEXEC, 0);
@@ -33,11 +34,11 @@ static int ask_for_count(u64 *count, const char *path) {
 	return add_number(count, text, "syscr: ") && add_number(count, text, "syscw: ");
 }
 
-/* The counts of this thread and of its process (including ended threads and children that were waited
- * for), and the number of its context switches. */
+/* Writes a record with the kernel's counts for this thread and its process (which include ended threads, and
+ * children that were waited for), and the process's number of context switches. */
 void write_counted(struct state *state, u32 level, u64 now) {
 	u64 by_thread, by_process, used[RUSAGE_WORDS];
-	/* Counted calls have no records that this number could be compared with. */
+	/* With --light there are no records whose number could be compared with the kernel's count. */
 	if (!session->counts || counts_calls || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
 	    !ask_for_count(&by_process, "/proc/self/io"))
 		return;
@@ -49,9 +50,10 @@ void write_counted(struct state *state, u32 level, u64 now) {
 	commit_control(state, level, begin, at, now);
 }
 
-/* The kernel continues to count after an exec, before this library is loaded again. */
+/* Writes the counts before an exec, because the kernel then also counts calls that are made before this
+ * library is loaded again. */
 void count_before_exec(struct state *state, u64 now) {
-	/* In the child of a handler's fork the state is unused. */
+	/* If a handler has forked in between, the state is unused in its child. */
 	if (!state->taken)
 		return;
 	struct place here;

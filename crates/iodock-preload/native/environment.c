@@ -1,6 +1,7 @@
-/* The environment of an exec with our library restored, so that programs started with their own
- * environment (env -i) are recorded too; or without the library, if it can't be loaded. The kernel has not
- * checked the environment yet, and it may be invalid: so it is read through the kernel. */
+/* Changes the environment of an exec. It adds our library if it is missing, so that programs started with
+ * their own environment (env -i) are recorded too; it removes the library if the program can't load it. The
+ * kernel has not checked the environment yet, and its pointers may be invalid: so it is copied by the
+ * kernel. */
 
 #include "recorder.h"
 
@@ -9,14 +10,15 @@
 #define SOME 64 /* number of variables examined at a time */
 #define TEXTS (4 * (PATH_LIMIT + 1024))
 
-/* Large, but usually few of its pages are used: each used page costs time at each exec. */
+/* Memory for a changed environment. It is large, but usually few of its pages are used, because each used
+ * page costs time at each exec. */
 struct environment {
 	u64 pages[SOME][2];
 	u8 bytes[SOME];
-	enum sight sight; /* recordability of the program that is executed */
-	u32 used; /* bytes used for texts: old and new variables */
-	u32 is_foreign; /* the program must not get the library */
-	u32 is_made; /* the list is the program's own plus our variables, or without them */
+	enum sight sight; /* whether this library will record the program that is executed */
+	u32 used; /* number of used bytes of `texts`, which holds old and new variables */
+	u32 is_foreign; /* the program must not get the library, because it is for another linker, libc or machine */
+	u32 is_made; /* `list` is complete: the program's own variables, with or without ours */
 	u64 list[MOST_VARIABLES + 3];
 	u8 texts[TEXTS];
 	u8 head[HEAD_BYTES + NOTE_BYTES]; /* beginning of the program's file */
@@ -33,7 +35,7 @@ void give_back_environment(struct environment *environment) {
 		kernel2(SYS_munmap, environment, ENVIRONMENT_BYTES);
 }
 
-/* Address for the next text, with a little more room than PATH_LIMIT; keep_text notes how much was used. */
+/* Returns the address for the next text, with room for a little more than PATH_LIMIT bytes. */
 static u8 *next_text(struct environment *environment) {
 	return environment->texts + environment->used;
 }
@@ -42,7 +44,7 @@ static void keep_text(struct environment *environment, const u8 *end) {
 	environment->used = (u32)(end + 1 - environment->texts);
 }
 
-/* The number of variables, -1 if they can't be read or are too many. */
+/* Copies the list of variables. Returns their number, -1 if they can't be read or are too many. */
 static long read_list(struct environment *environment, const u64 *from) {
 	for (u64 done = 0; from && done < MOST_VARIABLES;) {
 		u64 count = (4096 - ((u64)(from + done) & 4095)) / 8;
@@ -58,8 +60,8 @@ static long read_list(struct environment *environment, const u64 *from) {
 	return from ? -1 : 0;
 }
 
-/* Whether the variables are readable, each up to the end of its page. One byte of each page is read,
- * because there are few pages. */
+/* Whether the variables are readable, each up to the end of its page. Variables are usually in few pages, so
+ * one byte of each page is read. */
 static int are_there(struct environment *environment, const u64 *list, u64 count) {
 	u64 pages = 0;
 	for (u64 i = 0; i < count; i++) {
@@ -73,8 +75,8 @@ static int are_there(struct environment *environment, const u64 *list, u64 count
 	return read_pieces(environment->bytes, pages, environment->pages, pages) == (long)pages;
 }
 
-/* Position of our library (and the library of interfaces after it, if present) in a list of libraries, -1
- * if it is missing. */
+/* Returns the position of our library (with the library for interfaces after it, if that is used) in a list
+ * of libraries, -1 if it is missing. */
 long place_of_library(const u8 *value) {
 	u64 count = length((const u8 *)library, sizeof(session->preloaded));
 	for (long at = 0;; at++) {
@@ -101,7 +103,7 @@ static int variable_begins(u64 variable, const char *with) {
 
 struct variables {
 	long count, preload, session;
-	u32 only_lists; /* the program will not run, because ldd makes the dynamic linker list the libraries only */
+	u32 only_lists; /* ldd executes the program: its dynamic linker will only list the libraries */
 };
 
 static int find_variables(struct environment *environment, const u64 *from, struct variables *found) {
@@ -131,8 +133,8 @@ static int is_this_session(struct environment *environment, u64 variable) {
 	return copy_path(text, (const u8 *)variable) && begins(text + 15, session->session) && !text[15 + count];
 }
 
-/* Access to open files that the user no longer has (setpriv --reuid) is lost by exec: access(2) checks
- * this, but for the real user. */
+/* Whether the library stays readable after an exec. A process that changed its user id (setpriv --reuid) may
+ * keep capabilities that it loses at the exec. access(2) checks without them, but for the real user id. */
 static int is_readable_behind_exec(void) {
 	long user = kernel1(SYS_getuid, 0);
 	if (!user || user != kernel1(SYS_geteuid, 0))
@@ -140,8 +142,8 @@ static int is_readable_behind_exec(void) {
 	return kernel3(SYS_access, session->library, R_OK, 0) != -EACCES;
 }
 
-/* The dynamic linker prints an error about a library that it can't open: after chroot or Landlock, with
- * fewer rights, or when the recorder has ended. */
+/* Whether the dynamic linker could open our library. Otherwise it would print an error: after chroot or
+ * Landlock, with fewer rights, or when the recorder has ended and has removed the library. */
 static int can_be_loaded(void) {
 	long file = kernel3(SYS_open, session->library, O_CLOEXEC | O_NONBLOCK, 0);
 	if (!failed(file))
@@ -152,7 +154,7 @@ static int can_be_loaded(void) {
 	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM && is_readable_behind_exec();
 }
 
-/* Writes a list of libraries that includes ours. `old`: the old list, without the variable's name. */
+/* Adds our library and our session to the environment. `old` is the list of libraries so far. */
 static void put_ours_in(struct environment *environment, struct variables *found, const u8 *old) {
 	if (found->preload < 0)
 		found->preload = found->count++;
@@ -179,14 +181,14 @@ static void take_ours_out(struct environment *environment, const struct variable
 	u8 *preload = next_text(environment);
 	keep_text(environment, put_other_libraries(preload, old, (u64)at));
 	environment->list[found->preload] = (u64)preload;
-	/* The last variable replaces an empty one. */
+	/* If LD_PRELOAD becomes empty, the last variable takes its place in the list. */
 	if (!preload[11]) {
 		environment->list[found->preload] = environment->list[found->count - 1];
 		environment->list[found->count - 1] = 0;
 	}
 }
 
-/* Copies the list of libraries after LD_PRELOAD=. 0: it is unreadable, or too long. */
+/* Copies the list of libraries after LD_PRELOAD=. Returns 0 if the list is unreadable or too long. */
 static int copy_preload(struct environment *environment, const struct variables *found) {
 	u8 *old = next_text(environment);
 	/* If the variable is missing, the list is empty: 11 is the length of LD_PRELOAD=. */
@@ -217,9 +219,9 @@ void make_environment(struct environment *environment, u64 *argument) {
 	environment->is_made = 1;
 }
 
-/* Examines the program of an exec, and creates its environment. (Shells try one folder after the other: if
- * there is no program, nothing is created.) It does not use the thread's state, because a handler may
- * execute or fork in between. */
+/* Examines the program of an exec, and creates its environment. Returns 0 if the program does not exist:
+ * shells try one folder of PATH after the other. The environment is not noted in the thread's state yet,
+ * because a handler may make an exec or a fork in between. */
 struct environment *prepare_exec(struct state *state, const struct shape *shape, struct frame *frame, u32 environment_at, u64 now) {
 	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
 	if (program.file == -ENOENT || program.file == -ENOTDIR)
@@ -242,8 +244,8 @@ void trace_exec(struct state *state, const struct environment *environment) {
 		before_exec(state, environment->sight);
 }
 
-/* An exec has failed. If there were too many arguments, it may succeed without our variables; otherwise
- * the error stands. */
+/* Repeats a failed exec without our variables if its arguments and variables were too many (E2BIG). Returns
+ * the result. */
 s64 execute_again(struct state *state, const struct pending *exec, u32 environment_at, s64 result) {
 	struct environment *environment = exec->exec.made;
 	struct given given;

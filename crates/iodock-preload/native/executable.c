@@ -2,7 +2,7 @@
 
 #include "recorder.h"
 
-enum { TYPE = 0170000, TYPE_PLAIN = 0100000, SET_USER = 04000, SET_GROUP = 02010 /* with the right to execute */ };
+enum { TYPE = 0170000, TYPE_PLAIN = 0100000, SET_USER = 04000, SET_GROUP = 02010 /* with the group's right to execute */ };
 #define SCRIPTS 5 /* greatest number of nested script interpreters, as in the kernel */
 
 /* Returns the ELF note of that type and name (four bytes with its NUL), or 0. */
@@ -28,14 +28,16 @@ static int is_ours(const u8 *linker, u64 bytes) {
 	return i == sizeof(name) - 1;
 }
 
-/* The end of a linker's path, which contains its name, or the beginning of notes, which contain Go's. */
+/* Reads the end of the dynamic linker's path, which contains its name, or the beginning of a note segment,
+ * which contains the note of Go's compiler. */
 static long read_segment(long fd, const struct segment *segment, u8 *to) {
 	u64 more = segment->file_bytes > NOTE_BYTES ? segment->file_bytes - NOTE_BYTES : 0;
 	u64 from = segment->offset + (segment->type == PT_INTERP ? more : 0);
 	return kernel(SYS_pread64, fd, (long)to, (long)(segment->file_bytes - more), (long)from, 0, 0);
 }
 
-/* `head`: the first `bytes` of the file, followed by space for a note. */
+/* Determines whether an ELF program will load the library. `head` contains the first `bytes` of the file, and
+ * has space for a note. */
 static enum sight sight_of_elf(long fd, u8 *head, u64 bytes) {
 	const struct elf *elf = (const struct elf *)head;
 	const struct segment *segment = (const struct segment *)(head + elf->segments_at);
@@ -80,8 +82,8 @@ static int interpreter(u8 *head, u64 bytes) {
 	return to > 0;
 }
 
-/* Only a regular file can be executed; others are not opened, because that would for example rewind a
- * tape. */
+/* Opens a regular file. Other files can't be executed, and are not opened, because opening has side effects:
+ * a tape for example is rewound. */
 static long open_plain(long directory, const u8 *path) {
 	u64 status[STAT_WORDS];
 	long found = kernel(SYS_newfstatat, directory, (long)path, (long)status, 0, 0, 0);
@@ -92,7 +94,7 @@ static long open_plain(long directory, const u8 *path) {
 	return kernel(SYS_openat, directory, (long)path, O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
 }
 
-/* The file that execve or execveat will execute; its path is argument `at`. */
+/* Opens the file that execve or execveat will execute. Its path is argument number `at`. */
 struct program open_program(const u64 *arguments, u32 at) {
 	long directory = at ? (s32)arguments[0] : AT_FDCWD;
 	long file = open_plain(directory, (const u8 *)arguments[at]);
@@ -107,9 +109,9 @@ void close_program(const struct program *program) {
 		kernel1(SYS_close, program->file);
 }
 
-/* The expected result for the program, whose file is closed; for a script, the result for its interpreter.
- * An unreadable file is assumed to be recordable. If no descriptor is free, the program is traced, because
- * a tracer needs none. `head` has space for HEAD_BYTES + NOTE_BYTES. */
+/* Determines whether the program (for a script its interpreter) will load the library, and closes its file.
+ * An unreadable file is assumed to load it. If no descriptor is free the result is BLIND: the program is
+ * traced, because a tracer needs no descriptor. `head` has space for HEAD_BYTES + NOTE_BYTES. */
 enum sight sight_of(struct program program, u8 *head, u32 *is_foreign) {
 	for (u32 depth = 0; depth <= SCRIPTS && !failed(program.file); depth++) {
 		long bytes = kernel(SYS_pread64, program.file, (long)head, HEAD_BYTES - 1, 0, 0, 0);

@@ -1,5 +1,5 @@
-/* The content of a call: its arguments by their roles, the memory that they point to, and the encoding of
- * a record. */
+/* Collects the content of a call (its arguments by their roles, and the memory that they point to) and
+ * encodes it as a record. */
 
 #include "recorder.h"
 
@@ -13,8 +13,8 @@ u64 vector_sum(const u64 *vector, u64 count) {
 #define ANCILLARY_HEADER 16
 #define PASSED_DESCRIPTORS (1ul << 32 | 1) /* SOL_SOCKET, SCM_RIGHTS */
 
-/* The control data of a message (struct user_msghdr: at 32, its length at 40) if it contains descriptors;
- * its length, or 0. */
+/* Returns the length of a message's control data if it passes descriptors, else 0, and sets *control to its
+ * address. In struct user_msghdr the address is at offset 32, and the length at 40. */
 u64 passing(const u8 *message, const u8 **control) {
 	u64 size = *(const u64 *)(message + 40), here, next;
 	*control = *(const u8 *const *)(message + 32);
@@ -34,7 +34,7 @@ u64 passing(const u8 *message, const u8 **control) {
 
 #define SOME_PIECES 8
 
-/* Adds a piece of one byte for each page of the range, except for the `known` page. */
+/* Adds a piece of one byte for each page of the range except page `known`. Returns the number of pieces. */
 static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known) {
 	u32 count = 0;
 	u64 page = from >> 12, end = page + (bytes ? ((from & 4095) + bytes + 4095) >> 12 : 0);
@@ -44,8 +44,8 @@ static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known) {
 	return count;
 }
 
-/* Whether the memory that a received message points to is readable. The message may have been received
- * over its own structures. Usually it is in the same page. */
+/* Whether the vector and the control data that a message points to are readable. The kernel may have written
+ * the received data over the pointers. Usually all are in the same page as the message itself. */
 int is_message_there(const u8 *message) {
 	u64 vector = *(const u64 *)(message + 16), count = *(const u64 *)(message + 24), known = (u64)message >> 12;
 	u64 control = *(const u64 *)(message + 32), size = *(const u64 *)(message + 40), pieces[SOME_PIECES][2];
@@ -57,7 +57,7 @@ int is_message_there(const u8 *message) {
 	if (!pages)
 		return 1;
 	long got = read_pieces(bytes, pages, pieces, pages);
-	/* A container may forbid the check. */
+	/* If a container forbids the check, the memory is assumed to be readable. */
 	return got == pages || got == -EPERM || got == -ENOSYS;
 }
 
@@ -101,7 +101,7 @@ void nothing_yet(struct fields *f) {
 	f->text_bytes = 0;
 }
 
-/* Collects the field of one argument; for a vector also of the next argument. */
+/* Collects the field of one argument. For a vector it also reads the next argument, the vector's length. */
 static ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argument, int readable, s64 result) {
 	u64 value = *argument;
 	switch (role) {
@@ -146,8 +146,8 @@ void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s
 	f->more |= f->always;
 }
 
-/* Reads the name that /proc shows for a descriptor, with a NUL. Returns its length, or an error. A name
- * longer than `most` is cut. */
+/* Reads the name of a descriptor's file from /proc, and adds a NUL. Returns the length without it, or an
+ * error. A name longer than `most` is cut. */
 long name_of_descriptor(u8 *name, u64 most, s64 fd) {
 	u8 link[32], digits[12], *at = put_text(link, "/proc/self/fd/");
 	u32 count = 0;
@@ -173,8 +173,8 @@ void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd) {
 
 #define STATX_BYTES 256
 
-/* The type of the open file if it has no position; else 0. The file system is not queried because it may
- * be slow. */
+/* Returns the type of an open file that has no position, such as a FIFO; else 0. AT_STATX_DONT_SYNC avoids a
+ * query to the server of a network file system, which may be slow. */
 u8 special_type(s64 fd) {
 	u8 found[STATX_BYTES];
 	if (kernel3(SYS_lseek, fd, 0, SEEK_CUR) != -ESPIPE ||
@@ -183,8 +183,8 @@ u8 special_type(s64 fd) {
 	return *(const u16 *)(found + 28) >> 12 & 15;
 }
 
-/* The fields of `more` that must be written. Fields that every call of this shape has are omitted if they
- * equal those of the shape's last call. */
+/* Returns the bits of `more` whose fields must be written. A field that every call of this shape has is
+ * omitted if it equals the value in the last call with the same code. */
 static inline u32 what_is_new(struct habit *habit, const struct fields *f) {
 	u32 more = f->more;
 #define LEAVE_OUT(bit, field) if (f->always & (bit)) more ^= f->field == habit->field ? (bit) : 0, habit->field = f->field
@@ -194,14 +194,15 @@ static inline u32 what_is_new(struct habit *habit, const struct fields *f) {
 	return more;
 }
 
-/* The result that a reader predicts. A result that equals it is not written. */
+/* Returns the result that a reader assumes if the record contains none. */
 static inline s64 likely_result(const struct stream *stream, u32 kind, const struct fields *f) {
 	if (f->has & HAS_SIZE)
 		return (s64)f->size;
 	return kind == KIND_OPEN ? stream->last_opened : 0;
 }
 
-/* Size and type are stored in one number, unless one of them has a value that no file has. */
+/* One number holds a file's size, shifted by STAT_SHIFT, and its type. If the size has 60 bits or more, or
+ * the type is 15, which no real file has, STAT_APART is written, and then both as separate numbers. */
 #define STAT_SHIFT 4
 #define STAT_APART 15
 
@@ -232,7 +233,7 @@ NOINLINE void write_fields(struct state *state, u32 level, const struct shape *s
 		return;
 	if (unlikely(has_stack))
 		at = put_stack(state, at, code);
-	/* A call without a result has at most a descriptor. */
+	/* The record of a call that never returned contains no field except perhaps a descriptor. */
 	u32 more = phase == PHASE_NO_RETURN ? 0 : level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
 	s32 *last_fd = path.bytes ? &stream->last_directory : &stream->last_fd;
@@ -283,8 +284,8 @@ NOINLINE void write_fields(struct state *state, u32 level, const struct shape *s
 		commit(stream, begin, at);
 }
 
-/* An error that may have occurred before the kernel read the paths: they are read through the kernel, to
- * the memory after the record. */
+/* Collects the paths of a failed call. Its pointers may be invalid, so the kernel copies the paths, into the
+ * free memory after the record. */
 NOINLINE void refused_paths(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now) {
 	u64 before = PLAIN_LIMIT;
 	for (u32 i = 0; i < MOST_ROLES; i++) {

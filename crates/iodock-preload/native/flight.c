@@ -1,17 +1,19 @@
-/* The call in flight: it is noted in its thread's chunk, so that a call that never returns is recorded,
- * without a result: if the thread is killed, or a handler leaves the call by longjmp (then it is
- * abandoned). */
+/* The call in flight is the call that a thread is making. It is noted in the thread's chunk, so that it can
+ * be recorded without a result if it never returns: because the thread is killed, or because a signal handler
+ * leaves the call by longjmp (the call is then called abandoned). */
 
 #include "recorder.h"
 
-/* Abandoned calls and handlers leave stretches open. Ends them, except for the thread's current stretch. */
+/* Ends stretches of own calls (see stop.c) that abandoned calls and handlers have left open. The thread's
+ * current stretch goes on. */
 static void end_abandoned_stretches(struct state *state) {
 	state->held = 0;
 	state->own_calls = state->own_calls != 0;
 }
 
-/* Whether the returned call at `stack` is the one in flight. Then records that were begun since and not
- * ended are abandoned. (A handler's calls, while another is in flight, are not noted.) */
+/* Whether the call that returned at `stack` is the call in flight. If so, records that handlers have begun
+ * since and not completed are abandoned. A handler's own call, during another call in flight, is not
+ * noted. */
 int come_back(struct state *state, u64 stack) {
 	if (unlikely(state->flight != stack))
 		return 0;
@@ -23,8 +25,8 @@ int come_back(struct state *state, u64 stack) {
 	return 1;
 }
 
-/* The record at this level is written. If it was the record of the call at `flight` (0: a call that is not
- * noted), no call is in flight any more. */
+/* Called after a record was written at this level. If the record belongs to the call at `flight`, that call
+ * is no longer in flight. `flight` is 0 for a call that was not noted. */
 ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 flight) {
 	int lands = flight && state->flight == flight;
 	if (likely(lands))
@@ -35,8 +37,8 @@ ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 f
 		end_flight(state);
 }
 
-/* Does the same for a record that the stub wrote, if another event came in between. Usually the stub does
- * this itself. */
+/* The stub calls this after it has written a record, if a handler or a coroutine has changed the thread's
+ * level or its call in flight in between. Usually the stub itself resets both. */
 void iodock_land_late(struct state *state, u64 flight) {
 	if (state->flight != flight)
 		return;
@@ -44,8 +46,8 @@ void iodock_land_late(struct state *state, u64 flight) {
 	state->flight = 0;
 }
 
-/* For the stub, if is_next() is false. The call is lost if it is still in flight; otherwise it was
- * recorded as abandoned. */
+/* The stub calls this if it can't commit its record, because is_next() is false. If the call is still in
+ * flight it is lost; otherwise it is already recorded as abandoned. */
 void iodock_not_next(struct state *state, u64 flight) {
 	state->streams[0].limit = 0;
 	if (state->flight != flight)
@@ -69,12 +71,12 @@ static void write_abandoned(struct state *state, struct flight flight, u64 now) 
 	if (shape->roles[0] == ROLE_FD)
 		fields.has = HAS_FD, fields.fd = flight.fd;
 	fields.lands = 1;
-	/* Whether a mapping has a file is not known here. */
+	/* Calls that map memory are left out, because it is not known here whether they map a file. */
 	if (shape->code && shape->kind != KIND_MAP)
 		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
 
-/* Number of records that are being written, without the record of the noted call in flight. */
+/* Returns the number of records that are being written, except the record of the call in flight. */
 static u32 records_begun(const struct state *state, u64 flight) {
 	/* A handler may leave enter() by longjmp before enter() took the level. */
 	if (flight & WRITES)
@@ -82,8 +84,8 @@ static u32 records_begun(const struct state *state, u64 flight) {
 	return state->level ? state->level - 1 : 0;
 }
 
-/* The call in flight is abandoned: it is written without a result, unless its record exists. Records begun
- * since are counted as lost. */
+/* Ends an abandoned call in flight: writes its record without a result, unless the record exists already.
+ * Counts records that were begun since as lost. */
 void write_no_return(struct state *state, u64 now) {
 	u64 flight = state->flight;
 	if (!flight)
@@ -111,26 +113,27 @@ int on_other_stack(void) {
 	return failed(kernel2(SYS_sigaltstack, 0, &stack)) || (stack.flags & SS_ONSTACK);
 }
 
-/* A handler that interrupted the call in flight is deeper in the stack than that call. Checks that the
- * present call is not deeper. */
+/* Whether the current call's stack address is not below that of the call in flight. A handler that
+ * interrupted the call in flight would be below it. */
 static int is_above(u64 flight, u64 stack) {
 	u64 there = flight & ~KINDS;
 	return stack >= there && stack - there < STACK_MOST && !on_other_stack();
 }
 
-/* Whether the word's value has changed, or its page is unmapped. A futex call that wakes no thread is the
- * fastest check. */
+/* Whether the word's value has changed, or its page is unmapped. A futex call is used, because it is the
+ * fastest way to check memory that may be unmapped; it wakes no thread. */
 static int has_changed(const u64 *word, u32 value) {
 	long asked = kernel(SYS_futex, (long)word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)word, value);
 	return asked == -EAGAIN || asked == -EFAULT;
 }
 
-/* Content of the frame of the call in flight while that frame exists; 0 if unknown. */
+/* Returns the value that `start` in the frame of the call in flight has while the frame exists; 0 if
+ * unknown. */
 static u64 mark_of_flight(const struct state *state, u64 flight) {
 	struct flight noted = flight_of(state);
 	if (flight & (WRITES | WRITES_LEFT))
 		return (flight & ~KINDS) | MARKED;
-	/* (A chunk that is being begun may still have old content.) */
+	/* The header of a chunk that is just being begun may still have old content, which is not used. */
 	int is_known = noted.call && (state->kept.call || state->streams[0].at);
 	return is_known && !(flight & NO_FRAME) ? noted.start : 0;
 }
@@ -145,14 +148,14 @@ static int frame_is_gone(const struct state *state, u64 flight, u64 stack) {
 	return (u64)there >> 12 == stack >> 12 ? *(const volatile u64 *)there != mark : has_changed(there, (u32)mark);
 }
 
-/* Whether the thread, which makes a call at `stack`, has abandoned the call in flight. (A call of a parent
- * that waits for its child by vfork does not count.) */
+/* Whether the thread, which makes a call at `stack`, has abandoned the call in flight. The call of a parent
+ * that waits for its child of vfork is not abandoned. */
 int was_abandoned(const struct state *state, u64 flight, u64 stack) {
 	return flight != flight_lent(state) && (frame_is_gone(state, flight, stack) || is_above(flight, stack));
 }
 
-/* A level is taken, but no call is in flight: a coroutine whose own call was considered abandoned left the
- * level taken. */
+/* Releases levels that are taken although no call is in flight. A coroutine whose call was considered
+ * abandoned leaves such levels. Returns 0 if a call is in flight. */
 static int is_level_abandoned(struct state *state) {
 	u32 level = state->level;
 	if (flight_now(state))
@@ -162,11 +165,11 @@ static int is_level_abandoned(struct state *state) {
 	return 1;
 }
 
-/* A call is about to be made at `stack`: it becomes the call in flight, unless it is made by a handler
- * that interrupts another call. */
+/* Makes the call that begins at `stack` the call in flight, unless a signal handler makes it while another
+ * call is in flight. */
 void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start) {
 	u64 now = start >> TIME_SHIFT, flight;
-	/* A handler may run in between, and find the abandoned call first. */
+	/* The value is read again, because a handler may have recorded the abandoned call in between. */
 	while ((flight = flight_now(state)) != 0 && !was_abandoned(state, flight, stack))
 		if (flight_now(state) == flight)
 			return;
@@ -183,7 +186,7 @@ void take_off(struct state *state, const struct frame *frame, u64 stack, u64 sta
 	if (likely(chunk)) {
 		chunk->flight_fd = (s32)frame->arguments[0];
 		set(chunk->flight_start, start);
-		/* Another coroutine may have begun other chunks. */
+		/* The call is noted only if no other coroutine has begun a new chunk or another call in between. */
 		if (likely(flight_now(state) == stack && chunk_of(stream) == chunk))
 			*(volatile u32 *)&chunk->flight = (u32)frame->number + 1;
 		leave(state, level, &here);

@@ -1,4 +1,4 @@
-/* Saving and restoring the registers of a site in the stubs. */
+/* Macros by which the stubs save and restore the registers of a call site. */
 
 /* struct frame: see state.h */
 	.macro PUSH register
@@ -31,7 +31,8 @@
 	PUSH	%rax
 	.endm
 
-	/* Registers that an unwinder needs are restored before the stack is freed. TO: where to continue. */
+	/* Restores the registers and continues at TO. Registers that an unwinder needs are restored before the
+	 * stack is freed. */
 	.macro LEAVE to=*%rcx
 	POP	%rdi
 	.cfi_same_value %rdi

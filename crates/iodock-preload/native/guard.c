@@ -1,6 +1,7 @@
-/* Calls of the program that would unmap our memory. munmap, mprotect and madvise are made for the rest of
- * the range. Calls that replace or move memory (mmap with MAP_FIXED, mremap) can't be made for a part of
- * the range: recording stops first. Calls made without libc are not seen. */
+/* Handles calls of the program that would unmap or damage our memory. munmap, mprotect and madvise are made
+ * for the rest of the range only. Calls that replace or move memory (mmap with MAP_FIXED, mremap) can't be
+ * made for a part of the range: recording stops before them. The recorder does not see calls made without
+ * libc. */
 
 #include "recorder.h"
 
@@ -35,8 +36,8 @@ static void look_at_spans(struct span *found, struct span range, const struct sp
 		look_for(found, range, (const u8 *)spans[i].from, spans[i].to - spans[i].from);
 }
 
-/* Finds the memory of one thread. The thread may have mapped memory that it has not noted yet: we wait
- * once, because a handler may have left that note behind by longjmp. */
+/* Searches the chunks of one thread. While the thread is mapping memory that it has not noted yet, this waits
+ * for it, up to a limit: a handler may have left the mapping by longjmp, and then the mark stays set. */
 static void look_at_state(struct span *found, struct span range, struct state *state) {
 	for (u64 left = QUIET_MOST; state->is_mapping && !is_own(state);)
 		if (!may_wait(&left))
@@ -47,7 +48,8 @@ static void look_at_state(struct span *found, struct span range, struct state *s
 		look_for(found, range, state->spent_memory[slot], chunk_bytes);
 }
 
-/* The first of our own mappings in the range of call `number`; if there is none, the range's end. */
+/* Returns the first of our own mappings in the range of call `number`; an empty span at the range's end if
+ * there is none. */
 static struct span first_of_ours(u64 number, struct span range) {
 	struct span found = {range.to, range.to};
 	look_at_spans(&found, range, &header_span, 1);
@@ -57,7 +59,8 @@ static struct span first_of_ours(u64 number, struct span range) {
 	look_at_spans(&found, range, &table_span, 1);
 	look_at_spans(&found, range, &stacks_span, 1);
 	look_at_spans(&found, range, trampoline_spans, PATCHED_MOST);
-	/* A debugger may write to libc's text, and may replace it. */
+	/* For libc's text only munmap and madvise are handled, because a debugger may write to it or replace
+	 * it. */
 	if (number == SYS_munmap || number == SYS_madvise)
 		look_at_spans(&found, range, text_spans, PATCHED_MOST);
 	const struct ahead *ahead = blocks[0] ? &blocks[0]->ahead : 0;
@@ -72,7 +75,7 @@ static struct span first_of_ours(u64 number, struct span range) {
 	return found;
 }
 
-/* Whether the range is valid for the kernel, and a part of it is ours. */
+/* Whether the range is valid for the kernel and contains memory of ours. */
 static int is_ours_in(u64 number, u64 from, u64 bytes) {
 	struct span range = {from, from + bytes};
 	return !(from & (PAGE_BYTES - 1)) && bytes && range.to > from && first_of_ours(number, range).from < range.to;
@@ -87,7 +90,8 @@ static s64 make_for_the_rest(const struct frame *frame) {
 		struct span next = first_of_ours(frame->number, (struct span){at, end});
 		u64 until = next.from > at ? next.from : at;
 		s64 made = until == at ? 0 : kernel((long)frame->number, (long)at, (long)(until - at), (long)told[2], (long)told[3], 0, 0);
-		/* madvise continues after unmapped parts. */
+		/* Like the kernel, madvise continues after a part of the range that is unmapped; other calls stop at
+		 * an error. */
 		if (made && frame->number != SYS_madvise)
 			return made;
 		result = result ? result : made;
@@ -96,7 +100,7 @@ static s64 make_for_the_rest(const struct frame *frame) {
 	return result;
 }
 
-/* The program replaces memory of ours: recording stops first. */
+/* Stops recording before the program replaces memory of ours. */
 static NOINLINE void give_way(u64 from, u64 bytes) {
 	struct span range = {from, from + bytes};
 	if (!stopped) {
@@ -156,7 +160,7 @@ int iodock_guard(struct frame *frame) {
 	if (number == SYS_mmap)
 		return 0;
 	frame->number = (u64)kernel((long)frame->number, (long)told[0], (long)told[1], (long)told[2], (long)told[3], (long)told[4], (long)told[5]);
-	/* Another thread may have found this code in between. */
+	/* Pages are forgotten again, because another thread may have noted them during the call. */
 	if (unlikely(stack_tables != 0) && number != SYS_madvise)
 		forget_pages(told[0], told[1]);
 	return 1;

@@ -1,11 +1,12 @@
-/* A signal handler forks while a record is being written. When it returns, the child continues with
- * that record and with pointers into its parent's chunk. So it gets a copy of the old state, which is not
- * used otherwise, and private memory in place of the chunks. */
+/* Handles a signal handler that forks while a record is being written. When the handler returns in the child,
+ * the child completes that record, through pointers into its parent's chunk. So that this does no harm, the
+ * child gets a copy of the state as it was, which nothing else uses, and private memory in place of the
+ * chunks. */
 
 #include "recorder.h"
 
-/* The state before the fork; and, if that handler interrupts another one that is about to fork, the copy
- * made for that one. */
+/* A copy of the state before a handler's fork. `outer` is the copy for another handler's fork that this
+ * handler has interrupted. */
 struct interrupted {
 	struct state state;
 	struct interrupted *outer;
@@ -18,7 +19,7 @@ struct interrupted *last_interrupted(void) {
 	return interrupted;
 }
 
-/* Discards the copies that were made after `outer`: their forks have ended, or were never made. */
+/* Discards the copies that were made after `outer`, because their forks have returned or were abandoned. */
 void forget_interrupted(const struct interrupted *outer) {
 	/* Another handler may discard copies at any moment. */
 	for (struct interrupted *last; unlikely(interrupted != 0) && (last = __atomic_exchange_n(&interrupted, 0, __ATOMIC_RELAXED)) != 0;) {
@@ -31,11 +32,13 @@ void forget_interrupted(const struct interrupted *outer) {
 	}
 }
 
-/* Called before a fork. If there is no memory for the copy, the interrupted record is damaged. */
+/* Copies the state before a fork. If there is no memory for the copy, the child may damage the record that
+ * the handler has interrupted. */
 void keep_interrupted(const struct state *state) {
 	long copy = kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(copy)) {
-		/* The copy of an outer handler is not the state that this child continues with. */
+		/* No copy is better than that of an outer handler, which is another state than the one with which
+		 * this child continues. */
 		interrupted = 0;
 		return;
 	}
@@ -44,7 +47,8 @@ void keep_interrupted(const struct state *state) {
 	interrupted = (struct interrupted *)copy;
 }
 
-/* Called in the child: `state` was the thread's state, and remains unused. */
+/* Called in the child: restores `state` from the copy, and maps private memory over the parent's chunks. The
+ * state is never used for new records. */
 void leave_to_nobody(struct state *state) {
 	if (likely(!interrupted))
 		return;
@@ -56,7 +60,8 @@ void leave_to_nobody(struct state *state) {
 		struct chunk *chunk = state->streams[level].chunk;
 		long memory = !chunk ? -1 : kernel(SYS_mmap, (long)chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
 						   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		/* The address that the interrupted record expects. A chunk that is being begun has no address yet. */
+		/* `used` gets the value that the interrupted record expects. A stream that is just beginning a chunk
+		 * has no address yet. */
 		const u8 *at = state->streams[level].at;
 		if (!failed(memory))
 			chunk->used = at ? (u32)(at - (const u8 *)chunk) : sizeof(*chunk);

@@ -1,5 +1,5 @@
-/* Calls of interfaces above system calls, such as MPI-IO: the library of interfaces (interfaces/) reports
- * their beginnings and ends. */
+/* Records calls of interfaces above system calls, such as MPI-IO. The library for interfaces (interfaces/)
+ * reports when they begin and end. */
 
 #include "recorder.h"
 
@@ -34,8 +34,9 @@ static void write_interface(struct state *state, u32 part, u32 call, const u64 *
 	leave(state, level, &here);
 }
 
-/* `part`: 1 the call begins, 2 it has ended, 3 a hint of the file that it opened, 4 a number of calls that made no system call. Returns 0 in
- * a program that is not recorded, or whose calls are only counted: then the caller need not query anything about such a call. */
+/* Records a call of an interface. Values of `part`: 1: the call begins; 2: it has ended; 3: a hint of the
+ * file that it opened; 4: a number of calls that made no system call. Returns 0 if the process does not
+ * record its calls; the caller then need not collect facts about them. */
 __attribute__((visibility("default"))) int iodock_interface(u32 part, u32 call, const u64 *facts, u32 count, const char *text) {
 	if (unlikely(!session || *(volatile u32 *)&stopped || counts_calls || count > FACTS_MOST))
 		return 0;
@@ -50,7 +51,8 @@ __attribute__((visibility("default"))) int iodock_interface(u32 part, u32 call, 
 	return 1;
 }
 
-/* For counters of the library of interfaces, which a child of fork must not have from its parent. 0: there is none. */
+/* Maps memory that a fork clears in the child, for the counters of the library for interfaces. Returns 0 if
+ * there is none, or the process does not record its calls. */
 __attribute__((visibility("default"))) void *iodock_memory_wiped_by_fork(u64 bytes) {
 	if (!session || *(volatile u32 *)&stopped || counts_calls)
 		return 0;

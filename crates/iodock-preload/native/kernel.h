@@ -1,4 +1,4 @@
-/* System calls made without libc, and the kernel's numbers that the recorder needs. */
+/* Defines how to make system calls without libc, and the constants of the kernel that the library needs. */
 #ifndef IODOCK_KERNEL_H
 #define IODOCK_KERNEL_H
 

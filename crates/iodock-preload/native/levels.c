@@ -1,14 +1,15 @@
-/* Levels: a signal handler may run between any two instructions, make calls, and leave by longjmp. A
- * record that is begun while another is being written goes to the stream of the next level. */
+/* Levels separate nested records. A signal handler may run between any two instructions, make calls, and
+ * leave by longjmp. If a record begins while the thread is writing another one, it goes to the stream of the
+ * next level. */
 
 #include "recorder.h"
 
 #define CROWDED_MOST 64
 
-/* Records from level `from` on were begun and will not be completed: the next ones would be predicted from
- * values that a reader has not seen. So these go to new chunks. */
+/* Gives up the records being written on the levels from `from` on. The next records on these levels go to new
+ * chunks, because they would be predicted from values of the lost records, which a reader does not have. */
 NOINLINE void abandon(struct state *state, u32 from) {
-	/* Each level takes a single store, because a handler may run in between. */
+	/* One store suffices to abandon a level, so that a handler never finds one half abandoned. */
 	for (u32 level = from; level < LEVELS; level++)
 		state->streams[level].limit = 0;
 	barrier();
@@ -26,9 +27,9 @@ void end_flight(struct state *state) {
 	state->flight = 0;
 }
 
-/* All levels are taken, either by handlers that have left or, in a flood of signals, by handlers that will
- * continue and must find their chunks unchanged. So some calls are lost first, while levels in use become
- * free. */
+/* Called when all levels are taken: by handlers that left by longjmp, or by handlers that a flood of signals
+ * has interrupted, and that must find their chunks unchanged. So up to CROWDED_MOST calls are lost first, to
+ * give interrupted handlers time to finish. Returns 0 when the levels may be abandoned. */
 NOINLINE int is_crowded(struct state *state) {
 	if (state->crowded++ >= CROWDED_MOST)
 		return 0;
@@ -43,8 +44,9 @@ static NOINLINE void abandon_all(struct state *state) {
 	end_flight(state);
 }
 
-/* A record begins. From here on a handler's records go to the next level. If no call is in flight, `here`
- * is noted instead: if a handler leaves by longjmp, the next call finds that it was overwritten. */
+/* Begins a record and returns its level. From here on a handler's records go to the next level. If no call is
+ * in flight, the address of `here` is noted instead. If a handler then leaves by longjmp, the next call finds
+ * that `here` was overwritten. */
 ALWAYS u32 enter(struct state *state, struct place *here) {
 	if (unlikely(state->level >= LEVELS))
 		abandon_all(state);
@@ -58,8 +60,8 @@ ALWAYS u32 enter(struct state *state, struct place *here) {
 	return level;
 }
 
-/* A handler has switched to another coroutine in between: records that were begun above this one are
- * abandoned. */
+/* Ends a record at an unexpected level: a handler has switched to another coroutine in between. Records that
+ * were begun on higher levels are abandoned. */
 static NOINLINE void leave_late(struct state *state, u32 level) {
 	if (state->level > level)
 		abandon(state, level + 1);

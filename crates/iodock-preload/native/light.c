@@ -1,5 +1,5 @@
-/* Tables of counters: how a process gets one, and its rows. Nothing is allocated and nothing waits: slots
- * are taken by compare and exchange. If none is left, files are counted together. */
+/* Creates a process's table of counters, and its rows. Threads take rows by compare and exchange, without
+ * locks and without allocation. If no row is left, several files are counted together. */
 
 #include "recorder.h"
 #include "light.h"
@@ -30,8 +30,8 @@ static u8 *map_table(u64 at, u64 bytes) {
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* Creates pages up to `end` of an area: touching a page for which the file system has no space would raise
- * SIGBUS. */
+/* Creates pages of an area up to `end`, because the first access to a page for which the file system has no
+ * space would raise SIGBUS. Returns 0 if there is no space. */
 static int make_pages(u8 *area, u32 *ready, u64 end, u64 most) {
 	u32 from = *(volatile u32 *)ready;
 	if (likely(end <= from))
@@ -45,7 +45,7 @@ static int make_pages(u8 *area, u32 *ready, u64 end, u64 most) {
 	return 1;
 }
 
-/* Number of slots in the index: more than twice the number of rows that fit. */
+/* Returns the number of slots in the index: at least twice the number of rows that fit, up to SLOTS_MOST. */
 static u64 slots_of(u64 bytes) {
 	u64 slots = SLOTS_LEAST;
 	while (slots < SLOTS_MOST && slots * sizeof(struct row) / 2 < bytes)
@@ -53,7 +53,8 @@ static u64 slots_of(u64 bytes) {
 	return slots;
 }
 
-/* Divides the table: an eighth of the space for bits, an eighth for names, the rest for rows. */
+/* Divides the table's space: an eighth for the bits of is_seen(), an eighth for names, and the rest for the
+ * index, first accesses and rows. */
 static void lay_out(struct table *table, u64 bytes) {
 	u64 accesses = session->first_accesses, eighth = bytes / 8 & ~4095ul, slots = slots_of(bytes);
 	table->index_at = 4096;
@@ -69,7 +70,8 @@ static void lay_out(struct table *table, u64 bytes) {
 	table->accesses_most = (u32)accesses;
 }
 
-/* Takes `count` of a limited resource, if `most` allows; else ~0. */
+/* Takes `count` units of a limited resource. Returns the number of units taken before, or ~0 if fewer than
+ * `count` of `most` are left. */
 static u32 take(u32 *used, u32 count, u32 most) {
 	u32 have = __atomic_load_n(used, __ATOMIC_RELAXED);
 	do
@@ -79,8 +81,8 @@ static u32 take(u32 *used, u32 count, u32 most) {
 	return have;
 }
 
-/* Rows of files leave a quarter free for rows that count several files; rows of patterns leave an eighth
- * free. */
+/* Returns how much of a resource a kind of row may use. Rows of single files leave a quarter for rows that
+ * count several files; rows of patterns leave an eighth. */
 static u32 limit_of(u32 most, enum row_kind kind) {
 	return kind == ROW_FILE ? most - most / 4 : kind == ROW_PATTERN ? most - most / 8 : most;
 }
@@ -125,7 +127,8 @@ static struct table *new_table(void) {
 	return table;
 }
 
-/* The table of this process, created again in a child; 0: there is none. */
+/* Returns the table of this process, or 0 if it can't have one. A child of fork creates its own at its first
+ * call. */
 struct table *table_of(void) {
 	if (likely(light->table != 0))
 		return light->table;
@@ -150,7 +153,8 @@ int begin_counting(void) {
 	return table_of() != 0;
 }
 
-/* Finds the row that this thread may add to, or creates it. Returns its number plus one. */
+/* Finds or creates a row of that name to which this thread may add. Returns its number plus one, 0 if no row
+ * is left. */
 static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32 me, enum row_kind kind) {
 	u16 *index = (u16 *)((u8 *)table + table->index_at);
 	u32 new = 0, has_other = 0;
@@ -168,7 +172,8 @@ static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32
 			continue;
 		if (!row->owner || row->owner == me)
 			return there;
-		/* Another thread was faster: the row created here remains without counts. */
+		/* Another thread has a row of this name. A row that was just created here stays without counts, or
+		 * becomes the row for all threads. */
 		has_other = 1;
 		if (new)
 			rows_of(table)[new - 1].owner = 0;
@@ -176,7 +181,8 @@ static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32
 	return 0;
 }
 
-/* The row of the same name to which all threads add. */
+/* Returns the row itself if this thread may add to it, else the row of the same name to which all threads
+ * add. */
 struct row *row_for_all(struct state *state, struct row *row) {
 	struct table *table = light->table;
 	if (!row->owner || row->owner == state->number)
@@ -184,13 +190,14 @@ struct row *row_for_all(struct state *state, struct row *row) {
 	if (!row->twin) {
 		const u8 *name = (u8 *)table + table->names_at + row->name_at;
 		u32 found = find_row(table, name, row->name_bytes, row->key, state->number, (enum row_kind)row->kind);
-		/* The row for everything else has no owner, so all threads add to it. */
+		/* If there is no such row, the calls are counted in the first row ("*"), to which all threads may
+		 * add. */
 		row->twin = (u16)(found ? found : 1);
 	}
 	return &rows_of(table)[row->twin - 1];
 }
 
-/* Whether a file of that name was probably counted before: names that share a bit can't be distinguished. */
+/* Whether a file of that name was probably counted before. Names that share a bit can't be distinguished. */
 static int is_seen(struct table *table, u64 hash) {
 	u8 *bits = (u8 *)table + table->seen_at;
 	if (!make_pages(bits, &table->seen_ready, table->seen_bits / 8, table->seen_bits / 8))
@@ -207,7 +214,7 @@ static u64 hash_of(const u8 *name, u64 bytes, enum row_kind kind) {
 	return hash | 1;
 }
 
-/* The row of files that are counted together: by pattern, by folder, or all. */
+/* Returns a row that counts several files: those with the same pattern, those in the same folder, or all. */
 static NOINLINE struct row *row_of_many(struct state *state, const u8 *name, u64 bytes, u64 hash) {
 	struct table *table = light->table;
 	u8 text[NAME_MOST];
@@ -223,7 +230,7 @@ static NOINLINE struct row *row_of_many(struct state *state, const u8 *name, u64
 	return row;
 }
 
-/* The row in which this thread counts a file of that name. */
+/* Returns the row in which this thread counts calls on a file of that name. */
 struct row *row_of_name(struct state *state, const u8 *name, u64 bytes, u64 hash) {
 	struct table *table = light->table;
 	bytes = bytes < NAME_MOST ? bytes : NAME_MOST;

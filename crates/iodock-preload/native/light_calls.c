@@ -1,5 +1,5 @@
-/* Counts calls. The frequent case, a read or write of a known descriptor, takes no system call of our own
- * and some ten additions. */
+/* Counts calls. The most frequent case, a read or write of a known descriptor, needs no system call of our
+ * own and about ten additions. */
 
 #include "recorder.h"
 #include "light.h"
@@ -7,13 +7,14 @@
 #define HOT(field, at) _Static_assert(__builtin_offsetof(struct state, field) == at, "as in hot.h")
 HOT(run.untimed, STATE_UNTIMED);
 
-/* Reading the clock twice takes as long as everything else here: in a run of quick accesses to one file
+/* Reading the clock twice takes as long as all other work here. So in a run of quick accesses to one file,
  * only one in 32 is timed. */
 enum { RUN_LEAST = 16, RUN_UNTIMED = 31 };
 #define QUICK 8192ul /* ticks */
 #define FIRST_TIME 10 /* times below 2^10 ticks are one bin; each next bin is four times as wide */
 
-/* One instruction, so that a handler, or with the prefix another thread, runs before or after it. */
+/* Adds with one instruction, so that a handler can't interrupt it. If the row is shared, the lock prefix also
+ * makes it atomic among threads. */
 #define ADD(shared, place, more) do { \
 	if (shared) \
 		__asm__ volatile("lock addq %1, %0" : "+m"(place) : "er"((u64)(more)) : "cc"); \
@@ -34,8 +35,8 @@ static ALWAYS void raise(int shared, u64 *place, u64 value) {
 	}
 }
 
-/* Darshan's bins, including their upper bounds. (Compared in the code: a table would need one more cache
- * line.) */
+/* Returns Darshan's bin of a size. The upper bounds belong to the bins. They are compared in code, because a
+ * table would need one more cache line. */
 static ALWAYS u32 size_bin(u64 bytes) {
 	if (bytes <= 10ul << 10)
 		return bytes <= 100 ? 0 : bytes <= 1ul << 10 ? 1 : 2;
@@ -49,13 +50,15 @@ static ALWAYS u32 time_bin(u64 duration) {
 	return bin < TIME_BINS ? bin : TIME_BINS - 1;
 }
 
-/* Bins: 0 backward; 1 no gap; then gaps up to 100 bytes and so on; the last bin begins at 1 MiB. */
+/* Returns the bin of a gap between accesses: 0 for backward, 1 for no gap, then gaps of up to 100 bytes and
+ * so on. The last bin begins at 1 MiB. */
 static ALWAYS u32 gap_bin(s64 gap) {
 	u32 bin = gap < 0 ? 0 : gap == 0 ? 1 : 2 + size_bin((u64)gap);
 	return bin < GAP_BINS ? bin : GAP_BINS - 1;
 }
 
-/* Bins: multiples of 512 bytes, 4 KiB, 64 KiB and 1 MiB. Each bin excludes the multiples of the next. */
+/* Returns the bin of an offset: 1 for multiples of 512 bytes, 2 of 4 KiB, 3 of 64 KiB, 4 of 1 MiB; 0 for
+ * others. */
 static ALWAYS u32 alignment_of(u64 offset) {
 	return !(offset & 0xfffff) ? 4 : !(offset & 0xffff) ? 3 : !(offset & 4095) ? 2 : !(offset & 511) ? 1 : 0;
 }
@@ -116,9 +119,9 @@ static NOINLINE void keep_access(struct table *table, const struct state *state,
 	set(access->row, (u32)(row - rows_of(table)) + 1);
 }
 
-/* Decides which accesses are timed: all, until a run of quick accesses to one file has lasted a while.
- * Untimed accesses are assumed to take as long as the next timed one, but together not longer than the
- * elapsed time; at the end of a run, as long as the last timed one. */
+/* Notes an untimed access. All accesses are timed until RUN_LEAST quick accesses to one file in a row. An
+ * untimed access is assumed to take as long as the next timed one of its run, but not longer than the average
+ * of the elapsed time. At the end of a run it is assumed to take as long as the last timed one. */
 static ALWAYS void skip_time(struct run *run, const struct row *row, u32 number) {
 	run->skipped++;
 	/* This is the first access to another file: after it, all accesses are timed again. */
@@ -197,7 +200,7 @@ static NOINLINE void count_slowly(struct plain_frame *plain, u64 end) {
 	end_own_calls(began_in);
 }
 
-/* Called by the stub for every call that it has made. A start of 0: the call was not timed. */
+/* The stub calls this for every call that it has made. If the call was not timed, its start is 0. */
 void iodock_count(struct plain_frame *plain) {
 	if (unlikely(stopped))
 		return;
@@ -233,7 +236,7 @@ static void forget_descriptor(const struct state *state, s64 fd) {
 		descriptor->row = 0;
 }
 
-/* Counts less frequent reads and writes: of vectors, of files not seen yet, of messages. */
+/* Counts less frequent reads and writes: of vectors, of messages, and of descriptors not seen before. */
 static void count_moved(struct state *state, const struct over *over, u32 writes, s64 fd, int is_end_of_two) {
 	struct descriptor *descriptor = descriptor_at(state, fd);
 	int was_known = descriptor && descriptor->row;
@@ -250,7 +253,7 @@ static void count_moved(struct state *state, const struct over *over, u32 writes
 	if (is_end_of_two && descriptor)
 		descriptor->position = POSITION_UNKNOWN;
 	else if (offset == POSITION_UNKNOWN && descriptor && descriptor->row && descriptor->position != POSITION_UNKNOWN) {
-		/* If the position was queried just now, it is already advanced. */
+		/* If row_of_descriptor() has just queried the position, it already includes this access. */
 		descriptor->position += was_known ? bytes : 0;
 		offset = descriptor->position - bytes;
 	}
@@ -281,7 +284,7 @@ static void count_open(struct state *state, const struct over *over, u64 duratio
 	set(descriptor->row, row);
 }
 
-/* Two descriptors share one position from here on. */
+/* Notes a duplicated descriptor. Both descriptors share one position, which is no longer tracked. */
 static void count_dup(struct state *state, const struct over *over) {
 	struct descriptor *from = descriptor_at(state, (s32)over->arguments[0]), *to = descriptor_at(state, over->result);
 	if (!to || to == from)
@@ -315,7 +318,8 @@ static void count_question(struct state *state, const struct over *over, enum co
 	switch (what) {
 	case COUNT_SEEK:
 		ADD(1, row->seeks, 1);
-		/* (Where it is, is no place for one that appends or moves with another.) */
+		/* A query of the position (SEEK_CUR) does not make an untracked position known: the file may be in
+		 * append mode, or share its position with another descriptor. */
 		if (descriptor && (over->arguments[2] != SEEK_CUR || descriptor->position != POSITION_UNKNOWN))
 			descriptor->position = (u64)over->result;
 		break;
@@ -348,7 +352,8 @@ static void count_close(struct state *state, const struct over *over, u64 durati
 		ADD(1, row_for_all(state, row)->meta_time, duration);
 }
 
-/* Files in a failed call are not counted, because they may not exist. */
+/* Counts a failed call on a known descriptor. Calls with a path are not counted, because the file may not
+ * exist. */
 static void count_failure(struct state *state, const struct over *over) {
 	s64 fd = (s32)argument_of(over, ROLE_FD, (u64)-1);
 	struct descriptor *descriptor = argument_of(over, ROLE_PATH, 0) ? 0 : descriptor_at(state, fd);

@@ -1,4 +1,4 @@
-/* Names of files whose calls are counted. */
+/* Finds the names of the files on which calls are counted. */
 
 #include "recorder.h"
 #include "light.h"
@@ -58,8 +58,8 @@ static struct row *row_of_text(struct state *state, const u8 *name) {
 
 #define DELETED " (deleted)"
 
-/* In the form of /proc: an object without a path is called by its kind, and a deleted file by its old
- * name. */
+/* Shortens a name from /proc. A pipe or socket gets the name of its kind without its number, and a deleted
+ * file its name without the mark " (deleted)". */
 static u64 trim(u8 *name, u64 bytes) {
 	u64 mark = sizeof(DELETED) - 1;
 	if (name[0] == '/') {
@@ -84,7 +84,7 @@ static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	if (!row || fd < 0 || fd >= DESCRIPTORS || state->taken != TAKEN)
 		return row;
 	struct descriptor *descriptor = &light->descriptors[fd];
-	/* With O_APPEND the next write does not go to the descriptor's position. */
+	/* With O_APPEND the position is unknown, because a write goes to the end of the file. */
 	long flags = name[0] == '/' ? kernel2(SYS_fcntl, fd, F_GETFL) : O_APPEND;
 	long position = failed(flags) || flags & O_APPEND ? -ESPIPE : kernel3(SYS_lseek, fd, 0, SEEK_CUR);
 	descriptor->position = failed(position) ? POSITION_UNKNOWN : (u64)position;
@@ -92,7 +92,8 @@ static NOINLINE struct row *ask_for_descriptor(struct state *state, s64 fd) {
 	return row;
 }
 
-/* A child of vfork has its own descriptors. */
+/* Returns the row of a descriptor's file. The table of descriptors is not used in a child of vfork, which has
+ * its own descriptors. */
 struct row *row_of_descriptor(struct state *state, s64 fd) {
 	struct row *row = fd >= 0 && fd < DESCRIPTORS && state->taken == TAKEN ? light->descriptors[fd].row : 0;
 	if (!row)
@@ -111,7 +112,7 @@ static u64 name_of_directory(const struct state *state, s64 fd, u8 *to) {
 	return failed(bytes) ? 0 : (u64)bytes;
 }
 
-/* The file that a successful call's path names; if the call has two paths, the first one. */
+/* Returns the row of the file that a call's path names, of the first path if it has two. */
 struct row *row_of_path(struct state *state, const struct over *over) {
 	const u8 *roles = over->shape->roles;
 	u32 at = 0;

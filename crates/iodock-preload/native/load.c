@@ -1,4 +1,5 @@
-/* Runs when the library is loaded: maps the session, patches the modules, and records the process. */
+/* The library's constructor, which runs when the library is loaded: it maps the session, patches the modules,
+ * and records the process. */
 
 #include "recorder.h"
 #include "light.h"
@@ -14,7 +15,7 @@ static const char *variable(char **environment, const char *name) {
 	return 0;
 }
 
-/* A value of the auxiliary vector, which follows the environment; 0 if it is missing. */
+/* Returns a value of the auxiliary vector, which follows the environment in memory; 0 if it is missing. */
 static u64 auxiliary(char **environment, u64 type) {
 	while (*environment)
 		environment++;
@@ -24,12 +25,12 @@ static u64 auxiliary(char **environment, u64 type) {
 	return pair[0] == AT_NULL ? 0 : pair[1];
 }
 
-/* The dynamic linker's list of loaded modules, found like in debuggers. */
+/* Returns the dynamic linker's list of loaded modules, which it publishes for debuggers (DT_DEBUG). */
 static struct link *modules(char **environment) {
 	u64 segments_at = auxiliary(environment, AT_PHDR), count = auxiliary(environment, AT_PHNUM), load = 0;
 	struct segment *segment = (struct segment *)segments_at;
 	u64 *dynamic = 0;
-	/* (The first one, if it is there, says where the program lies.) */
+	/* PT_PHDR comes first, and shows at which address the program is loaded. If it is missing, that is 0. */
 	for (u64 i = 0; i < count; i++)
 		if (segment[i].type == PT_PHDR)
 			load = segments_at - segment[i].address;
@@ -41,7 +42,7 @@ static struct link *modules(char **environment) {
 	return 0;
 }
 
-/* The program's name as it was passed to exec, if that is an absolute path. */
+/* Returns the path of the program: as it was passed to exec if that is absolute, else from /proc. */
 static const char *program_name(char **environment, char *room, u64 bytes) {
 	const char *name = (const char *)auxiliary(environment, AT_EXECFN);
 	long count = name && name[0] == '/' ? -1 : kernel3(SYS_readlink, "/proc/self/exe", room, bytes - 1);
@@ -53,7 +54,7 @@ static const char *program_name(char **environment, char *room, u64 bytes) {
 
 u32 counts_calls;
 
-/* The number that a variable contains, ~0 if it contains none. */
+/* Returns the number that a variable contains, ~0 if it contains none. */
 static u64 number_in(const char *value) {
 	u64 number = 0;
 	for (u32 i = 0; i < 10; i++) {
@@ -66,7 +67,7 @@ static u64 number_in(const char *value) {
 	return ~0ul;
 }
 
-/* The MPI rank of this process according to its launcher; ~0 if there is none. */
+/* Returns the MPI rank that the launcher has put into the environment; ~0 if there is none. */
 static u64 rank_in(char **environment) {
 	for (const char *name = session->rank_names; *name; name += length((const u8 *)name, sizeof(session->rank_names)) + 1) {
 		/* In a batch script Slurm sets SLURM_PROCID to 0, although the script is not a task of a step. */
@@ -80,7 +81,8 @@ static u64 rank_in(char **environment) {
 	return ~0ul;
 }
 
-/* Whether calls are only counted: in all processes, or in those whose rank was not chosen for recording. */
+/* Whether this process counts its calls instead of recording them: all processes do, or only those whose rank
+ * the user has not chosen for recording. */
 static u32 are_calls_counted(char **environment) {
 	if (!session->table_bytes || !session->whole_count)
 		return session->table_bytes != 0;
@@ -93,8 +95,8 @@ static u32 are_calls_counted(char **environment) {
 	return 1;
 }
 
-/* Maps only the part before the trampolines: the whole file takes 64 GiB of address space, which may be
- * limited, or locked. */
+/* Maps only the head of the session's file. The whole file would take 64 GiB of address space, which may be
+ * limited, and would all be locked with mlockall. */
 static int map_session(char **environment) {
 	long at = kernel(SYS_mmap, 0, HEAD_LEAST, PROT_READ | PROT_WRITE, MAP_SHARED, session_file, 0);
 	struct header *mapped = (struct header *)at;
@@ -128,8 +130,8 @@ static void note_library(void) {
 			library_span.to = (u64)library_begin + segment[i].address + segment[i].memory_bytes;
 }
 
-/* MPI launchers and batch systems pass a process its rank in its environment. Slurm's variable counts only
- * within a job step. */
+/* Whether a variable of the environment may hold the MPI rank, or is needed to judge one: Slurm's rank counts
+ * only within a job step. */
 static int names_rank(const char *pair) {
 	if (begins((const u8 *)pair, "SLURM_STEP_ID="))
 		return 1;
@@ -139,8 +141,9 @@ static int names_rank(const char *pair) {
 	return 0;
 }
 
-/* Bytes of the wanted texts, each with its NUL, as many as fit into `most`; written to `at` unless that is
- * 0. An argument that does not fit is cut; a variable is left out, because a cut number would be wrong. */
+/* Writes texts, each with its NUL, up to `most` bytes, to `at` (if that is not 0), and returns their length.
+ * With `wanted`, the texts are variables, and only wanted ones are written. An argument that does not fit is
+ * cut. A variable that does not fit is omitted, because a cut number would be wrong. */
 static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)) {
 	u64 bytes = 0;
 	for (; *texts && bytes < most; texts++) {
@@ -166,14 +169,14 @@ static u8 *put_list(u8 *at, char **texts, u64 most, int (*wanted)(const char *))
 #define TEXT_LIMIT 8192
 #define RANKS_LIMIT 1024
 
-/* Records facts about the process when its program starts. Their size is computed first, because each page
- * of a chunk costs time. */
+/* Records facts about the process when its program starts. The exact size is computed first, to use as few
+ * pages of the chunk as possible, because each costs time. */
 static void write_process(char **arguments, char **environment, u32 traced) {
 	u8 directory[PATH_LIMIT];
 	u64 now = ticks() >> TIME_SHIFT;
 	struct state *state = mine(now, 0);
 	long named = kernel2(SYS_getcwd, directory, PATH_LIMIT);
-	/* The length of the name with its NUL. */
+	/* getcwd has returned the length of the name with its NUL. */
 	u64 bytes = failed(named) ? 0 : (u64)named - 1;
 	u64 texts = put_texts(0, arguments, TEXT_LIMIT, 0) + put_texts(0, environment, RANKS_LIMIT, names_rank);
 	u8 *begin = state ? room(state, 0, PLAIN_LIMIT + bytes + texts, now) : 0, *at = begin;
@@ -200,7 +203,7 @@ static int is_in_valgrind(char **environment) {
 }
 
 __attribute__((constructor)) static void loaded(int count, char **arguments, char **environment) {
-	/* musl calls its constructors without arguments. */
+	/* musl calls constructors without arguments, so these must be checked. */
 	if (arguments + count + 1 != environment)
 		return;
 	const char *path = variable(environment, "IODOCK_SESSION");
@@ -212,17 +215,19 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	char room[MODULE_NAME + 1];
 	note_library();
 	session_file = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
-	/* With another libc no call site is known, so nothing would be recorded. */
+	/* If the recorder knows no call site of this process (for example with another libc), nothing is
+	 * recorded. */
 	u32 works = !failed(session_file) && map_session(environment), is_traced = answer == 0;
 	if (works) {
 		struct link *link = modules(environment);
-		/* The program's arguments lie at the top of the stack. */
+		/* The program's arguments are at the top of the main thread's stack. */
 		if (session->stacks && !counts_calls && begin_stacks((u64)arguments, auxiliary(environment, AT_PHDR), auxiliary(environment, AT_PHNUM), link))
 			iodock_stub = iodock_plain_stacks;
 		works = patch_all(link, program_name(environment, room, sizeof(room)));
 	}
 	if (!works && !failed(session_file)) {
-		/* This close is not a call of the program, so it is made before the tracer records again. */
+		/* The file is closed before mark(), because afterwards the tracer records all calls, and this one is
+		 * not the program's. */
 		kernel1(SYS_close, session_file);
 		session_file = -1;
 	}

@@ -1,5 +1,5 @@
-/* The program may load other code at run time. The recorder checks whether that code makes system calls
- * directly, because such calls are not seen. */
+/* Notes files of code that the program loads at run time. The recorder checks whether they make system calls
+ * without libc, because it does not see such calls. */
 
 #include "recorder.h"
 
@@ -21,8 +21,8 @@ static void note_other(const char *name) {
 	}
 }
 
-/* Notes a file that was loaded by a path relative to the working directory. A name without a folder
- * belongs to code of the kernel. */
+/* Notes a file that was loaded by a path relative to the working directory. A name without a folder belongs
+ * to the kernel's vDSO, and is ignored. */
 static NOINLINE void note_relative(const char *name) {
 	u8 path[2 * PATH_LIMIT];
 	u64 bytes = length((const u8 *)name, PATH_LIMIT), folders = 0;
@@ -43,7 +43,8 @@ void note_loaded(const char *name) {
 		note_relative(name);
 }
 
-/* mmap has returned: the dynamic linker may have loaded a library (dlopen; another libc: dlmopen). */
+/* Called when mmap has returned: the dynamic linker may have loaded a library (dlopen), or even a second libc
+ * (dlmopen). */
 NOINLINE void has_loaded(const u64 *arguments, s64 result) {
 	u8 name[MODULE_NAME + 2];
 	if (!(arguments[2] & PROT_EXEC) || !(arguments[3] & MAP_DENYWRITE) || (arguments[3] & MAP_ANONYMOUS) || failed(result))

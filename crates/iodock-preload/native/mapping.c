@@ -2,23 +2,25 @@
 
 #include "recorder.h"
 
-/* Creates the pages up to `end`: first touching a page for which the file system has no space would raise
- * SIGBUS. */
+/* Creates the pages from `from` up to `end`. Otherwise the first access to a page for which the file system
+ * has no space would raise SIGBUS. Returns 0 if there is no space. */
 int populate(u8 *from, u8 *end) {
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
-	/* Linux before 5.14 does not support this advice, and a container may forbid it. */
+	/* Other errors are ignored: Linux before 5.14 does not support this advice, and a container may forbid
+	 * it. */
 	return result != -EFAULT && result != -ENOMEM && result != -EHWPOISON;
 }
 
-/* Whether a limit is set. A program with a limit needs all of the resource for itself. */
+/* Whether a resource limit is set. Then the recorder uses less of the resource, and leaves it to the
+ * program. */
 int is_limited(u64 resource) {
 	u64 limit[2];
 	return failed(kernel(SYS_prlimit64, 0, (long)resource, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY;
 }
 
-/* `bytes` of the file from `at` on, in the mapping `memory`, or a new one if that is 0. The header's
- * mapping is duplicated and redirected to another part of the file: that needs no descriptor, nor
- * permission or a path to open the file again. */
+/* Maps `bytes` bytes of the session's file from offset `at`, over the mapping `memory`, or at a new address
+ * if that is 0. It duplicates the header's mapping and redirects the copy to another part of the file. This
+ * needs no descriptor, no path, and no permission to open the file again. */
 u8 *map_part(u8 *memory, u64 at, u64 bytes) {
 	if (!memory) {
 		long new = kernel(SYS_mremap, (long)session, 0, (long)bytes, MREMAP_MAYMOVE, 0, 0);
@@ -26,7 +28,7 @@ u8 *map_part(u8 *memory, u64 at, u64 bytes) {
 			return 0;
 		memory = (u8 *)new;
 	}
-	/* If this fails, the state of the mapping is unknown, so it is left alone. */
+	/* If remap_file_pages fails, the mapping may be gone, so it is not unmapped here. */
 	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
 }
 
@@ -36,8 +38,9 @@ static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes) {
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* Does the same for a kernel without remap_file_pages. The old mapping is replaced, not removed: an
- * interrupted coroutine may still write a record there. */
+/* Maps a part of the file through a descriptor, if the kernel has no remap_file_pages. The new mapping
+ * replaces the old one at the same address, because an interrupted coroutine may still write a record
+ * there. */
 static u8 *open_part(u8 **memory, u64 at, u64 bytes) {
 	u8 *old = __atomic_exchange_n(memory, 0, __ATOMIC_RELAXED);
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);

@@ -1,10 +1,10 @@
-/* Encoding of numbers and texts in records. */
+/* Encodes numbers and texts in records. */
 
 #include "recorder.h"
 
-/* Seven bits per byte; the lowest bits are a one after as many zeros as bytes follow the first: so the
- * length needs no branch. A number of more than 56 bits is stored unchanged after a zero. Up to nine bytes
- * at `at` are overwritten. */
+/* Writes a number of up to 56 bits with seven bits per byte. The number of zero bits at the low end is the
+ * number of bytes after the first, so a reader needs no loop to find the length. A longer number is stored
+ * unchanged after a zero byte. Up to nine bytes at `at` are overwritten. */
 ALWAYS u8 *put(u8 *at, u64 value) {
 	if (unlikely(value >> 56)) {
 		*at++ = 0;
@@ -28,8 +28,8 @@ u8 *put_fixed(u8 *at, u64 value, u32 bytes) {
 	return at;
 }
 
-/* Eight at a time, because `rep movsb` starts slowly. The two may overlap if `at` comes first, by eight
- * bytes or more. */
+/* Copies eight bytes at a time, because `rep movsb` starts slowly. The areas may overlap if `at` is at least
+ * eight bytes below `bytes`. */
 u8 *put_bytes(u8 *at, const u8 *bytes, u64 count) {
 	u8 *end = at + count;
 	if (count < 8) {
@@ -51,8 +51,8 @@ u8 *put_text(u8 *at, const char *text) {
 	return at;
 }
 
-/* Reads aligned words, which never cross a page boundary. Returns `limit` if the text is as long or
- * longer. */
+/* Returns the length of a text, or `limit` if the text is as long or longer. It reads aligned words, which
+ * never cross a page boundary. */
 u64 length(const u8 *text, u64 limit) {
 	const aligned_u64 *word = (const aligned_u64 *)((u64)text & ~7ul);
 	u64 before = (1ul << 8 * ((u64)text & 7)) - 1;

@@ -1,13 +1,14 @@
-/* Redirects the system-call sites of libc and others to the stub. The recorder has created each module's
- * text with the jumps, and trampolines at a fixed distance: both are mapped. If that address is not free,
- * or the text must not be replaced (map_text), jumps go to private pages. */
+/* Redirects the system-call sites of libc and other modules to the stub. For each module the recorder has
+ * prepared a text with jumps, and trampolines at a fixed distance from it. This code maps both. If the
+ * trampolines' address is not free, or the text must not be replaced (map_text), it writes the jumps to the
+ * text in memory. */
 
 #include "recorder.h"
 
 #define JUMP_BYTES 5
-/* Reach of a jump, minus the largest length of a module and its trampolines. */
+/* Largest distance of the trampolines from a module: the reach of a jump, minus the largest size of both. */
 #define REACH 0x7f000000l
-/* Bits of /proc/self/pagemap for a page: it is in memory, or was and is swapped out; it belongs to a file. */
+/* Bits of an entry of /proc/self/pagemap. PAGE_THERE: the page is in memory, or swapped out. */
 #define PAGE_THERE (3ul << 62)
 #define PAGE_OF_FILE (1ul << 61)
 #define SOME_PAGES 256
@@ -21,7 +22,7 @@ struct page_scan {
 	u64 inverted, all_of, any_of, wanted;
 };
 
-/* Returns the length of the build id, 0 for none. */
+/* Finds a module's build id. Returns its length, 0 if there is none. */
 static u32 build_id(const struct elf *elf, const u8 **found) {
 	const struct segment *segment = (const struct segment *)((const u8 *)elf + elf->segments_at);
 	for (u32 i = 0; i < elf->segments; i++) {
@@ -52,15 +53,16 @@ static const struct module *module_of(const u8 *id, u32 bytes) {
 	return 0;
 }
 
-/* The trampolines contain addresses in the module, relative to their own place. They are FARTHER bytes
- * below the place for which these were computed, so FARTHER is added to each. */
+/* Corrects the addresses in the trampolines that refer to the module, which are relative. The trampolines are
+ * mapped `farther` bytes below the address for which the recorder computed them. */
 static void correct(u8 *trampolines, const struct module *module, s64 farther) {
 	const u32 *moved = (const u32 *)((const struct site *)(module + 1) + module->sites);
 	for (u32 i = 0; i < module->moved; i++)
 		*(unaligned_u32 *)(trampolines + moved[i]) += (u32)farther;
 }
 
-/* Maps the trampolines, DISTANCE below the module if that is free. 0: they can't be mapped within reach. */
+/* Maps the trampolines, DISTANCE below the module if that address is free. Returns 0 if they can't be mapped
+ * within reach of a jump. */
 static u8 *map_trampolines(const struct module *module, const u8 *load) {
 	const u8 *wanted = load - DISTANCE;
 	u64 bytes = module->trampolines_bytes;
@@ -84,7 +86,7 @@ static u8 *map_trampolines(const struct module *module, const u8 *load) {
 	return 0;
 }
 
-/* Hash of fields of struct stat: device, inode, bytes, seconds and nanoseconds of the last change. */
+/* Returns a hash of fields of struct stat: device, inode, size, and the time of the last modification. */
 static u64 identity(const u64 *status) {
 	const u64 told[] = {status[0], status[1], status[6], status[11], status[12]};
 	u64 hash = 0;
@@ -93,13 +95,15 @@ static u64 identity(const u64 *status) {
 	return hash;
 }
 
-/* Whether this is the file that the recorder has read. (Another one may have the same build id.) */
+/* Whether this is the file that the recorder has read. The build id is not enough, because another file may
+ * have the same one. */
 static int is_same_file(const struct module *module, const char *name) {
 	u64 status[STAT_WORDS];
 	return !failed(kernel2(SYS_stat, name, status)) && identity(status) == module->file;
 }
 
-/* Whether the text is unchanged. Breakpoints, and patches that others made before us, must be kept. */
+/* Whether no page of the text was changed in memory. Breakpoints, and patches by other libraries, must be
+ * kept. */
 static int is_untouched(const struct module *module, const u8 *load, long pagemap) {
 	u64 pages[SOME_PAGES], at = (u64)(load + module->text_from) / 4096, left = module->text_bytes / 4096;
 	struct page_scan scan = {
@@ -123,7 +127,8 @@ static int is_untouched(const struct module *module, const u8 *load, long pagema
 	return 1;
 }
 
-/* The file with the text; negative if it does not exist, or is not the recorder's. */
+/* Opens the file with a patched text. Returns a negative number if it does not exist, or was not written by
+ * the recorder. */
 static long open_text(const struct module *module) {
 	u64 status[STAT_WORDS];
 	char path[sizeof(session->texts) + 32];
@@ -133,7 +138,7 @@ static long open_text(const struct module *module) {
 		*at++ = (u8) "0123456789abcdef"[module->text_number >> 4 * digit & 15];
 	*at = 0;
 	long file = kernel3(SYS_open, path, O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
-	/* The file's times can be forged, its owner can't. */
+	/* The owner is checked too, because another user could create a file with the same times. */
 	if (failed(file) || (!failed(kernel2(SYS_fstat, file, status)) && (u32)(status[3] >> 32) == session->owner &&
 			     identity(status) == module->text_file))
 		return file;
@@ -154,8 +159,8 @@ static int map_text_over(const struct module *module, const u8 *load) {
 	return !failed(at);
 }
 
-/* Maps the patched text over the module, except with WATCH_ALL: page faults must then be those of the
- * library's own file. */
+/* Maps the patched text over the module. With WATCH_ALL it does not, so that page faults are attributed to
+ * the library's own file. */
 static int map_text(const struct module *module, const struct link *link, long pagemap) {
 	u8 *load = (u8 *)link->load;
 	return (module->text_at || module->text_number) && session->watch_from != WATCH_ALL && is_same_file(module, link->name) &&
@@ -194,7 +199,7 @@ u32 patch_all(struct link *link, const char *program) {
 	u32 done = 0;
 	long pagemap = kernel3(SYS_open, "/proc/self/pagemap", O_CLOEXEC, 0);
 	for (; link; link = link->next) {
-		/* The main program's entry has load 0 if it is not position independent. */
+		/* A main program that is not position independent has load address 0, and is skipped. */
 		const struct elf *elf = (const struct elf *)link->load;
 		const u8 *id;
 		const struct module *module;

@@ -1,6 +1,6 @@
-/* Calls made outside of the stub, from their beginning until they return, identified by their stack
- * address. A handler may run between any two instructions, begin calls of its own, and abandon calls by
- * longjmp. */
+/* The list of pending calls: calls that trampolines make, from their beginning until they return. The stack
+ * address identifies a call. A signal handler may run between any two instructions, begin calls of its own,
+ * and abandon calls by longjmp. */
 
 #include "recorder.h"
 
@@ -8,8 +8,8 @@ int is_fork(const struct pending *pending) {
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
-/* Whether the call's child may use the parent's state: if both share memory and the parent waits, as in
- * vfork. */
+/* Whether the call is a fork whose child uses the parent's state, because both share memory and the parent
+ * waits, as in vfork. */
 int lends(const struct pending *pending) {
 	u64 both = CLONE_VM | CLONE_VFORK;
 	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
@@ -20,7 +20,7 @@ static inline int is_later(u32 order, u32 than) {
 	return (s32)(order - than) > 0;
 }
 
-/* The last pending call that began before `order`; 0 if there is none. */
+/* Returns the last pending call that began before `order`; 0 if there is none. */
 struct pending *inner(const struct state *state, u32 order) {
 	const struct pending *last = 0;
 	for (u32 i = 0; i < state->depth; i++) {
@@ -35,7 +35,7 @@ struct pending *innermost(const struct state *state) {
 	return inner(state, state->orders + 1);
 }
 
-/* The call that began at that stack address; 0: it is not recorded. */
+/* Returns the pending call that began at that stack address; 0 if it is not in the list. */
 struct pending *begun(const struct state *state, u64 stack) {
 	struct pending *pending = innermost(state);
 	while (pending && (pending->stack & ~NOTED) != stack)
@@ -47,9 +47,10 @@ struct environment *environment_of(const struct pending *pending) {
 	return shape_of(pending->number)->kind == KIND_EXEC ? pending->exec.made : 0;
 }
 
-enum keeps { KEEPS_NOTHING, KEEPS_ENVIRONMENT /* its exec may be made yet, with that memory */ };
+enum keeps { KEEPS_NOTHING, KEEPS_ENVIRONMENT /* for an exec that the kernel may still perform with that memory */ };
 
-/* The environment that was created for the exec of vfork's child is in our memory. */
+/* Removes a call from the list, and with KEEPS_NOTHING frees the environment that was created for its
+ * exec. */
 static void forget_pending(struct state *state, struct pending *pending, enum keeps keeps) {
 	struct environment *made = environment_of(pending);
 	if (made)
@@ -62,7 +63,7 @@ static void forget_pending(struct state *state, struct pending *pending, enum ke
 		state->depth--;
 }
 
-/* The call with this order has ended, and so have all calls that began later. */
+/* Removes the call with this order from the list, and all calls that began later. */
 void end_pending(struct state *state, u32 order) {
 	struct pending *last;
 	while ((last = innermost(state)) != 0 && !is_later(order, last->order))
@@ -75,14 +76,14 @@ void end_all_pending(struct state *state) {
 		forget_pending(state, last, KEEPS_NOTHING);
 }
 
-/* Whether this thread, now at `stack`, has abandoned the call. If so, `stack` is no deeper than the call
- * was. A handler's own stack may have any address. */
+/* Whether this thread, which makes a call at `stack`, has abandoned the pending call: then `stack` is not
+ * below the address of that call. On the alternate stack of a handler the addresses can't be compared. */
 int is_abandoned(const struct pending *pending, u32 tid, u64 stack) {
 	u64 place = place_of(pending);
 	return place && pending->tid == tid && stack >= place && stack - place < STACK_MOST && !on_other_stack();
 }
 
-/* Calls that create a child are recorded without a result. */
+/* Ends an abandoned call. A fork is recorded without a result. */
 static void end_abandoned(struct state *state, struct pending *pending, u64 now, enum keeps keeps) {
 	if (pending->stack & BEGINS || !is_fork(pending))
 		forget_pending(state, pending, keeps);
@@ -90,8 +91,8 @@ static void end_abandoned(struct state *state, struct pending *pending, u64 now,
 		fork_is_over(state, pending, PHASE_NO_RETURN, now, 0);
 }
 
-/* Another call begins at `stack`: a call of this thread that began there was abandoned. (Calls that began
- * later, on a handler's own stack, may go on.) */
+/* Called when a call begins at `stack`. An earlier call of this thread with the same address was abandoned.
+ * Calls that began after that one, on the alternate stack of a handler, may still be pending. */
 void end_abandoned_at(struct state *state, u64 stack, u64 now) {
 	struct pending *pending = innermost(state);
 	while (pending && !(place_of(pending) == stack && pending->tid == state->tid))
@@ -100,8 +101,8 @@ void end_abandoned_at(struct state *state, u64 stack, u64 now) {
 		end_abandoned(state, pending, now, KEEPS_NOTHING);
 }
 
-/* The thread ends: its pending calls were abandoned, except for the call that ends the thread. The
- * beginning of an exec is recorded already. */
+/* Called when the thread ends. Its pending calls were abandoned, and are counted as lost. Forks are recorded
+ * without a result, and the beginning of an exec is recorded already. */
 void end_with_thread(struct state *state, u64 now) {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order)) {
 		if (!one->stack || one->tid != state->tid || one->stack & (BEGINS | NOTED))
@@ -120,8 +121,9 @@ static u32 entries_taken(const struct state *state) {
 	return taken;
 }
 
-/* The first entry makes room: its return will not be seen. Not one that lends the state, because calls
- * could not be attributed. 0: there is none. */
+/* Removes the oldest call from the list to make room, so that its return will not be recorded. A vfork whose
+ * child uses the state must stay, because it decides whose calls are recorded. Returns 0 if no call can
+ * go. */
 static int give_one_up(struct state *state) {
 	struct pending *first = 0;
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
@@ -135,7 +137,7 @@ static int give_one_up(struct state *state) {
 	return 1;
 }
 
-/* Makes room for one more; if the state is lent, for two, because the child may execute a program. */
+/* Makes room for one more call; for a fork with shared memory for two, because the child may make an exec. */
 int has_room(struct state *state, u64 flags, u64 stack, u64 now) {
 	u32 wanted = flags & CLONE_VM ? 2 : 1;
 	if (likely(entries_taken(state) + wanted <= PENDING))
@@ -149,9 +151,8 @@ int has_room(struct state *state, u64 flags, u64 stack, u64 now) {
 	return 1;
 }
 
-/* Adds an entry, after has_room(). A handler may run before the entry is written. If the handler finds the
- * entry being begun, it takes another one. If not, the handler takes this entry and frees it before it
- * returns. */
+/* Adds an entry, after has_room(). A handler may run before the entry is complete. If BEGINS is set already,
+ * the handler takes another entry. Otherwise it takes this entry, and frees it before it returns. */
 struct pending *begin_pending(struct state *state, u64 stack) {
 	u32 place = 0;
 	while (place < PENDING - 1 && state->pending[place].stack)
@@ -162,7 +163,7 @@ struct pending *begin_pending(struct state *state, u64 stack) {
 	pending->pid = state->pid;
 	set(pending->number, 0);
 	set(pending->stack, stack | BEGINS);
-	/* Such a handler has left its own number in this entry. */
+	/* A handler that took this entry in between has left its own call's number here. */
 	set(pending->number, 0);
 	if (state->depth <= place)
 		state->depth = place + 1;

@@ -1,8 +1,10 @@
-/* Frames of Python: which lines of a program's source a call comes from, read from the memory of CPython in this process, without its lock
- * and without a call of its functions. docs/decisions/0047 says why that is safe.
+/* Reads Python's frames, to find the lines of source from which a call is made. The recorder reads the memory
+ * of CPython in this process, without its lock and without calling its functions. docs/decisions/0047
+ * explains why that is safe.
  *
- * A thread's frames and their code live as long as the thread runs them, and nobody but the thread itself changes them. All the same memory is
- * read only where its page was found to be there; pages that are unmapped are forgotten before. */
+ * A thread's frames and their code exist as long as the thread runs them, and only the thread itself changes
+ * them. Still, a page is read only after the kernel has confirmed that it is present; the recorder discards
+ * this knowledge before the page is unmapped. */
 
 #include "stacks.h"
 
@@ -16,7 +18,8 @@ static u64 word_in(u64 from) {
 
 static ALWAYS u64 *page_place(u64 page) { return &stack_tables->pages[page * 0x9e3779b97f4a7c15ul >> 55 & (PYTHON_PAGES - 1)]; }
 
-/* Is the page there? It is noted if no memory was unmapped meanwhile. */
+/* Whether the page is present, according to the kernel. Notes the page unless memory was unmapped during the
+ * query. */
 static NOINLINE int learn_page(u64 page) {
 	u8 byte;
 	u64 unmapped = __atomic_load_n(&stack_tables->unmapped, __ATOMIC_SEQ_CST), *place = page_place(page);
@@ -32,15 +35,15 @@ static ALWAYS int page_is_there(u64 page, int keep) {
 	return likely(*(const volatile u64 *)page_place(page) == page) || (keep && learn_page(page) && *page_place(page) == page);
 }
 
-/* Can so many bytes be read there? */
+/* Whether `bytes` bytes at `at` are readable. With `keep` the kernel is queried about unknown pages. */
 static ALWAYS int is_there(u64 at, u64 bytes, int keep) {
 	u64 first = at >> 12, last = (at + bytes - 1) >> 12;
 	return first && !(at & 7) && page_is_there(first, keep) && (likely(first == last) || page_is_there(last, keep));
 }
 
-/* Copies memory that stays valid while this thread runs the code that it belongs to: bytes of up to two
- * pages, all or none. Returns the number of bytes. If another thread has just unmapped memory, or noted
- * another page in this page's slot, the kernel does the reading. */
+/* Copies memory of a code object that this thread is running: all bytes or none, from up to two pages.
+ * Returns the number of bytes. If a page is not noted as present (another thread has just unmapped memory, or
+ * noted another page in the same slot), the kernel does the reading. */
 u64 copy_live(void *to, u64 from, u64 count) {
 	u64 first = from >> 12, last = (from + count - 1) >> 12;
 	if (!first)
@@ -51,7 +54,7 @@ u64 copy_live(void *to, u64 from, u64 count) {
 	return count;
 }
 
-/* Threads that read now have a level. */
+/* Waits until no other thread is reading Python's memory. A thread that reads has a nonzero level. */
 static NOINLINE void wait_for_readers(void) {
 	struct state *state;
 	u64 left = SEEN_AFTER;
@@ -63,9 +66,9 @@ static NOINLINE void wait_for_readers(void) {
 			;
 }
 
-/* Whether frames of a thread with that state may be read. While the interpreter shuts down, it frees the
- * memory of all threads except the one that shuts it down: it waits once for threads that are reading.
- * Thread 0: memory is about to be freed. */
+/* Whether the frames of the thread with this interpreter state may be read. An interpreter that shuts down
+ * frees the memory of all threads except the one that shuts it down. At the first call of that thread, the
+ * recorder waits for other threads to finish reading. `thread` is 0 if memory is about to be unmapped. */
 static ALWAYS int python_is_there(u64 thread) {
 	struct python *python = &stack_tables->python;
 	u64 runtime = *(const volatile u64 *)&python->runtime;
@@ -84,7 +87,7 @@ static ALWAYS int python_is_there(u64 thread) {
 	return 1;
 }
 
-/* That range is about to be unmapped, or was. */
+/* Forgets the pages of a range that the program is about to unmap, or has unmapped. */
 void forget_pages(u64 from, u64 bytes) {
 	struct stack_tables *tables = stack_tables;
 	if (!tables || !tables->python.runtime)
@@ -100,8 +103,8 @@ void forget_pages(u64 from, u64 bytes) {
 		python_is_there(0);
 }
 
-/* A child does not have all pages of its parent (MADV_DONTFORK), and lacks the threads that would release
- * what they have taken. */
+/* Called in the child of a fork: it lacks some pages of its parent (MADV_DONTFORK), and the thread that may
+ * have taken code_pages. */
 void forget_pages_of_parent(u32 process) {
 	if (!stack_tables || __atomic_exchange_n(&stack_tables->process, process, __ATOMIC_SEQ_CST) == process)
 		return;
@@ -111,7 +114,7 @@ void forget_pages_of_parent(u32 process) {
 			set(stack_tables->pages[i], 0);
 }
 
-/* The state of the interpreter that a thread with this thread pointer has, 0: none was found. */
+/* Returns the interpreter's state for the thread with this thread pointer; 0 if none was found. */
 static u64 find_thread(const struct python *python, u64 pointer) {
 	const struct layout *layout = &python->layout;
 	u64 interpreter = word_in(python->runtime + layout->interpreters);
@@ -124,10 +127,11 @@ static u64 find_thread(const struct python *python, u64 pointer) {
 	return 0;
 }
 
-/* CPython keeps it as the thread's value of a key of pthreads: in glibc's descriptor of the thread, if the key is one of the first 32. */
+/* Finds python->slot. CPython stores the thread's state as thread-specific data (pthread_setspecific); glibc
+ * keeps the first 32 keys in its descriptor of the thread. */
 static NOINLINE void learn_slot(struct python *python, u64 pointer) {
 	u64 slots[SLOTS * SLOT / 8], thread;
-	/* (Before Python has begun there is none to be found.) */
+	/* Before Python is initialized, no thread has a state. */
 	if (!word_in(python->runtime + python->layout.interpreters))
 		return;
 	if (python->tries > TRIES && ++python->tries & ASKED_AGAIN)
@@ -145,7 +149,7 @@ static NOINLINE void learn_slot(struct python *python, u64 pointer) {
 		count_unread(python->layout.version);
 }
 
-/* Finds the parts of a code object that are read; 0: their pages are not present. */
+/* Finds the parts of a code object that are read. Returns 0 if their pages are not present. */
 static NOINLINE int see_code(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
 	seen->code = 0;
 	u64 unmapped = *(const volatile u64 *)&stack_tables->unmapped;
@@ -162,23 +166,23 @@ static NOINLINE int see_code(const struct layout *layout, u64 code, int keep, st
 	return 1;
 }
 
-/* Are those the pages that were seen? */
+/* Whether `seen` still describes this code object, and no memory was unmapped since. */
 static ALWAYS int is_seen(const struct layout *layout, u64 code, const struct seen_code *seen) {
 	return code && seen->code == code && seen->unmapped == *(const volatile u64 *)&stack_tables->unmapped &&
 	       seen->file == *(const u64 *)(code + layout->file) && seen->lines == *(const u64 *)(code + layout->lines) &&
 	       seen->name_bytes == *(const u64 *)(seen->file + SIZE_AT) && seen->line_bytes == *(const u64 *)(seen->lines + SIZE_AT);
 }
 
-/* Distinguishes a code object from others that were at the same address before. */
+/* Returns a hash that distinguishes a code object from others that were at the same address before. */
 static ALWAYS u64 key_of(const struct layout *layout, u64 code, int keep, struct seen_code *seen) {
 	if (unlikely(!is_seen(layout, code, seen)) && !see_code(layout, code, keep, seen))
 		return 0;
-	/* Code objects made by compile() or exec() often differ only in the end of the file's name, or in a few
-	 * lines. */
+	/* Code objects made by compile() or exec() often differ only in the end of the file's name, or in a
+	 * few lines. */
 	u64 file = seen->file, lines = seen->lines, name_bytes = seen->name_bytes, line_bytes = seen->line_bytes;
 	name_bytes = name_bytes < NAME_KEYED ? name_bytes : NAME_KEYED;
 	line_bytes = line_bytes < LINES_KEYED ? line_bytes & ~7ul : LINES_KEYED;
-	/* (Products that do not wait for each other.) */
+	/* The products do not depend on each other, so that the processor computes them in parallel. */
 	u64 name_end = file + layout->ascii + name_bytes;
 	u64 place = (code ^ (u64) * (const u32 *)(code + layout->first_line) << 40) * 0x9e3779b97f4a7c15ul;
 	u64 named = (file ^ *(const u64 *)(file + HASH_AT)) * 0xc2b2ae3d27d4eb4ful + *(const u64 *)(file + SIZE_AT);
@@ -215,7 +219,7 @@ static NOINLINE u64 learn_code(u64 code, u64 key) {
 	return known;
 }
 
-/* This thread's innermost frame; 0: it has none. */
+/* Sets *frame to this thread's innermost Python frame, 0 if it has none. */
 static ALWAYS enum walked first_frame(struct stacks *stacks, int keep, u64 *frame) {
 	struct python *python = &stack_tables->python;
 	const struct layout *layout = &python->layout;
@@ -228,7 +232,7 @@ static ALWAYS enum walked first_frame(struct stacks *stacks, int keep, u64 *fram
 		if (!python->slot)
 			return WHOLE;
 	}
-	/* (In the thread's own descriptor.) */
+	/* This word is in glibc's descriptor of the thread itself, and so always readable. */
 	u64 thread = *(const volatile u64 *)(pointer + python->slot);
 	if (!thread || !python_is_there(thread))
 		return WHOLE;
@@ -243,7 +247,7 @@ static ALWAYS enum walked first_frame(struct stacks *stacks, int keep, u64 *fram
 		return keep ? WHOLE : UNKNOWN_RULE;
 	running = *(const volatile u64 *)(thread + layout->running);
 	if (layout->frame != DIRECT) {
-		/* (Mostly on this thread's stack.) */
+		/* Usually the structure is on this thread's stack, whose pages are known to be present. */
 		running += layout->frame;
 		if ((running < stacks->low || running >= stacks->top || running & 7) && unlikely(!is_there(running, 8, keep)))
 			return keep || !running ? WHOLE : UNKNOWN_RULE;
@@ -253,7 +257,8 @@ static ALWAYS enum walked first_frame(struct stacks *stacks, int keep, u64 *fram
 	return WHOLE;
 }
 
-/* Walks this thread's frames of Python outward. In `found`: whether there is one that is no package's. */
+/* Walks this thread's Python frames from the innermost to their callers. Sets *found to whether one of them
+ * is the user's own code, not a package's. */
 enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u32 *found) {
 	const struct layout *layout = &stack_tables->python.layout;
 	u64 frame, turns = 0;
@@ -283,10 +288,12 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 			seen->key = key;
 			seen->known = known;
 		}
-		/* The line to change and its caller; who calls that is known with STACKS_ALL. */
+		/* STACKS_SITES records frames up to the first one of the user's own code, and its caller if that is
+		 * own code, too. */
 		if (which == STACKS_SITES && *found && !(known & CODE_OWN))
 			break;
-		/* If there are too many frames, the line to change is kept. */
+		/* If there are too many frames, the last entry is reserved for the first frame of the user's
+		 * own code. */
 		if (count >= PYTHONS_MOST - 1 && which == STACKS_SITES && !(known & CODE_OWN))
 			continue;
 		if (count >= PYTHONS_MOST)
@@ -306,7 +313,8 @@ enum walked walk_python(struct stacks *stacks, u64 which, int keep, u64 *hash, u
 	return WHOLE;
 }
 
-/* How many bytes put_python() writes, at most: its texts get no more room than is found here, whatever another thread learns meanwhile. */
+/* Returns the maximum number of bytes that put_python() writes. Its texts are limited to the room computed
+ * here, even if another thread adds a code object to the tables in between. */
 u64 python_bytes(struct stacks *stacks) {
 	struct seen_code seen = {.code = 0};
 	u64 texts = 0;

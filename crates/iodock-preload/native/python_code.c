@@ -33,8 +33,8 @@ static u64 read_text(u8 *to, u64 text, u64 most) {
 	to[0] = 0;
 	if (!copy_live(head, text, sizeof(head)))
 		return UNREADABLE;
-	/* The string's kind follows 2 bits of state, since Python 3.14 16 bits. A valid string has only one of
-	 * these forms. */
+	/* In a string's state, the kind comes after 2 bits, since Python 3.14 after 16 bits. TEXT_COMPACT is
+	 * set only at the position that is right for the version. */
 	u64 count = head[SIZE_AT / 8], state = (u32)head[TEXT_STATE / 8];
 	state = state & TEXT_COMPACT ? state : state >> 14;
 	u64 kind = state >> 2 & 7, from = text + (state & TEXT_ASCII ? layout->ascii : layout->wide);
@@ -68,7 +68,7 @@ static int is_typed(const u8 *name) {
 	return 0;
 }
 
-/* Facts about a code object, as bits of one word; 0 if its texts can't be read now. */
+/* Returns facts about a code object as bits of one word; 0 if its texts can't be read now. */
 u64 facts_of_code(u64 code) {
 	u8 text[PYTHON_FILE_MOST + 9];
 	const struct python *python = &stack_tables->python;
@@ -114,7 +114,7 @@ static u64 next_number(struct table *table) {
 	return value;
 }
 
-/* The line of an instruction, 0 if it has none. CPython documents the form of the table in
+/* Returns the line of a frame's instruction, 0 if it has none. CPython documents the form of the table in
  * Objects/locations.md (InternalDocs/code_objects.md since 3.13). */
 static u64 line_of(const struct python_frame *frame) {
 	enum { FORM_SHORT_MOST = 9, FORM_LINE_MOST = 12, FORM_NO_COLUMN = 13, FORM_LONG = 14, FORM_NONE = 15 };
@@ -150,7 +150,8 @@ static u64 line_of(const struct python_frame *frame) {
 	return 0;
 }
 
-/* Writes a text, or an empty one if the text has more than `most` bytes or more than are `left`. */
+/* Writes a text; an empty one if the text has more than `most` bytes, or more than *left bytes of the
+ * record. */
 static u8 *put_text_of(struct state *state, u8 *at, u64 text, u64 most, u64 *left) {
 	u8 bytes[PYTHON_FILE_MOST + 17];
 	struct path path;

@@ -5,14 +5,14 @@
 
 enum { CHAIN_MOST = 4096 };
 
-/* Where a thread's frames begin, and its code: CPython's Include/internal/pycore_frame.h, pycore_runtime.h, pycore_interp.h and
- * Include/cpython/code.h, pystate.h of these versions. Patch releases keep them. */
+/* Layouts of Python 3.11 and 3.12, from CPython's Include/internal/pycore_frame.h, pycore_runtime.h,
+ * pycore_interp.h and Include/cpython/code.h, pystate.h. Patch releases do not change them. */
 static const struct layout LAYOUTS[] = {
 	{0x030b00f0, 0x030bffff, 40, 24, 0, 16, 8, 152, 56, 8, 32, 48, 56, 69, 255, 72, 112, 128, 136, 184, 48, 72},
 	{0x030c00f0, 0x030cffff, 40, 24, 0, 72, 8, 136, 56, 0, 0, 8, 56, 70, 3, 68, 112, 128, 136, 192, 40, 56},
 };
 
-/* A module's table of exported names: DT_GNU_HASH. */
+/* Addresses of a module's tables of exported symbols, their names and their hash table (DT_GNU_HASH). */
 struct exports { u64 load, symbols, names, table; };
 
 static int find_exports(struct exports *exports, const struct link *link) {
@@ -21,7 +21,8 @@ static int find_exports(struct exports *exports, const struct link *link) {
 	for (u32 i = 0; at && i < 128; i++, at += sizeof(entry)) {
 		if (copy_code(entry, at, sizeof(entry)) != sizeof(entry) || !entry[0])
 			break;
-		/* (The dynamic linker has made addresses of them, but in the kernel's own module.) */
+		/* The dynamic linker has relocated these entries to addresses, except in the kernel's
+		 * vDSO. */
 		u64 place = entry[1] < link->load ? entry[1] + link->load : entry[1];
 		if (entry[0] == DT_SYMTAB)
 			exports->symbols = place;
@@ -70,7 +71,7 @@ static const struct debug { u32 version, version_most, thread, frame, code, byte
 	{0x030e00f0, 0x030effff, 22, 31, 39, 48},
 };
 
-/* Whether all these words are offsets in a structure of that size. */
+/* Whether words[from] and the following `count` words are offsets in a structure of words[size] bytes. */
 static int are_offsets(const u64 *words, u32 size, u32 from, u32 count) {
 	for (u32 i = from; i < from + count; i++)
 		if (words[i] >= words[size])
@@ -98,7 +99,7 @@ static int find_debug_offsets(struct layout *layout, u64 runtime, u32 version) {
 		.owner = (u32)words[frame + 5], .shim = 3,
 		.first_line = (u32)words[code + 5], .file = (u32)words[code + 1], .name = (u32)words[code + 3], .lines = (u32)words[code + 4],
 		.bytecode = (u32)words[debug->bytecode], .ascii = 40, .wide = 56};
-	/* (Read in one piece.) */
+	/* walk_python() and see_code() check that memory is readable only up to `owner` and `bytecode`. */
 	return layout->owner >= layout->code && layout->owner >= layout->previous && layout->owner >= layout->instruction &&
 	       layout->bytecode > layout->lines && layout->bytecode > layout->file && layout->bytecode > layout->name;
 }
@@ -121,7 +122,7 @@ void count_unread(u32 version) {
 	__atomic_fetch_add(&session->python_unread, 1, __ATOMIC_RELAXED);
 }
 
-/* Whether the module is a Python interpreter. From then on the frames of the first interpreter are read. */
+/* Whether the module is a Python interpreter. The first one found is the one whose frames are read. */
 NOINLINE int is_python(const struct link *link) {
 	struct exports exports;
 	struct python *python = &stack_tables->python;

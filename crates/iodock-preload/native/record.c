@@ -1,4 +1,4 @@
-/* Records calls made by the stub that the fast path does not handle. */
+/* Records calls that the stub makes and that the fast path (short.c) does not handle. */
 
 #include "recorder.h"
 
@@ -77,16 +77,16 @@ static void record_plain(struct state *state, struct plain_frame *plain, u64 end
 	land(state, level, &here, lands ? (u64)plain : 0);
 }
 
-/* Called by the stub, which itself records only data calls. (`base` is the program's %rbp, only with
- * --stacks.) */
+/* The stub calls this for every call that it does not record itself. `base` is the program's %rbp; it is
+ * valid only with --stacks. */
 void iodock_record(struct plain_frame *plain, u64 end, u64 base) {
 	/* A handler may have stopped recording and installed a filter that forbids the clock. Then there is no
 	 * end time. */
 	if (unlikely(stopped))
 		return;
 	struct state *began_in = begin_own_calls(), *state;
-	/* `stopped` is checked again: a thread that stops recording waits only for threads that were in the
-	 * recorder before. */
+	/* `stopped` is read again: a thread that stops recording waits only for threads that began a stretch of
+	 * own calls before it set `stopped`. */
 	if (likely(!*(volatile u32 *)&stopped) && likely((state = mine(end >> TIME_SHIFT, (u64)plain)) != 0))
 		record_plain(state, plain, end, base);
 	end_own_calls(began_in);

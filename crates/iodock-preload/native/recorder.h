@@ -1,5 +1,5 @@
-/* The recorder's parts and their interfaces, from records up to calls, and the steps when the library is
- * loaded. */
+/* Declares the functions of the recorder's source files, from those that write records to those that handle
+ * calls. */
 #ifndef IODOCK_RECORDER_H
 #define IODOCK_RECORDER_H
 
@@ -7,7 +7,7 @@
 
 /* Functions that the stub calls. */
 void iodock_plain(void), iodock_plain_stacks(void), iodock_light(void), iodock_before(void), iodock_after(void), iodock_guarded(void);
-extern void (*iodock_stub)(void) __attribute__((visibility("hidden"))); /* that makes the calls */
+extern void (*iodock_stub)(void) __attribute__((visibility("hidden"))); /* the stub that makes most calls */
 void iodock_begin(const u64 *begun);
 void iodock_record(struct plain_frame *plain, u64 end, u64 base);
 u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, u64 base);
@@ -22,7 +22,7 @@ u8 *put_bytes(u8 *at, const u8 *bytes, u64 count), *put_text(u8 *at, const char 
 u64 length(const u8 *text, u64 limit);
 int begins(const u8 *text, const char *with), is_same(const u8 *text, const char *as, u64 most);
 
-/* Marks zero bytes: the lowest set bit is the highest bit of the first zero byte. */
+/* Finds zero bytes of a word: the lowest set bit of the result is the highest bit of the first zero byte. */
 static inline u64 zero_bytes(u64 word) { return (word - 0x0101010101010101ul) & ~word & 0x8080808080808080ul; }
 
 /* mapping.c, ahead.c, reuse.c: memory of chunks */
@@ -47,7 +47,7 @@ int extend(struct state *state, u32 level, u64 bytes, u64 now);
 u8 *room(struct state *state, u32 level, u64 bytes, u64 now);
 void commit(struct stream *stream, const u8 *begin, u8 *end), commit_landing(struct stream *stream, const u8 *begin, u8 *end);
 
-/* The thread's and the process's numbers in one number. */
+/* Returns the process id and the thread id in one number. */
 static inline u64 task_of(const struct state *state) { return (u64)state->pid << 32 | state->tid; }
 
 /* threads.c, handler_fork.c. struct rusage is read as words. */
@@ -62,9 +62,9 @@ void write_usage(struct state *state, u32 level, u32 ends_process, u64 now);
 struct interrupted *last_interrupted(void);
 void keep_interrupted(const struct state *state), forget_interrupted(const struct interrupted *outer), leave_to_nobody(struct state *state);
 
-/* Limits in stop.c, in loop iterations: until one thread's writes are visible to all threads; the
- * usual wait for other threads; and the wait if a seccomp filter would kill them, which is enough for
- * a hundred threads that share two processors and each wait seconds for their turn. */
+/* Limits of waits in stop.c, in loop iterations. SEEN_AFTER: until a thread's writes are visible to all
+ * threads. QUIET_MOST: for other threads in general. OTHERS_MOST: for threads that a seccomp filter would
+ * kill; enough for a hundred threads on two processors that each wait seconds for their turn. */
 enum { SEEN_AFTER = 1 << 13, QUIET_MOST = 1 << 23, OTHERS_MOST = 1 << 29 };
 struct state *begin_own_calls(void);
 void end_own_calls(struct state *state), hold(void), end_hold(void), stop(void), stop_for_strangers(void), stop_before(const struct frame *frame);
@@ -91,7 +91,7 @@ u64 known_path(const struct cached *ways, u64 hash), copy_in(void *to, const voi
 u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path);
 long read_pieces(void *to, u64 bytes, const void *pieces, u64 count);
 
-/* A mask of all bits below the lowest byte that is zero. */
+/* Returns a mask of all bits below the lowest zero byte; `zeros` is the result of zero_bytes(). */
 static inline u64 text_before(u64 zeros) { return ((zeros & -zeros) - 1) >> 7; }
 
 static inline u64 mix(u64 hash, u64 word) {
@@ -101,8 +101,8 @@ static inline u64 mix(u64 hash, u64 word) {
 
 /* fields.c, asynchronous.c, rings.c: the arguments of a call */
 enum { MOST_VECTORS = 1024, MOST_ANCILLARY = 1040, NAME_BYTES = 64, SLOW_OPEN = 4096 /* units of time */ };
-#define UNKNOWN (1ul << 63) /* the value by which readers mark an unknown number */
-/* A call that the stub makes, and the program's %rbp; the first is 0 where a trampoline makes it. */
+#define UNKNOWN (1ul << 63) /* the value that stands for an unknown number in records */
+/* The stub's frame of a call (0 if a trampoline makes the call), and the program's %rbp. */
 struct caller {
 	const struct plain_frame *plain;
 	u64 base;
@@ -125,8 +125,8 @@ u8 special_type(s64 fd), *put_stat(u8 *at, u64 size, u8 type);
 void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase, u64 start, u64 end, s64 result);
 void refused_paths(struct state *state, u32 level, const struct shape *shape, const u64 *arguments, struct fields *f, u64 now);
 
-/* Whether the file that this open opened is determined. A slow open may be of a FIFO, which waits for its
- * other end. */
+/* Whether an open took so long that special_type() determines the file's type: opening a FIFO waits until
+ * another process opens the other end. */
 static inline int is_slow_open(u32 kind, s64 result, u64 units) { return kind == KIND_OPEN && result >= 0 && units >= SLOW_OPEN; }
 
 enum { SOME_BLOCKS = 32, SOME_VECTORS = 64, BLOCK_WORDS = 8, MOST_ITEMS = 1024 };
@@ -143,7 +143,7 @@ static inline int has_items(const struct shape *shape) {
 	return shape->roles[1] == ROLE_MESSAGES || shape->roles[2] == ROLE_BLOCKS || shape->roles[3] == ROLE_EVENTS;
 }
 
-#define RING_IS_SHOWN 1 /* the argument that io_uring_setup is written with */
+#define RING_IS_SHOWN 1 /* argument in the record of an io_uring_setup whose entries the recorder reads */
 extern u32 rings_used;
 int ring_is_made(const struct state *state, const u64 *arguments, s64 result);
 void ring_is_mapped(const struct state *state, const u64 *arguments, s64 result);
@@ -154,7 +154,7 @@ void note_loaded(const char *name), has_loaded(const u64 *arguments, s64 result)
 void has_mapped(const struct state *state, const u64 *arguments, s64 result);
 void write_counted(struct state *state, u32 level, u64 now), count_before_exec(struct state *state, u64 now);
 
-/* stacks.c, code.c: where calls come from, if that is wanted */
+/* stacks.c, code.c: the call sites of system calls, recorded with --stacks */
 struct link;
 extern struct stack_tables *stack_tables;
 int begin_stacks(u64 top, u64 segments_at, u64 segments, const struct link *modules);
@@ -164,7 +164,7 @@ u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base);
 u8 *put_stack(struct state *state, u8 *at, u32 code);
 
 /* flight.c, record.c */
-#define STACK_MOST (1ul << 30) /* no stack is larger */
+#define STACK_MOST (1ul << 30) /* assumed upper limit of a stack's size, in bytes */
 int come_back(struct state *state, u64 stack), on_other_stack(void), was_abandoned(const struct state *state, u64 flight, u64 stack);
 void land(struct state *state, u32 level, const struct place *here, u64 flight), write_no_return(struct state *state, u64 now);
 void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start);
@@ -185,7 +185,7 @@ void update_lent(struct state *state), settle(struct state *state, u64 now, u64 
 u64 flight_lent(const struct state *state);
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result);
 
-/* The stack address that identifies a call made outside of the stub. */
+/* Returns the stack address that identifies a call that a trampoline makes. */
 static inline u64 stack_of(const struct frame *frame) { return (u64)(frame + 1) & ~STAGES; }
 static inline u64 place_of(const struct pending *pending) { return pending->stack & ~STAGES; }
 
@@ -194,8 +194,8 @@ enum { HEAD_BYTES = 2048 /* 35 segments */, NOTE_BYTES = 256 };
 enum sight {
 	SEEN,	/* as far as is known, the program will load this library */
 	BLIND,	/* the program won't load the library, or makes calls that the library can't see */
-	FOREIGN, /* nor this: its dynamic linker or libc can't load the library, and must not be given it */
-	PRIVILEGED, /* nor this, and a tracer without privileges would take its own away */
+	FOREIGN, /* the program's dynamic linker or libc can't load the library, so LD_PRELOAD must not contain it */
+	PRIVILEGED, /* the program won't load the library, and would lose its privileges under an unprivileged tracer */
 };
 struct program {
 	long file;	 /* descriptor of the program's file, or the error of opening it */
@@ -206,7 +206,7 @@ struct program open_program(const u64 *arguments, u32 at);
 void close_program(const struct program *program);
 enum sight sight_of(struct program program, u8 *head, u32 *is_foreign);
 
-/* An environment, and its variable that contains our library; 0 if there is none. */
+/* An environment: its variables, and its LD_PRELOAD if that contains our library. */
 struct given {
 	const u64 *list;
 	u64 count, preload, preload_bytes;
@@ -224,8 +224,9 @@ u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at);
 s64 execute_with(u64 number, const u64 *given, u32 environment_at, const u64 *list);
 void execute_without_ours(struct frame *frame, u32 environment_at);
 
-/* MARK_ASKED: asks whether the thread is traced. MARK_LOADING: the following calls are the library's own
- * (the answer STAY_OFF: it must not begin). The others: calls are recorded here from now on, or not. */
+/* Messages to a tracer. MARK_ASKED: is the thread traced? MARK_LOADING: the library makes the following calls
+ * itself; if the answer is STAY_OFF, it must not record. MARK_LOADED: the library records calls from now on.
+ * MARK_FAILED: it does not. */
 enum mark { MARK_ASKED = 1, MARK_LOADING = 2, MARK_LOADED = 3, MARK_FAILED = 4, STAY_OFF = 1 };
 enum answer { NOT_ASKED, ANSWERED, NO_ANSWER };
 long mark(enum mark what);

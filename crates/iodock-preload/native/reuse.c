@@ -1,6 +1,6 @@
-/* Full chunks that the recorder has read are filled again by the same thread, which keeps the last ones
- * mapped: a new page takes 3 microseconds and more. A handler may leave this code by longjmp: then no
- * memory is used for two chunks, but a mapping may be leaked. */
+/* Reuses full chunks. A thread keeps its last full chunks mapped, and fills them again after the recorder has
+ * read them, because the kernel needs 3 microseconds or more for a new page. If a handler leaves this code by
+ * longjmp, a mapping may be leaked, but no memory is used for two chunks. */
 
 #include "recorder.h"
 
@@ -8,7 +8,7 @@
 
 static u32 spent_in_process;
 
-/* Removes and returns the slot's content. */
+/* Empties the slot and returns the address of its chunk. */
 static u8 *take_spent(struct state *state, u32 slot) {
 	u8 *memory = state->spent_memory[slot];
 	set(state->spent_memory[slot], 0);
@@ -35,8 +35,8 @@ static void keep_full(struct state *state) {
 	state->spent_memory[slot] = memory;
 }
 
-/* Takes a chunk that is offered for reuse, and sets *index to its number. The full chunk takes its slot.
- * Returns 0 if no chunk is offered. */
+/* Takes a chunk that the recorder offers for reuse, and sets *index to its number. The chunk that is full now
+ * gets the free slot. Returns 0 if no chunk is offered. */
 u8 *use_again(struct state *state, u64 *index) {
 	for (u32 slot = 0; slot < SPENT && !counts_calls; slot++) {
 		u32 number = state->spent_number[slot], offer = number + 1;
@@ -64,8 +64,8 @@ static u8 *map_beside(u64 at) {
 	return memory;
 }
 
-/* Memory for the chunk at `at` of the file, while the full chunk stays mapped: new memory, or the memory
- * of the oldest spent chunk. */
+/* Maps the chunk at offset `at` of the file while the full chunk stays mapped: at a new address, or over the
+ * oldest full chunk if all slots are used. */
 static u8 *go_on_beside(struct state *state, u64 at) {
 	u8 *memory;
 	if (empty_slot(state) < SPENT) {
@@ -76,14 +76,15 @@ static u8 *go_on_beside(struct state *state, u64 at) {
 	}
 	if (!memory)
 		return 0;
-	/* With mlockall all memory is locked, but the limit of locked memory is meant for the program. */
+	/* After mlockall all new memory is locked. The chunks are unlocked, because the program needs the limit
+	 * of locked memory for itself. */
 	kernel2(SYS_munlock, memory, session->chunk_bytes);
 	kernel2(SYS_munlock, state->memory[0], session->chunk_bytes);
 	keep_full(state);
 	return memory;
 }
 
-/* Memory for the chunk at `at` of the file, 0 if there is none. */
+/* Maps the chunk at offset `at` of the file. Returns its memory, or 0 if that fails. */
 u8 *map_next(struct state *state, struct stream *stream, u32 level, u64 at) {
 	u8 **mapped = &state->memory[level], *memory = 0;
 	int stays = level == 0 && !counts_calls && stream->sequence && !descriptors && session_file < 0;

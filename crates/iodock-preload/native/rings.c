@@ -1,6 +1,6 @@
-/* Requests inside an io_uring, read when io_uring_enter returns. A program may unmap its rings, so they
- * are read through the kernel. Rings inherited by fork, and rings whose kernel thread polls for requests,
- * are not followed. */
+/* Reads the requests and completions in an io_uring when io_uring_enter returns. A program may unmap its
+ * rings, so the kernel copies them. Rings inherited by fork, and rings whose kernel thread polls for
+ * requests, are not read. */
 
 #include "recorder.h"
 
@@ -20,13 +20,13 @@ enum { PARAM_SUBMISSIONS = 0, PARAM_COMPLETIONS = 1, PARAM_FLAGS = 2, PARAM_FEAT
 
 struct ring {
 	s32 fd;
-	u32 owner; /* the process that made the ring; 0: no process here did */
-	u32 busy;  /* a thread is reading the ring */
+	u32 owner; /* process id of the process that created the ring; 0: the entry is not valid */
+	u32 busy;  /* whether a thread of the recorder's code is reading the ring */
 	u32 flags, features;
 	u32 submissions, completions; /* capacities of the two queues; powers of two */
 	u32 head, array, reaped, tail, entries; /* offsets in the mappings of the ring */
-	u32 taken; /* number of requests so far */
-	u32 seen;  /* number of completions so far */
+	u32 taken; /* number of requests that the kernel has taken and the recorder has read */
+	u32 seen;  /* number of completions that the recorder has read */
 	const u8 *submission_map, *completion_map, *requests;
 };
 
@@ -39,7 +39,7 @@ static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index) {
 	for (u32 i = 0; i < used && i < RINGS; i++) {
 		if (rings[i].owner != state->owner || (!is_index && rings[i].fd != fd))
 			continue;
-		/* A registered index is resolved only if there is a single ring. */
+		/* It is not known which ring has a registered index, so the process must have only one ring. */
 		if (found)
 			return 0;
 		found = &rings[i];
@@ -47,7 +47,8 @@ static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index) {
 	return found;
 }
 
-/* io_uring_setup has returned: determines whether the ring is followed. */
+/* Called when io_uring_setup has returned: notes the new ring. Returns whether the recorder will read its
+ * entries. */
 int ring_is_made(const struct state *state, const u64 *arguments, s64 result) {
 	const u32 *params = (const u32 *)arguments[1];
 	struct ring *old = ring_of(state, (s32)result, 0);
@@ -67,8 +68,8 @@ int ring_is_made(const struct state *state, const u64 *arguments, s64 result) {
 	return 1;
 }
 
-/* A registered ring may be closed, and its descriptor belong to another file. (If /proc does not show it,
- * it is assumed to be a ring.) */
+/* Whether the descriptor still belongs to an io_uring: a program may close the descriptor of a registered
+ * ring, and reuse its number. If /proc is not readable, it is assumed to be a ring. */
 static int is_ring(s32 fd) {
 	static const char of_ring[] = "anon_inode:[io_uring]";
 	u8 name[NAME_BYTES];
@@ -101,7 +102,9 @@ static int copy_circle(void *to, const u8 *circle, u32 room, u32 bytes, u32 from
 	return count <= room && read_pieces(to, all, pieces, some < count ? 2 : 1) == (long)all;
 }
 
-/* struct io_uring_sqe, as words: operation 8, flags 8, 16, descriptor 32; offset; address; length 32, 32; the program's own number. */
+/* struct io_uring_sqe consists of five words that are read here: operation (8 bits), flags (8), another field
+ * (16) and descriptor (32); offset; address; length (32) and flags (32); the program's own number for the
+ * request. */
 enum ring_operation { RING_READ_VECTOR = 1, RING_WRITE_VECTOR = 2 };
 
 /* Writes the program's number of the request, the operation, the flags, the descriptor, the requested
@@ -120,7 +123,8 @@ static u8 *put_request(u8 *at, struct blocks *blocks, const u64 *words) {
 	return put_signed(put(at, bytes), (s64)words[1]);
 }
 
-/* Reads the requests before `head`, where the kernel will continue to read. */
+/* Writes the last `count` requests before `head`, the position at which the kernel will continue to read.
+ * Returns 0 if they can't be read. */
 static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, u32 head, u32 count) {
 	u64 bytes = ring->flags & SETUP_SQE128 ? 128 : 64;
 	u32 *places = (u32 *)blocks->pointers;
@@ -158,16 +162,17 @@ static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32
 	return at;
 }
 
-/* The new entries of both circular buffers. */
+/* The new entries of the ring's two queues, requests and completions. */
 struct look {
-	u32 head;     /* place at which the kernel will continue to read requests */
+	u32 head;     /* position at which the kernel will continue to read requests */
 	u32 requests; /* number of new requests before `head` */
-	u32 early;    /* completions that the program took before this call */
+	u32 early;    /* number of new completions that the program took from the queue before this call */
 	u32 done;     /* number of all new completions */
 };
 
-/* Includes other threads' calls. Requests that are overwritten already are added to `unseen`; for
- * completions the reader detects this. */
+/* Finds the entries that are new since the last call, including entries of other threads' calls. Adds the
+ * number of requests that the program has overwritten already to *unseen. A reader of the record detects
+ * missing completions itself. */
 static int look_into(struct look *look, struct ring *ring, u32 *unseen) {
 	u32 reaped, tail;
 	if (copy_in(&look->head, ring->submission_map + ring->head, 4) != 4 || copy_in(&tail, ring->completion_map + ring->tail, 4) != 4 ||
@@ -190,9 +195,9 @@ static int look_into(struct look *look, struct ring *ring, u32 *unseen) {
 	return 1;
 }
 
-/* Writes the record's text: the completions taken before this call, after their number (requests submitted
- * now may reuse their numbers); the requests, after their number; the other completions. Returns how many
- * requests are missing. */
+/* Writes the record's text: the count of completions taken before this call, and these; the count of new
+ * requests, and these; then the other completions. The order matters, because new requests may reuse the
+ * program's numbers of completed ones. Returns the number of requests that are missing. */
 static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct fields *f, u64 now, u32 submitted) {
 	struct look look;
 	u32 unseen = 0;
@@ -222,8 +227,8 @@ static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct
 	return unseen;
 }
 
-/* io_uring_enter has returned. The record's plain argument is the number of requests that the record
- * lacks. */
+/* Called when io_uring_enter has returned. The record's `argument` is the number of requests that are missing
+ * in its text. */
 NOINLINE void ring_is_entered(struct state *state, u32 level, const u64 *arguments, struct fields *f, u64 now, s64 result) {
 	u32 free = 0, unseen = result > 0 ? (u32)result : 0;
 	u32 is_registered = (u32)arguments[3] & ENTER_REGISTERED;
@@ -232,7 +237,8 @@ NOINLINE void ring_is_entered(struct state *state, u32 level, const u64 *argumen
 		f->has |= HAS_FD, f->fd = -1;
 	if (ring && ring->submission_map && ring->completion_map && ring->requests) {
 		f->has |= HAS_FD, f->fd = ring->fd;
-		/* Two threads submit at the same time: the next call records the requests that this one submitted. */
+		/* If another thread is reading the ring, the next call records the requests that this call
+		 * submitted. */
 		if (!__atomic_compare_exchange_n(&ring->busy, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return;
 		unseen = gather_ring(state, level, ring, f, now, unseen);

@@ -1,23 +1,24 @@
-/* The fast path for the most frequent shapes other than data calls, on the first stream. It writes the
- * same as the general path, and leaves unusual cases to it (tests/both_ways.rs). It touches as little code
- * and memory as possible, because the kernel displaces the caches between two calls. */
+/* The fast path for the most frequent shapes of calls other than data calls, on the first stream. It writes
+ * the same records as the general path, to which it leaves unusual cases (tests/both_ways.rs checks this). It
+ * accesses as little code and memory as possible, because the kernel displaces the caches between two
+ * calls. */
 
 #include "recorder.h"
 
-/* As they stand in a shape. */
+/* Four roles as they are stored in the upper bytes of a shape. */
 #define ROLES(a, b, c, d) ((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24)
 #define ROLES_SHIFT 16
 
 struct brief {
 	struct state *state;
 	const struct plain_frame *plain;
-	u64 shape; /* as in memory: kind, code, roles */
+	u64 shape; /* a struct shape as one word: kind, code, roles */
 	u64 end; /* in ticks */
 	u64 gap, duration;
 	u8 *begin;
 };
 
-/* put() of no more than 56 bits. */
+/* Does the same as put(), for values of up to 56 bits. */
 static ALWAYS u8 *put_short(u8 *at, u64 value) {
 	u32 more = ((u32)__builtin_clzl(value | 1) ^ 63) * 37 >> 8;
 	*(unaligned_u64 *)at = (value << 1 | 1) << more;
@@ -39,7 +40,8 @@ static ALWAYS u8 *put_filled(u8 *at, const u8 *stat) {
 	return put_stat(at, *(const u64 *)(stat + 48), *(const u32 *)(stat + 24) >> 12 & 15);
 }
 
-/* The times of a call, in units. 0: the gap is negative, or there is too little space. */
+/* Computes the times of a call in units of time. Returns 0 if the gap is negative, or the chunk has too
+ * little space. */
 static ALWAYS int begin_brief(struct brief *brief, u64 bytes) {
 	const struct stream *stream = &brief->state->streams[0];
 	u64 start = brief->plain->start >> TIME_SHIFT;
@@ -49,10 +51,11 @@ static ALWAYS int begin_brief(struct brief *brief, u64 bytes) {
 	return likely(!((brief->gap | brief->duration) >> 56) && brief->begin + bytes <= stream->limit);
 }
 
-/* As land(). Returns `end`, or 0 if the call is recorded. */
+/* Does the same as land(). Returns 0 if the call is recorded, else its end. */
 static ALWAYS u64 end_brief(const struct brief *brief, int is_recorded) {
 	struct state *state = brief->state;
-	/* (Another coroutine may be writing a record by now, and its call be in flight: see is_next.) */
+	/* By now another coroutine may be writing a record on this level, or have its own call in flight: see
+	 * is_next() in chunks.c. */
 	if (likely(writer_on(state, 0) == (u64)brief->plain))
 		leave_level(state, 0);
 	if (is_recorded && likely(state->flight == (u64)brief->plain))
@@ -67,7 +70,7 @@ static ALWAYS u64 commit_brief(const struct brief *brief, u8 *end) {
 	return end_brief(brief, 1);
 }
 
-/* The fields after the descriptor. */
+/* The fields that follow the descriptor in a record. */
 enum behind { NOTHING, SIZE, ARGUMENT, COMMAND_AND_ARGUMENT, STAT };
 
 static NOINLINE u64 record_descriptor(struct state *state, const struct plain_frame *plain, u64 end, u64 shape, enum behind behind) {
@@ -115,7 +118,8 @@ struct pointers {
 	const u64 *flags;
 };
 
-/* 0 for other shapes. */
+/* Finds the pointers among a call's arguments. Returns 0 for shapes that the fast path does not handle, and
+ * if the path is a null pointer. */
 static ALWAYS int find_pointers(struct pointers *found, u64 shape, const u64 *arguments) {
 	found->stat = 0;
 	found->flags = 0;
@@ -141,16 +145,16 @@ static ALWAYS int find_pointers(struct pointers *found, u64 shape, const u64 *ar
 	return found->path != 0;
 }
 
-/* put_path(), and the path's length, in one pass over the text, which another thread may change. 0, and
- * nothing is changed, if the text crosses the end of a page or of the space, or is long. (The last path
- * contains no zero before its end.) */
+/* Does the same as put_path() and sets *bytes to the path's length. It reads the text only once, because
+ * another thread may change it. Returns 0 and changes nothing if the text is long, or crosses the end of its
+ * page or of the chunk's space. The last path contains no zero before its end. */
 static ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, u64 *bytes) {
 	u64 here = (4096 - ((u64)text & 4095)) / 8, there = (u64)(state->streams[0].limit - at - PLAIN_LIMIT) / 8;
 	u64 whole = state->last_path_bytes / 8, most = LAST_PATH / 8;
 	u64 hash = HASH_BEGIN, i = 0, word, words[LAST_PATH / 8];
 	most = most < here ? most : here;
 	most = most < there ? most : there;
-	/* The part that it shares with the last one. */
+	/* Compares the words that the path shares with the last path. */
 	for (;; hash = mix(hash, word), i++) {
 		if (unlikely(i >= most))
 			return 0;
@@ -180,7 +184,8 @@ static ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, 
 	u64 index = known_path(ways, hash), count = *bytes - shared;
 	if (index)
 		return put_short(at, index);
-	/* (Or negative: the last path again, which is no longer in the cache.) */
+	/* `count` is negative if the path equals the last one and is no longer in the cache; as an unsigned
+	 * number it is then too large, too. */
 	if (unlikely(count > 127))
 		return 0;
 	keep_path(ways, hash, ++state->streams[0].paths);
@@ -231,13 +236,13 @@ static NOINLINE u64 record_path(struct state *state, const struct plain_frame *p
 	return commit_brief(&brief, at);
 }
 
-/* Called by the stub, which has already done the work of enter(). Times are in ticks. Returns `end`, or 0
- * if the call is recorded. */
+/* The stub calls this after it has done the work of enter(). Times are in ticks. Returns 0 if the call is
+ * recorded, else `end`. */
 u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end) {
 	u64 shape = *(const u64 *)&session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 	struct brief brief = {state, plain, shape, end, 0, 0, 0};
 	state->crowded = 0;
-	/* All fields except the code: */
+	/* The code is masked out, so that kind and roles are compared. */
 	switch (shape & ~0xff00ul) {
 	case KIND_GENERAL | ROLES(ROLE_FD, 0, 0, 0) << ROLES_SHIFT: /* close, fdatasync, fchown */
 		return record_descriptor(state, plain, end, shape, NOTHING);

@@ -1,26 +1,27 @@
-/* Finds the places from which calls are made. The stack is walked after a call, and a record begins with
- * the number of its stack if that differs from the last call with the same code. A word of the stack is
- * read only between the stack pointer and the end of the thread's own stack, all of whose pages were found
- * to be present. On other stacks (of handlers and coroutines) the place is unknown. */
+/* Finds the call sites of system calls. The recorder walks the stack after a call, and a record begins with
+ * the number of its stack if the last call with the same code had another stack. The walk reads only words
+ * between the stack pointer and the end of the thread's own stack, after the kernel has confirmed that all
+ * these pages are present. On other stacks (of handlers and coroutines) the call site stays unknown. */
 
 #include "stacks.h"
 
 #define RED_ZONE 128
-#define SPAN_MOST (64ul << 20) /* so far a stack is looked for */
+#define SPAN_MOST (64ul << 20) /* largest distance from the stack pointer to the stack's end, in bytes */
 #define PAGES_ASKED (2048ul)
-/* Number of failed attempts to find the end of a thread's stack; after these only every 64th call tries
- * again. */
+/* After TRIES_MOST failed attempts to find the end of a thread's stack, only every 64th call tries again. */
 #define TRIES_MOST 16
 #define TRIES_MASK 63
 #define PIECES 32
 #define FRAME_BYTES 24
 #define MORE_BYTES 64
-/* Behind CODE_STACK: a new stack follows; there is none; from here on those of this chunk. */
+/* The number after CODE_STACK. STACK_NEW: a new stack follows. STACK_NONE: the stack is unknown. Higher
+ * numbers refer to stacks that were written earlier in this chunk. */
 enum { STACK_NEW = 0, STACK_NONE = 1 };
 
 struct stack_tables *stack_tables;
 
-/* While the library is loaded. 0: there is no memory for it, and places stay unknown. */
+/* Called while the library is being loaded. Returns 0 if there is no memory for the tables; then call sites
+ * stay unknown. */
 int begin_stacks(u64 top, u64 segments_at, u64 segments, const struct link *modules) {
 	long at = kernel(SYS_mmap, 0, sizeof(struct stack_tables), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at))
@@ -40,7 +41,7 @@ int begin_stacks(u64 top, u64 segments_at, u64 segments, const struct link *modu
 	return 1;
 }
 
-/* A thread's first call, or the child's of a fork. */
+/* Called at the first call of a thread or of a fork's child: forgets what was known about the stack. */
 void forget_stack(struct state *state) {
 	if (!stack_tables)
 		return;
@@ -56,7 +57,7 @@ void forget_stack(struct state *state) {
 	forget_known_stacks(state);
 }
 
-/* A chunk is read alone. */
+/* Called when a chunk begins: a chunk is read without the others, so its stacks are numbered from 1 again. */
 void forget_known_stacks(struct state *state) {
 	if (!stack_tables)
 		return;
@@ -75,7 +76,7 @@ static ALWAYS int is_known(const struct stacks *stacks, u64 stack) {
 	return stack >= stacks->low && stack < stacks->top && !(stack & 7);
 }
 
-/* Are all pages of the range there? */
+/* Whether all pages of the range are present. */
 static int are_there(u64 from, u64 to) {
 	u64 pieces[PIECES][2];
 	u8 bytes[PIECES];
@@ -91,8 +92,8 @@ static int are_there(u64 from, u64 to) {
 	return 1;
 }
 
-/* Finds the end of a thread's own stack: below the data that libc stores in it, for the main thread below
- * the program's arguments. */
+/* Returns the end of the thread's own stack, 0 if the current stack is another one. The end is below libc's
+ * data (at the thread pointer), and for the main thread below the program's arguments. */
 static u64 end_of_stack(u64 stack) {
 	u64 main_top = stack_tables->main_top, thread = thread_pointer();
 	if (stack < main_top && main_top - stack < SPAN_MOST)
@@ -100,12 +101,12 @@ static u64 end_of_stack(u64 stack) {
 	return thread != stack_tables->main_thread && stack < thread && thread - stack < SPAN_MOST ? thread & ~7ul : 0;
 }
 
-/* Is it worth asking whether a stack is there? */
+/* Whether to ask the kernel if the stack's pages are present. */
 static ALWAYS int may_be_own(struct stacks *stacks, u64 stack) {
 	return end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(++stacks->tries & TRIES_MASK));
 }
 
-/* Pages below, which the next calls may need. */
+/* Returns how many pages directly below `from` are present. The next calls may need them. */
 static u64 pages_below(u64 from) {
 	u64 pieces[PIECES][2];
 	u8 bytes[PIECES];
@@ -127,7 +128,7 @@ static NOINLINE void learn_stack(struct stacks *stacks, u64 stack) {
 	}
 }
 
-/* The frames of our libraries, which take the calls of interfaces, are not the program's. */
+/* Removes frames of the preloaded libraries, which stand between the program and HDF5, MPI-IO etc. */
 static void leave_out_ours(struct stacks *stacks, u32 count) {
 	u32 kept = 0, pythons_at = stacks->pythons_at;
 	for (u32 i = 0; i < count; i++) {
@@ -149,7 +150,8 @@ static ALWAYS u64 word_read(struct words *words, u64 at) {
 	return word;
 }
 
-/* Walks from the call at pc outward. With `keep` rules are looked for, and frames are kept. */
+/* Walks the stack from the call at pc to its callers. With `keep` it also learns unknown rules and stores the
+ * frames; without, it returns UNKNOWN_RULE at the first unknown rule. */
 static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 base, u64 which, int keep, u64 *found, struct words *words) {
 	u64 hash = HASH_BEGIN, top = stacks->top;
 	u32 count = 0, has_base = 1, has_python = !*(const volatile u64 *)&stack_tables->python.runtime, is_own = 0, pythons_own = 0;
@@ -174,7 +176,8 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 			if (is_own && which == STACKS_SITES)
 				break;
 		}
-		/* The line to change and its caller; who calls that is known with STACKS_ALL. */
+		/* STACKS_SITES records frames up to the first one of the user's own code, and its caller if that is
+		 * own code, too. */
 		if (which == STACKS_SITES && is_own && !(rule & RULE_OWN))
 			break;
 		if (keep)
@@ -188,7 +191,7 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 		if ((rule & RULE_WAY) == WAY_BASE && !has_base)
 			break;
 		u64 end = ((rule & RULE_WAY) == WAY_STACK ? stack : base) + size_in(rule);
-		/* Outward, and on this stack. */
+		/* The caller's frame must lie higher, and on this stack. */
 		if (unlikely(end <= stack || end > top || end & 7))
 			break;
 		if (rule & RULE_SAVED) {
@@ -203,7 +206,8 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 		pc = word_read(words, end - 8);
 		stack = end;
 	}
-	/* (Code that was made at run time was called by Python, or there are too many frames.) */
+	/* The walk has met no interpreter frame: machine code made at run time hides it, or the stack is too
+	 * deep. */
 	if (!has_python && !is_own) {
 		if (keep)
 			stacks->pythons_at = count;
@@ -218,8 +222,8 @@ static ALWAYS enum walked walk(struct stacks *stacks, u64 pc, u64 stack, u64 bas
 
 static u32 code_at(const struct plain_frame *plain) { return session->shapes[plain->frame.number & (CALL_NUMBERS - 1)].code % HABITS; }
 
-/* The stack of this call, if a walk would find what an earlier walk has found; 0: it has to be walked. (Frames
- * of Python are not on the stack.) */
+/* Returns the hash of this call's stack if it equals that of an earlier walk; 0 if the stack must be walked.
+ * With Python it always must, because Python's frames are not on the stack. */
 static ALWAYS u64 as_before(const volatile struct walk_before *before, const struct stacks *stacks, u64 pc, u64 stack, u64 base) {
 	u32 turn = before->turn, count = before->words.count;
 	u64 hash = before->hash;
@@ -230,14 +234,14 @@ static ALWAYS u64 as_before(const volatile struct walk_before *before, const str
 		return 0;
 	for (u32 i = 0; i < count; i++) {
 		u64 at = before->words.read[i].at;
-		/* (A handler may just have written other ones.) */
+		/* The address is checked because a handler may just have replaced the words. */
 		if (at < stack || at >= stacks->top || *(const volatile u64 *)at != before->words.read[i].word)
 			return 0;
 	}
 	return before->turn == turn ? hash : 0;
 }
 
-/* Notes a walk, for as_before(). */
+/* Stores a walk's result for as_before(). */
 static void keep_walk(struct walk_before *before, const struct walk_before *found) {
 	u32 turn = *(volatile u32 *)&before->turn + 1;
 	set(before->turn, turn);
@@ -249,13 +253,14 @@ static void keep_walk(struct walk_before *before, const struct walk_before *foun
 	for (u32 i = 0; i < found->words.count; i++)
 		before->words.read[i] = found->words.read[i];
 	barrier();
-	/* (A handler that wrote in between has left parts of both.) */
+	/* If a handler wrote in between, the entry is a mixture of both, and stays invalid. */
 	if (*(volatile u32 *)&before->turn == turn)
 		set(before->hash, found->hash);
 	set(before->turn, turn + 1);
 }
 
-/* For the stub, before a record is written: 1 if the call comes from where the last one of its code came from. Makes no call. */
+/* The stub calls this before it writes a record. Returns 1 if the call has the same stack as the last call
+ * with its code. Makes no system call. */
 u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	struct stacks *stacks = stacks_of(state);
 	u64 stack = stack_at(plain), hash = 0;
@@ -280,14 +285,15 @@ u32 iodock_has_same_stack(struct state *state, const struct plain_frame *plain, 
 	return hash == stacks->last[code_at(plain)];
 }
 
-/* The call's stack is looked for. Returns how many bytes its place takes in the record, at most. `plain`: 0 where it is not known. */
+/* Finds the call's stack. Returns the maximum number of bytes that the stack takes in the record. `plain` is
+ * 0 if the call's frame is unknown. */
 u64 see_stack(struct state *state, const struct plain_frame *plain, u64 base) {
 	struct stacks *stacks = stacks_of(state);
 	stacks->hash = stacks->frames = stacks->pythons = 0;
 	if (!plain || *(volatile u32 *)&stack_tables->idle)
 		return MORE_BYTES;
 	u64 stack = stack_at(plain);
-	/* (For every 64th call the stub has already decided this.) */
+	/* iodock_has_same_stack() has already counted this try: see may_be_own(). */
 	if (!is_known(stacks, stack) && end_of_stack(stack) && (stacks->tries < TRIES_MOST || !(stacks->tries & TRIES_MASK)))
 		learn_stack(stacks, stack);
 	if (is_known(stacks, stack)) {
@@ -322,7 +328,7 @@ static u8 *put_frames(struct state *state, u8 *at, const struct stacks *stacks) 
 	return stacks->pythons_at >= stacks->frames ? put_python(state, at, stacks) : at;
 }
 
-/* Writes where the call of that code comes from, as see_stack() has found, unless that is where the last one came from. */
+/* Writes the stack that see_stack() found, unless the last call with that code had the same one. */
 u8 *put_stack(struct state *state, u8 *at, u32 code) {
 	struct stacks *stacks = stacks_of(state);
 	u64 hash = stacks->hash, *last = &stacks->last[code % HABITS];

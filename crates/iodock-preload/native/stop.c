@@ -1,17 +1,18 @@
 /* Recording stops permanently in a process that is about to forbid calls or the clock (seccomp, prctl),
- * unmaps our memory, or creates threads that share storage. From then on the library makes no calls in it
- * and its children by fork (any might be forbidden); the stub passes calls through. */
+ * unmaps our memory, or creates threads that share thread-local storage. From then on the library makes no
+ * calls of its own in the process and its forked children, because any call might be forbidden. The stub
+ * still makes the program's calls. */
 
 #include "recorder.h"
 
 u32 iodock_stopped;
-/* A thread shares another one's thread-local storage, or its own has no space for `own`, which must not be
- * read any more. */
+/* Whether the process has threads that share thread-local storage, or whose storage has no space for `own`.
+ * Then `own` must not be read any more. */
 static u32 has_strangers;
 static RARE char library_path[sizeof(session->preloaded)];
 
-/* A stretch in which the library may make its own calls; the result is for end_own_calls(). A filter that
- * another thread sets for all of them (SECCOMP_FILTER_FLAG_TSYNC) waits for its end. */
+/* Begins a stretch in which the library may make its own calls. A thread that sets a filter for all threads
+ * (SECCOMP_FILTER_FLAG_TSYNC) waits for its end. The result must be passed to end_own_calls(). */
 struct state *begin_own_calls(void) {
 	struct state *state = own;
 	if (likely(state))
@@ -22,7 +23,7 @@ struct state *begin_own_calls(void) {
 	return state;
 }
 
-/* (In between the state may have been released, or wiped by a fork.) */
+/* Ends the stretch. The state is checked, because it may have been released, or cleared by a fork. */
 void end_own_calls(struct state *state) {
 	barrier();
 	if (likely(state && state == own && state->own_calls))
@@ -31,8 +32,8 @@ void end_own_calls(struct state *state) {
 		__atomic_fetch_sub(&blocks[0]->newcomers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The thread's present stretch lasts until its call has returned. (Not in a vfork's child, where a filter
- * belongs to another process.) */
+/* Extends the thread's current stretch until the program's call has returned: see end_hold(). A child of
+ * vfork needs no extension, because filters of its parent's threads do not apply to it. */
 void hold(void) {
 	if (own && own->taken == TAKEN)
 		own->own_calls++, own->held++;
@@ -47,7 +48,8 @@ void stop(void) {
 	if (__atomic_load_n(&stopped, __ATOMIC_RELAXED))
 		return;
 	struct state *began_in = begin_own_calls();
-	/* (Checked again: another thread's filter waits only for stretches that had begun before.) */
+	/* `stopped` is checked again, because another thread that sets a filter waits only for stretches that had
+	 * begun before. */
 	if (!*(volatile u32 *)&stopped)
 		map_copy();
 	for (u32 i = 0; i < sizeof(library_path); i++)
@@ -63,7 +65,8 @@ void stop_for_strangers(void) {
 	stop();
 }
 
-/* Waits for a moment. Counts iterations of a loop, not time, because the clock may be forbidden. */
+/* Waits for a moment; returns 0 when `left` is used up. The limit is a number of iterations, not a time,
+ * because the clock may be forbidden. */
 int may_wait(u64 *left) {
 	__builtin_ia32_pause();
 	return *left && (*left)--;
@@ -73,7 +76,7 @@ int is_own(const struct state *state) {
 	return !has_strangers && state == own;
 }
 
-/* Threads that reach this point later record nothing. */
+/* Marks the states of all threads as STOPPED, so that the threads begin no more records. */
 void end_records(void) {
 	struct state *state;
 	for (u32 at = 0; (state = next_state(&at)) != 0;) {
@@ -82,9 +85,9 @@ void end_records(void) {
 	}
 }
 
-/* Waits until no other thread can make a call of ours, nor, if `writes`, write to our memory. Does not
- * wait for a thread that was interrupted just before it set its mark. Waits once for a stretch that was
- * left by longjmp. */
+/* Waits until no other thread is in a stretch of own calls nor, with `writes`, writing a record. A stretch
+ * that a thread left by longjmp never ends: the wait reaches its limit, and clears the mark. A thread that
+ * lost its processor just before it set its mark is missed. */
 void wait_for_others(int writes, u64 most) {
 	struct state *state;
 	for (u64 left = SEEN_AFTER; may_wait(&left);)
@@ -98,10 +101,10 @@ void wait_for_others(int writes, u64 most) {
 				state->own_calls = state->level = 0;
 }
 
-/* Whether the call would forbid something if it succeeded. Libraries test the kernel's features with calls
- * that can't. */
+/* Whether the call would forbid calls or the clock if it succeeded. Libraries also make such calls with
+ * invalid arguments, to test the kernel's features; these forbid nothing. */
 int forbids(const struct frame *frame) {
-	/* (The kernel reads 32 bits of the first argument, of flags and of the clock's value.) */
+	/* The kernel reads only 32 bits of the first argument, of seccomp's flags and of PR_SET_TSC's value. */
 	u64 what = (u32)frame->arguments[0], value = frame->arguments[1], pointer = frame->arguments[2];
 	if (frame->number == SYS_seccomp)
 		return what == SECCOMP_SET_MODE_STRICT ? !(u32)value && !pointer : what == SECCOMP_SET_MODE_FILTER && pointer;
@@ -112,12 +115,12 @@ int forbids(const struct frame *frame) {
 	return what == PR_SET_SECCOMP && (value == SECCOMP_MODE_STRICT || (value == SECCOMP_MODE_FILTER && pointer));
 }
 
-/* Such a call is about to be made. If it fails, recording has stopped unnecessarily, which is counted all
- * the same. */
+/* Stops recording before the program makes such a call. If the call then fails, recording has stopped
+ * unnecessarily, but the process is still counted as stopped. */
 NOINLINE void stop_before(const struct frame *frame) {
 	stop();
 	end_records();
-	/* A filter for all threads must not coincide with a thread that is about to make a call of ours. */
+	/* A filter for all threads must not be set while another thread is in a stretch of own calls. */
 	if (frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC)
 		wait_for_others(0, OTHERS_MOST);
 }

@@ -1,16 +1,18 @@
-/* Threads and their states, which are in blocks of memory that a fork wipes; and records about a thread
- * that are not calls. */
+/* Manages the states of threads, in blocks of memory that a fork clears in the child, and writes records
+ * about a thread that are not calls. */
 
 #include "recorder.h"
 
-/* The first state and the block's head share a page: many processes need no other. */
+/* The block's header and its first state share a page, so that a process with one thread needs no other
+ * page. */
 _Static_assert(sizeof(struct block) + sizeof(struct state) <= SLOT_BYTES, "on one page");
 
 static struct state *state_in(struct block *block, u32 number) {
 	return (struct state *)((u8 *)(block + 1) + (number - 1) * STATE_STRIDE);
 }
 
-/* The next of the states that were ever taken, after number *at; 0: there is none. */
+/* Returns the next state after number *at that was ever taken, and sets *at to its number. Returns 0 at the
+ * end. */
 struct state *next_state(u32 *at) {
 	for (u32 number = *at + 1; number < BLOCKS * BLOCK_STATES; number++) {
 		struct block *block = blocks[number / BLOCK_STATES];
@@ -48,16 +50,17 @@ struct block *get_block(u32 index) {
 	return there;
 }
 
-/* Takes a free state; 0 if there is none. */
+/* Takes a free state. Returns 0 if there is none. */
 static struct state *take_state(void) {
 	for (u32 index = 0; index < BLOCKS; index++) {
 		struct block *block = get_block(index);
 		if (!block)
 			return 0;
-		/* There is no number 0. Written before it is read: a new page that is read first takes two faults. */
+		/* Number 0 is not used. The word is written before it is read, because a new page that is read first
+		 * causes two page faults. */
 		__atomic_fetch_or(&block->taken[0], 1, __ATOMIC_RELAXED);
 		for (u32 word = 0; word < BLOCK_STATES / 64; word++) {
-			/* (A handler's fork may have wiped that bit.) */
+			/* Bit 0 is excluded again, because a handler's fork may have cleared it. */
 			u64 open = ~__atomic_load_n(&block->taken[word], __ATOMIC_RELAXED) & (word ? ~0ul : ~1ul);
 			for (; open; open &= open - 1) {
 				u64 bit = open & -open;
@@ -74,7 +77,7 @@ static struct state *take_state(void) {
 	return 0;
 }
 
-/* A state that must not be used again. */
+/* Marks a state as taken, so that no thread uses it again. */
 void keep_taken(u32 number) {
 	struct block *block = get_block(number / BLOCK_STATES);
 	number %= BLOCK_STATES;
@@ -90,7 +93,8 @@ static void free_state(struct state *state) {
 	__atomic_fetch_and(&block->taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
 }
 
-/* A thread ends: the next one gets its state and the chunks that it has begun, except abandoned ones. */
+/* Called when a thread ends. The next new thread gets its state, and continues its chunks unless they were
+ * abandoned. */
 void give_state_back(struct state *state) {
 	if (state->level)
 		abandon(state, 0);
@@ -99,7 +103,7 @@ void give_state_back(struct state *state) {
 	free_state(state);
 }
 
-/* The beginning of each control record. */
+/* Writes the fields with which each control record begins. */
 u8 *put_control(u8 *at, const struct state *state, enum control kind, u64 now) {
 	*at++ = CODE_CONTROL;
 	*at++ = (u8)kind;
@@ -112,7 +116,7 @@ void commit_control(struct state *state, u32 level, const u8 *begin, u8 *end, u6
 }
 
 void write_control(struct state *state, u32 level, enum control kind, u64 now) {
-	/* (The calls that follow in this stream are this task's.) */
+	/* The reader assigns the following calls in this stream to this task. */
 	if (kind == CONTROL_TASK)
 		state->streams[level].task = task_of(state);
 	u8 *begin = room(state, level, PLAIN_LIMIT, now);
@@ -127,12 +131,13 @@ void record_control(struct state *state, enum control kind, u64 now) {
 	leave(state, level, &here);
 }
 
-/* User and system time, of struct rusage: seconds and microseconds. */
+/* Writes user and system time in microseconds. struct rusage begins with both, in seconds and
+ * microseconds. */
 static u8 *put_times(u8 *at, const u64 *used) {
 	return put(put(at, used[0] * 1000000 + used[1]), used[2] * 1000000 + used[3]);
 }
 
-/* Resource usage of a thread at its end, and of its process with the last one. */
+/* Records the resource usage of a thread at its end, and with `ends_process` that of its process. */
 void write_usage(struct state *state, u32 level, u32 ends_process, u64 now) {
 	u64 used[RUSAGE_WORDS];
 	if (failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
@@ -148,17 +153,19 @@ void write_usage(struct state *state, u32 level, u32 ends_process, u64 now) {
 	commit_control(state, level, begin, at, now);
 }
 
-/* A thread's first call, which begins or ended at `now`: nothing recorded before it may be later. */
+/* Creates the state of a thread at its first call, or of a fork's child. `now` is a time of that call, so
+ * that the records written here are not later than the call. */
 NOINLINE struct state *adopt(u64 now) {
 	if (!session || stopped || session->closed)
 		return 0;
-	/* A child has its parent's state, wiped; a new thread has none. */
+	/* In a child of fork, `own` points to its parent's state, which the fork has cleared. A new thread has
+	 * none. */
 	struct state *before = own;
 	if (before)
 		leave_to_nobody(before);
 	struct state *state;
 	u32 tid, pid;
-	/* (In the child of a handler's fork the state just taken is wiped: try again.) */
+	/* A handler may fork in this loop. In its child the state just taken is cleared, so another is taken. */
 	do {
 		state = take_state();
 		if (!state) {
@@ -169,7 +176,7 @@ NOINLINE struct state *adopt(u64 now) {
 		tid = (u32)kernel0(SYS_gettid);
 	} while (!*(volatile u32 *)&state->number);
 	if (own != before && own->taken) {
-		/* A handler has made the first call in between. */
+		/* A handler has made the thread's first call in between, so its state is used. */
 		if (own != state)
 			free_state(state);
 		return own;
@@ -184,17 +191,18 @@ NOINLINE struct state *adopt(u64 now) {
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);
-	/* From here on handlers find it. */
+	/* From here on handlers use the same state. */
 	own = state;
-	/* The stub does not check which task the first stream is for. */
+	/* The stub does not check to which task the first stream belongs, so the task is written now. */
 	if (state->streams[0].chunk)
 		write_control(state, level, CONTROL_TASK, now);
 	leave(state, level, &here);
-	/* (In the child of a handler's fork it is another one.) */
+	/* If a handler has forked in between, `own` is another state in its child. */
 	return own;
 }
 
-/* The state of the thread that makes a call at `stack` (0: unknown); 0: it can't be recorded. */
+/* Returns the state of the thread that makes a call at `stack` (0: unknown), or 0 if the call can't be
+ * recorded. */
 struct state *mine(u64 now, u64 stack) {
 	struct state *state = own;
 	if (likely(state && state->taken == TAKEN))

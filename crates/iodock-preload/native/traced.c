@@ -1,12 +1,12 @@
-/* The recorder traces programs that this library does not reach, and with --complete the dynamic linker's
- * calls before it is loaded; it is notified before the exec. A traced thread signals its tracer with a
- * prctl that means nothing to the kernel: the tracer sets its result. */
+/* Requests tracing before an exec. The recorder traces programs that can't load this library, and with
+ * --complete also the dynamic linker's calls before the library is loaded. A traced thread sends messages to
+ * its tracer by a prctl that the kernel does not know; the tracer sets the call's result. */
 
 #include "recorder.h"
 
 #define PR_IODOCK 0x494f444b
 #define PIDFD_GET_PID_NAMESPACE 0xff05
-/* Interval of checks, time to wait for other requesters, and for an answer. */
+/* Interval between checks, and number of checks for the end of other requests and for an answer. */
 #define LOOK_NS 10000000l
 #define TURN_TRIES 1000
 #define ANSWER_TRIES 300
@@ -15,8 +15,9 @@ long mark(enum mark what) {
 	return kernel2(SYS_prctl, PR_IODOCK, what);
 }
 
-/* Writes `me` to the header's futex and waits until the recorder has cleared it. Handles one request
- * at a time, only while the recorder accepts requests, and with a time limit, because it may have ended. */
+/* Sends a request to the recorder: writes `me` to a futex in the header, and waits until the recorder clears
+ * it. There is only one request at a time, and only while *wanted is nonzero. The wait is limited, because
+ * the recorder may have ended. */
 enum answer ask_recorder(u32 *asking, u32 me, const u64 *wanted, u32 turn_tries, u32 answer_tries, long look_ns) {
 	struct { long seconds, ns; } moment = {0, look_ns};
 	u32 nobody = 0;
@@ -38,7 +39,8 @@ enum answer ask_recorder(u32 *asking, u32 me, const u64 *wanted, u32 turn_tries,
 	return ANSWERED;
 }
 
-/* The inode of this process's name space of process ids where there is no /proc (chroot); 0: unknown (before Linux 6.11). */
+/* Returns the inode of this process's PID namespace, for processes without /proc (chroot); 0 before Linux
+ * 6.11. */
 static u64 id_space_by_descriptor(u64 *status) {
 	u64 inode = 0;
 	long process = kernel2(SYS_pidfd_open, kernel0(SYS_getpid), 0);
@@ -52,19 +54,20 @@ static u64 id_space_by_descriptor(u64 *status) {
 	return inode;
 }
 
-/* Whether the recorder knows this thread by the same id. */
+/* Whether this process is in the recorder's PID namespace, so that its ids have the same meaning there. */
 static int has_name(void) {
 	u64 status[STAT_WORDS];
 	long found = kernel2(SYS_stat, "/proc/self/ns/pid", status);
 	return (failed(found) ? id_space_by_descriptor(status) : status[1]) == session->id_space;
 }
 
-/* An exec is about to be made: if the library will not see the program's calls, the tracer must. */
+/* Called before an exec: requests tracing if the library will not see all calls of the program. */
 void before_exec(struct state *state, enum sight sight) {
 	u64 wanted = sight == SEEN ? TRACE_ALL : sight == PRIVILEGED ? TRACE_PRIVILEGED : TRACE_UNSEEN;
 	if (session->closed || !state->taken || !(session->trace_what & wanted) || !has_name())
 		return;
-	/* (Where only ancestors may trace, and the recorder is none any more.) */
+	/* Yama may allow only ancestors to trace, and this process may no longer be a descendant of the
+	 * recorder. */
 	kernel2(SYS_prctl, PR_SET_PTRACER, session->recorder);
 	if (ask_recorder(&session->trace_asking, state->tid, &session->trace_what, TURN_TRIES, ANSWER_TRIES, LOOK_NS) == NO_ANSWER)
 		session->trace_what = TRACE_NOTHING;

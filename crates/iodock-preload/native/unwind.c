@@ -1,15 +1,16 @@
-/* Finds the rule by which a function's frame is left, from .eh_frame (DWARF 5, 6.4; Linux Standard Base,
- * 10.6), once for each return address. The program's memory is read like another process's, so that memory
- * that may have been unmapped is not accessed. A rule of an unusual form ends the stack. */
+/* Reads .eh_frame (DWARF 5, 6.4; Linux Standard Base, 10.6) to find the rule that leads from a frame to its
+ * caller, once for each return address. The kernel copies the program's memory for this, because it may be
+ * unmapped at any moment. The walk ends at a frame whose rule has an unusual form. */
 
 #include "stacks.h"
 
 enum { PIECE_BYTES = 256, ENTRIES_AT_ONCE = 32, KEPT_MOST = 4, ENTRIES_MOST = 1 << 24, SKIPPED_MOST = 1 << 16 };
 enum { REGISTER_BASE = 6, REGISTER_STACK = 7, REGISTER_RETURN = 16 };
-/* How addresses are written: signed 32 bits, from where they stand, or from the index. */
+/* Encodings in .eh_frame_hdr. Addresses have 32 bits, signed, relative to their own address or to the
+ * index. */
 enum { RELATIVE_HERE = 0x1b, RELATIVE_INDEX = 0x3b, COUNTED = 0x03 };
 
-/* Bytes of the program's memory, piece by piece. */
+/* A reader of the program's memory, which copies it piece by piece. */
 struct bytes {
 	u64 at, end, from;
 	u32 have, failed;
@@ -86,14 +87,14 @@ static void skip(struct bytes *bytes, u64 count) {
 		bytes->at += count;
 }
 
-/* The entry of one function (FDE), or the part that several functions share (CIE). */
+/* An entry of .eh_frame: of one function (FDE), or the part that several functions share (CIE). */
 struct entry {
 	u64 at, end; /* bounds of the instructions */
 	u64 code_step, from;
 	s64 data_step;
 };
 
-/* 0: it is another kind, or none. */
+/* Reads the shared part (CIE) at `at`. Returns 0 if there is none, or one that is not supported. */
 static int read_common(struct entry *entry, u64 at) {
 	struct bytes bytes;
 	begin_bytes(&bytes, at, at + 8);
@@ -127,14 +128,15 @@ static int read_common(struct entry *entry, u64 at) {
 			u8 kind = take(&bytes) & 15;
 			skip(&bytes, kind == 0 || kind == 4 || kind == 12 ? 8 : kind == 2 || kind == 10 ? 2 : 4);
 		} else {
-			/* (S: the kernel has called it, in the middle of something.) */
+			/* For example 'S' marks the frame of a signal handler, which is not supported. */
 			return 0;
 		}
 	}
 	return is_relative && !bytes.failed && !letters.failed && entry->at <= entry->end;
 }
 
-/* Reads the function's entry at `at`, if `pc` lies in it. */
+/* Reads the function's entry (FDE) at `at`. Returns 0 if pc is not in the function, or the form is not
+ * supported. */
 static int read_entry(struct entry *entry, struct entry *common, u64 at, u64 pc) {
 	struct bytes bytes;
 	begin_bytes(&bytes, at, at + 16);
@@ -151,7 +153,7 @@ static int read_entry(struct entry *entry, struct entry *common, u64 at, u64 pc)
 	return !bytes.failed && entry->at <= entry->end;
 }
 
-/* Finds the entry of the function that may contain pc; 0: there is none. */
+/* Returns the address of the entry of the function that may contain pc; 0 if there is none. */
 static u64 find_entry(u64 index, u64 pc) {
 	struct { u8 version, pointer, count, table; s32 frames; u32 entries; } head;
 	struct { s32 from, entry; } pairs[ENTRIES_AT_ONCE];
@@ -180,7 +182,7 @@ static u64 find_entry(u64 index, u64 pc) {
 enum saved { SAME, SAVED, LOST, NOWHERE };
 
 struct row {
-	u64 origin; /* the register that the frame's end is counted from */
+	u64 origin; /* register whose value plus `size` is the end of the frame */
 	s64 size, base_at, return_at;
 	enum saved base, back;
 };
@@ -204,8 +206,8 @@ static void restore_register(struct rows *rows, u64 which) {
 		rows->row.back = rows->first.back, rows->row.return_at = rows->first.return_at;
 }
 
-/* Instructions that have no operand in their first byte, except those that advance the address. 0: an
- * unknown instruction. */
+/* Executes a call frame instruction that has no operand in its first byte, except those that advance the
+ * address. Returns 0 if the instruction is unknown. */
 static int follow_extended(struct rows *rows, struct bytes *bytes, const struct entry *entry, u8 code) {
 	struct row *row = &rows->row;
 	u64 which;
@@ -229,7 +231,7 @@ static int follow_extended(struct rows *rows, struct bytes *bytes, const struct 
 	case 0x0c: row->origin = take_number(bytes); row->size = (s64)take_number(bytes); return 1;
 	case 0x0d: row->origin = take_number(bytes); return 1;
 	case 0x0e: row->size = (s64)take_number(bytes); return 1;
-	case 0x0f: row->origin = REGISTER_RETURN; skip(bytes, take_number(bytes)); return 1; /* by an expression: see rule_from */
+	case 0x0f: row->origin = REGISTER_RETURN; skip(bytes, take_number(bytes)); return 1; /* rule_from() refuses expressions */
 	case 0x10: case 0x16: put_register(row, take_number(bytes), LOST, 0); skip(bytes, take_number(bytes)); return 1;
 	case 0x11: which = take_number(bytes); put_register(row, which, SAVED, take_signed(bytes) * entry->data_step); return 1;
 	case 0x12: row->origin = take_number(bytes); row->size = take_signed(bytes) * entry->data_step; return 1;
@@ -241,7 +243,7 @@ static int follow_extended(struct rows *rows, struct bytes *bytes, const struct 
 	}
 }
 
-/* Follows the entry's instructions up to the row of `pc`. */
+/* Executes the entry's instructions up to the row that applies at `pc`. */
 static int follow(struct rows *rows, const struct entry *entry, u64 pc) {
 	struct bytes bytes;
 	u64 at = entry->from;
@@ -266,7 +268,7 @@ static int follow(struct rows *rows, const struct entry *entry, u64 pc) {
 	return !bytes.failed;
 }
 
-/* Encodes the row as a rule, without the file; 0: the caller's frame can't be determined. */
+/* Encodes the row as a rule without the number of the file; 0 if the caller's frame can't be determined. */
 static u64 rule_from(const struct row *row) {
 	if (row->back != SAVED || row->return_at != -8 || row->size <= 0 || row->size & 7 || (u64)row->size / 8 > RULE_SIZE_MOST ||
 	    (row->origin != REGISTER_STACK && row->origin != REGISTER_BASE))
@@ -280,7 +282,8 @@ static u64 rule_from(const struct row *row) {
 	return rule | RULE_SAVED | below / 8 << RULE_SAVED_SHIFT;
 }
 
-/* Finds the rule for the call that returns to pc: the call instruction is in front of it. */
+/* Finds the rule for the call that returns to pc. The call instruction ends directly before pc, so the row at
+ * pc - 1 applies. */
 static u64 read_rule(u64 index, u64 pc) {
 	struct entry entry, common;
 	struct rows rows;
@@ -296,7 +299,7 @@ static u64 read_rule(u64 index, u64 pc) {
 	return follow(&rows, &entry, pc - 1) ? rule_from(&rows.row) : 0;
 }
 
-/* Finds the rule, and keeps it. */
+/* Finds the rule for a return address, and stores it in the table of rules. */
 NOINLINE u64 learn_rule(u64 pc) {
 	u32 loads = *(volatile u32 *)&stack_tables->loads, number = code_of(pc);
 	u64 key = KEY(pc), rule = 0;

@@ -1,4 +1,5 @@
-/* Children of vfork: they use their parent's memory and thread-local storage, and so its state, while the parent waits. */
+/* Children of vfork use their parent's memory and thread-local storage while the parent waits. So they also
+ * use the parent's state. */
 
 #include "recorder.h"
 
@@ -10,7 +11,7 @@ void update_lent(struct state *state) {
 	state->taken = taken;
 }
 
-/* The innermost call of a parent whose state is in use by its vfork child; 0: there is none. */
+/* Returns the innermost pending vfork whose child is using the state; 0 if there is none. */
 static const struct pending *lender(const struct state *state) {
 	const struct pending *one = innermost(state);
 	while (one && !(lends(one) && one->tid != state->tid))
@@ -22,22 +23,22 @@ int is_lent(const struct state *state) {
 	return lender(state) != 0;
 }
 
-/* The parent's call in flight: a handler that interrupted it has created the child. */
+/* Returns the parent's call in flight if its handler has created the child that uses the state; else 0. */
 u64 flight_lent(const struct state *state) {
 	const struct pending *pending = lender(state);
 	return pending ? pending->fork.flight : 0;
 }
 
-/* From here on the state records the calls of that thread: the child, or its parent again. (A handler
- * checks the thread id.) */
+/* Assigns the state to another thread, a child or again its parent, and records that. `pid` is set first,
+ * because a handler decides by `tid` whose calls are recorded. */
 static void hand_to(struct state *state, u32 tid, u32 pid, u64 now) {
 	state->pid = pid;
 	state->tid = tid;
 	record_control(state, CONTROL_TASK, now);
 }
 
-/* A result, or that it did not return. The birth is recorded so that the recorder knows a child that never
- * loads this library. */
+/* Writes the record of a fork with its result, or without one. Also notes the child's process id in the
+ * session's header, because the child may never load this library. */
 static void write_fork(struct state *state, const struct pending *pending, u32 phase, u64 end, s64 result) {
 	if (result > 0 && !(pending->fork.flags & CLONE_THREAD))
 		session->born[__atomic_fetch_add(&session->births, 1, __ATOMIC_RELAXED) & (BIRTHS - 1)] = (u32)result;
@@ -51,7 +52,7 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 	leave(state, level, &here);
 }
 
-/* Ends the calls that the child, which is gone, has left unfinished in its parent's state. */
+/* Ends the calls that a child left unfinished in its parent's state when it ended. */
 static void end_calls_of_child(struct state *state, const struct pending *fork, u64 now) {
 	if (state->flight != fork->fork.flight) {
 		write_no_return(state, now);
@@ -63,9 +64,9 @@ static void end_calls_of_child(struct state *state, const struct pending *fork, 
 		hand_to(state, fork->tid, fork->pid, now);
 }
 
-/* The call that created a child is over, in the parent. 0: a handler has recorded it already. A handler
- * may abandon this half way: then ENDS marks the call, and the next code that finds it does this again;
- * the record, which may exist or not, is counted as lost. */
+/* Handles the return of a fork in the parent. Returns 0 if a handler has recorded it already. A handler may
+ * leave this function by longjmp: then ENDS marks the call, and the next call of this function completes the
+ * work. It counts the record as lost, because it can't know whether the record exists. */
 int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result) {
 	struct pending done = *pending;
 	u64 stack = done.stack;
@@ -82,20 +83,21 @@ int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 en
 	return 1;
 }
 
-/* Calls that were to create a child, and were abandoned before they could. */
+/* Ends calls of vfork that were abandoned before they created a child. */
 static void forget_abandoned(struct state *state, u64 now, u64 stack) {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
 		if (lends(one) && is_abandoned(one, state->tid, stack))
 			fork_is_over(state, one, PHASE_NO_RETURN, now, 0);
 }
 
-/* Whether that vfork has returned to its parent, which makes a call at `stack`. (Not to a handler that
- * interrupts fork_is_over.) */
+/* Whether that vfork has returned to its parent, the thread `tid`, which makes a call at `stack`. The answer
+ * is no if a handler that interrupted fork_is_over() makes the call. */
 static int is_back(const struct pending *pending, u32 tid, u64 stack) {
 	return lends(pending) && pending->tid == tid && (!(pending->stack & ENDS) || is_abandoned(pending, tid, stack));
 }
 
-/* Finds the call that created the child. (It may be a child's child.) */
+/* Finds the vfork that created the child and notes the child there. The vfork's caller may itself be a child
+ * of vfork. */
 static void note_child(struct state *state, u32 child) {
 	struct pending *one = innermost(state);
 	while (one && !(lends(one) && one->tid == state->tid && !one->fork.child))
@@ -104,8 +106,8 @@ static void note_child(struct state *state, u32 child) {
 		one->fork.child = child;
 }
 
-/* Decides whether the call at `stack` is the parent's or its child's. (A handler's may come before the
- * vfork has returned, and may abandon it.) */
+/* Decides whether the parent or its child makes the call at `stack`, and assigns the state to it. The
+ * parent's signal handler may make the call before the vfork has returned, and may abandon the vfork. */
 void settle(struct state *state, u64 now, u64 stack) {
 	u32 tid = (u32)kernel0(SYS_gettid);
 	if (tid == state->tid) {

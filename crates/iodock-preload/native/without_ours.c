@@ -1,22 +1,23 @@
-/* Environments without our variables. A program inherits the filter in which it is executed, without
- * knowing it: the first call of our library may kill it. So where recording has stopped our variables are
- * removed, without any call of ours. */
+/* Removes our variables from the environment of an exec in a process where recording has stopped. A program
+ * inherits the seccomp filter of the process that executes it, and the first call of our library could kill
+ * it. The functions here make no system calls except the exec, because the filter may forbid them. */
 
 #include "recorder.h"
 
-/* A small environment is built on the stack, which may be as small as posix_spawn's 32 KiB; a larger one
- * in memory that is mapped when recording stops, by one thread at a time, until the kernel has read it. */
+/* A small environment is copied to the stack, which may have only the 32 KiB of posix_spawn. A larger one is
+ * copied to memory that is mapped when recording stops. One thread at a time uses that memory, until the
+ * kernel has read the environment. */
 #define MOST_COPIED 16384
 #define ON_STACK 4096
 #define THREAD_POINTER (*(volatile u64 __seg_fs *)0)
 
 static struct copy {
-	u64 owner; /* its thread pointer, which a child of vfork shares with its parent. 0: none */
+	u64 owner; /* thread pointer of the thread that uses the copy; its child of vfork has the same one. 0: no thread */
 	u64 list[MOST_COPIED + 1];
 	u8 preload[PATH_LIMIT + 8];
 } *copy;
 
-/* While calls are still allowed. */
+/* Maps memory for a copy. Called before recording stops, while system calls are still allowed. */
 void map_copy(void) {
 	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	long memory = copy ? -1 : kernel(SYS_mmap, 0, sizeof(struct copy), PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -24,7 +25,7 @@ void map_copy(void) {
 		return;
 	/* A child created by fork does not need the copies for programs that other threads are executing. */
 	kernel3(SYS_madvise, memory, sizeof(struct copy), MADV_WIPEONFORK);
-	/* Another thread may stop, too. */
+	/* Another thread may stop recording at the same time. */
 	if (becomes((u64 *)&copy, 0, (u64)memory))
 		copy_span = (struct span){(u64)memory, (u64)memory + sizeof(struct copy)};
 	else
@@ -38,13 +39,15 @@ static int take_copy(void) {
 	return 0;
 }
 
-/* A parent has returned from its vfork: its child has executed a program, or has ended. */
+/* Releases the copy. A parent calls this after its vfork: the child has executed a program or ended, and
+ * can't release the copy itself. */
 void give_back_copy(void) {
 	if (copy && copy->owner)
 		becomes(&copy->owner, THREAD_POINTER, 0);
 }
 
-/* (The kernel must not be called to check readability.) 0: it can't be a list, or it has nothing of ours. */
+/* Finds our variables in a list. It can't ask the kernel whether the list is readable, so it only checks the
+ * address. Returns 0 if the address can't be a list, or the list contains nothing of ours. */
 int find_ours(struct given *given, const u64 *list) {
 	*given = (struct given){list, 0, 0, 0, 0};
 	if ((u64)list < 65536 || (u64)list >> 47 || (u64)list & 7)
@@ -60,7 +63,8 @@ int find_ours(struct given *given, const u64 *list) {
 	return given->preload_bytes <= PATH_LIMIT && (given->has_session || given->preload);
 }
 
-/* LD_PRELOAD with the other libraries, without ours, which is at `at`, and a separator. Returns its end. */
+/* Writes LD_PRELOAD with the other libraries, without ours at position `at` and its separator. Returns the
+ * end. */
 u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at) {
 	u64 behind = at + length((const u8 *)library, sizeof(session->preloaded));
 	if (libraries[behind])
@@ -70,9 +74,10 @@ u8 *put_other_libraries(u8 *to, const u8 *libraries, u64 at) {
 	return put_text(put_bytes(put_text(to, "LD_PRELOAD="), libraries, at), (const char *)libraries + behind);
 }
 
-/* `list` has room for as many and one more, `preload` for all of the variable; `list` may be the given one. */
+/* Copies the variables that are not ours. `list` has room for given->count + 1 entries and may be the given
+ * list; `preload` has room for the whole variable LD_PRELOAD. */
 void copy_others(u64 *list, u8 *preload, const struct given *given) {
-	/* The recorder's addition if the program has no options of its own. */
+	/* The recorder sets this variable for programs that do not set it themselves. */
 	static const char options[] = "ASAN_OPTIONS=:verify_asan_link_order=0";
 	u64 count = 0;
 	for (u64 i = 0; i < given->count; i++) {
@@ -91,7 +96,7 @@ void copy_others(u64 *list, u8 *preload, const struct given *given) {
 	list[count] = 0;
 }
 
-/* Makes the call with that environment. */
+/* Makes the exec with that environment. */
 s64 execute_with(u64 number, const u64 *given, u32 environment_at, const u64 *list) {
 	u64 arguments[6];
 	for (u32 i = 0; i < 6; i++)
@@ -115,13 +120,13 @@ static s64 execute_from_copy(const struct frame *frame, u32 environment_at, cons
 	return result;
 }
 
-/* Executes the program, if its environment contains something of ours; else the trampoline does. */
+/* Makes the exec if its environment contains variables of ours. Otherwise the trampoline makes it. */
 void execute_without_ours(struct frame *frame, u32 environment_at) {
 	struct given given;
 	if (!find_ours(&given, (const u64 *)frame->arguments[environment_at]))
 		return;
 	int is_small = given.count * 8 + given.preload_bytes <= ON_STACK;
 	frame->number = (u64)(!is_small && take_copy() ? execute_from_copy : execute_from_stack)(frame, environment_at, &given);
-	/* It was made. */
+	/* The call was made here, so the trampoline's `syscall` is skipped. */
 	frame->back += SYSCALL_BYTES;
 }

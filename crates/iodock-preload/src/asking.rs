@@ -1,4 +1,4 @@
-//! Places in the session's header where processes send a request to the recorder, and wait until it is done.
+//! Answers requests that processes write to the session's header. A process waits until its request is done.
 
 use crate::format::header;
 use crate::page::HeaderPage;
@@ -6,14 +6,15 @@ use crate::session::Session;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Stored in place of a requester when requests are no longer answered; no process has this number.
+/// The value of the requester's word when the recorder no longer answers requests. No process has this
+/// number.
 const STOPPED: u32 = u32::MAX;
 
-/// Interval at which the recorder checks for requests by itself: a requester may be killed before it has
-/// woken the recorder, and later requesters only wait for their turn.
+/// Interval at which the recorder checks for requests without being woken: a requester may be killed before
+/// it has woken the recorder, and later requesters only wait for their turn.
 const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A kind of request, as offsets in the header.
+/// A kind of request, described by offsets of its fields in the header.
 #[derive(Clone, Copy)]
 pub struct Wish {
     /// Offset of the offer: what may be requested, as a size or as bits of `format::trace`. 0: nothing.
@@ -24,12 +25,12 @@ pub struct Wish {
     served: Option<usize>,
 }
 
-/// Processes that have mapped a file of this size request watching their page faults (native/watch.c); from 1
-/// byte on also for programs and libraries.
+/// Processes that map a file of at least the offered size request sampling of their page faults
+/// (native/watch.c). If the offer is 1, that includes mapped programs and libraries.
 pub const WATCH: Wish =
     Wish { offer: header::WATCH_FROM, asking: header::WATCH_ASKING, served: Some(header::WATCH_BEGUN) };
-/// Threads that are about to execute a program request tracing (native/traced.c); the offer is of
-/// [`crate::format::trace`].
+/// Threads that are about to execute a program request tracing (native/traced.c). The offer consists of bits
+/// of [`crate::format::trace`].
 pub const TRACE: Wish = Wish { offer: header::TRACE_WHAT, asking: header::TRACE_ASKING, served: None };
 
 /// The place in the header for one kind of request.
@@ -54,15 +55,16 @@ impl Asking {
         self.page.word(at)
     }
 
-    /// Answers until [`Asking::stop`]: the requester continues as soon as `serve` has returned whether it was
-    /// served. `withdrawn` is called with requesters that gave up waiting.
+    /// Answers requests until [`Asking::stop`]. `serve` handles a request and returns whether it succeeded;
+    /// then the requester continues. `withdrawn` is called with requesters that gave up waiting.
     pub fn answer(&self, mut serve: impl FnMut(u32) -> bool, mut withdrawn: impl FnMut(u32)) {
         let asking = self.word(self.wish.asking);
         loop {
             match asking.load(SeqCst) {
                 STOPPED => return,
                 0 => {
-                    // SAFETY: a word of ours; woken or not, we look again.
+                    // SAFETY: the word stays mapped during the call, and its value is checked again
+                    // afterwards.
                     unsafe { libc::syscall(libc::SYS_futex, asking.as_ptr(), libc::FUTEX_WAIT, 0, &LOOK) };
                 }
                 id => {
@@ -88,7 +90,7 @@ impl Asking {
 
     fn wake(&self) {
         let asking = self.word(self.wish.asking);
-        // SAFETY: only wakes threads that wait on this word.
+        // SAFETY: the call accesses no memory of ours; it only wakes threads that wait on this word.
         unsafe { libc::syscall(libc::SYS_futex, asking.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
 }

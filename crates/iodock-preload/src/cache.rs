@@ -1,6 +1,6 @@
-//! Site tables stored from one recording to the next: searching libc takes 20 ms, which is longer than many
-//! recorded programs. One file for each build id, in the user's cache folder; a table that can't be stored is
-//! searched again.
+//! Stores tables of call sites from one recording to the next, because the search in libc takes 20 ms, which
+//! is longer than many recorded programs run. The user's cache folder has one file for each build id. If a
+//! table can't be stored, the next recording searches again.
 
 use crate::elf;
 use crate::format::Shape;
@@ -21,20 +21,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Incremented with every change of the search, of the tables' format, and of how a text is built.
+/// Version of stored files. It is incremented with every change of the search, of the tables' format, and of
+/// how a text is built.
 const VERSION: u32 = 7;
 
-/// A library whose system calls must be recorded.
+/// A library with system-call sites to patch.
 pub struct Library {
     pub file: Mapping,
     pub table: Table,
-    /// The library's text with the jumps written in. Without a text each process writes the jumps itself.
+    /// The library's code segment, patched with jumps. If `None`, each process writes the jumps itself.
     pub text: Option<Text>,
     /// Set if the text is stored in a separate file. Otherwise the text becomes a part of the session's file.
     pub kept: Option<Kept>,
 }
 
-/// A text in a file of its own.
+/// A patched text that is stored in its own file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub texts: Texts,
@@ -50,7 +51,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache in the user's own cache folder. If there is no such folder, nothing is stored.
+    /// Returns a cache in the user's cache folder. If there is no such folder, nothing is stored.
     pub fn of_user() -> Cache {
         let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
         let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -60,14 +61,15 @@ impl Cache {
         cache.with_texts(texts)
     }
 
-    /// Stores texts in that place; without one, texts become a part of the session's file.
+    /// Sets where texts are stored. If `None`, they become a part of the session's file.
     pub fn with_texts(self, texts: Option<Texts>) -> Cache {
         Cache { texts, ..self }
     }
 
-    /// A cache in `base`. Texts become a part of the session's file.
+    /// Returns a cache in `base`, whose texts become a part of the session's file.
     pub fn at(base: Option<PathBuf>) -> Cache {
-        // A table is valid only for the calls that were recorded when it was made.
+        // The folder's name contains a hash of the shapes, because a table is valid only for the calls that
+        // were recorded when it was created.
         let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(shapes()))));
         Cache { folder, texts: None }
     }
@@ -81,7 +83,7 @@ impl Cache {
         }
     }
 
-    /// The library at `path`; `None` if there is nothing to patch in it.
+    /// Returns the library at `path`; `None` if it has no sites to patch.
     pub fn library(&self, path: &Path) -> Option<Library> {
         let file = Mapping::of(&File::open(path).ok()?).ok()?;
         let elf = elf::parse(&file).filter(|elf| !elf.build_id.is_empty())?;
@@ -94,7 +96,7 @@ impl Cache {
     /// Stores the text in its own file; `None` if that fails.
     fn keep_text(&self, file: &Mapping, table: &Table, text: &Text) -> Option<Kept> {
         let texts = self.texts.clone()?;
-        // Key: file identity and patch table.
+        // The text's number is a checksum of the library's identity and of its table.
         let number = checksum(&[&file.state().to_le_bytes()[..], &table.bytes()].concat()).max(1);
         let identity = texts.keep(number, text.bytes as usize, || text.image(file, table)).ok()?;
         Some(Kept { texts, number, identity })
@@ -116,8 +118,9 @@ impl Cache {
 }
 
 impl Cache {
-    /// The calls that the code in the file at `path` makes directly. Looked up by the file's path, length and
-    /// time: reading everything that a program loads takes longer than many programs.
+    /// Returns the calls that the code in the file at `path` makes without libc. They are stored under the
+    /// file's inode, length and time, because reading all files that a program loads takes longer than many
+    /// programs.
     pub fn own_calls(&self, path: &Path) -> OwnCalls {
         let Ok(about) = fs::metadata(path) else { return OwnCalls::default() };
         let state = [about.dev(), about.ino(), about.len(), about.mtime() as u64, about.mtime_nsec() as u64];
@@ -141,7 +144,7 @@ fn shapes() -> &'static [Shape] {
     &Shapes::of_this_machine().by_number
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of the shapes.
 fn hash(shapes: &[Shape]) -> u64 {
     let bytes = shapes.iter().flat_map(Shape::bytes);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))

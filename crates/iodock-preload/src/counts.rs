@@ -1,4 +1,5 @@
-//! Checks that this kernel counts the calls of a process as Linux does. If not, its counts are not used.
+//! Checks whether this kernel's counts of a process's calls (syscr, syscw) are those of Linux. If not, they
+//! are not used.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -20,17 +21,19 @@ fn reads_files_itself() -> bool {
     READS_FILES.iter().any(|&option| options.contains(option)) || Path::new(POLICY).exists()
 }
 
-/// A sandbox with its own kernel may count other calls.
+/// Makes some calls and checks by how much the count grows. A sandbox with its own kernel may count other
+/// calls.
 fn counts_as_linux() -> io::Result<bool> {
     let (one, other) = UnixDatagram::pair()?;
     let (mut zeros, mut nothing) = (File::open("/dev/zero")?, File::create("/dev/null")?);
     let before = of_this_thread()?;
-    // Three calls that Linux counts (one of them moves nothing), then two that it does not count.
+    // Linux counts the following three calls, although the last one moves nothing. It does not count the two
+    // after them.
     let _ = zeros.read(&mut [0; 8])?;
     let _ = nothing.write(&[0; 8])?;
     let _ = zeros.read(&mut [])?;
-    // (The standard library's own sends by write.)
-    // SAFETY: eight bytes that are there.
+    // The standard library would send by `write`, so `send` is called directly.
+    // SAFETY: the buffer has eight bytes.
     unsafe { libc::send(one.as_raw_fd(), [0u8; 8].as_ptr().cast(), 8, 0) };
     other.recv(&mut [0; 8])?;
     let asking = 1;

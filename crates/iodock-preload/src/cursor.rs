@@ -1,6 +1,6 @@
-//! Bytes of a chunk, and the numbers in them (`put` of native/numbers.c).
+//! Reads bytes and numbers of a chunk, in the encoding of `put` in native/numbers.c.
 
-/// Every getter returns `None` if there are too few bytes.
+/// A position in the bytes of a chunk. Every getter returns `None` if there are too few bytes.
 pub struct Cursor {
     bytes: Vec<u8>,
     at: usize,
@@ -11,7 +11,7 @@ impl Cursor {
         Cursor { bytes, at }
     }
 
-    /// Replaces the bytes by the same ones with more after them.
+    /// Replaces the bytes by a longer sequence that begins with the same bytes.
     pub fn grow(&mut self, bytes: Vec<u8>) {
         self.bytes = bytes;
     }
@@ -24,7 +24,7 @@ impl Cursor {
         self.at
     }
 
-    /// The next byte, without consuming it.
+    /// Returns the next byte without consuming it.
     pub fn next(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

@@ -1,16 +1,16 @@
-//! Parses the parts of an ELF file (x86-64, 64 bit, little endian) that the search for sites needs.
+//! Parses the parts of an ELF file (x86-64, 64 bit, little endian) that the search for call sites needs.
 
-/// A piece of code: its address (from the load address), and its bytes.
+/// A section of code: its address relative to the load address, and its bytes.
 pub struct Code<'a> {
     pub address: u64,
     pub bytes: &'a [u8],
 }
 
-/// A part of the file that is mapped as code.
+/// An executable segment: its offset in the file, and its address relative to the load address.
 pub struct Segment {
     pub offset: u64,
     pub address: u64,
-    /// Of the file.
+    /// Size of the segment in the file.
     pub bytes: u64,
 }
 
@@ -19,9 +19,10 @@ pub struct Elf<'a> {
     pub build_id: &'a [u8],
     pub code: Vec<Code<'a>>,
     pub segments: Vec<Segment>,
-    /// Its dynamic linker. Static programs have none and load no library of ours.
+    /// Path of the dynamic linker. Static programs have none, and do not load the preloaded library.
     pub interpreter: Option<&'a [u8]>,
-    /// Compiled by Go: such programs make system calls directly, even if they use a libc.
+    /// Whether Go's compiler has built the file: such programs make system calls without libc, even if they
+    /// use one.
     pub is_go: bool,
 }
 
@@ -51,7 +52,7 @@ fn slice(bytes: &[u8], at: u64, length: u64) -> Option<&[u8]> {
     bytes.get(at as usize..at.checked_add(length)? as usize)
 }
 
-/// Reads `file`; `None` if it is not an ELF file of this machine.
+/// Parses `file`; `None` if it is not an ELF file for x86-64.
 pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
     if file.get(..6)? != b"\x7fELF\x02\x01" || u16_at(file, 18)? != X86_64 {
         return None;
@@ -78,7 +79,7 @@ pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
     Some(elf)
 }
 
-/// The content of the note of this vendor and type.
+/// Returns the content of the note with this vendor and type.
 fn note<'a>(mut notes: &'a [u8], maker: &[u8], wanted: u32) -> Option<&'a [u8]> {
     loop {
         let (name, length, kind) = (u32_at(notes, 0)?, u32_at(notes, 4)?, u32_at(notes, 8)?);
@@ -90,7 +91,7 @@ fn note<'a>(mut notes: &'a [u8], maker: &[u8], wanted: u32) -> Option<&'a [u8]> 
     }
 }
 
-/// Sections with code, without the tables between them, which a segment includes.
+/// Returns the sections with code. A segment would also include data tables between them.
 fn code_sections(file: &[u8]) -> Option<Vec<Code<'_>>> {
     let (at, size, count) =
         (u64_at(file, 40)? as usize, u16_at(file, 58)? as usize, u16_at(file, 60)? as usize);

@@ -1,4 +1,4 @@
-//! Entries decoded from the buffers: calls, programs, resource usage.
+//! Types of the entries that [`crate::reader`] decodes from chunks: calls, programs, resource usage.
 
 use crate::format::chunk;
 use iodock_event::interfaces::InterfacePart;
@@ -38,7 +38,8 @@ pub struct CallRecord {
     pub part: Part,
     pub path: Option<Vec<u8>>,
     pub path2: Option<Vec<u8>>,
-    /// Requests of asynchronous I/O that it submitted, or that were completed.
+    /// Requests of asynchronous I/O that the call submitted or found completed, messages, or passed
+    /// descriptors.
     pub items: Vec<AsyncItem>,
     /// The stack from which the call was made: see [`iodock_event::stacks`].
     pub stack: Option<Arc<[u8]>>,
@@ -83,7 +84,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// The call in flight in a chunk's header.
+    /// Reads the call in flight from a chunk's header; `None` if there is none.
     pub fn of(head: &[u8], time_shift: u32) -> Option<Flight> {
         let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
         let start = u64::from_le_bytes(head.get(chunk::FLIGHT_START..)?.get(..8)?.try_into().ok()?);
@@ -102,9 +103,9 @@ pub struct ProcessRecord {
     pub was_traced: bool,
     pub time: u64,
     pub working_directory: Vec<u8>,
-    /// NUL-separated.
+    /// The program's arguments, separated by NUL.
     pub command: Vec<u8>,
-    /// `NAME=VALUE` pairs that may name a rank, NUL-separated.
+    /// Variables of the environment that may contain the MPI rank, as `NAME=VALUE`, separated by NUL.
     pub environment: Vec<u8>,
 }
 
@@ -119,14 +120,14 @@ pub struct UsageRecord {
     pub process: Option<ProcessUsage>,
 }
 
-/// Microseconds.
+/// CPU time in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     pub user: u64,
     pub system: u64,
 }
 
-/// Moved between memory and devices: blocks of 512 bytes.
+/// Resource usage of a process. Blocks of 512 bytes were moved between memory and devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
     pub cpu: CpuTime,
@@ -141,14 +142,14 @@ pub struct CountedRecord {
     pub pid: u32,
     pub time: u64,
     pub by_thread: u64,
-    /// For all threads of the process, and children that it has waited for. Includes the previous query,
-    /// which was for the thread.
+    /// The count of all threads of the process, and of children that it has waited for. It includes one query
+    /// of this report, the one for `by_thread`.
     pub by_process: u64,
-    /// Number of context switches in which its threads waited.
+    /// Number of context switches in which the process's threads waited.
     pub waits: u64,
 }
 
-/// A call of an interface begins or ends.
+/// The beginning or the end of a call of an interface, such as MPI-IO, or a fact about one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceEntry {
     pub tid: u32,
@@ -157,8 +158,8 @@ pub struct InterfaceEntry {
     pub part: InterfacePart,
     /// The call's index in `INTERFACE_CALLS`.
     pub call: u16,
-    /// Result, handle, bytes, offset, whether a view is contiguous, variable, descriptor, and number of calls (`interfaces/interfaces.h`);
-    /// UNKNOWN if not reported.
+    /// Result, handle, bytes, offset, whether a view is contiguous, variable, descriptor, and number of
+    /// calls, as in `interfaces/interfaces.h`; UNKNOWN if not reported.
     pub facts: [i64; 8],
     /// Name of the file that the call opened, or the properties of a data set or variable.
     pub name: Option<Vec<u8>>,
@@ -177,8 +178,8 @@ pub enum Entry {
         pid: u32,
         time: u64,
     },
-    /// From this point the stream belongs to another task: a child of vfork, or a thread that follows another
-    /// one.
+    /// From this point another task writes to the stream: a child of vfork, its parent again, or a thread
+    /// that took over the stream of an ended thread.
     Task {
         tid: u32,
         pid: u32,

@@ -1,19 +1,19 @@
-//! The session file's layout: native/session.h in Rust. All numbers little endian.
+//! Defines the layout of the session file, as native/session.h does in C. All numbers are little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
 pub const VERSION: u32 = 18;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
-/// Number of new processes that the header remembers.
+/// Number of process ids of last children in the header.
 pub const BIRTHS: usize = 1024;
-/// Number of other code files that the header remembers.
+/// Largest number of code files other than libc in the header.
 pub const MODULES: usize = 256;
 
 /// Largest number of chunks that are offered for reuse at a time.
 pub const OFFERED: usize = 64;
 
-/// Offsets in the header.
+/// Offsets of the fields of the session's header.
 pub mod header {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 8;
@@ -69,7 +69,7 @@ pub mod header {
     pub const BYTES: usize = OTHERS + super::MODULES * OTHER_BYTES;
 }
 
-/// Offsets in a chunk's header.
+/// Offsets of the fields of a chunk's header.
 pub mod chunk {
     pub const MAGIC: usize = 0;
     pub const OVER: usize = 4;
@@ -103,9 +103,9 @@ pub enum Kind {
     Map = 7,
     /// Not recorded: prctl and seccomp may forbid calls or the clock, so recording ends before they are made.
     Confine = 8,
-    /// General, and the result is a new descriptor.
+    /// A general call whose result is a new descriptor.
     Open = 9,
-    /// Not recorded: munmap and similar, which may unmap our memory.
+    /// Not recorded: munmap and similar calls, which may unmap our memory.
     Guard = 10,
 }
 
@@ -160,34 +160,35 @@ impl Shape {
     }
 }
 
-/// The recorder's ability to trace programs that are executed.
+/// Bits that say which programs the recorder traces after an exec.
 pub mod trace {
-    /// Programs that the library does not reach.
+    /// Programs that can't load the preloaded library.
     pub const UNSEEN: u64 = 1;
-    /// Every program, until the library is loaded.
+    /// All programs, until they have loaded the library.
     pub const ALL: u64 = 2;
-    /// Also programs that gain privileges.
+    /// Also programs that gain privileges by the exec.
     pub const PRIVILEGED: u64 = 4;
 }
 
-/// Messages of a process to its tracer: `prctl(CALL, one of these)`, which the kernel refuses.
+/// Messages of a process to its tracer: `prctl(CALL, message)`, a call that the kernel does not know.
 pub mod mark {
     pub const CALL: u64 = 0x494f_444b;
     pub const ASKED: u64 = 1;
     pub const LOADING: u64 = 2;
     pub const LOADED: u64 = 3;
     pub const FAILED: u64 = 4;
-    /// The answer to `LOADING` that keeps the library inactive; any other answer is 0.
+    /// The tracer's answer to `LOADING` if the library must not record; otherwise the answer is 0.
     pub const STAY_OFF: u64 = 1;
 }
 
 pub const CODE_CONTROL: u8 = 255;
 /// Precedes a call's record: the stack of this call, and of the following calls with the same code.
 pub const CODE_STACK: u8 = 254;
-/// Behind it: a new stack follows; there is none; from here on those of this chunk.
+/// The number after CODE_STACK. STACK_NEW: a new stack follows. STACK_NONE: the stack is unknown. Higher
+/// numbers refer to stacks that were written earlier in this chunk.
 pub const STACK_NEW: u64 = 0;
 pub const STACK_NONE: u64 = 1;
-/// A stack has no more frames, and no more of Python.
+/// Largest number of frames of a stack, and of Python frames.
 pub const FRAMES: u64 = 32;
 pub const PYTHON_FRAMES: u64 = 24;
 pub const CONTROL_PROCESS: u8 = 1;
@@ -197,7 +198,7 @@ pub const CONTROL_TRACED: u8 = 4;
 pub const CONTROL_COUNTED: u8 = 5;
 pub const CONTROL_INTERFACE: u8 = 6;
 
-/// First bytes of the records of read, write, pread64 and pwrite64; flags for the fields that are present are
+/// First bytes of the records of read, write, pread64 and pwrite64, to which flags for the present fields are
 /// added.
 pub const HEADS: [u8; 4] = [192, 200, 208, 228];
 /// One more than the last head.
@@ -225,20 +226,21 @@ pub const MORE_OFFSET2: u8 = 32;
 pub const MORE_STAT: u8 = 64;
 pub const MORE_TEXT: u8 = 128;
 
-/// Type and size of a file in one number; 15 as the type: they follow separately.
+/// One number holds a file's size, shifted by STAT_SHIFT, and its type. The type STAT_APART means that type
+/// and size follow as separate numbers.
 pub const STAT_SHIFT: u32 = 4;
 pub const STAT_APART: u64 = 15;
 
-/// Longest prefix that a path can share with the previous one.
+/// Longest prefix that a path can share with the last new path, in bytes.
 pub const LAST_PATH: usize = 224;
 
-/// Number of places for the last values of a call code's fields.
+/// Number of entries for the fields of the last call with a code.
 pub const HABITS: usize = 64;
 
 pub const ITEM_WRITES: u8 = 1;
 pub const ITEM_MOVES: u8 = 2;
 
-/// Offsets in a module's header.
+/// Offsets of the fields of a module's header.
 pub mod module {
     pub const BUILD_ID_BYTES: usize = 32;
     pub const SITES: usize = 36;
@@ -258,9 +260,10 @@ pub mod module {
 pub const MODULE_BYTES: usize = 104;
 pub const PATCH_BYTES: usize = 8;
 pub const MOVED_BYTES: usize = 4;
-/// Bytes that a site's trampoline takes over.
+/// Largest number of bytes of instructions that a trampoline takes over from its site.
 pub const SITE_CODE: usize = 24;
-/// Distance of the trampolines below a library: within reach of a jump, and below other loaded code.
+/// Distance of the trampolines below their library: within reach of a jump, and usually below other loaded
+/// code.
 pub const DISTANCE: u64 = 1 << 30;
 /// Smallest size of the file's head, which every process maps at once.
 pub const HEAD_LEAST: u64 = 128 << 10;

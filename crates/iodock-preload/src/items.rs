@@ -1,4 +1,4 @@
-//! The texts of records: requests of asynchronous I/O, messages, passed descriptors.
+//! Decodes the texts of records, which contain requests of asynchronous I/O, messages or passed descriptors.
 
 use crate::cursor::Cursor;
 use crate::format::{Role, Shape, ITEM_MOVES, ITEM_WRITES};
@@ -9,7 +9,8 @@ use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
 const SQE_FIXED_FILE: u8 = 1;
 const SQE_SKIP_SUCCESS: u8 = 1 << 6;
 
-/// The call under which an operation of io_uring (`IORING_OP_...` of linux/io_uring.h) is shown.
+/// Returns the call name under which iodock shows an operation of io_uring (`IORING_OP_...` of
+/// linux/io_uring.h).
 fn ring_call(operation: Option<u8>) -> Option<CallId> {
     CallId::intern(match operation {
         Some(1 | 4 | 22) => b"io_uring_read",
@@ -19,7 +20,8 @@ fn ring_call(operation: Option<u8>) -> Option<CallId> {
     })
 }
 
-/// The text of a call of this shape: its length, and so many bytes. `None` where that can't be.
+/// Reads the text of a call with this shape: its length, then the items. Returns `None` if the bytes are
+/// invalid.
 pub fn read(cursor: &mut Cursor, shape: &Shape) -> Option<Vec<AsyncItem>> {
     let count = cursor.number()? as usize;
     let end = cursor.at().checked_add(count).filter(|_| count <= cursor.rest())?;
@@ -39,7 +41,7 @@ pub fn read(cursor: &mut Cursor, shape: &Shape) -> Option<Vec<AsyncItem>> {
     (cursor.at() == end).then_some(items)
 }
 
-/// The descriptors in `count` bytes of control data.
+/// Reads the descriptors in `count` bytes of control data.
 fn passed(cursor: &mut Cursor, count: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
     each_passed(cursor.take(count)?, |fd| items.push(AsyncItem::passed(fd)));
     Some(())
@@ -51,8 +53,8 @@ fn message(cursor: &mut Cursor, items: &mut Vec<AsyncItem>) -> Option<()> {
     passed(cursor, count, items)
 }
 
-/// Requests that were completed before this call, and requests that it submits, each preceded by their
-/// number; then other completions up to `end`.
+/// Reads the count of completions before this call, and these; the count of requests that the call submits,
+/// and these; then the other completions up to `end`.
 fn ring(cursor: &mut Cursor, end: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
     for _ in 0..cursor.number()? {
         items.push(completion(cursor)?);
@@ -71,7 +73,8 @@ fn ring_request(cursor: &mut Cursor) -> Option<AsyncItem> {
     let (fd, size, offset) = (cursor.signed()? as i32, cursor.number()?, cursor.signed()?);
     let bytes = size.checked_sub(1).map_or(UNKNOWN, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let fd = if flags & SQE_FIXED_FILE != 0 { NO_FD } else { fd };
-    // The kernel reports nothing about such an operation if it succeeds.
+    // The kernel reports no completion for such an operation if it succeeds, so it is shown as
+    // io_uring_enter.
     let operation = if flags & SQE_SKIP_SUCCESS != 0 { None } else { Some(operation) };
     let call = ring_call(operation);
     Some(AsyncItem { call, ..AsyncItem::request(key, fd, false, bytes, offset) })

@@ -1,6 +1,6 @@
-//! Sessions of killed recorders are completed together with their stores (`calls::recover`). If that is no
-//! longer possible, because the store is gone, or was completed on another machine, their memory is freed
-//! some time later.
+//! Removes sessions of killed recorders, to free their memory. Normally a session is read and removed when
+//! its store is completed (`calls::recover`). That is no longer possible if the store was removed, or
+//! completed on another machine.
 
 use crate::format::{header, MAGIC};
 use crate::own;
@@ -11,17 +11,17 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Prefix of the folders' names.
+/// Prefix of the names of sessions' folders.
 pub const NAME: &str = "iodock-";
 /// Name of a link in the session's folder that points to the file of its calls.
 const CALLS: &str = "calls";
-/// Time after which a session is removed: a file system may be unavailable for a while.
+/// Age at which a session is removed. Before, the file system with its calls may be unavailable for a while.
 const AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Says where the session's calls are kept.
+/// Creates a link in the session's folder that points to the file of its calls.
 ///
 /// # Errors
-/// It can't be written down: the session is not removed then.
+/// The link can't be created. A session without it is never removed.
 pub fn name_calls(session: &Session, calls: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(std::path::absolute(calls)?, session.folder.join(CALLS))
 }
@@ -34,8 +34,8 @@ pub fn remove(place: &Path, now: SystemTime) {
     for folder in ours.map(|entry| entry.path()).filter(|folder| own::is_folder(folder)) {
         let Ok(file) = own::open(&folder.join(SESSION_NAME)) else { continue };
         let is_left = is_old(&file, now) && is_session_of_these_processes(&file) && has_no_calls(&folder);
-        // If the file is locked, its recorder is alive. (Checked last: a recorder that is about to lock it
-        // must find no other lock.)
+        // A locked file belongs to a running recorder. The lock is tried last, because a recorder that is
+        // about to lock its new file must not find it locked.
         if is_left && file.try_lock().is_ok() {
             let _ = fs::remove_dir_all(folder);
         }
@@ -47,7 +47,7 @@ fn is_old(file: &File, now: SystemTime) -> bool {
     changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > AGE))
 }
 
-/// Processes of a container may see other files than we do.
+/// Whether the session belongs to this PID namespace. Processes of another container may see other files.
 fn is_session_of_these_processes(file: &File) -> bool {
     let word = |at: usize| {
         let mut bytes = [0; 8];

@@ -1,11 +1,12 @@
-//! Recording from inside the program: a preloaded library whose stub the system-call sites of libc and the
-//! dynamic linker are made to jump to, the session file that it shares with the recorder, and the reader
-//! of what it writes there.
+//! Records calls inside the program. This crate contains the preloaded library, which makes the system-call
+//! sites of libc and the dynamic linker jump to its stub; the session file, through which the library passes
+//! records to the recorder; and the reader of these records.
 //!
-//! The library (native/, C and assembly) needs no other library and uses integer registers only. For a
-//! frequent call it makes no system call of its own unless a chunk is full; it does around fork, exec and
-//! their like, in signal handlers, and where memory must be asked for. All that needs thought is done here,
-//! ahead of time: which instructions are safe to patch ([`sites`]), what a call's arguments are ([`shapes`]).
+//! The library (native/, C and assembly) needs no other library and uses only integer registers. For a
+//! frequent call it makes no system call of its own unless a chunk is full. It makes some around fork and
+//! exec, in signal handlers, and to check whether memory is readable. Everything that can be decided in
+//! advance is decided here: which instructions are safe to patch ([`sites`]), and what a call's arguments
+//! mean ([`shapes`]).
 
 pub mod asking;
 pub mod cache;
@@ -32,12 +33,12 @@ pub mod texts;
 pub mod trampolines;
 mod unused;
 
-/// The preloaded library, as a file's bytes; empty on machines it is not written for.
+/// The content of the preloaded library's file; empty on machines other than x86-64.
 pub static LIBRARY: &[u8] = include_bytes!(env!("IODOCK_PRELOAD_LIBRARY"));
-/// The library of interfaces (interfaces/), which reports calls of MPI-IO, HDF5 and others to the recorder's
-/// library.
+/// The library for interfaces (interfaces/), which reports calls of MPI-IO, HDF5, NetCDF and PnetCDF to the
+/// preloaded library.
 pub static INTERFACES_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_LIBRARY"));
-/// The same with calls of stdio (interfaces/stdio/).
+/// The library for interfaces that also reports calls of stdio (interfaces/stdio/).
 pub static INTERFACES_STDIO_LIBRARY: &[u8] = include_bytes!(env!("IODOCK_INTERFACES_STDIO_LIBRARY"));
 
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
@@ -47,7 +48,7 @@ mod tests {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
-    /// The stub saves no vector registers, so the compiler must not have used any.
+    /// The stub saves no vector registers, so the compiler must not use them in the library.
     #[test]
     fn the_library_uses_integer_registers_only() {
         let elf = crate::elf::parse(super::LIBRARY).expect("an ELF file");
@@ -67,7 +68,7 @@ mod tests {
         assert!(seen > 1000);
     }
 
-    /// The numbers in records are indices in both lists.
+    /// A call's number in records is its index in the list in C and in the list in Rust.
     #[test]
     fn interface_calls_have_the_same_numbers_in_c_and_rust() {
         const ASKED: &str = "#define NAMED(name, ...) =name
@@ -102,7 +103,7 @@ mod tests {
         super::LIBRARY[at..at + bytes].iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte))
     }
 
-    /// Address and end of each variable that begins as zeros, and its name.
+    /// Returns address, end and name of each variable in sections without file content (.bss).
     fn zeros() -> Vec<(usize, usize, String)> {
         const NO_BITS: usize = 8;
         const SYMBOLS: usize = 2;
@@ -126,7 +127,7 @@ mod tests {
         all.filter(is_zeros).map(told).collect()
     }
 
-    /// Each page that is written costs every process time, so rarely used variables must be at the end.
+    /// Each page that a process writes costs time, so rarely used variables must come after the others.
     #[test]
     fn data_that_every_process_writes_shares_pages() {
         let zeros = zeros();

@@ -1,5 +1,5 @@
-//! Counters instead of records: the Rust counterpart of native/light.h. A process has a table in the
-//! session's file; this module reads it.
+//! Reads the tables of counters that processes write with --light, one per process, in the session's file.
+//! native/light.h defines the same layout in C.
 
 use crate::format::{header, CALL_NUMBERS};
 use crate::session::Session;
@@ -18,17 +18,17 @@ const TABLES_MOST: u64 = 1 << 18;
 const ROW: usize = 8 * words::ALL;
 const ACCESS: usize = 48;
 
-/// The first accesses to record in full, and the memory for counters.
+/// Settings of a recording that counts calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Light {
-    /// Bytes of a process's table.
+    /// Size of a process's table in bytes.
     pub memory: u64,
-    /// Number of a process's accesses that are recorded in full.
+    /// Number of a process's first reads and writes that are recorded individually.
     pub first: u64,
 }
 
 impl Light {
-    /// Smallest size of a table.
+    /// Smallest size of a table in bytes.
     pub const LEAST: u64 = 256 << 10;
     pub const MOST: u64 = 64 << 20;
     pub const MOST_FIRST: u64 = 1000;
@@ -50,7 +50,7 @@ impl Light {
     }
 }
 
-/// Ranks whose calls are recorded, while those of the others are counted.
+/// MPI ranks whose calls are recorded, while calls of other ranks are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole {
     pub ranks: RankSet,
@@ -59,10 +59,11 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Largest number of ranges.
+    /// Largest number of ranges of ranks in the session's header.
     pub const RANGES_MOST: usize = 64;
 
-    /// Whether calls of a process with that rank are counted: as `are_calls_counted` in native/load.c.
+    /// Whether calls of a process with that rank are counted. `are_calls_counted` in native/load.c decides
+    /// the same.
     pub fn counts(&self, rank: Option<i32>) -> bool {
         match rank.filter(|&rank| rank >= 0) {
             Some(rank) => !self.ranks.holds(rank),
@@ -91,7 +92,7 @@ impl Default for Light {
     }
 }
 
-/// The kind of counter for a call: enum counting in native/light.h.
+/// How a call is counted: the values of `enum counting` in native/light.h.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Counting {
@@ -139,7 +140,7 @@ fn counted_as(id: CallId) -> Counting {
         A::Stat => Counting::Stat,
         A::Map => Counting::Map,
         A::ChangeDirectory | A::ChangeDirectoryFd | A::ChangeRoot => Counting::Directory,
-        // The number of bytes in their messages is not counted.
+        // The number of bytes that these calls move is not counted.
         A::AsyncSubmit | A::RingEnter | A::ReceiveMany | A::SendMany => Counting::Asynchronous,
         A::NewSocket | A::NewAccepted | A::NewMemfd | A::NewEventfd | A::NewEpoll | A::NewTimerfd => {
             Counting::New
@@ -156,17 +157,17 @@ fn counted_as(id: CallId) -> Counting {
     }
 }
 
-/// Indices of a row's words: struct row in native/light.h.
+/// Indices of the words of a row (`struct row` in native/light.h).
 pub mod words {
-    /// Bits: which multiples offsets were.
+    /// A bit for each entry of [`super::ALIGNMENTS`] that the offset of some access was a multiple of.
     pub const ALIGNMENTS: usize = 4;
     pub const FIRST: usize = 5;
     pub const LAST: usize = 6;
     pub const FILES: usize = 7;
-    /// The number of reads; the next word is the number of writes.
+    /// Number of reads. The next word is the number of writes, as for all words that have a direction.
     pub const CALLS: usize = 8;
     pub const BYTES: usize = 10;
-    /// Accesses with an unknown offset.
+    /// Number of accesses with an unknown offset.
     pub const UNPLACED: usize = 15;
     pub const SEQUENTIAL: usize = 16;
     pub const CONSECUTIVE: usize = 18;
@@ -188,22 +189,24 @@ pub mod words {
     pub const TIMES: usize = 63;
     pub const ALL: usize = 80;
 
-    /// Whether the words of several rows are summed.
+    /// Whether rows are combined by summing this word.
     pub fn is_sum(word: usize) -> bool {
         matches!(word, FILES..12 | UNPLACED..MOST_END | SWITCHES..75)
     }
 }
 
-/// Bins of a histogram, for the words above.
+/// Number of bins of the histograms among the words above.
 pub const SIZE_BINS: usize = 10;
 pub const GAP_BINS: usize = 8;
 pub const TIME_BINS: usize = 12;
-/// Bits of offsets: any, and multiples of 512 bytes, 4 KiB, 64 KiB and 1 MiB.
+/// Meaning of the bits of the word `ALIGNMENTS`: other offsets, and multiples of 512 bytes, 4 KiB, 64 KiB and
+/// 1 MiB.
 pub const ALIGNMENTS: [i64; 5] = [1, 512, 4096, 65536, 1 << 20];
-/// Times of less than 2^10 ticks are one bin; each has four times the width of the one before.
+/// Times of less than 2^10 ticks are in the first bin. The upper bound of each next bin is four times as
+/// large.
 pub const FIRST_TIME: u32 = 10;
 
-/// The object whose calls a row counts.
+/// The files whose calls a row counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowKind {
     File,
@@ -222,7 +225,7 @@ pub struct Row {
     pub words: [u64; words::ALL],
 }
 
-/// A read or write, one of the first of its process. Times in ticks.
+/// One of the first reads and writes of a process. Times are in ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     pub row: usize,
@@ -242,7 +245,7 @@ pub struct Table {
     pub begun: u64,
     pub rows: Vec<Row>,
     pub accesses: Vec<Access>,
-    /// Number of bits for files that were met before, among those without their own row.
+    /// Size of the table's bit set of known files without their own row, in bits.
     pub seen_bits: u32,
     pub folded: u64,
     pub asynchronous: u64,
@@ -262,7 +265,7 @@ impl Session {
         self.counter(header::TABLE_BYTES)
     }
 
-    /// How many tables there are.
+    /// Returns the number of tables that processes have taken.
     ///
     /// # Errors
     /// The session can't be read.
@@ -280,7 +283,7 @@ impl Session {
         Ok(head)
     }
 
-    /// Whether the program of that table has ended, or was replaced by another.
+    /// Whether the process of that table has ended, or executes another program.
     ///
     /// # Errors
     /// The session can't be read.
@@ -289,7 +292,8 @@ impl Session {
         Ok(narrow(&head, 0) == MAGIC && narrow(&head, OVER) != 0)
     }
 
-    /// The used parts of a table: its head, rows, names and accesses. `None`: it was not begun.
+    /// Reads the used parts of a table: its header, rows, names and accesses. `None` if the table was not
+    /// begun.
     ///
     /// # Errors
     /// The session can't be read.
@@ -315,14 +319,16 @@ impl Session {
         let (Ok(at), Ok(bytes)) = (self.table_at(number), self.table_bytes()) else { return };
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let (at, bytes) = (at as libc::off_t, bytes as libc::off_t);
-        // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
+        // SAFETY: the call accesses no memory of ours, and the descriptor is open. If the file system does
+        // not support it, the memory is freed when the session is removed.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) };
     }
 }
 
 const OVER: usize = 36;
 
-/// Where rows, names and accesses lie in the table that begins with `head`, and how many bytes of each are used.
+/// Returns the offsets of rows, names and accesses in the table that begins with `head`, and the number of
+/// used bytes of each.
 fn parts(head: &[u8]) -> [(u64, u64); 3] {
     let used = |used: usize, most: usize| u64::from(narrow(head, used).min(narrow(head, most)));
     [
@@ -333,7 +339,7 @@ fn parts(head: &[u8]) -> [(u64, u64); 3] {
 }
 
 impl Table {
-    /// `None` where the bytes are not those of a table.
+    /// Parses the result of [`Session::table`]; `None` if the bytes are not a table.
     pub fn parse(bytes: &[u8]) -> Option<Table> {
         let head = bytes.get(..HEAD)?;
         let [(_, rows), (_, names), (_, accesses)] = parts(head).map(|(at, count)| (at, count as usize));
@@ -365,7 +371,7 @@ fn row_of(bytes: &[u8], names: &[u8]) -> Row {
     Row { kind, name, words: std::array::from_fn(|word| wide(bytes, 8 * word)) }
 }
 
-/// `None`: its thread was killed while it wrote.
+/// Parses an access; `None` if its thread was killed while it wrote the access.
 fn access_of(bytes: &[u8]) -> Option<Access> {
     Some(Access {
         row: (narrow(bytes, 0) as usize).checked_sub(1)?,

@@ -1,11 +1,11 @@
-//! Whether a file system is local to this machine.
+//! Checks whether a file system is local to this machine.
 
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-// Types as statfs(2) tells them.
+// Types of file systems in the result of statfs(2).
 const EXT4: i64 = 0xef53;
 const XFS: i64 = 0x5846_5342;
 const BTRFS: i64 = 0x9123_683e;
@@ -15,7 +15,7 @@ const OVERLAY: i64 = 0x794c_7630;
 const TMPFS: i64 = 0x0102_1994;
 const LOCAL: [i64; 7] = [EXT4, XFS, BTRFS, F2FS, ZFS, OVERLAY, TMPFS];
 
-/// False for network and parallel file systems, and for unknown types.
+/// Whether the file system is local; false for network and parallel file systems, and for unknown types.
 ///
 /// # Errors
 /// The path does not exist, or can't be examined.

@@ -1,4 +1,4 @@
-//! A file mapped for reading: a library is read in few places, and copied at most once.
+//! Maps a file for reading. A mapping suits libraries, of which only few parts are read.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -15,11 +15,11 @@ pub struct Mapping {
 
 impl Mapping {
     /// # Errors
-    /// It can't be mapped, or is empty.
+    /// The file can't be mapped, or is empty.
     pub fn of(file: &File) -> io::Result<Mapping> {
         let about = file.metadata()?;
         let bytes = about.len() as usize;
-        // SAFETY: a new mapping, of a descriptor that is open.
+        // SAFETY: the kernel chooses a free address, so the new mapping replaces no other memory.
         let start = unsafe {
             libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
         };
@@ -31,23 +31,25 @@ impl Mapping {
         Ok(Mapping { start, bytes, identity, state })
     }
 
-    /// Reads the parts that are not in the page cache, in large reads if the kernel and the file system
-    /// support them: processes that map the file later then get large pages (20 places of libc's text in
-    /// pages of 4 KiB: 92 microseconds, in large pages 15 to 30). The advice only affects speed.
+    /// Reads the parts of the file that are not in the page cache, in large reads if the kernel and the file
+    /// system support them. Processes that map the file later then get large pages: accesses to 20 places of
+    /// libc's text take 15 to 30 microseconds, with pages of 4 KiB 92. The advice only affects speed.
     pub fn read_in_large_pieces(&self) {
         // SAFETY: the mapping is the recorder's own, and this advice does not change its contents.
         let advise = |advice| unsafe { libc::madvise(self.start, self.bytes, advice) } == 0;
         advise(libc::MADV_HUGEPAGE);
-        // Linux before 5.14 has but the second.
+        // Linux before 5.14 supports only MADV_WILLNEED.
         let _ = advise(libc::MADV_POPULATE_READ) || advise(libc::MADV_WILLNEED);
     }
 
-    /// Identifies the file and its version: `is_same_file` in native/patch.c computes the same.
+    /// Returns a hash that identifies the file and its version; `identity` in native/patch.c computes the
+    /// same.
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// The same, but also detects a change after which the old times were restored.
+    /// Returns a similar hash that also includes the time of the last status change, so that it differs even
+    /// if a program has changed the file and restored its modification time.
     pub fn state(&self) -> u64 {
         self.state
     }
@@ -67,14 +69,15 @@ impl Deref for Mapping {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping lives as long as `self`. (Truncating a library in use kills the programs that use it, this one too.)
+        // SAFETY: the mapping exists as long as `self`. Truncation of the file would kill this process, as it
+        // kills all programs that use the library.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.bytes) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: ours, and nothing of it is lent out any more.
+        // SAFETY: the mapping belongs to this value, and no reference to it exists any more.
         unsafe { libc::munmap(self.start, self.bytes) };
     }
 }

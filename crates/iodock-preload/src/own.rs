@@ -1,4 +1,5 @@
-//! Files and folders that only this user can have written: their content determines what programs execute.
+//! Accesses files and folders that only this user can have written, because their content determines what
+//! programs execute.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -6,11 +7,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 pub fn user() -> u32 {
-    // SAFETY: can't fail.
+    // SAFETY: the call has no arguments and always succeeds.
     unsafe { libc::geteuid() }
 }
 
-/// Distinguishes the process ids of a container from those outside.
+/// Returns the inode of this process's PID namespace: process ids in another container have another meaning.
 pub fn id_space() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino())
 }
@@ -19,8 +20,10 @@ fn is_own(about: &Metadata) -> bool {
     about.uid() == user() && about.mode() & 0o022 == 0
 }
 
+/// Opens a file for reading.
+///
 /// # Errors
-/// It can't be opened, is not a regular file, or may belong to another user.
+/// The file can't be opened, is not a regular file, or another user may have written it.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -31,15 +34,15 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether it is a folder, not a link, and writable only by this user.
+/// Whether the path is a folder, not a link, and writable only by this user.
 pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about))
 }
 
-/// A new file, for this user alone.
+/// Creates a file that only this user can access.
 ///
 /// # Errors
-/// It is there already, or can't be made.
+/// The file exists already, or can't be created.
 pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

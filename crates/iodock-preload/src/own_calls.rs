@@ -1,8 +1,8 @@
 //! Finds the system calls that a program or library makes without libc.
 //!
-//! Only the neighbourhood of each pair of bytes that may be a `syscall` is decoded: all of a browser's code
-//! would take seconds. Decoding from a wrong byte synchronises within a few instructions, so most of several
-//! starting points agree.
+//! Only the neighbourhood of each pair of bytes that may be a `syscall` is decoded, because all of a
+//! browser's code would take seconds. Decoding that starts inside an instruction meets the real instructions
+//! after a few steps, so most of several starting points lead to the same result.
 
 use crate::elf::{self, Elf};
 use crate::shapes::Shapes;
@@ -13,10 +13,11 @@ use iced_x86::{
 use iodock_event::{Action, CallClass};
 
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-/// Start of decoding in bytes before a call, and number of starting points.
+/// Distance in bytes from the first starting point to the call, and number of starting points.
 const BEFORE: usize = 96;
 const BEGINNINGS: usize = 24;
-/// How far before a call a register's constant is searched, and how many bytes after a call must be code.
+/// Number of bytes before a call in which a register's constant is searched, and number of bytes after a call
+/// that must be code.
 const FAR: usize = 1024;
 const FEW: usize = 48;
 
@@ -24,25 +25,25 @@ const FEW: usize = 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {
     Constant(u32),
-    /// Passed by the caller of the function, as in `call(number, ...)`.
+    /// The function's caller passes the number, as in `call(number, ...)`.
     Copied,
-    /// Computed, or set far away.
+    /// The number is computed, or set far away.
     Unknown,
 }
 
-/// The kinds of a file's direct calls.
+/// The kinds of system calls that a file makes without libc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnCalls {
-    /// Some are, or may be, calls that recorders record.
+    /// Whether some are, or may be, calls that iodock records.
     pub recorded: bool,
-    /// Some read, write, or name files, or may do so.
+    /// Whether some read, write or name files, or may do so.
     pub io: bool,
-    /// Some submit requests to an io_uring.
+    /// Whether some submit requests to an io_uring.
     pub rings: bool,
 }
 
 impl OwnCalls {
-    /// Analyses the code in `file`. An unknown call may be any call.
+    /// Analyses the code in `file`. A call with an unknown number counts as one that may be recorded.
     pub fn of(file: &[u8]) -> OwnCalls {
         let mut own = OwnCalls::default();
         if let Some(elf) = elf::parse(file) {
@@ -75,9 +76,9 @@ impl OwnCalls {
     }
 }
 
-/// Numbers of all calls that the code makes.
+/// Returns the numbers of all calls that the code in a file makes.
 pub fn numbers_of<'a>(file: &'a [u8], elf: &'a Elf<'a>) -> impl Iterator<Item = Number> + 'a {
-    // A file without a table of sections has only segments.
+    // Without a table of sections, the code in the segments is searched.
     let segments = elf.segments.iter().filter(|_| elf.code.is_empty()).filter_map(|segment| {
         let (from, bytes) = (usize::try_from(segment.offset).ok()?, usize::try_from(segment.bytes).ok()?);
         file.get(from..from.checked_add(bytes)?)
@@ -85,24 +86,25 @@ pub fn numbers_of<'a>(file: &'a [u8], elf: &'a Elf<'a>) -> impl Iterator<Item = 
     elf.code.iter().map(|code| code.bytes).chain(segments).flat_map(numbers)
 }
 
-/// Numbers of the calls in `code`.
+/// Returns the numbers of the calls in `code`.
 pub fn numbers(code: &[u8]) -> impl Iterator<Item = Number> + '_ {
     memchr::memmem::find_iter(code, &SYSCALL).filter_map(|at| number_at(code, at))
 }
 
-/// The number of the call at `at`; `None` if no instruction begins there.
+/// Returns the number of the call at `at`; `None` if the bytes there are not an instruction.
 fn number_at(code: &[u8], at: usize) -> Option<Number> {
     let instructions = instructions_before(code, at, BEFORE)?;
     let number = match setter(&instructions, Register::RAX) {
         Some(instruction) => number_of(code, at, instruction),
         None => Number::Unknown,
     };
-    // Data tables between code contain such bytes, too: there the surroundings are not valid code.
+    // Data tables between code may contain the same bytes. The bytes around these are no valid code.
     let is_code = number != Number::Unknown || (is_sound(&instructions) && is_sound_behind(&code[at..]));
     is_code.then_some(number)
 }
 
-/// The instructions before the call, as decoded from most starting points; `None` if most miss it.
+/// Decodes the instructions before the call. Returns `None` if decoding from most starting points misses the
+/// call.
 fn instructions_before(code: &[u8], at: usize, bytes: usize) -> Option<Vec<Instruction>> {
     let from = at.saturating_sub(bytes);
     let beginnings = from..from + BEGINNINGS.min(at - from + 1);
@@ -112,7 +114,7 @@ fn instructions_before(code: &[u8], at: usize, bytes: usize) -> Option<Vec<Instr
     (ways.len() * 2 > of).then(|| ways.swap_remove(0))
 }
 
-/// The instructions from `start` to the call that `code` ends with, without it; `None` if they miss it.
+/// Decodes the instructions from `start` to the call at the end of `code`; `None` if they miss the call.
 fn way(code: &[u8], start: usize) -> Option<Vec<Instruction>> {
     let mut instructions = Vec::with_capacity(32);
     for instruction in &mut Decoder::with_ip(64, code, start as u64, DecoderOptions::NONE) {
@@ -124,7 +126,7 @@ fn way(code: &[u8], start: usize) -> Option<Vec<Instruction>> {
     None
 }
 
-/// The last instruction of the block that changes the register.
+/// Returns the last instruction of the block that changes the register.
 fn setter(instructions: &[Instruction], register: Register) -> Option<&Instruction> {
     let goes_on = |instruction: &&Instruction| {
         matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
@@ -154,8 +156,8 @@ fn number_of(code: &[u8], at: usize, instruction: &Instruction) -> Number {
     }
 }
 
-/// A compiler keeps a number that several calls use in a register, set somewhere before them. (Not in a
-/// register for a function's first arguments.)
+/// Searches for the constant in a register. If several calls use a number, compilers keep it in a register
+/// that is set somewhere before them; but not in a register for the first arguments of functions.
 fn kept_in(code: &[u8], at: usize, register: Register) -> Number {
     let is_argument = matches!(register, Register::RDI | Register::RSI | Register::RDX | Register::RCX);
     let instructions = if is_argument { None } else { instructions_before(code, at, FAR) };
@@ -170,7 +172,8 @@ fn kept_in(code: &[u8], at: usize, register: Register) -> Number {
     set.map_or(Number::Copied, Number::Constant)
 }
 
-/// Whether programs contain such instructions. The bytes in front of a jump may be a table.
+/// Whether compilers generate such instructions. Bytes before a jump are not checked, because they may be a
+/// table.
 fn is_sound(instructions: &[Instruction]) -> bool {
     let goes_on = |instruction: &&Instruction| {
         matches!(
@@ -188,7 +191,7 @@ fn is_sound_behind(code: &[u8]) -> bool {
     let mut decoder = Decoder::new(64, &code[..code.len().min(FEW)], DecoderOptions::NONE);
     let _ = decoder.decode();
     for instruction in &mut decoder {
-        // The last one may be cut.
+        // The last instruction may be incomplete.
         if instruction.next_ip() as usize + 15 > code.len().min(FEW) {
             break;
         }

@@ -1,4 +1,4 @@
-//! Reads chunks: decodes what the preloaded library wrote, call by call.
+//! Decodes the records in chunks, which the preloaded library has written.
 
 use crate::cursor::Cursor;
 pub use crate::entries::*;
@@ -19,20 +19,20 @@ pub struct Head {
     pub stream: u32,
     pub sequence: u32,
     pub level: u32,
-    /// The process of the thread that writes it; a child of vfork writes into its parent's chunk.
+    /// Id of the process to which the chunk belongs; a child of vfork writes into its parent's chunk.
     pub owner: u32,
-    /// How many times the chunk was used before.
+    /// Number of times that the chunk was used before.
     pub generation: u32,
 }
 
 impl Head {
-    /// Identifies the chunk at `index` of a session, and its generation.
+    /// Returns the number that identifies the chunk at `index` and its generation.
     pub fn number(&self, index: u64) -> u64 {
         index | u64::from(self.generation) << 32
     }
 }
 
-/// Why reading a chunk stopped before its end.
+/// The error that a chunk contains invalid bytes at offset `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
     pub at: usize,
@@ -63,12 +63,13 @@ pub struct ChunkReader {
     last_fd: i32,
     last_directory: i32,
     last_opened: i32,
-    /// Last values of the fields of each call code; without calls of a signal handler.
+    /// Fields of the last call with each code; `None` for chunks of signal handlers, which omit no fields.
     habits: Option<Box<[Habit; HABITS]>>,
-    /// New paths, concatenated, and the position of each.
+    /// The paths read so far, concatenated, and the position and length of each.
     texts: Vec<u8>,
     paths: Vec<(usize, usize)>,
-    /// Each stack once; and for each code the index, plus one, of the stack of its last call (0: unknown).
+    /// The stacks read so far; and for each code the index, plus one, of the stack of its last call (0:
+    /// unknown).
     stacks: Vec<Arc<[u8]>>,
     last_stacks: [usize; HABITS],
 }
@@ -85,25 +86,27 @@ struct Opening {
     code: u8,
     has: u8,
     more: u8,
-    /// The offset is in units of 512 bytes.
+    /// Whether the offset is in units of 512 bytes.
     in_blocks: bool,
 }
 
-/// The written value, or, for a field that every such call has, the last one.
+/// Returns the value in the record. If the record omits a field that every such call has, returns the value
+/// of the last call.
 fn or_last<T: Copy>(written: Option<T>, last: Option<&mut T>) -> Option<T> {
     let Some(last) = last else { return written };
     *last = written.unwrap_or(*last);
     Some(*last)
 }
 
-/// Call code and additional fields that `head`, the first byte of a data call's record, stands for.
+/// Splits `head`, the first byte of a data call's record, into the call's code and the bits of present
+/// fields.
 fn data_head(head: u8) -> Option<(u8, u8)> {
     let call = HEADS.iter().rposition(|&first| first <= head).filter(|_| head < HEADS_END)?;
     Some((call as u8 + 1, head - HEADS[call]))
 }
 
 impl ChunkReader {
-    /// `None` if `bytes` is not a chunk.
+    /// Returns a reader of the chunk; `None` if `bytes` is not a chunk.
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let head = head(&bytes)?;
         Some(ChunkReader {
@@ -124,30 +127,30 @@ impl ChunkReader {
         })
     }
 
-    /// Replaces the bytes of the chunk by a longer part of it.
+    /// Replaces the known bytes of the chunk by a longer part of the same chunk.
     pub fn grow(&mut self, bytes: Vec<u8>) {
         self.cursor.grow(bytes);
     }
 
-    /// Number of known bytes of the chunk.
+    /// Returns the number of known bytes of the chunk.
     pub fn length(&self) -> usize {
         self.cursor.at() + self.cursor.rest()
     }
 
-    /// The buffer, for reuse with another chunk.
+    /// Returns the buffer, for reuse with another chunk.
     pub fn into_bytes(self) -> Vec<u8> {
         self.cursor.into_bytes()
     }
 
-    /// Position of the next entry.
+    /// Returns the offset of the next entry in the chunk.
     pub fn at(&self) -> usize {
         self.cursor.at()
     }
 
-    /// The next entry; `None` at the end.
+    /// Reads the next entry; `None` at the end.
     ///
     /// # Errors
-    /// The bytes can't be a record.
+    /// The next bytes are not a valid record.
     pub fn next_entry(&mut self, shapes: &Shapes) -> Result<Option<Entry>, Damaged> {
         let start = self.at();
         let Some(first) = self.cursor.next() else { return Ok(None) };
@@ -159,10 +162,10 @@ impl ChunkReader {
         entry.map(Some).ok_or(Damaged { at: start })
     }
 
-    /// The call that the chunk's thread never returned from.
+    /// Returns the entry for a call in flight from which the chunk's thread never returned.
     pub fn no_return(&self, flight: Flight, shapes: &Shapes) -> Option<Entry> {
         let shape = shapes.by_number.get(flight.number as usize)?;
-        // Whether a mapping has a file is not known.
+        // Calls that map memory are left out, because it is not known whether they map a file.
         let &(call, _) = shapes.by_code.get(usize::from(shape.code)).filter(|_| shape.code > 0)?;
         let left_out = matches!(shape.kind, Kind::Map | Kind::Fork | Kind::Exec | Kind::Exit);
         let mut record = CallRecord::new(call, (self.tid, self.pid), (flight.start, flight.start));
@@ -188,7 +191,8 @@ impl ChunkReader {
         Some(self.texts[start..].to_vec())
     }
 
-    /// Reads where the next call comes from. Returns the index of its stack plus one, or 0.
+    /// Reads the stack of the next call. Returns the index of the stack plus one, or 0 if the stack is
+    /// unknown.
     fn stack(&mut self) -> Option<usize> {
         self.cursor.byte()?;
         match self.cursor.number()? {

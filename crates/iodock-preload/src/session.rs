@@ -1,4 +1,5 @@
-//! The session file: created by the recorder before the program starts, and mapped by every recorded process.
+//! Creates and reads the session file. The recorder creates it before the program starts, and every recorded
+//! process maps it.
 
 use crate::cache::{Cache, Library};
 use crate::counts;
@@ -16,7 +17,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Address space for chunks; the file is sparse.
+/// Size of the part of the file that has chunks. The file is sparse, so only written chunks need space.
 pub const FILE_BYTES: u64 = 64 << 30;
 const CHUNK_BYTES: u64 = 64 << 10;
 const PAGE: u64 = 4096;
@@ -24,7 +25,7 @@ const PAGE: u64 = 4096;
 const LIBRARY_NAME: &str = "libiodock_preload.so";
 const INTERFACES_NAME: &str = "libiodock_interfaces.so";
 pub(crate) const SESSION_NAME: &str = "session";
-/// Bytes of a path in the header.
+/// Largest length of a path in the header, in bytes.
 const MOST_PATH: usize = 1023;
 /// A unit of time is 2^4 ticks: 4 to 16 ns.
 pub(crate) const TIME_SHIFT: u32 = 4;
@@ -34,20 +35,20 @@ pub struct Session {
     pub file: File,
     pub chunks_at: u64,
     pub time_shift: u32,
-    /// Distinguishes it from others that had the same name.
+    /// Distinguishes the session from earlier ones in a folder of the same name.
     pub number: u64,
 }
 
-/// The calls that are recorded, and how they are recorded.
+/// What a session records, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Counters instead of records.
+    /// If set, processes count their calls instead of recording them (--light).
     pub light: Option<Light>,
-    /// Ranks whose calls are recorded nevertheless.
+    /// MPI ranks whose calls are recorded although others are counted.
     pub whole: Option<Whole>,
-    /// Also calls of interfaces, such as MPI-IO.
+    /// Interfaces whose calls are recorded, such as MPI-IO.
     pub interfaces: Layers,
-    /// Also where calls come from.
+    /// Which stack frames of each call are recorded.
     pub stacks: Stacks,
 }
 
@@ -58,7 +59,7 @@ pub enum Layers {
     None,
     /// MPI-IO, HDF5, NetCDF and PnetCDF.
     Libraries,
-    /// Stdio too.
+    /// The same libraries, and stdio.
     All,
 }
 
@@ -77,7 +78,8 @@ impl Layers {
 pub enum Stacks {
     #[default]
     Off = 0,
-    /// The frames up to the innermost one whose code was not installed by a package.
+    /// The frames up to the first one of the user's own code (which no package has installed), and its caller
+    /// if that is own code, too.
     Sites = 1,
     All = 2,
 }
@@ -97,7 +99,7 @@ impl Stacks {
 
 #[cfg(target_arch = "x86_64")]
 pub fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has it.
+    // SAFETY: every x86-64 processor has this instruction.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -107,12 +109,12 @@ pub fn ticks() -> u64 {
 }
 
 impl Session {
-    /// Makes `folder` with the library and the file in it, for programs that use `libraries`.
+    /// Creates `folder` with the preloaded library and the session file, for programs that use `libraries`.
     pub fn create(folder: &Path, libraries: &[Library]) -> io::Result<Session> {
         Session::create_for(folder, libraries, Wanted::default())
     }
 
-    /// The same, with the wanted recording.
+    /// Does the same for a recording with these settings.
     pub fn create_for(
         folder: &Path,
         libraries: &[Library],
@@ -130,7 +132,8 @@ impl Session {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(folder.join(SESSION_NAME))?;
-        // While its recorder lives no other process removes it: see left.rs.
+        // As long as the recorder runs and holds this lock, no other recorder removes the session: see
+        // left.rs.
         let _ = file.try_lock();
         file.set_len(FILE_BYTES + light.map_or(0, Light::file_bytes))?;
         let number = ticks() ^ u64::from(std::process::id()) << 40;
@@ -190,10 +193,10 @@ impl Session {
         Ok(Session { folder: folder.into(), file, chunks_at, time_shift, number })
     }
 
-    /// Opens the session in `folder` that a killed recorder has left.
+    /// Opens the session that a killed recorder has left in `folder`.
     ///
     /// # Errors
-    /// It does not exist, or is another one than `number`.
+    /// The session does not exist, or its number is not `number`.
     pub fn open(folder: &Path, number: u64) -> io::Result<Session> {
         let file = OpenOptions::new().read(true).write(true).open(folder.join(SESSION_NAME))?;
         let mut head = [0; header::FILE_BYTES + 64];
@@ -212,14 +215,14 @@ impl Session {
         (FILE_BYTES - self.chunks_at) / CHUNK_BYTES
     }
 
-    /// The header of chunk `index`: zeros if it was not written yet.
+    /// Reads the header of chunk `index`, which consists of zeros if it was not written yet.
     pub fn head(&self, index: u64) -> io::Result<[u8; chunk::BYTES]> {
         let mut bytes = [0; chunk::BYTES];
         self.file.read_exact_at(&mut bytes, self.chunks_at + index * CHUNK_BYTES)?;
         Ok(bytes)
     }
 
-    /// The numbers of all chunks that were begun.
+    /// Returns the numbers of all chunks that threads have begun.
     ///
     /// # Errors
     /// The file can't be read.
@@ -233,7 +236,8 @@ impl Session {
         Ok(numbers)
     }
 
-    /// The header of the chunk with this number; `None` if its place is another's by now, or nobody's yet.
+    /// Reads the header of the chunk with this number. Returns `None` if its place in the file was not used
+    /// yet, or was used again since.
     ///
     /// # Errors
     /// The file can't be read.
@@ -242,7 +246,8 @@ impl Session {
         Ok(reader::head(&self.head(index)?).filter(|head| head.number(index) == number))
     }
 
-    /// Processes created since `from`, as many as are still known; and their total number.
+    /// Returns the ids of processes created since birth number `from`, as far as the header still has them,
+    /// and the total number of births.
     pub fn births(&self, from: u64) -> io::Result<(Vec<u32>, u64)> {
         let count = self.counter(header::BIRTHS)?;
         if count == from {
@@ -258,7 +263,7 @@ impl Session {
         Ok(((first..count).map(pid).filter(|&pid| pid != 0).collect(), count))
     }
 
-    /// Code files other than libc that the programs have loaded.
+    /// Returns the code files other than libc that the programs have loaded.
     pub fn other_modules(&self) -> io::Result<Vec<PathBuf>> {
         let mut bytes = vec![0; MODULES * header::OTHER_BYTES];
         self.file.read_exact_at(&mut bytes, header::OTHERS as u64)?;
@@ -273,7 +278,7 @@ impl Session {
         self.folder.join(LIBRARY_NAME)
     }
 
-    /// The value for LD_PRELOAD.
+    /// Returns the value of LD_PRELOAD for programs of this session.
     pub fn preloaded(&self) -> OsString {
         preloaded(&self.folder, self.folder.join(INTERFACES_NAME).exists())
     }
@@ -282,7 +287,7 @@ impl Session {
         self.folder.join(SESSION_NAME)
     }
 
-    /// A counter of the header.
+    /// Reads the counter at offset `at` of the header.
     pub fn counter(&self, at: usize) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.file.read_exact_at(&mut bytes, at as u64)?;
@@ -294,13 +299,13 @@ impl Session {
         self.file.write_all_at(&1u32.to_le_bytes(), header::CLOSED as u64)
     }
 
-    /// The bytes of chunk `index` that are whole, its header first; empty where there is none yet.
+    /// Reads the header and the complete records of chunk `index`; nothing if the chunk was not begun.
     pub fn chunk(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
         self.more_of_chunk(index, 0, bytes)
     }
 
-    /// The same from `from` on, appended.
+    /// Appends the same data from offset `from` on to `bytes`.
     pub fn more_of_chunk(&self, index: u64, from: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let used = used(&self.head(index)?) as usize;
         if used <= from {
@@ -312,10 +317,10 @@ impl Session {
         self.file.read_exact_at(&mut bytes[start..], at + from as u64)
     }
 
-    /// The file as memory, to be read without copying. `None` where the address space is too small.
+    /// Maps the file, to read it without copying. `None` if the address space is too small.
     pub fn map(&self) -> Option<Mapped> {
         let (none, fd) = (std::ptr::null_mut(), self.file.as_raw_fd());
-        // SAFETY: a new mapping of our own file.
+        // SAFETY: the kernel chooses a free address, so the new mapping replaces no other memory.
         let start = unsafe {
             libc::mmap(
                 none,
@@ -330,19 +335,20 @@ impl Session {
             .then_some(Mapped { start: start.cast(), chunks_at: self.chunks_at as usize })
     }
 
-    /// Frees the memory of `count` chunks from `index` on, once they are read and their streams continue in
-    /// others. (Adjacent chunks are freed together, because the kernel searches the file's mappings each
-    /// time.)
+    /// Frees the memory of `count` chunks from `index` on, which were read and get no more data. Adjacent
+    /// chunks are freed with one call, because each call makes the kernel search the file's mappings.
     pub fn discard(&self, index: u64, count: u64) {
         let at = (self.chunks_at + index * CHUNK_BYTES) as libc::off_t;
         let bytes = (count * CHUNK_BYTES) as libc::off_t;
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
+        // SAFETY: the call accesses no memory of ours, and the descriptor is open. If the file system does
+        // not support it, the memory is freed when the session is removed.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) };
     }
 }
 
-/// The value of LD_PRELOAD: the library of interfaces follows the recorder's library, to which it reports.
+/// Returns the value of LD_PRELOAD: the preloaded library, then the library for interfaces, which reports to
+/// it.
 fn preloaded(folder: &Path, interfaces: bool) -> OsString {
     let mut list = folder.join(LIBRARY_NAME).into_os_string();
     if interfaces {
@@ -352,7 +358,7 @@ fn preloaded(folder: &Path, interfaces: bool) -> OsString {
     list
 }
 
-/// The offset in a session of the chunk with this number.
+/// Returns the index in the session file of the chunk with this number.
 pub fn place_of(number: u64) -> u64 {
     number & u64::from(u32::MAX)
 }
@@ -361,7 +367,7 @@ fn word(head: &[u8; chunk::BYTES], at: usize) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|i| head[at + i]))
 }
 
-/// Number of complete bytes of a chunk, including its header; 0 if it does not exist yet.
+/// Returns the number of bytes of a chunk's header and complete records; 0 if the chunk was not begun.
 pub fn used(head: &[u8; chunk::BYTES]) -> u32 {
     let is_begun = word(head, chunk::MAGIC) == CHUNK_MAGIC;
     if is_begun {
@@ -417,59 +423,61 @@ impl Layout {
     }
 }
 
-/// The session's file as memory.
+/// A mapping of the session file, for reading.
 pub struct Mapped {
     start: *const u8,
     chunks_at: usize,
 }
 
-// SAFETY: only read, and the memory is there as long as this is.
+// SAFETY: this process only reads the memory, which stays mapped as long as the value exists.
 unsafe impl Send for Mapped {}
 
 impl Mapped {
     fn chunk(&self, index: u64) -> *const u8 {
         let at = self.chunks_at + (index * CHUNK_BYTES) as usize;
         assert!(at + CHUNK_BYTES as usize <= FILE_BYTES as usize);
-        // SAFETY: inside of the mapping, as was just looked at.
+        // SAFETY: the assertion ensures that the address is inside the mapping.
         unsafe { self.start.add(at) }
     }
 
-    /// The header of chunk `index`, which is begun: of another one this would make the page. Its words are read
-    /// one behind the other, as they stand.
+    /// Reads the header of chunk `index`, word by word in order. The chunk must have been begun: reading from
+    /// another one would create its page.
     pub fn head(&self, index: u64) -> [u8; chunk::BYTES] {
         let words = self.chunk(index).cast::<AtomicU32>();
         let mut bytes = [0; chunk::BYTES];
         for (at, word) in bytes.chunks_exact_mut(4).enumerate() {
-            // SAFETY: within the chunk, which begins with a page.
+            // SAFETY: the word is aligned and within the chunk, which begins at a page.
             let value = unsafe { (*words.add(at)).load(Ordering::Acquire) };
             word.copy_from_slice(&value.to_le_bytes());
         }
         bytes
     }
 
-    /// Bytes of chunk `index` that are complete according to [`used`]: no process changes them any more, and
-    /// their pages are present.
+    /// Returns bytes of chunk `index` up to `used`, which [`used`] has returned: no process changes them any
+    /// more.
     pub fn bytes(&self, index: u64, from: u32, used: u32) -> &[u8] {
         assert!(from <= used && u64::from(used) <= CHUNK_BYTES);
         let start = self.chunk(index);
-        // SAFETY: within the chunk, as was just looked at; not written to while we read.
+        // SAFETY: the assertion ensures that the bytes are within the chunk, and no process changes them any
+        // more.
         unsafe { std::slice::from_raw_parts(start.add(from as usize), (used - from) as usize) }
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: ours, and nothing of it is lent out any more.
+        // SAFETY: the mapping belongs to this value, and no reference to it exists any more.
         unsafe { libc::munmap(self.start.cast_mut().cast(), FILE_BYTES as usize) };
     }
 }
 
-/// The libraries of this process that make its system calls: libc and the dynamic linker.
+/// Returns the paths of this process's libraries that make system calls: libc and the dynamic linker.
 ///
-/// Their paths are not taken from the mapped code: if the recorder itself is recorded, that code is from
-/// another file.
+/// All mappings are searched, not only those with code: if the recorder itself is recorded, the code is
+/// mapped from another file.
 pub fn paths() -> Vec<PathBuf> {
-    // Its length is not known beforehand: in the small pieces that it is looked for in, the kernel makes it ten times.
+    // The file's length is not known in advance. With a small buffer there are many reads, and the kernel
+    // generates the text for each of them.
     let mut maps = String::with_capacity(64 << 10);
     let _ = File::open("/proc/self/maps").and_then(|mut file| file.read_to_string(&mut maps));
     let mut paths: Vec<&str> = maps
@@ -482,24 +490,24 @@ pub fn paths() -> Vec<PathBuf> {
     paths.into_iter().map(PathBuf::from).collect()
 }
 
-/// The patches for them, in this and every other program that uses them.
+/// Returns the patches for these libraries and for libraries of asynchronous I/O.
 pub fn libraries() -> Vec<Library> {
     let cache = Cache::of_user();
-    // First, so that missing files are created below.
+    // Unused files are removed first, so that files needed now are created again below.
     cache.remove_unused();
     let libc = paths();
     let beside = asynchronous_beside(&libc);
     libc.iter().chain(&beside).filter_map(|path| cache.library(path)).collect()
 }
 
-/// Files whose calls are recorded inside the process, by their real paths.
+/// Returns the real paths of the files in which call sites are patched.
 pub fn patched() -> Vec<PathBuf> {
     let libc = paths();
     let beside = asynchronous_beside(&libc);
     libc.into_iter().chain(beside).filter_map(|path| fs::canonicalize(path).ok()).collect()
 }
 
-/// Libraries for asynchronous I/O make calls without libc. Programs find them in libc's folder.
+/// Returns the libraries for asynchronous I/O in libc's folder, which make calls without libc.
 fn asynchronous_beside(libc: &[PathBuf]) -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["liburing.so.2", "liburing.so.1", "libaio.so.1", "libaio.so.1t64"];
     let is_libc = |path: &&PathBuf| path.file_name().is_some_and(|name| name == "libc.so.6");
@@ -508,7 +516,8 @@ fn asynchronous_beside(libc: &[PathBuf]) -> Vec<PathBuf> {
     all.filter(|path| path.exists() && !libc.contains(path)).collect()
 }
 
-/// Those of the programs' other code files that make system calls directly, which are not seen.
+/// Returns the code files loaded by programs that make system calls without libc, which the recorder does not
+/// see.
 ///
 /// # Errors
 /// The session can't be read. An unreadable file is skipped.
@@ -517,7 +526,8 @@ pub fn with_calls_of_their_own(session: &Session) -> io::Result<Vec<PathBuf>> {
     Ok(session.other_modules()?.into_iter().filter(|path| cache.own_calls(path).recorded).collect())
 }
 
-/// The libraries that make a program's system calls; the names are those of glibc and musl.
+/// Whether the file is one of the libraries that make a program's system calls, by their names in glibc and
+/// musl.
 fn is_of_libc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     ["libc.", "libc-", "ld-", "libpthread", "libaio.", "liburing."]

@@ -1,11 +1,11 @@
-//! How each system call of this machine is recorded, from the one table of calls (`iodock_event::calls`).
+//! Derives how each system call of this machine is recorded from the table of calls (`iodock_event::calls`).
 
 use crate::format::{Kind, Role, Shape, CALL_NUMBERS};
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::{Action, CallId, Role as Argument};
 use std::sync::LazyLock;
 
-/// Calls with codes 1 to 4, in the order of the codes.
+/// The calls with codes 1 to 4, in this order.
 pub const DATA_CALLS: [&str; 4] = ["read", "write", "pread64", "pwrite64"];
 
 /// Calls that change mappings and are not recorded.
@@ -14,7 +14,7 @@ const GUARDED_CALLS: [&str; 5] = ["munmap", "mprotect", "pkey_mprotect", "madvis
 /// Shapes by call number, and call ids by their codes.
 pub struct Shapes {
     pub by_number: Vec<Shape>,
-    /// Call and shape of each code; code 0 is none.
+    /// Call and shape for each code; code 0 is not used.
     pub by_code: Vec<(CallId, Shape)>,
 }
 
@@ -29,7 +29,7 @@ impl Shapes {
             by_number: vec![Shape::default(); CALL_NUMBERS],
             by_code: vec![(CallId(0), Shape::default())],
         };
-        // The codes of these four are constants in the library.
+        // The codes of the four data calls are constants in the library, so they come first.
         let first = |name: &str| DATA_CALLS.iter().position(|&data| data == name).unwrap_or(DATA_CALLS.len());
         let mut numbers = NUMBERS.to_vec();
         numbers.sort_by_key(|&(_, name)| first(name));
@@ -96,7 +96,8 @@ fn role_of(argument: Argument, name: &str) -> Role {
         Argument::NewPair => Role::Pair,
         Argument::StatBuffer if name == "statx" => Role::Statx,
         Argument::StatBuffer => Role::Stat,
-        // For forks the library itself stores the flags; a program's arguments are read from the program.
+        // The library stores the flags of forks itself (native/vfork.c), and the arguments of a program when
+        // the program starts.
         Argument::CloneFlags if name == "unshare" => Role::Flags,
         Argument::CloneFlags | Argument::Arguments | Argument::RingFlags | Argument::Skip => Role::None,
         Argument::ControlBlocks => Role::Blocks,

@@ -1,8 +1,8 @@
 //! Determines which `syscall` instructions of a library can be replaced by a jump to our stub, and how.
 //!
-//! The jump takes five bytes, `syscall` two: so the instructions before it (usually `mov $number,%eax`), or
-//! if these are unsuitable, after it, move to the site's trampoline. That is safe only if they mean the same
-//! there, and if nothing jumps between them. Everything doubtful is left alone, and counted.
+//! The jump has five bytes, `syscall` has two. So the instructions before it (usually `mov $number,%eax`), or
+//! after it if those are unsuitable, are moved to the site's trampoline. That is safe only if they have the
+//! same effect there, and if no code jumps between them. Doubtful sites are not patched, but counted.
 
 use crate::elf::{self, Code};
 use crate::format::{Kind, Shape, SITE_CODE};
@@ -10,8 +10,8 @@ use iced_x86::{Code as Op, Decoder, DecoderOptions, FlowControl, Instruction, Op
 use std::collections::HashSet;
 
 const JUMP_BYTES: u64 = 5;
-/// Number of instructions to search backwards for the call's number, and forwards for the end of the flags'
-/// use.
+/// Number of instructions that are searched backwards for the call's number, and forwards for uses of the
+/// flags.
 const REACH: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ const REACH: usize = 16;
 pub enum SiteKind {
     /// The stub makes the call.
     Plain = 0,
-    /// The trampoline makes it, between two calls of the stub.
+    /// The trampoline makes the call, and calls the stub before and after it.
     Around = 1,
     /// The call may unmap our memory, so the stub checks it first.
     Guarded = 2,
@@ -33,18 +33,18 @@ pub struct Site {
     pub before: Vec<u8>,
     pub behind: Vec<u8>,
     pub kind: SiteKind,
-    /// `None`: known only at run time.
+    /// The call's number; `None` if it is known only at run time.
     pub number: Option<u32>,
 }
 
-/// Why a site is left alone.
+/// The reason why a site is not patched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Left {
-    /// Some code jumps between the instructions that would have to move.
+    /// Some code jumps to an address inside the bytes that the jump to the stub would replace.
     JumpInside,
-    /// The instructions would have another meaning at another address.
+    /// The instructions would have another effect at another address.
     NotMovable,
-    /// The flags are used after the call.
+    /// Instructions after the call use the processor's flags, which the stub changes.
     FlagsUsed,
 }
 
@@ -53,7 +53,7 @@ pub struct Module {
     pub build_id: Vec<u8>,
     pub sites: Vec<Site>,
     pub left: Vec<(u64, Left)>,
-    /// `syscall` instructions of calls that are not recorded.
+    /// Number of `syscall` instructions whose calls are not recorded.
     pub ignored: usize,
 }
 
@@ -62,7 +62,7 @@ pub fn find(file: &[u8], shapes: &[Shape]) -> Option<Module> {
     let elf = elf::parse(file)?;
     let mut module = Module { build_id: elf.build_id.to_vec(), ..Module::default() };
     for code in &elf.code {
-        // Most libraries have none, and searching for two bytes is fast.
+        // Most code contains no `syscall`, and a search for its two bytes is faster than decoding.
         if code.bytes.windows(2).any(|pair| pair == [0x0f, 0x05]) {
             search(code, shapes, &mut module);
         }
@@ -88,9 +88,9 @@ fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
         ) {
             text.targets.insert(instruction.near_branch_target());
         }
-        // An address that is taken may be the target of a jump. (Jump tables are not read: they lead to the
-        // start of a statement, and moved instructions are in the middle of one. None of the 112 in Debian
-        // 12's libc leads there.)
+        // An address that some instruction computes may be the target of a jump. Jump tables are not read:
+        // their targets begin a statement, while moved instructions are in the middle of one. None of the 112
+        // jump tables in Debian 12's libc leads to a moved instruction.
         if instruction.is_ip_rel_memory_operand() {
             text.targets.insert(instruction.ip_rel_memory_address());
         }
@@ -119,7 +119,7 @@ fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
 }
 
 impl Text<'_> {
-    /// The number of the call at `index`, if each path to it sets the same constant.
+    /// Returns the number of the call at `index` if a constant sets it and no jump leads between the two.
     fn number(&self, index: usize) -> Option<u32> {
         for at in (index.saturating_sub(REACH)..index).rev() {
             if self.targets.contains(&self.instructions[at + 1].ip()) {
@@ -174,11 +174,12 @@ impl Text<'_> {
         Err(why)
     }
 
-    /// The last instruction to move when the jump is written over `first`; at least `call`.
+    /// Returns the index of the last instruction to replace if the jump begins at instruction `first`; at
+    /// least `call`.
     fn range(&self, first: usize, call: usize) -> Result<usize, Left> {
         let start = self.instructions[first].ip();
         let mut last = call;
-        // After the call only if there is no better choice before it.
+        // Instructions after the call are moved only if there are no suitable ones before it.
         if self.instructions[call].next_ip() - start < JUMP_BYTES {
             let in_front = call > 0 && is_movable(&self.instructions[call - 1]);
             if in_front
@@ -208,7 +209,7 @@ impl Text<'_> {
         self.code.bytes[(from - self.code.address) as usize..(to - self.code.address) as usize].to_vec()
     }
 
-    /// Whether an arithmetic flag may be read from `index` on, before all are written.
+    /// Whether the code from `index` on may read an arithmetic flag before it is written again.
     fn flags_used(&self, index: usize) -> bool {
         const ARITHMETIC: u32 = 0x3f;
         let mut live = ARITHMETIC;
@@ -223,8 +224,8 @@ impl Text<'_> {
                 return false;
             }
             if instruction.flow_control() == FlowControl::UnconditionalBranch {
-                // Compilers keep no flags over a call's asm statement: the one way they are known to be
-                // read is in the same block.
+                // Compilers do not keep flags across the asm statement of a call. A use of the flags would be
+                // in the same block, before this jump.
                 return false;
             }
         }
@@ -246,7 +247,7 @@ pub(crate) fn constant(instruction: &Instruction) -> Option<u32> {
     }
 }
 
-/// Whether the instruction does the same at another address, and leaves the stack pointer unchanged.
+/// Whether the instruction has the same effect at another address, and does not change the stack pointer.
 fn is_movable(instruction: &Instruction) -> bool {
     instruction.flow_control() == FlowControl::Next
         && !instruction.is_ip_rel_memory_operand()

@@ -1,13 +1,13 @@
-//! The patches for a library so that its calls are seen: a module of the session file.
+//! The table of a library's patches, which becomes a module of the session file.
 
 use crate::format::{module, MODULE_BYTES, MOVED_BYTES, PATCH_BYTES};
 
-/// A jump to write.
+/// A jump from a call site to its trampoline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Offset from the load address.
+    /// Offset of the jump from the library's load address.
     pub at: u32,
-    /// Offset from the beginning of the trampolines.
+    /// Offset of the trampoline from the beginning of the trampolines.
     pub trampoline: u32,
 }
 
@@ -18,21 +18,21 @@ pub struct Table {
     pub left: u32,
     /// The patches, sorted by address.
     pub sites: Vec<Patch>,
-    /// Offsets in the trampolines of relative addresses in the library: to be corrected if the trampolines
-    /// are elsewhere.
+    /// Offsets in the trampolines of relative references to the library. They are corrected if the
+    /// trampolines are not at their usual distance.
     pub moved: Vec<u32>,
     pub trampolines: Vec<u8>,
 }
 
-/// Positions of its parts in the session file.
+/// Offsets of a table's parts in the session file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionOffsets {
     pub trampolines: u64,
-    /// 0: it is not in the session file.
+    /// Offset of the patched text; 0 if it is not in the session file.
     pub text: u64,
-    /// The number of the separate file with the text, 0: there is none.
+    /// The number of the separate file with the text; 0 if there is none.
     pub text_number: u64,
-    /// Identity of that file.
+    /// Identity of the separate file.
     pub text_file: u64,
     pub text_from: u32,
     pub text_bytes: u32,
@@ -41,7 +41,7 @@ pub struct SessionOffsets {
 }
 
 impl Table {
-    /// The module in the form of the session file, without the trampolines.
+    /// Encodes the table as a module of the session file, without the trampolines.
     pub fn module(&self, places: &SessionOffsets) -> Vec<u8> {
         let mut bytes = vec![0; MODULE_BYTES];
         bytes[..self.build_id.len()].copy_from_slice(&self.build_id);
@@ -71,12 +71,12 @@ impl Table {
         bytes
     }
 
-    /// A multiple of 8.
+    /// Returns the size of the module in bytes, a multiple of 8.
     pub fn module_bytes(&self) -> usize {
         (MODULE_BYTES + self.sites.len() * PATCH_BYTES + self.moved.len() * MOVED_BYTES).next_multiple_of(8)
     }
 
-    /// The whole table, for storage.
+    /// Encodes the whole table, to store it.
     pub fn bytes(&self) -> Vec<u8> {
         [self.module(&SessionOffsets::default()), self.trampolines.clone()].concat()
     }

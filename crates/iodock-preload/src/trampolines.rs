@@ -1,10 +1,10 @@
-//! Trampolines: the target of the jump at a patched site, which executes the overwritten instructions, and
-//! calls the stub.
+//! Creates trampolines. The jump at a patched site leads to a trampoline, which executes the overwritten
+//! instructions and calls the stub.
 //!
-//! A module's trampolines are at a fixed distance from it, so that they are the same bytes in every process,
-//! and so is the module's text with the jumps in it: it is made here once, and each process maps it. If that
-//! address is taken, the trampolines are moved, and their references to the module are corrected
-//! ([`Table::moved`]).
+//! A module's trampolines are at a fixed distance from the module. So the trampolines, and the module's text
+//! with its jumps, consist of the same bytes in every process: they are created here once, and each process
+//! maps them. If the address is already used in a process, the trampolines are mapped elsewhere, and their
+//! references to the module are corrected ([`Table::moved`]).
 
 use crate::elf::Elf;
 use crate::format::{DISTANCE, SITE_CODE};
@@ -12,8 +12,8 @@ use crate::sites::{Module, Site, SiteKind};
 use crate::table::{Patch, Table};
 
 const PAGE: u64 = 4096;
-/// Where the addresses of the stub's entries stand, in front of the trampolines: `iodock_plain`, `iodock_before`, `iodock_after`,
-/// `iodock_guarded`.
+/// Offsets of the addresses of the stub's entries (`iodock_plain`, `iodock_before`, `iodock_after`,
+/// `iodock_guarded`), which precede the trampolines.
 const PLAIN: usize = 0;
 const BEFORE: usize = 8;
 const AFTER: usize = 16;
@@ -21,7 +21,7 @@ const GUARDED: usize = 24;
 const ENTRIES: usize = 32;
 const JUMP_BYTES: u64 = 5;
 
-/// A module's code segment with the jumps, in whole pages.
+/// The position of a module's code segment, in whole pages.
 pub struct Text {
     /// Offset from the load address.
     pub from: u32,
@@ -37,7 +37,7 @@ struct Assembler {
 }
 
 impl Assembler {
-    /// The four bytes of a reference to an address of the module.
+    /// Appends a relative reference (four bytes) to an address in the module.
     fn reach(&mut self, target: u32) {
         let at = self.code.len();
         let distance = i64::from(target) + DISTANCE as i64 - (at as i64 + 4);
@@ -45,7 +45,8 @@ impl Assembler {
         self.code.extend((distance as i32).to_le_bytes());
     }
 
-    /// lea RETURN(%rip),%rcx; lea AFTER(%rip),%r11; jmp *ENTRY(%rip). RETURN is the address after all this.
+    /// Appends a call of the stub: lea RETURN(%rip),%rcx; lea AFTER(%rip),%r11; jmp *ENTRY(%rip). RETURN is
+    /// the address after these instructions, AFTER the address after the original `syscall`.
     fn visit(&mut self, site: &Site, entry: usize) {
         self.code.extend([0x48, 0x8d, 0x0d, 13, 0, 0, 0]);
         self.code.extend([0x4c, 0x8d, 0x1d]);
@@ -73,7 +74,7 @@ impl Assembler {
     }
 }
 
-/// The trampolines of all sites.
+/// Creates the trampolines of all sites.
 pub fn assemble(module: &Module) -> Table {
     let mut sites: Vec<&Site> = module.sites.iter().collect();
     sites.sort_by_key(|site| site.patch);
@@ -93,8 +94,8 @@ pub fn assemble(module: &Module) -> Table {
     }
 }
 
-/// Returns the segment that contains all sites, with the jumps written in. It is the whole segment, because
-/// replacing a part of a mapping takes longer. `None` if the sites are not in one segment.
+/// Returns the position of the segment that contains all sites; `None` if they are not in one segment. The
+/// whole segment is replaced, because replacing a part of a mapping takes longer.
 pub fn text(elf: &Elf, table: &Table) -> Option<Text> {
     let (first, last) = (u64::from(table.sites.first()?.at), u64::from(table.sites.last()?.at));
     let segment = elf
@@ -103,13 +104,13 @@ pub fn text(elf: &Elf, table: &Table) -> Option<Text> {
         .find(|segment| segment.address <= first && last + JUMP_BYTES <= segment.address + segment.bytes)?;
     let from = segment.address & !(PAGE - 1);
     let end = (segment.address + segment.bytes).next_multiple_of(PAGE);
-    // A page of memory is one of the file, also where the segment does not fill it.
+    // Each page of the segment is mapped from a page of the file, even if the segment does not fill it.
     let offset = (segment.offset + from).checked_sub(segment.address)?;
     (offset % PAGE == 0).then_some(Text { from: from as u32, bytes: (end - from) as u32, offset })
 }
 
 impl Text {
-    /// The whole segment: the content of `file` with the jumps to the trampolines.
+    /// Returns the content of the whole segment from `file`, with jumps to the trampolines.
     pub fn image(&self, file: &[u8], table: &Table) -> Vec<u8> {
         let from = (self.offset as usize).min(file.len());
         let mut image = file[from..file.len().min(from + self.bytes as usize)].to_vec();

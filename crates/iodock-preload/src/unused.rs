@@ -1,9 +1,9 @@
-//! Removes tables and texts that no recording has used for a long time: those of removed libraries, and of
-//! iodock's older versions.
+//! Removes tables and texts that no recording has used for a long time, such as those of removed libraries
+//! and of older versions of iodock.
 //!
-//! The use of a file shows in its access time, which the kernel updates (with `relatime` once a day). If it
-//! does not (`noatime`), a file is removed some time after it was created, and the next recording that needs
-//! it creates it again: 20 ms.
+//! A file's access time shows when it was last used; with `relatime` the kernel updates it once a day. On a
+//! file system with `noatime`, a file is removed some time after its creation. The next recording that needs
+//! it creates it again, which takes 20 ms.
 
 use crate::own;
 use std::fs::{self, Metadata};
@@ -11,9 +11,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Time without use after which they are removed.
+/// Time without use after which a file is removed.
 const UNUSED: Duration = DAY.saturating_mul(30);
-/// Its modification time is the time of the last check.
+/// Name of a file whose modification time is the time of the last check.
 const LOOKED: &str = "looked-for-unused";
 
 /// Checks the folders of tables and texts in `base`, once a day. Files that can't be removed are left.
@@ -24,13 +24,14 @@ pub fn remove(base: &Path, now: SystemTime) {
             for file in entries(&folder).filter(|file| is_unused(file, now)) {
                 let _ = fs::remove_file(file);
             }
-            // Only if it is empty by now.
+            // This removes the folder only if it is empty now.
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-/// Also marks the check as done, before it is: of simultaneous recordings only one checks.
+/// Whether a check is due. If so it is marked as done at once, so that only one of several simultaneous
+/// recordings makes it.
 fn is_due(base: &Path, now: SystemTime) -> bool {
     let path = base.join(LOOKED);
     let looked = fs::symlink_metadata(&path).and_then(|about| about.modified());
@@ -58,7 +59,7 @@ fn last_use(about: &Metadata) -> SystemTime {
     known.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Zero, if it is in the future.
+/// Returns the time since `time`; zero if that is in the future.
 fn age(time: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(time).unwrap_or_default()
 }

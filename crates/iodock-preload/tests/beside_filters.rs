@@ -1,5 +1,5 @@
-//! A thread or child installs a seccomp filter that forbids calls of the recorder. The other threads and
-//! children behave as they do without a recorder.
+//! Tests programs in which a thread or child sets a seccomp filter that forbids calls of the recorder: the
+//! other threads and children behave as they do without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;

@@ -1,4 +1,4 @@
-//! The fast path for frequent shapes of calls writes the same bytes as the general path.
+//! Tests that the fast path for frequent shapes of calls writes the same bytes as the general path.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;

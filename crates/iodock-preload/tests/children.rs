@@ -1,5 +1,5 @@
-//! Threads and children of every kind, and the programs that they execute, are recorded and behave as they do
-//! without a recorder.
+//! Tests that threads and children of every kind, and the programs that they execute, are recorded and behave
+//! as they do without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;

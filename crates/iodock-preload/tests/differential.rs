@@ -1,4 +1,4 @@
-//! Every call that strace sees after the library is loaded must be recorded, and no other.
+//! Tests that every call that strace sees after the library is loaded is recorded, and no other.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// How far a program has come in loading the library.
+/// The progress of a program in loading the library, as strace shows it.
 #[derive(Clone, Copy, PartialEq)]
 enum Loading {
     Begun,
@@ -18,8 +18,8 @@ enum Loading {
     Done,
 }
 
-/// Number of calls of each name in an `strace -f` log, counted for each process after the library has
-/// started.
+/// Returns the number of calls by name in an `strace -f` log, for each process from the time when the library
+/// was loaded.
 fn traced(log: &str) -> Counts {
     let mut loading: BTreeMap<&str, Loading> = BTreeMap::new();
     let mut made: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
@@ -69,20 +69,21 @@ fn traced(log: &str) -> Counts {
     counts
 }
 
-/// The library opens, reads and closes the file in /proc that contains the kernel's count of calls.
+/// Whether the call opens a file in /proc with the kernel's count of calls, which the library then reads and
+/// closes.
 fn asks_for_count(rest: &str) -> bool {
     ["open(\"/proc/self/io\"", "open(\"/proc/thread-self/io\""].iter().any(|open| rest.starts_with(open))
 }
 
-/// The library queries the file name of code that is loaded later.
+/// Whether this is the call by which the library queries the file name of code that was just mapped.
 fn is_name_of_library(made: &[(&str, &str)], rest: &str) -> bool {
     let is_code = |map: &str| map.contains("PROT_EXEC") && map.contains("MAP_DENYWRITE");
     rest.starts_with("readlink(\"/proc/self/fd/")
         && made.last().is_some_and(|(name, map)| *name == "mmap" && is_code(map))
 }
 
-/// After a slow open the library queries once what kind of file was opened, before the program continues. If
-/// another thread interrupted that call, strace writes its result on a separate line.
+/// Whether this is the call by which the library queries the type of a file after a slow open. If strace
+/// shows another thread's call during the open, the open's result is on a separate line.
 fn is_kind_of_slow_open(made: &[(&str, &str)], rest: &str) -> bool {
     let asked = rest.strip_prefix("lseek(").and_then(|rest| rest.split_once(", 0, SEEK_CUR"));
     let opened = made.last().filter(|(name, _)| *name == "openat").map(|(_, open)| open);
@@ -94,7 +95,8 @@ fn is_kind_of_slow_open(made: &[(&str, &str)], rest: &str) -> bool {
 /// Calls by which the library examines a program and checks what that program can load.
 const LOOK: [&str; 7] = ["newfstatat", "openat", "pread64", "fstat", "fgetxattr", "close", "open"];
 
-/// Before an exec the library examines the program. The program makes no call of its own in between.
+/// Removes the calls by which the library examines a program before an exec. The process makes no other calls
+/// in between.
 fn take_look_away(made: &mut Vec<(&str, &str)>, exec: &str) {
     let path = exec.split('"').nth(1).unwrap_or_default();
     let looks = format!("newfstatat(AT_FDCWD, \"{path}\", ");

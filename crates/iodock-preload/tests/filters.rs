@@ -1,4 +1,5 @@
-//! Programs whose seccomp filter forbids the recorder's own calls behave as they do without a recorder.
+//! Tests that programs whose seccomp filter forbids the recorder's own calls behave as they do without a
+//! recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -8,7 +9,7 @@ use iodock_preload::format::header;
 use iodock_preload::session::Session;
 use std::process::Output;
 
-/// Enough runs to meet interleavings of threads that are rare.
+/// Number of runs, which is large enough for rare interleavings of threads.
 const RUNS: usize = 12;
 
 /// Checks that the program succeeds with and without the recorder, and returns the recorded run.

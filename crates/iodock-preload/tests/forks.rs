@@ -1,5 +1,5 @@
-//! A signal handler may fork at any moment of a recording. The child then continues writing a record that its
-//! parent also continues.
+//! Tests signal handlers that fork at any moment. If a record was being written, the child and its parent
+//! both continue to write that record.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;

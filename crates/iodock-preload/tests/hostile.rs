@@ -1,4 +1,5 @@
-//! Programs that are hard to record print the same and end in the same way with and without the recorder.
+//! Tests that programs which are hard to record print the same and end in the same way with and without the
+//! recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -64,7 +65,7 @@ fn a_full_address_space_does_not_harm_the_program() {
     assert_eq!(counts(&session)["pread64"], 100_000);
 }
 
-/// All 50,000 reads are recorded, and the session's file takes less than 4 MiB.
+/// Checks that all 50,000 reads of a case are recorded, and that the session's file takes less than 4 MiB.
 fn reads_and_little_memory(what: &str) {
     let (session, ..) = same(what);
     assert_eq!(counts(&session)["pread64"], 50_000);
@@ -122,7 +123,8 @@ fn libraries_loaded_later_are_examined_too() {
     assert!(own().is_empty());
     assert!(run(&session, &program, &[&library.to_string_lossy()]).status.success());
     assert_eq!(own(), [library]);
-    // This loads a second libc, which only the library that is loaded with it uses.
+    // dlmopen loads libm into a new namespace, with a second copy of libc. The copy's call sites are not
+    // patched, so libc counts as a file with system calls of its own.
     assert!(run(&session, &program, &["apart", "libm.so.6"]).status.success());
     assert_eq!(own().len(), 2, "{:?}", own());
 }

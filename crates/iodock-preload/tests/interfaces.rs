@@ -1,5 +1,5 @@
-//! Calls of MPI, HDF5 and similar libraries fail with an error if the library is missing or lacks the
-//! function.
+//! Tests that calls of MPI, HDF5 and similar libraries fail with an error if the library is missing or lacks
+//! the function.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -15,7 +15,7 @@ fn compiled(name: &str, to: PathBuf, options: &[&str]) -> PathBuf {
     to
 }
 
-/// The output of interfaces.c with the library of that file name as the implementation.
+/// Returns the output of interfaces.c with an MPI library of that file name.
 fn printed(library: &str) -> String {
     let folder = Folder::new();
     let interfaces = folder.0.join("libiodock_interfaces.so");

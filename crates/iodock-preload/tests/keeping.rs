@@ -1,5 +1,5 @@
-//! The recorder saves the chunks of a session completely while threads continue to write, and saves as much
-//! as possible of a damaged file.
+//! Tests that the recorder saves all chunks of a session while threads continue to write, and that damage of
+//! the file loses as little as possible.
 #![cfg(target_os = "linux")]
 
 use iodock_preload::calls::{CallsFile, CallsWriter, Keeper, Lost};
@@ -40,7 +40,7 @@ fn keeper_of<'a>(session: &'a Session, path: &Path) -> Keeper<'a> {
     Keeper::new(session, CallsWriter::create(path, session, 1).expect("a file"))
 }
 
-/// Memory that the session uses, in bytes.
+/// Returns the memory that the session uses, in bytes.
 fn memory(session: &Session) -> u64 {
     session.file.metadata().expect("status").blocks() * 512
 }
@@ -90,7 +90,7 @@ fn a_thread_that_continues_writing_damages_no_saved_record() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Commits records as a thread does: the header's `used` grows all the time.
+            // This thread commits records as a program's thread does: the header's `used` grows all the time.
             let mut used = 40_000u32;
             while !over.load(Ordering::Relaxed) {
                 used = 40_000 + (used + 16) % 20_000;
@@ -133,7 +133,8 @@ fn chunks_reserved_for_threads_are_found_at_their_start_and_end() {
         keeper.collect(|_| found += 1).expect("collected");
     }
     assert_eq!(found, 1, "however many others are looked at before it");
-    // Like a process that ends: no other thread looks for the chunk before the end.
+    // The last chunk is begun after the last call of collect(), as by a process that ends. end() must find
+    // it.
     fill(&session, 7, 6000);
     count(2000);
     keeper.end().expect("the end");
@@ -141,8 +142,8 @@ fn chunks_reserved_for_threads_are_found_at_their_start_and_end() {
     assert_eq!((kept.damaged, kept.numbers()), (0, vec![7, 1234]));
 }
 
-/// A thread that has ended, or has moved to memory of its own, leaves its chunks behind. They are not offered
-/// to other threads.
+/// Chunks are offered only to the thread that filled them. If it has ended, offers that no thread takes must
+/// not accumulate.
 #[test]
 fn all_but_64_unused_chunks_are_freed() {
     let (_place, session, path) = begun("offered");
@@ -160,7 +161,8 @@ fn all_but_64_unused_chunks_are_freed() {
     assert_eq!((kept.damaged, kept.numbers()), (0, (0..500).collect::<Vec<u64>>()));
 }
 
-/// The result does not depend on which of the thread's chunks are found together with its last one.
+/// A thread's last chunk may be found in the same round as its earlier ones. All of them must be saved once
+/// and freed.
 #[test]
 fn records_of_an_ended_thread_are_not_kept_twice() {
     let (_place, session, path) = begun("over");
@@ -188,8 +190,8 @@ fn records_of_an_ended_thread_are_not_kept_twice() {
     assert!(again.iter().all(|&number| file.held(number) == 50_000));
 }
 
-/// A recorder had offered this chunk before it was killed. The chunk is taken back with fewer bytes, and with
-/// more bytes, than before.
+/// A killed recorder had offered this chunk. During the recovery its thread begins it again, with fewer or
+/// with more bytes than before.
 #[test]
 fn a_chunk_reused_during_recovery_is_kept_separately() {
     for (name, used) in [("less", 30_000), ("more", 64_000)] {

@@ -1,5 +1,5 @@
-//! A signal handler may interrupt a call at any instruction and abandon it, by longjmp or by switching to
-//! another coroutine.
+//! Tests signal handlers that interrupt a call at any instruction and abandon it, by longjmp or by switching
+//! to another coroutine.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -55,15 +55,15 @@ fn calls_that_create_children_may_be_abandoned() {
     assert!(whole <= made && made <= whole + no_return + lost, "{made} made; {whole}, {no_return}, {lost}");
 }
 
-/// A call that is deeper in the stack than the pending one could belong to a signal handler. That the pending
-/// call was abandoned shows only when its frame is overwritten.
+/// A call that is deeper in the stack than the call in flight could belong to a signal handler. Only when the
+/// frame of the call in flight is overwritten can the recorder find that it was abandoned.
 #[test]
 fn abandoned_calls_are_found_from_deeper_in_the_stack() {
     let Reads { made, left, no_return, lost, .. } = reads("read", "deeper", "11");
     assert_eq!((made, left, no_return, lost), (11, 11, 11, 0));
 }
 
-/// The program's output.
+/// Runs a recorded program and returns its output.
 fn said(program: &str, argument: &str) -> String {
     let folder = Folder::new();
     let output = run(&session(&folder), &compiled(program, &folder), &[argument]);

@@ -1,4 +1,4 @@
-//! When calls are only counted, the sums equal the program's own.
+//! Tests that counted calls (--light) equal the calls that a program makes.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -51,7 +51,7 @@ impl Ran {
         all.filter(|row| String::from_utf8_lossy(&row.name).ends_with(ending)).collect()
     }
 
-    /// Sum of counter number `word` over all processes, for files whose names contain `part`.
+    /// Returns the sum of counter `word` over all processes, for files whose names contain `part`.
     fn sum(&self, part: &str, word: usize) -> u64 {
         let all = self.tables.iter().flat_map(|table| &table.rows);
         let wanted = all.filter(|row| String::from_utf8_lossy(&row.name).contains(part));
@@ -70,7 +70,7 @@ fn sums_are_exact_for_files_that_share_a_row() {
     assert!(pattern.name.ends_with(b"/f*"), "{:?}", String::from_utf8_lossy(&pattern.name));
     let alone =
         rows.iter().filter(|row| row.kind == RowKind::File && row.words[words::OPENS] > 0).count() as u64;
-    // A bit for each can't tell all of them apart.
+    // Files without their own row are distinguished by one bit each, so some count as one file.
     let folded = ran.tables[0].folded;
     assert!(folded <= 3000 && alone + folded > 2950, "{alone} and {folded}");
     assert!(ran.bytes <= Light::LEAST);
@@ -109,11 +109,13 @@ fn children_have_their_own_tables() {
 fn file_positions_and_steps_are_counted() {
     let ran = counted(&["positions"], 1 << 20);
     let file = |word| ran.sum("/data", word);
-    // Both in a row: 3,000 and 1,096 bytes, one at each offset of 250 twice, and 5 through another descriptor.
+    // The reads are one of 3,000 bytes and one of 1,096 bytes, two rounds of one at each of 250 offsets, and
+    // one of 5 bytes through another descriptor.
     assert_eq!((file(words::CALLS), file(words::BYTES)), (503, 4096 + 500 * 4096 + 5));
     assert_eq!((file(words::CALLS + 1), file(words::BYTES + 1)), (1000, 1000 * 4096));
     assert_eq!([words::CONSECUTIVE + 1, words::SEQUENTIAL + 1].map(file), [999; 2]);
-    // Consecutive: the read of 1,096 bytes. Sequential: also all reads of both rounds but the first of each.
+    // The read of 1,096 bytes is consecutive. It is also sequential, as are all reads of both rounds except
+    // the first of each.
     assert_eq!((file(words::CONSECUTIVE), file(words::SEQUENTIAL)), (1, 1 + 2 * 249));
     assert_eq!((file(words::SEEKS), file(words::SYNCS), file(words::SWITCHES)), (1, 1, 1));
     assert_eq!(file(words::MOST_END), 8192 * 249 + 4096);

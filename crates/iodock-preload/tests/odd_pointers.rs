@@ -1,5 +1,6 @@
-//! Arguments may point to memory that only the kernel knew to exist, and the kernel reads only half of some
-//! registers. Programs print the same and end in the same way with and without the recorder.
+//! Tests calls whose arguments point to memory that is unmapped, overwritten or never read, and calls of
+//! whose registers the kernel reads only half. The programs print the same and end in the same way with and
+//! without the recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -9,7 +10,7 @@ use iodock_event::UNKNOWN;
 use iodock_preload::reader::{CallRecord, Entry};
 use iodock_preload::session::Session;
 
-/// The only record of a call with that name.
+/// Returns the record of the only call with that name.
 fn only(session: &Session, name: &str) -> Box<CallRecord> {
     let calls = entries(session).into_iter().filter_map(|entry| match entry {
         Entry::Call(call) if call.call.name() == name => Some(call),
@@ -88,6 +89,6 @@ fn a_file_with_the_number_of_a_ring_is_not_taken_for_it() {
     }
     let enter = only(&session, "io_uring_enter");
     assert_eq!((enter.fd, enter.argument), (-1, UNKNOWN));
-    // Sizes as they were requested, then sizes as the operations completed.
+    // The first size is the requested one, the second one is the size in the completion.
     assert_eq!(enter.items.iter().map(|item| item.bytes).collect::<Vec<_>>(), [50, 50]);
 }

@@ -1,5 +1,5 @@
-//! Programs that remove the recorder's mappings behave as they do without a recorder. Calls that are then not
-//! recorded are counted.
+//! Tests that programs which remove the recorder's mappings behave as they do without a recorder, and that
+//! processes in which recording stops are counted.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 mod common;

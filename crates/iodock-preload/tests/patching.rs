@@ -1,4 +1,4 @@
-//! Tests each way in which jumps to the recorder are written into a program's libraries.
+//! Tests each way in which jumps to the stub get into a program's libraries.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -38,13 +38,13 @@ fn maps_of(session: &Session, mut command: Command) -> Vec<Mapped> {
     text.lines().filter_map(mapped).collect()
 }
 
-/// Mappings of the session's file, and of files that contain a library's patched text.
+/// Returns the executable mappings of the session's file and of files with patched texts.
 fn ours(maps: &[Mapped]) -> Vec<&Mapped> {
     let is_ours = |map: &&Mapped| map.line.ends_with("/session") || map.line.contains("/text-");
     maps.iter().filter(|map| map.line.contains("r-xp")).filter(is_ours).collect()
 }
 
-/// Whether the text of a library is mapped. `of`: the end of the line in the list of mappings.
+/// Whether a library's patched text is mapped from a file whose path contains `of`.
 fn has_text(maps: &[Mapped], of: &str) -> bool {
     let libc = of_libc(maps);
     ours(maps).iter().any(|map| map.start > libc && map.end - map.start > 500_000 && map.line.contains(of))
@@ -66,7 +66,7 @@ fn patched_code_and_trampolines_are_mapped() {
     assert!(has_text(&maps, "/session"), "libc's text");
 }
 
-/// Every process pays for each mapping and each page.
+/// Each mapping and each used page costs time in every process.
 #[test]
 fn the_library_is_mapped_in_few_parts() {
     let folder = Folder::new();
@@ -80,7 +80,7 @@ fn the_library_is_mapped_in_few_parts() {
     assert!(access == ["r-xp", "rw-p"] || access == ["r--p", "r-xp", "rw-p"], "{access:?}");
 }
 
-/// The libraries whose patched texts are kept in `folder`.
+/// Returns libraries whose patched texts are stored in `folder`.
 fn libraries_kept_in(folder: &Path) -> Vec<Library> {
     let texts = Texts::at(&folder.join("texts")).expect("a place for code");
     let cache = Cache::at(None).with_texts(Some(texts));
@@ -174,7 +174,7 @@ fn patched_code_is_mapped_on_kernels_that_only_list_pages() {
     let folder = Folder::new();
     let session = common::session(&folder);
     let mut command = Command::new(compiled("no_scan", &folder));
-    // `env` sets these variables for `maps` only: a program that installs a filter, as no_scan does, is not
+    // `env` sets these variables for `maps` only, because no_scan itself installs a filter, and is not
     // recorded after that.
     command.arg("env").arg(format!("LD_PRELOAD={}", session.library().display()));
     command.arg(format!("IODOCK_SESSION={}", session.path().display())).arg(compiled("maps", &folder));

@@ -1,4 +1,4 @@
-//! Recorded paths are the same as those that the program passed to the kernel.
+//! Tests that recorded paths are the same as those that the program passed to the kernel.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -39,7 +39,7 @@ fn paths_of_every_length_and_alignment_are_recorded() {
     }
 }
 
-/// Both paths fall into the same slot of a thread's cache of paths.
+/// Both paths belong to the same set of a thread's cache of paths.
 #[test]
 fn alternating_paths_are_stored_once() {
     const ROUNDS: u64 = 10_000;

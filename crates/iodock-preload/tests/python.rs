@@ -1,4 +1,4 @@
-//! Frames of Python: programs whose frames are hard to read run as without a recorder.
+//! Tests recorded Python frames, and that programs whose frames are hard to read run as without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -12,7 +12,8 @@ use std::process::Command;
 
 const CASES: [&str; 7] = ["collected", "deep", "forks", "exits", "signals", "called_back", "mapped"];
 
-/// The interpreter that `python3` is, and those that `IODOCK_TEST_PYTHONS` names.
+/// Returns the interpreter behind `python3`, and those in the variable `IODOCK_TEST_PYTHONS`, separated by
+/// colons.
 fn interpreters() -> Vec<PathBuf> {
     let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
     let found =
@@ -57,7 +58,6 @@ fn hostile_python_programs_run_as_without_recording() {
     same_in_runs(Stacks::All, 1);
 }
 
-/// Calls of the threads that C made, too.
 #[test]
 fn python_lines_are_recorded_in_threads_created_by_c() {
     for python in interpreters() {
@@ -84,7 +84,7 @@ fn python_lines_are_recorded_in_threads_created_by_c() {
     }
 }
 
-/// (Each has a layout of its own.)
+/// The kernel chooses other addresses for each run.
 #[test]
 #[ignore = "part of `make test-all`: a storm of 210 runs with each interpreter"]
 fn hostile_python_programs_run_unchanged_many_times() {

@@ -1,4 +1,5 @@
-//! Programs in sandboxes, which kill or refuse what a recorder calls, go on as they do alone.
+//! Tests that programs in sandboxes, which kill the process for calls of a recorder or refuse these calls,
+//! behave as they do without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -12,7 +13,7 @@ fn same(what: &str) -> (Session, Folder, Output) {
     common::same("sandboxes", &[what])
 }
 
-/// Nothing is recorded from where the filter is set.
+/// Checks that no call is recorded after the program has set its filter.
 fn left_alone(what: &str) -> Output {
     let (session, _folder, output) = same(what);
     assert_eq!(counts(&session).get("pread64"), None, "{what}");
@@ -31,7 +32,7 @@ fn a_program_in_a_sandbox_without_a_clock_is_not_recorded() {
     assert_eq!(left_alone("without-clock").status.code(), Some(7));
 }
 
-/// A filter that kills for each call but those of the program.
+/// The filter kills the process for every call that the program does not make itself.
 #[test]
 fn in_a_sandbox_only_the_programs_own_calls_are_made() {
     assert_eq!(left_alone("without-others").status.code(), Some(7));
@@ -55,7 +56,8 @@ fn programs_executed_in_a_sandbox_run_unchanged() {
     assert_eq!(programs(&session), 1);
 }
 
-/// What is recorded of 300 preads by two threads and a child, in a container that refuses a call with EPERM.
+/// Returns the recorded calls of a program that makes 300 preads, in two threads and a child, in a container
+/// that refuses call number `call` with EPERM.
 fn recorded_where_refused(call: u32) -> (Session, Counts) {
     let folder = Folder::new();
     let session = common::session(&folder);

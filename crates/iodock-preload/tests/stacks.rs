@@ -1,4 +1,5 @@
-//! Stacks of calls: programs whose stacks are hard to walk are as without, and what is told of a stack is so.
+//! Tests recorded stacks of calls: they are right, and programs whose stacks are hard to walk behave as
+//! without a recorder.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -10,7 +11,7 @@ use iodock_preload::reader::{CallRecord, Entry};
 use iodock_preload::session::{Session, Stacks};
 use std::process::Command;
 
-/// The reads of the program's own that the other programs are compared by.
+/// Returns the program's own reads, which have 4 bytes.
 fn reads(session: &Session) -> Vec<CallRecord> {
     let calls = entries(session).into_iter().filter_map(|entry| match entry {
         Entry::Call(call) if call.call.name() == "pread64" && call.requested == 4 => Some(*call),
@@ -19,7 +20,7 @@ fn reads(session: &Session) -> Vec<CallRecord> {
     calls.collect()
 }
 
-/// Of each read how many frames are told.
+/// Returns the number of recorded frames of each read.
 fn depths(what: &str) -> Vec<usize> {
     let (session, _folder, output) = same_with("stacks", &[what], Stacks::All);
     let bytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
@@ -32,13 +33,13 @@ fn depths(what: &str) -> Vec<usize> {
 #[test]
 fn an_ordinary_call_has_its_complete_stack() {
     let depths = depths("plain");
-    // pread, read_some, main, two of libc, _start.
+    // The frames are those of pread, read_some, main, two functions of libc, and _start.
     assert!(depths.iter().all(|&depth| depth >= 5), "{depths:?}");
 }
 
 #[test]
 fn the_base_register_may_contain_any_value() {
-    // pread, read_some, with_base; with a base that leads nowhere no more.
+    // The frames are those of pread, read_some and with_base. If %rbp is invalid, the stack ends there.
     assert!(depths("base").iter().all(|&depth| depth >= 3));
 }
 
@@ -50,7 +51,8 @@ fn stacks_of_coroutines_and_handlers_are_unknown() {
         session.counter(header::UNPLACED).expect("counter")
     };
     assert_eq!((unplaced("context"), unplaced("plain")), (1, 0));
-    // On the thread's own stack up to the kernel's frame.
+    // In the second half the handler runs on the thread's own stack, which is known up to the frame that the
+    // kernel pushes for a signal.
     let depths = depths("handler");
     let (other, own) = depths.split_at(depths.len() / 2);
     assert!(other.iter().all(|&depth| depth == 0) && own.iter().all(|&depth| depth >= 3), "{depths:?}");
@@ -81,7 +83,7 @@ fn a_call_site_is_in_the_programs_own_code() {
     assert!(found && !reads.is_empty());
 }
 
-/// What is hard to record is as without, also with stacks: the programs of hostile.rs and others.
+/// Programs of other tests that are hard to record also behave as without a recorder if stacks are recorded.
 #[test]
 fn hostile_programs_run_as_without_stacks() {
     for (name, what) in [
@@ -96,7 +98,7 @@ fn hostile_programs_run_as_without_stacks() {
     }
 }
 
-/// (Each has a layout of its own.)
+/// The kernel chooses other addresses for each run.
 #[test]
 #[ignore = "part of `make test-all`: a storm of 200 runs"]
 fn hostile_stacks_are_read_many_times_without_harm() {

@@ -1,4 +1,5 @@
-//! A handler that comes at any instruction, and leaves half of what it interrupts: call by call.
+//! Tests a signal handler that interrupts a program at any instruction, and leaves half of the interrupted
+//! calls by siglongjmp. Each call is checked individually.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 const FIRST: i32 = 100;
 const EVENTS: &str = "300";
 
-/// Records of a call.
+/// Numbers of records of a call, with and without a result.
 #[derive(Default)]
 struct Records {
     whole: usize,
@@ -32,7 +33,8 @@ impl Records {
     }
 }
 
-/// Each read that the kernel has made is there once, with or without a result; one that it has not made may be there without.
+/// Checks that each read that the kernel has made is recorded once, with or without a result. A read that the
+/// kernel has not made may be recorded without a result.
 fn each_read_is_recorded_once(what: &str, child: &str, seed: usize) {
     let folder = Folder::new();
     let session = session(&folder);
@@ -91,7 +93,8 @@ fn reads_between_forks_may_be_abandoned_at_any_instruction() {
     (0..4).for_each(|seed| each_read_is_recorded_once("forks", "clone", seed));
 }
 
-/// Where a site's trampoline begins and ends there is no unwind information (4 to 8 instructions): a thread ends there without its cleanups.
+/// Limit of instructions without unwind information: 4 to 8 at the beginning and the end of a trampoline. A
+/// thread that is cancelled there ends without its cleanups.
 const OF_TRAMPOLINE: usize = 12;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Chunks that are read are filled again by the threads that filled them: nothing is lost, or read twice.
+//! Tests that threads fill their chunks again after the recorder has read them, and that no record is lost or
+//! read twice.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -14,7 +15,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 const ROUNDS: u64 = 300_000;
-/// Each round has two calls of 7 bytes.
+/// Smallest number of chunks that all rounds fill: each round makes two calls, whose records have 7 bytes.
 const CHUNKS_FILLED: u64 = ROUNDS * 2 * 7 / (64 << 10);
 
 fn begun(session: &Session, program: &Path) -> Child {
@@ -26,7 +27,7 @@ fn begun(session: &Session, program: &Path) -> Child {
         .expect("the program starts")
 }
 
-/// How often a file was asked for.
+/// Returns the number of calls of access.
 fn accesses(file: &CallsFile) -> u64 {
     let shapes = Shapes::of_this_machine();
     let (mut count, mut bytes) = (0, Vec::new());
@@ -56,7 +57,7 @@ fn chunks_may_be_reused_while_a_recorder_reads_them() {
     keeper.collect(|_| {}).expect("collected");
     keeper.end().expect("the end");
     let file = CallsFile::open(&path).expect("readable");
-    // The dynamic linker looks for a file before.
+    // The dynamic linker makes some calls of access before the program starts.
     assert!((2 * ROUNDS..2 * ROUNDS + 4).contains(&accesses(&file)), "{}", accesses(&file));
     let (taken, read) = (session.counter(NEXT_CHUNK).expect("counter"), file.numbers().len() as u64);
     assert!(read > CHUNKS_FILLED && taken < read / 2, "{taken} chunks for what fills {read}");

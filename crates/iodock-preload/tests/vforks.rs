@@ -1,5 +1,5 @@
-//! Children that use their parent's memory until they execute or end: each call is attributed to the process
-//! that made it.
+//! Tests children that use their parent's memory until they execute a program or end: each recorded call
+//! belongs to the process that made it.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -9,19 +9,19 @@ use iodock_preload::format::{chunk, header};
 use iodock_preload::reader::{Entry, Part};
 use std::collections::BTreeMap;
 
-/// Of each process: its reads, and the children that it has made.
+/// For each process the number of its reads, and of children that it has created.
 type Made = BTreeMap<u32, (u64, u64)>;
 
 struct Recorded {
     told: Made,
     made: Made,
-    /// Reads that are lost, and counted as such.
+    /// Number of reads that are counted as lost.
     lost: u64,
-    /// Processes in which recording stopped.
+    /// Number of processes in which recording stopped.
     stopped: u64,
-    /// For calls that make children: the calling process and the result.
+    /// The calling process and the result of each call that created a child.
     forks: Vec<(u32, i64)>,
-    /// Reads that were left.
+    /// Number of reads that are recorded as abandoned.
     no_return: usize,
 }
 
@@ -97,7 +97,7 @@ fn a_signal_handler_may_run_after_any_single_instruction() {
     all_of_it("interrupted");
 }
 
-/// A filter, also one of a child in its parent's memory, ends the recording of both.
+/// If a parent or its child by vfork sets a filter, the recording of both ends.
 #[test]
 fn vfork_children_may_set_filters() {
     for what in ["sandbox", "childs_sandbox"] {
@@ -105,7 +105,7 @@ fn vfork_children_may_set_filters() {
     }
 }
 
-/// The end of a child in a sandbox is not that of its parent, whose chunk it writes into.
+/// A child by vfork that ends in a sandbox must not mark its parent's chunk, to which it writes, as over.
 #[test]
 fn a_child_that_ends_in_a_sandbox_does_not_end_the_recording() {
     let folder = Folder::new();
@@ -116,18 +116,20 @@ fn a_child_that_ends_in_a_sandbox_does_not_end_the_recording() {
     assert_eq!(bytes[chunk::OVER..chunk::OVER + 4], [0; 4]);
 }
 
-/// They no longer count as such that may be a child's parent.
+/// Abandoned calls are not taken for the vfork that created a child.
 #[test]
 fn children_after_abandoned_calls_are_recorded() {
     let recorded = recorded("crowded");
     assert_eq!(recorded.made, recorded.told);
     assert_eq!((recorded.forks.len(), recorded.stopped), (13, 0));
-    // The twelve reads that were left: one is noted, the others, deeper in the stack, look like a handler's.
+    // Twelve reads were abandoned. One is recorded without a result; the others are deeper in the stack, like
+    // calls of a handler, and are counted as lost.
     assert_eq!(recorded.no_return as u64 + recorded.lost, 12);
     assert!(recorded.no_return > 0);
 }
 
-/// More than can be kept apart: recording stops, which is counted, and nothing is another's.
+/// The recorder can't distinguish this number of generations. It must stop recording, count that, and assign
+/// no call to another process.
 #[test]
 fn many_generations_of_vfork_children_are_recorded() {
     let recorded = recorded("deep");
@@ -137,7 +139,7 @@ fn many_generations_of_vfork_children_are_recorded() {
     assert_eq!(recorded.stopped, 1);
 }
 
-/// What is begun and left may be lost, and is counted; nothing is another's.
+/// An abandoned call may be lost if it is counted as lost. No call may be assigned to another process.
 #[test]
 #[ignore = "part of `make test-all`: takes each instruction"]
 fn calls_may_be_abandoned_after_each_instruction() {

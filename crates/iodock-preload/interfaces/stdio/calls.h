@@ -1,10 +1,10 @@
-/* The calls of stdio; their numbers go on behind those of layers.h.
+/* The intercepted calls of stdio, numbered after those in layers.h.
  *
- *   COUNTED  calls that mostly only touch the buffer: these are counted for each stream and told together
- *   TOLD     each call is told
+ *   COUNTED  Such calls mostly only access the buffer. They are counted for each stream and recorded together.
+ *   TOLD     Each call is recorded.
  *
- * Other names of a call (fortified, 64-bit, without a lock) are recorded under that of C. `__uflow` and `__overflow` are what an inlined
- * getc_unlocked or putc_unlocked calls where the buffer is empty or full.
+ * Variants of a call (fortified, 64-bit, without a lock) are recorded under the name in C. An inlined
+ * getc_unlocked or putc_unlocked calls `__uflow` or `__overflow` if the buffer is empty or full.
  */
 #define EACH_OF_STDIO(COUNTED, TOLD) \
 	COUNTED(fread) \

@@ -1,14 +1,15 @@
-/* Calls of stdio that only touch the buffer, by stream: a record for each of them would cost more than the call. Several threads and handlers
- * may count at once. A child of fork begins with zeros, as its parent tells what was counted before. */
+/* Counts calls of stdio that only access the buffer, for each stream, because a record would cost more than
+ * the call. Several threads and handlers may count at once. A child of fork begins with zeros, because its
+ * parent records the earlier counts. */
 
 #include "streams.h"
 
-/* native/interfaces.c */
+/* Declared here, and defined in native/interfaces.c, where a comment describes it. */
 WEAK void *iodock_memory_wiped_by_fork(unsigned long bytes);
 
 enum { STREAMS = 1024, PROBES = 8, PLACE_SHIFT = 54 };
 struct store {
-	word streams[STREAMS], descriptors[STREAMS]; /* the latter and one; 0: none, or not known yet */
+	word streams[STREAMS], descriptors[STREAMS]; /* descriptors: plus one; 0: none, or not known yet */
 	struct counted { word calls, bytes; } counted[STREAMS][COUNTED_CALLS];
 };
 static struct store *store;
@@ -70,7 +71,8 @@ static void tell(u32 place, word stream) {
 	}
 }
 
-/* (Two threads may have given one stream two places.) */
+/* Records a stream's counts. All its places are searched, because two threads may have given one stream two
+ * places. */
 void iodock_tell_counts(word stream, int is_closed) {
 	for (u32 probe = 0; store && probe < PROBES; probe++) {
 		u32 place = place_of(stream, probe);
@@ -92,7 +94,7 @@ void iodock_tell_all_counts(void) {
 	}
 }
 
-/* What is called from now on is told at once. */
+/* Records all counts when the process ends. Later calls are recorded one by one. */
 __attribute__((destructor)) static void end(void) {
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
 	if (iodock_interface)

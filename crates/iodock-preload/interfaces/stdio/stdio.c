@@ -1,5 +1,6 @@
-/* Takes calls of stdio that the program and its libraries make. What libc calls itself is not seen, and belongs to the call that it was made in.
- * Calls that another library than glibc takes are handed on only, as their streams may be something else. */
+/* Intercepts calls of stdio that the program and its libraries make. Calls inside libc are not seen; they
+ * belong to the call that the program made. If the next function is not glibc's, a call is only passed on,
+ * because its streams may have another layout. */
 
 #include "streams.h"
 
@@ -13,7 +14,7 @@ WEAK int *__errno_location(void);
 WEAK extern char __libc_single_threaded;
 WEAK extern word stdin, stdout;
 
-/* The next function of that name. */
+/* The function to which a call is passed on: the next one of that name after ours. */
 struct next { void *real; int is_of_libc; };
 
 static int is_of_libc(const void *function) {
@@ -40,14 +41,15 @@ static __attribute__((noinline)) void *look_for(struct next *next, const char *n
 }
 
 enum kind {
-	READS, WRITES, GETS_BYTE, PUTS_BYTE, GETS_LINE, GETS_DELIMITED, PUTS_TEXT, /* counted, if they only touch the buffer */
+	READS, WRITES, GETS_BYTE, PUTS_BYTE, GETS_LINE, GETS_DELIMITED, PUTS_TEXT, /* counted, if they only access the buffer */
 	OPENS, REOPENS, CLOSES, FLUSHES, PRINTS, SCANS, PUSHES_BACK, MOVES, TELLS, SETS, FILLS, SPILLS,
 };
 
 static ALWAYS word available(const struct file *file) { return file->read_end - file->read_at; }
 
-/* Bytes of a line that lies in the buffer, as far as the program wants it; UNKNOWN: more has to be read. (While other threads run, the buffer may
- * go away.) */
+/* Returns the length of a line that is complete in the buffer, or `most` if the program wants no more.
+ * Returns UNKNOWN if more must be read, and in programs with several threads, where another thread may free
+ * the buffer. */
 static ALWAYS word line_in_buffer(const struct file *file, int end, word most) {
 	word there = available(file);
 	const char *found;
@@ -57,7 +59,8 @@ static ALWAYS word line_in_buffer(const struct file *file, int end, word most) {
 	return found ? found + 1 - file->read_at : there >= most ? most : UNKNOWN;
 }
 
-/* Whether the call will make no system call: the buffer has what it wants, or room for it. */
+/* Whether the call will make no system call, because the buffer contains the wanted bytes, or has room for
+ * them. */
 static ALWAYS int only_touches_buffer(enum kind kind, word stream, word bytes) {
 	const struct file *file = (const struct file *)stream;
 	switch (kind) {
@@ -85,7 +88,7 @@ static ALWAYS int has_failed(enum kind kind, word stream, word wanted, word resu
 	}
 }
 
-/* Bytes that the call asked for, if only its result says that. */
+/* Returns the bytes that the call requested; for some kinds only the result shows them. */
 static ALWAYS word bytes_of(enum kind kind, word known, word result) {
 	switch (kind) {
 	case PRINTS: return (int)result >= 0 ? (int)result : UNKNOWN;
@@ -136,7 +139,8 @@ static ALWAYS word take(struct next *next, const char *name, struct asked asked,
 		asked.bytes = bytes += (word)strlen((const char *)given[0]);
 	if (asked.kind == GETS_LINE || asked.kind == GETS_DELIMITED)
 		bytes = line_in_buffer((const struct file *)asked.stream, (int)asked.wanted, asked.bytes);
-	/* (What a library calls for the program is told with the call that it was made in.) */
+	/* Only calls that the program makes itself are counted: a call inside a recorded call of another layer is
+	 * recorded on its own. */
 	if (asked.kind <= PUTS_TEXT && outer.layer == PROGRAM && only_touches_buffer(asked.kind, asked.stream, bytes) &&
 	    iodock_count(asked.number, asked.stream, bytes))
 		return real(given[0], given[1], given[2], given[3], given[4], given[5]);
@@ -148,14 +152,16 @@ static ALWAYS word product(word a, word b) {
 	return __builtin_mul_overflow(a, b, &both) || both < 0 ? UNKNOWN : both;
 }
 
-/* `bytes`: that the call asks for; of lines the most that it takes. `wanted`: elements, or how a line ends. */
+/* Defines the function that intercepts `symbol`. `bytes`: the number of bytes that the call requests, for
+ * lines the maximum. `wanted`: the number of elements, for lines the character that ends a line. */
 #define TAKE(symbol, name, kind, stream, bytes, wanted) \
 	TAKEN word symbol(word a, word b, word c, word d, word e, word f) { \
 		static struct next next; \
 		const word given[6] = {a, b, c, d, e, f}; \
 		return take(&next, #symbol, (struct asked){NUMBER_##name, kind, stream, bytes, wanted}, given); \
 	}
-/* A call with any number of arguments, by the next function that has them in a list. */
+/* Defines the function that intercepts a call with a variable number of arguments. It passes the arguments as
+ * a list to the next function `behind`. */
 #define TAKE_LIST(symbol, name, kind, behind, stream, places, ...) \
 	TAKEN int symbol(places, ...) { \
 		static struct next next; \

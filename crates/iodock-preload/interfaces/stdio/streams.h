@@ -1,4 +1,4 @@
-/* Shared by the parts that take calls of stdio. */
+/* Declarations for the source files that intercept calls of stdio. */
 #ifndef IODOCK_STREAMS_H
 #define IODOCK_STREAMS_H
 
@@ -13,7 +13,8 @@ enum { FIRST_OF_STDIO = ALL_CALLS, BEFORE_STDIO = ALL_CALLS - 1, EACH_OF_STDIO(S
 #define NONE_MORE(name)
 enum { COUNTED_CALLS = 0 EACH_OF_STDIO(ONE_MORE, NONE_MORE) };
 
-/* FILE as glibc has it on this machine: programs that inline getc_unlocked rely on it, so it does not change. */
+/* glibc's FILE on x86-64. Programs with an inlined getc_unlocked depend on this layout, so glibc can't change
+ * it. */
 struct file {
 	int flags;
 	const char *read_at, *read_end, *read_from, *write_from, *write_at, *write_end, *buffer, *buffer_end, *saved[3];
@@ -28,9 +29,10 @@ static inline word descriptor_of(word stream) {
 	return file && file->descriptor >= 0 ? file->descriptor : UNKNOWN;
 }
 
-/* A call that made no system call, as the buffer shows. 0: it can't be counted, and must be told. */
+/* Counts a call that makes no system call. Returns 0 if it can't be counted, and must be recorded on its
+ * own. */
 int iodock_count(u32 number, word stream, word bytes);
-/* Tells how many calls on the stream were counted, and forgets it if it is closed. */
+/* Records the number of counted calls on the stream, and forgets the stream if it is closed. */
 void iodock_tell_counts(word stream, int is_closed), iodock_tell_all_counts(void);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-//! Parents of threads: the buffers contain a fork when its parent has returned from it, and a child when it
-//! makes its first call, in any order. The system reuses ids, so a thread is identified by its id and the
+//! Finds the parents of threads. The chunks contain a fork after it has returned to the parent, and a child
+//! from its first call on, in any order. The system reuses ids, so a thread is identified by its id and the
 //! fork that created it.
 
 use crate::reader::{CallRecord, Entry};
@@ -9,15 +9,15 @@ use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]
 pub struct Births {
-    /// Living threads and their processes.
+    /// Running threads and their processes.
     pub tasks: HashMap<u32, u32>,
-    /// The task that writes to each stream now.
+    /// The task that currently writes to each stream.
     of_stream: HashMap<usize, u32>,
     pub processes: HashSet<u32>,
-    /// Children seen before their parent returned from creating them, with that parent. The child may have
-    /// ended since.
+    /// Children whose first entry came before their parent's fork, with that parent. The child may have ended
+    /// since.
     early: HashSet<(u32, u32)>,
-    /// Threads without a known parent when they appeared, and that time.
+    /// Threads whose parent was unknown when they appeared, and the time of that.
     orphans: HashMap<u32, u64>,
 }
 
@@ -25,7 +25,7 @@ pub struct Births {
 #[derive(Clone, Copy)]
 pub struct ForkCall {
     pub fork: Fork,
-    /// In units of the session's clock.
+    /// Start of the fork, in units of the session's clock.
     pub start: u64,
 }
 
@@ -41,7 +41,7 @@ pub fn is_fork(call: CallId) -> bool {
     call.spec().family == "fork"
 }
 
-/// The fork in this entry, if it is one that succeeded.
+/// Returns the fork in this entry, if the entry is a successful fork.
 pub fn fork_of(entry: &Entry) -> Option<ForkCall> {
     let Entry::Call(call) = entry else { return None };
     fork_call(call)
@@ -63,8 +63,7 @@ impl Births {
         self.add(pid, pid);
     }
 
-    /// Whether the fork has created a new thread under the id of a known one. Then the known thread has
-    /// ended.
+    /// Whether the fork has created a new thread with the id of a known thread, which then has ended.
     pub fn is_used_again(&self, ForkCall { fork, start }: ForkCall) -> bool {
         let child = fork.child_tid;
         let is_its_child = || {
@@ -74,7 +73,8 @@ impl Births {
         self.tasks.contains_key(&child) && !is_its_child()
     }
 
-    /// A fork has returned a child to its parent, a thread of `pid`.
+    /// Called for a fork that has returned to its parent, a thread of `pid`. Returns the child's birth unless
+    /// the child has appeared before.
     pub fn forked(&mut self, pid: u32, ForkCall { fork, start }: ForkCall) -> Option<Birth> {
         let (child, parent) = (fork.child_tid, fork.parent_tid);
         let was_orphan = self.orphans.remove(&child).is_some_and(|time| time > start);
@@ -86,15 +86,15 @@ impl Births {
         Some(Birth { tid: child, pid, parent: Some(parent), fork: Some(fork) })
     }
 
-    /// The task that has written to `stream` so far, if it is a thread of another process than `pid`: a child
-    /// of vfork writes to its parent's stream.
+    /// Returns the task that has written to `stream` so far, if it belongs to another process than `pid`:
+    /// then `pid` is its child by vfork, which writes to its parent's stream.
     pub fn lender(&self, stream: usize, pid: u32) -> Option<u32> {
         let before = self.of_stream.get(&stream)?;
         self.tasks.get(before).filter(|&&other| other != pid).map(|_| *before)
     }
 
-    /// A thread writes to `stream` from `time` on. `fork`: the fork that creates the thread and has not
-    /// returned yet.
+    /// Called when a thread writes to `stream` from `time` on. `fork` is the fork that creates the thread and
+    /// has not returned yet. Returns the thread's birth if its id is not known.
     pub fn appears(
         &mut self,
         stream: usize,
@@ -120,18 +120,18 @@ impl Births {
         Some(Birth { tid, pid, parent: fork.map(|fork| fork.parent_tid), fork })
     }
 
-    /// From now on another back end records the process.
+    /// Called when another back end records the process from now on.
     pub fn leave(&mut self, pid: u32) {
         self.ended(pid);
     }
 
-    /// The process is recorded by this back end again.
+    /// Called when this back end records the process again.
     pub fn come_back(&mut self, stream: usize, tid: u32, pid: u32) {
         self.of_stream.insert(stream, tid);
         self.add(tid, pid);
     }
 
-    /// A process has ended. Returns its threads.
+    /// Removes a process that has ended. Returns its threads, the first thread last.
     pub fn ended(&mut self, pid: u32) -> Vec<u32> {
         self.processes.remove(&pid);
         let mut tids: Vec<u32> =

@@ -1,5 +1,5 @@
-//! Finds the number of calls that the kernel counted for a process (syscr and syscw) and that were not
-//! recorded because the program made them without libc.
+//! Computes how many calls the kernel counted for a process (syscr and syscw) but the library did not record,
+//! because the program made them without libc.
 //!
 //! The kernel counts one for each call that reads or writes a file, socket or pipe, two for sendfile and
 //! copy_file_range, and none for other calls (send, splice, io_submit). It counts only some of the calls that
@@ -10,14 +10,16 @@ use crate::entries::{CallRecord, CountedRecord};
 use iodock_event::{Action, CallSpec};
 use std::collections::{HashMap, HashSet};
 
-/// The kernel makes some calls on behalf of a process, for example for a mount on demand. Up to this
-/// difference nothing is reported.
+/// Differences up to this number are not reported, because the kernel makes some calls on behalf of a
+/// process, for example for a mount on demand.
 const FEW: u64 = 16;
-/// During a failed exec both the kernel and the library read the beginnings of files.
+/// Number of reads that a failed exec may add to the count: both the kernel and the library read the
+/// beginnings of files.
 const READS_OF_EXEC: u64 = 64;
-/// The kernel restarts a call that a signal interrupts, and counts it again. It is assumed that a call that
-/// takes longer than SHORT units of the session's clock (1 to 4 µs) was restarted once, and once more every
-/// INTERRUPTED_NS; in a process at most INTERRUPTED_A_WAIT times as often as its threads waited.
+/// The kernel restarts a call that a signal interrupts, and counts it again. A call of at least SHORT units
+/// of the session's clock (1 to 4 µs) is assumed to have been restarted once, and once more for each
+/// INTERRUPTED_NS of its duration. For a process the sum is at most INTERRUPTED_A_WAIT times the number of
+/// its threads' waits.
 const SHORT: u64 = 256;
 const INTERRUPTED_NS: u64 = 10_000;
 const INTERRUPTED_A_WAIT: u64 = 2;
@@ -29,13 +31,14 @@ pub struct Counted {
     unseen: u64,
 }
 
-/// Counts since the process's program began, or since a fork created the process.
+/// Counts of a process since its program began, or since a fork created it.
 #[derive(Default)]
 struct Process {
     first_thread: Tally,
     all_threads: Tally,
     waits: Tally,
-    /// Additional calls that the kernel may have counted, for restarted calls and for failed execs.
+    /// Number of additional calls that the kernel may have counted: for restarted calls, and (`by_execs`) for
+    /// failed execs.
     begun_anew: u64,
     by_execs: u64,
     /// The kernel includes children that were waited for in the process's own count.
@@ -49,19 +52,19 @@ struct Process {
 struct Tally {
     from: From,
     recorded: u64,
-    /// Number of the library's own queries of the count.
+    /// Number of reads by which the library itself queried the count.
     asked: u64,
-    /// The last reported count, minus the earlier queries.
+    /// The last reported count, minus the reads of earlier queries.
     told: Option<u64>,
 }
 
-/// Initial value of the kernel's count.
+/// The value of the kernel's count when the process's program began.
 #[derive(Clone, Copy, Default)]
 enum From {
-    /// The count of a child begins at its fork.
+    /// The count of a forked child begins at 0.
     #[default]
     Zero,
-    /// A program has begun, and its first count is not known yet.
+    /// A program has begun, and has not reported its first count yet.
     Unknown,
     Number(u64),
 }
@@ -75,7 +78,7 @@ impl Tally {
         self.asked += questions;
     }
 
-    /// Difference between the kernel's count and the recorded calls.
+    /// Returns by how much the kernel's count exceeds the number of recorded calls.
     fn excess(&self) -> Option<u64> {
         let from = match self.from {
             From::Zero => 0,
@@ -101,13 +104,13 @@ impl Process {
 }
 
 impl Counted {
-    /// Leaves out processes that counted their calls while they ran some program. Few calls of these
-    /// processes are recorded, so the kernel's count has no meaning.
+    /// Excludes processes that counted their calls (--light) while they ran some program. Few calls of these
+    /// processes are recorded, so a comparison with the kernel's count makes no sense.
     pub fn leave_out(&mut self, pids: impl IntoIterator<Item = u32>) {
         self.left_out.extend(pids);
     }
 
-    /// A program begins.
+    /// Called when a process begins a program.
     pub fn begins(&mut self, pid: u32) {
         let had_children = self.processes.get(&pid).is_some_and(|process| process.has_children);
         self.ends(pid);
@@ -134,12 +137,13 @@ impl Counted {
         if is_first {
             process.first_thread.told(counted.by_thread, 2);
         }
-        // The process's count includes the previous query, which was the thread's: it is subtracted.
+        // The process's count already includes the read of this report's first query, the one of the thread's
+        // count.
         process.all_threads.told(counted.by_process.saturating_sub(1), 2);
         process.waits.told(counted.waits, 0);
     }
 
-    /// `duration`: of the call, ns.
+    /// Adds a recorded call. `duration` returns its duration in ns.
     pub fn call(&mut self, call: &CallRecord, duration: impl FnOnce() -> i64) {
         let spec = call.call.spec();
         let count = times_counted(spec);
@@ -164,7 +168,8 @@ impl Counted {
         self.processes.entry(pid).or_default().by_execs += READS_OF_EXEC;
     }
 
-    /// Sum over all ended processes, including killed ones.
+    /// Returns the number of unrecorded calls of all processes. Processes that did not report an end count as
+    /// killed.
     pub fn unseen(&mut self) -> u64 {
         let left: Vec<u32> = self.processes.keys().copied().collect();
         left.into_iter().for_each(|pid| self.ends(pid));
@@ -172,7 +177,7 @@ impl Counted {
     }
 }
 
-/// The largest number by which the kernel's count grows for one such call.
+/// Returns the largest number by which the kernel's count grows for one such call.
 fn times_counted(spec: &CallSpec) -> u64 {
     match (spec.action, spec.family) {
         (Action::Read | Action::PositionedRead | Action::Write | Action::PositionedWrite, _) => 1,
@@ -200,7 +205,8 @@ mod tests {
         }
     }
 
-    /// A program that began with 30 reads, 5 of them of a child, and has made 40 more since.
+    /// Returns the counts of a program that began with 25 calls of its first thread and 30 of the process,
+    /// and has made 40 calls since, 30 of them in the first thread.
     fn program() -> Counted {
         let mut counted = Counted::default();
         counted.begins(PID);
@@ -270,7 +276,7 @@ mod tests {
         counted.begins(PID);
         counted.told(&told(PID, 500, 501));
         counted.told(&told(PID, 502 + 40, 503 + 40));
-        // Another process has this id now, and is killed.
+        // From here on another process has this id, and is killed.
         counted.ends(PID);
         calls(&mut counted, "write", PID, 3);
         assert_eq!(counted.unseen(), 90);
@@ -287,7 +293,7 @@ mod tests {
             counted.unseen()
         };
         assert_eq!((told_of(6 + FEW, 50_000), told_of(7 + FEW, 50_000)), (0, 7 + FEW));
-        // With four waits no more than eight times.
+        // With four waits, at most eight restarts are assumed.
         assert_eq!((told_of(8 + FEW, 1_000_000_000), told_of(9 + FEW, 1_000_000_000)), (0, 9 + FEW));
     }
 }

@@ -1,5 +1,5 @@
-//! The file of raw calls, to which pieces are appended. docs/explanation/rewrite-buffers.md documents the
-//! format.
+//! Writes and reads the file of raw calls, to which the recorder appends pieces.
+//! docs/explanation/rewrite-buffers.md documents the format.
 
 use crate::reader::Flight;
 use crate::session::Session;
@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"IODOCKC\n";
 const VERSION: u32 = 5;
-/// Length of the header: magic number, version, checksum of the shapes, the session's number, its first
-/// process, zero.
+/// Length of the header in bytes: magic number, version, checksum of the shapes, number of the session, id of
+/// its first process, zero.
 const HEADER: usize = 32;
 /// Length of a piece's header: kind, length, checksum.
 const PIECE: usize = 12;
 /// A piece of a chunk begins with the chunk's number (8 bytes) and the offset of the bytes in the chunk (4
 /// bytes).
 const CHUNK_PIECE: usize = 12;
-/// A longer piece is invalid: chunks have 64 KiB.
+/// Largest length of a valid piece; chunks have 64 KiB.
 const MOST: u32 = 1 << 20;
-/// Number of bytes that are written at once.
+/// Number of collected bytes that are written at once.
 const WRITE_BYTES: usize = 256 << 10;
-/// Data that is long enough to be written without a copy. Shorter data is collected: a file system takes
-/// three times as long for a write of 12 KiB as for its part of one of 256 KiB.
+/// Length from which data are written without a copy. Shorter data are collected: 12 KiB take three times as
+/// long in a write of their own as in a write of 256 KiB.
 const LONG: usize = 48 << 10;
 
 const SESSION: u32 = 1;
@@ -36,15 +36,15 @@ const CHUNK: u32 = 3;
 const END: u32 = 4;
 const FLIGHT: u32 = 5;
 const TABLE: u32 = 6;
-/// The earliest start of a call that was in flight, 8 bytes, when all was written up to here. A reading of the
-/// clock follows.
+/// A piece with the earliest start of a call that was in flight when the data before this piece were read (8
+/// bytes). A reading of the clock follows.
 const HELD: u32 = 7;
 /// A piece of a table begins with the table's number (8 bytes), the offset of the bytes in the table, and the
 /// table's full length (4 bytes each).
 const TABLE_PIECE: usize = 16;
 /// Number of bytes of a table in one piece.
 const TABLE_BYTES: usize = 512 << 10;
-/// Kinds of later versions are skipped; a larger number is not a piece.
+/// Largest kind of a piece. Unknown kinds up to this number may come from later versions, and are skipped.
 const LAST_KIND: u32 = 255;
 
 /// Appends pieces to a file of raw calls.
@@ -56,8 +56,7 @@ pub struct CallsWriter {
     failed: bool,
 }
 
-/// Checksum of the numbering of a session's calls; sessions with different ones can't read each other's
-/// calls.
+/// Returns a checksum of the shapes of all calls. A file can only be read by an iodock with the same shapes.
 fn shapes_sum() -> u32 {
     let shapes = Shapes::of_this_machine();
     let bytes: Vec<u8> = shapes.by_number.iter().flat_map(|shape| shape.bytes()).collect();
@@ -92,8 +91,8 @@ impl CallsWriter {
         self.piece(CLOCK, &[&units.to_le_bytes(), &time.to_le_bytes()])
     }
 
-    /// Writes the same reading. `held`: when the chunks were written, the earliest start of a call that had
-    /// not ended, in the session's units.
+    /// Writes such a reading of the clocks after `held`: the earliest start of a call that had not ended when
+    /// the chunks were read, in units of the session's clock.
     pub fn clock_and_held(&mut self, clock: (u64, i64), held: u64) -> io::Result<()> {
         self.piece(HELD, &[&held.to_le_bytes()])?;
         self.clock(clock)
@@ -105,7 +104,7 @@ impl CallsWriter {
         self.piece(CHUNK, &[&number.to_le_bytes(), &from.to_le_bytes(), first, bytes])
     }
 
-    /// Writes the call in which the thread that wrote this chunk ended.
+    /// Writes the call in flight of the thread that wrote this chunk.
     pub fn flight(&mut self, chunk: u64, flight: Flight) -> io::Result<()> {
         let (number, fd) = (flight.number.to_le_bytes(), flight.fd.to_le_bytes());
         self.piece(FLIGHT, &[&chunk.to_le_bytes(), &number, &fd, &flight.start.to_le_bytes()])
@@ -190,14 +189,15 @@ fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
     file.write_all(&second[written.saturating_sub(first.len())..])
 }
 
-/// Number of calls that the library did not record.
+/// Counts of data that the library did not record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     pub calls: u64,
     pub streams: u64,
     /// Number of processes that continued after recording had stopped in them.
     pub stopped: u64,
-    /// For calls that failed behind a seccomp filter, in files of versions that recorded there; else 0.
+    /// Number of paths of failed calls that a seccomp filter made unreadable. Nonzero only in files of older
+    /// versions.
     pub unread_paths: u64,
     /// Number of processes whose Python frames could not be read.
     pub python: u64,
@@ -213,16 +213,16 @@ struct Piece {
     at: u64,
 }
 
-/// The file's index: the parts of each chunk that it contains.
+/// A file of raw calls that is open for reading, with an index of the parts of chunks that it contains.
 pub struct CallsFile {
     pub path: PathBuf,
     file: File,
     pub session: PathBuf,
     pub number: u64,
     pub root: u32,
-    /// Session time and time of day.
+    /// Readings of the session's clock (units) and of the time of day (ns since the epoch).
     pub clocks: Vec<(u64, i64)>,
-    /// `None` for a recording that was not completed.
+    /// Counts of unrecorded data; `None` for a recording that was not completed.
     pub lost: Option<Lost>,
     /// Number of damaged pieces. An incomplete piece at the end does not count: it is left by a killed
     /// recorder.
@@ -233,12 +233,12 @@ pub struct CallsFile {
     tables: BTreeMap<u64, (usize, Vec<u8>)>,
     /// Length up to the end of the last complete piece.
     good_length: u64,
-    /// The file's recorder may append more. Then the file is read up to its last reading of the clock:
-    /// everything before that was written together, from all threads.
+    /// Whether the file's recorder may append more. Then the file is read up to its last reading of the
+    /// clock, because everything before that was written together, from all threads.
     is_growing: bool,
-    /// It is read as it grows, and must give the same as afterwards.
+    /// Whether the file is read while it grows, with the same result as after its end.
     is_followed: bool,
-    /// The last of these pieces, until the reading of the clock that belongs to it.
+    /// The content of the last HELD piece, until its reading of the clock follows.
     held: Option<u64>,
     /// All calls that began before this time of the session's clock have ended and are in the file.
     settled: u64,
@@ -250,14 +250,14 @@ impl CallsFile {
     /// Reads the index of the file at `path`. Damaged pieces are counted and skipped.
     ///
     /// # Errors
-    /// It can't be read, is not such a file, or has another version.
+    /// The file can't be read, is not a file of raw calls, or has another version.
     pub fn open(path: &Path) -> Result<CallsFile, SourceError> {
         let mut calls = CallsFile::begin(path)?;
         calls.read_on().map_err(|error| refusal(path, &error.to_string(), CHECK))?;
         Ok(calls)
     }
 
-    /// The same for a file that is still being written.
+    /// Does the same for a file that is still being written.
     ///
     /// # Errors
     /// As `open`.
@@ -267,8 +267,8 @@ impl CallsFile {
         Ok(calls)
     }
 
-    /// The same, to be read as it grows with the same result as afterwards: only up to where nothing that is
-    /// still to come can change what is known.
+    /// Does the same for a file that is followed while it grows. It is read only as far as later data can't
+    /// change the result, so that the result is the same as after its end.
     ///
     /// # Errors
     /// As `open`.
@@ -279,7 +279,7 @@ impl CallsFile {
         Ok(calls)
     }
 
-    /// Its first bytes.
+    /// Opens the file and reads its header.
     fn begin(path: &Path) -> Result<CallsFile, SourceError> {
         let mut file = File::open(path).map_err(|error| refusal(path, &error.to_string(), CHECK))?;
         let mut header = [0; HEADER];
@@ -338,7 +338,8 @@ impl CallsFile {
         }
         self.good_length = whole.1;
         self.chunks.truncate(whole.0);
-        // After the last complete piece it is unknown where another would begin.
+        // Damaged bytes after the last complete piece count as one damaged piece, because it is unknown how
+        // many they contain.
         self.damaged += u64::from(passed > 0 && !self.is_growing);
         let mut new: Vec<u64> = self.chunks[known..].iter().map(|&(number, _)| number).collect();
         new.sort_unstable();
@@ -347,25 +348,27 @@ impl CallsFile {
         Ok(new)
     }
 
-    /// Time, by the session's clock, up to which all ended calls are present; `None` if no more will follow.
+    /// Returns the time on the session's clock up to which all ended calls are present; `None` if no more
+    /// data will follow.
     pub fn until(&self) -> Option<u64> {
         let last = || self.clocks.last().map_or(0, |&(units, _)| units);
         let until = || if self.is_followed { self.settled.saturating_sub(1) } else { last() };
         (self.is_growing && self.lost.is_none()).then(until)
     }
 
-    /// Whether it is read as it grows, or was until its end.
+    /// Whether the file is, or was until its end, followed while it grows.
     pub fn is_followed(&self) -> bool {
         self.is_followed
     }
 
-    /// Whether nothing in it contradicts what a reader of the growing file relies on.
+    /// Whether the file fulfils the conditions for following it: increasing readings of the clock, and no
+    /// damage.
     pub fn is_in_order(&self) -> bool {
         self.is_in_order && self.damaged == 0
     }
 
-    /// A reading of the clock. What ended before the reading before has been there for a second: a thread that had not noted its
-    /// call then has done so.
+    /// Adds a reading of the clock. Calls that ended before the previous reading are settled: at least a
+    /// second has passed since, in which their threads have written them.
     fn take_clock(&mut self, units: u64, time: i64) {
         let before = self.clocks.last().map(|&(before, _)| before);
         self.is_in_order &= before.is_none_or(|before| before < units);
@@ -375,7 +378,7 @@ impl CallsFile {
         self.clocks.push((units, time));
     }
 
-    /// Takes in a piece of the file; `at` is the offset where the piece begins.
+    /// Processes a piece that begins at offset `at` of the file.
     fn take(&mut self, kind: u32, at: u64, payload: &[u8]) {
         let at = at + (PIECE + CHUNK_PIECE) as u64;
         match (kind, payload.len()) {
@@ -416,7 +419,7 @@ impl CallsFile {
         self.good_length
     }
 
-    /// The complete tables of counters.
+    /// Returns the complete tables of counters with their numbers.
     pub fn tables(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let whole = self.tables.iter().filter(|(_, (whole, bytes))| bytes.len() == *whole);
         whole.map(|(&number, (_, bytes))| (number, bytes.as_slice()))
@@ -426,14 +429,14 @@ impl CallsFile {
         self.tables.get(&number).is_some_and(|(whole, bytes)| bytes.len() == *whole)
     }
 
-    /// The numbers of the chunks with data in the file.
+    /// Returns the numbers of the chunks with data in the file.
     pub fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.chunks.iter().map(|&(number, _)| number).collect();
         numbers.dedup();
         numbers
     }
 
-    /// Number of bytes of this chunk in the file, from the chunk's beginning.
+    /// Returns the number of bytes of this chunk in the file, from the chunk's beginning without gaps.
     pub fn held(&self, number: u64) -> u32 {
         self.pieces(number).fold(0, |held, piece| match piece.from <= held {
             true => held.max(piece.from.saturating_add(piece.length)),
@@ -441,7 +444,7 @@ impl CallsFile {
         })
     }
 
-    /// The call from which the thread that wrote this chunk never returned.
+    /// Returns the call from which the thread that wrote this chunk never returned.
     pub fn flight(&self, number: u64) -> Option<Flight> {
         self.flights.get(&number).copied()
     }
@@ -456,7 +459,7 @@ impl CallsFile {
         bytes.clear();
         for piece in self.pieces(number) {
             let skip = bytes.len() as u64 - u64::from(piece.from).min(bytes.len() as u64);
-            // There is a gap before this piece, or the piece contains no new data.
+            // The piece is skipped if there is a gap before it, or if it contains no new data.
             if piece.from as usize > bytes.len() || skip >= u64::from(piece.length) {
                 continue;
             }

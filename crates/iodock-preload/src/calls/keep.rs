@@ -1,5 +1,5 @@
-//! Copies the data that a program's threads have written from the session to the file while the program runs.
-//! The data are not decoded; only the chunks' headers are read.
+//! Copies the data that threads have written from the session to the file, while the program runs. It reads
+//! only the chunks' headers and does not decode the data.
 
 use super::file::{CallsWriter, Lost};
 use super::offers::Offers;
@@ -10,37 +10,37 @@ use crate::session::{self, Mapped, Session};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 
-/// Chunks that were found begun since the last time and are handed over at once: 8 MiB, of a /dev/shm that
-/// may have 64.
+/// Number of newly begun chunks at which data are handed over at once: 8 MiB of a /dev/shm that may have only
+/// 64 MiB.
 const PRESSING: u64 = 128;
 
-/// The same limit for chunks that were begun after full ones: these are still in their thread's cache, and
-/// the thread fills them again if it gets them back.
+/// Number of chunks begun after full ones at which data are handed over at once. A full chunk is still in the
+/// processor's cache, so that its thread fills it again quickly if it gets it back soon.
 const PRESSING_FULL: u64 = 4;
 
-/// Number of set-aside chunks that are checked in one round. There may be many and few of them are in use,
-/// and accessing a page that is not present is slow.
+/// Number of set-aside chunks that are checked in one round. There may be many, few of them are in use, and a
+/// read of a page that does not exist is slow.
 const SET_ASIDE: usize = 64;
 
 pub struct Keeper<'a> {
     session: &'a Session,
     pub file: CallsWriter,
     live: Vec<Live>,
-    /// Chunks whose process seems to have ended: they are checked once more at the end. (A process of another
-    /// PID namespace may still be running.)
+    /// Chunks whose process seems to have ended. They are checked once more at the end, because a process of
+    /// another PID namespace may still be running.
     resting: Vec<Live>,
-    /// The last chunk of each stream, by sequence.
+    /// For each stream the sequence number of its last chunk.
     newest: HashMap<u32, u32>,
-    /// Number of chunks that had been given out at the last check.
+    /// Number of chunks that threads had taken at the last check.
     chunks: u64,
-    /// Chunks given out since the previous check that have no header yet. Most of them have a header at the
-    /// next check.
+    /// Chunks taken since the previous check that have no header yet. Most of them have one at the next
+    /// check.
     unready: Vec<u64>,
-    /// Older chunks without a header. A process has set them aside for threads that it has not created yet,
-    /// and may never create.
+    /// Older chunks without a header. Processes have reserved them for threads that they have not created
+    /// yet, and may never create.
     set_aside: VecDeque<u64>,
-    /// Number of chunks that were found begun since all data were last handed over; and how many of them were
-    /// begun after full ones.
+    /// Number of chunks that threads have begun since all data were last handed over, and number of those
+    /// that were begun after a full chunk.
     found_begun: u64,
     found_behind: u64,
     /// Chunks that were offered for reuse, each with its last header, until they are used again or no longer
@@ -58,17 +58,17 @@ pub struct Keeper<'a> {
 struct Live {
     index: u64,
     head: reader::Head,
-    /// Length of the data that are handed over.
+    /// Number of bytes that were handed over.
     at: u32,
-    /// No data were added since the last round.
+    /// Whether no data were added since the last round.
     quiet: bool,
-    /// Start of the call in which the chunk's thread was in the last round.
+    /// Start of the call that was in flight in the last round.
     flight: Option<u64>,
 }
 
 impl Live {
-    /// After a recorder was killed, a chunk that it had offered may be taken again after the new recorder
-    /// checked it.
+    /// Whether the chunk was begun again with another generation. If a killed recorder had offered it, a
+    /// thread may take it after the next recorder has read its header.
     fn is_no_longer(&self, head: &[u8; chunk::BYTES]) -> bool {
         reader::head(head).is_some_and(|head| head.generation != self.head.generation)
     }
@@ -96,13 +96,13 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The earliest start of a call that had not ended when all data were last handed over, in the session's
-    /// units.
+    /// Returns the earliest start of a call that had not ended when all data were last handed over, in units
+    /// of the session's clock.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// Looks for new chunks; calls `found` with the processes that they belong to.
+    /// Searches for new chunks, and calls `found` with the processes to which they belong.
     ///
     /// # Errors
     /// The session can't be read. Chunks that could not be checked are checked in the next round.
@@ -120,7 +120,7 @@ impl<'a> Keeper<'a> {
         looked_at_old.and(looked_at_new).and(self.look_at_offered(found))
     }
 
-    /// Returns the chunks that are not yet in use.
+    /// Checks chunks, and returns those that no thread has begun yet.
     fn look_at_all(
         &mut self,
         indices: impl IntoIterator<Item = u64>,
@@ -140,7 +140,7 @@ impl<'a> Keeper<'a> {
         (left, result)
     }
 
-    /// Checks offered chunks, and takes in those that threads have taken again.
+    /// Checks offered chunks, and adds those that threads have begun again.
     fn look_at_offered(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         let mut result = Ok(());
         for (index, before) in std::mem::take(&mut self.offered) {
@@ -158,9 +158,9 @@ impl<'a> Keeper<'a> {
         result
     }
 
-    /// The header of a chunk that was used `generation` times before. Its thread first clears the mark of a
-    /// chunk in use, writes the number of uses and all other fields, and then sets the mark again. A reader
-    /// that sees the new mark also sees the other fields; otherwise it sees no mark.
+    /// Returns the header of a chunk if a thread has begun it again, after generation `generation`. The
+    /// thread first clears the magic number, then writes the other fields, and sets the magic number last. So
+    /// a reader that finds the new magic number also finds the other new fields.
     fn begun_again(&self, index: u64, generation: u32) -> io::Result<Option<reader::Head>> {
         let is_other = reader::head(&self.head(index)?).is_some_and(|head| head.generation != generation);
         Ok(if is_other { reader::head(&self.head(index)?) } else { None })
@@ -181,12 +181,12 @@ impl<'a> Keeper<'a> {
         head.owner
     }
 
-    /// Whether so much data has come that it should be handed over before the next regular round.
+    /// Whether enough data have arrived to hand them over before the next regular round.
     pub fn is_pressing(&self) -> bool {
         self.found_begun >= PRESSING || self.found_behind >= PRESSING_FULL
     }
 
-    /// Skips the tables of counters that the file holds already.
+    /// Skips the tables of counters that the file already contains.
     ///
     /// # Errors
     /// The session can't be read.
@@ -213,7 +213,8 @@ impl<'a> Keeper<'a> {
         let mut live = std::mem::take(&mut self.live);
         let mut result = Ok(());
         for mut one in live.drain(..) {
-            // Queried before the chunk is read, because no data are added to the chunk afterwards.
+            // This is determined before the chunk is read: if a newer chunk exists, this one gets no more
+            // data.
             let newest = self.newest.get(&one.head.stream);
             let superseded = newest.is_some_and(|&newest| newest > one.head.sequence);
             let over = match result {
@@ -259,7 +260,7 @@ impl<'a> Keeper<'a> {
         unwanted
     }
 
-    /// The header of a chunk that has been begun, so that its page exists.
+    /// Reads the header of a chunk that was begun, so that its page exists.
     fn head(&self, index: u64) -> io::Result<[u8; chunk::BYTES]> {
         self.memory.as_ref().map_or_else(|| self.session.head(index), |memory| Ok(memory.head(index)))
     }
@@ -270,7 +271,7 @@ impl<'a> Keeper<'a> {
         // written.
         let mut head = self.head(live.index)?;
         if live.is_no_longer(&head) {
-            // The header is read again, because it may have been written at that moment, as in `begun_again`.
+            // The header is read again, because the thread may have been writing it: see `begun_again`.
             head = self.head(live.index)?;
             if let Some(head) = reader::head(&head) {
                 (live.head, live.at) = (head, 0);
@@ -278,7 +279,8 @@ impl<'a> Keeper<'a> {
         }
         let used = session::used(&head);
         live.flight = Flight::of(&head, self.session.time_shift).map(|flight| flight.start);
-        // Checks whether all data are handed over, now that the chunk is known to have ended.
+        // A chunk that is marked as over gets no more data. If its length is still the same, all data are
+        // handed over.
         let over = session::is_over(&head) && session::used(&self.head(live.index)?) == used;
         live.quiet = used <= live.at;
         if live.quiet {

@@ -1,5 +1,6 @@
-//! Storage of a recording while it runs: the chunks' raw bytes, not decoded, in a file next to the journal;
-//! and the conversion afterwards to records in the order in which calls ended.
+//! Stores the data of a running recording, and converts them afterwards. During the run the raw bytes of
+//! chunks are copied to a file next to the journal. Afterwards they become records in the order in which
+//! calls ended.
 
 mod births;
 mod counted;
@@ -19,7 +20,7 @@ pub use records::Ending;
 pub use source::{count_lost, is_counted_in, recover, CallsSource, Counts};
 pub use usages::Usages;
 
-/// Ending of the name of a file of raw calls.
+/// File name extension of a file of raw calls.
 pub const ENDING: &str = "calls";
-/// Ending of the name of the journal with calls that were traced at the same time.
+/// File name extension of the journal with calls that were traced during the same recording.
 pub const TRACED_ENDING: &str = "traced";

@@ -1,6 +1,6 @@
-//! Chunks that were read are offered for reuse to the threads that filled them: in the session's header, each
-//! at the index of its number. A thread does not reuse a chunk that is no longer offered, even if it still
-//! has it mapped.
+//! Offers chunks that were read to the threads that filled them, for reuse. Offers are in the session's
+//! header; a chunk's number modulo OFFERED is the index of its offer. A thread does not reuse a chunk that is
+//! no longer offered, even if it still has it mapped.
 
 use crate::format::{header, OFFERED};
 use crate::page::HeaderPage;
@@ -21,7 +21,8 @@ impl Offers {
         self.0.word(header::OFFERED + 4 * (index as usize % OFFERED))
     }
 
-    /// Offers chunk `index`. The previous offer at its index, if it was not taken, is withdrawn and returned.
+    /// Offers chunk `index` in place of the previous offer at the same index. If no thread has taken that
+    /// chunk, returns its number.
     pub fn offer(&self, index: u64) -> Option<u64> {
         u64::from(self.place(index).swap(index as u32 + 1, SeqCst)).checked_sub(1)
     }

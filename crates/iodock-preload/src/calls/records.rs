@@ -1,4 +1,4 @@
-//! Converts the buffers' entries to records.
+//! Converts the entries of chunks to records.
 
 use super::births::{fork_call, Birth, Births};
 use super::counted::Counted;
@@ -17,13 +17,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 const MFD_CLOEXEC: u64 = 1;
-/// `S_IFCHR >> 12`
+/// Type of a character device in a file's mode: `S_IFCHR >> 12`.
 const CHARACTER_DEVICE: u8 = 2;
-/// A thread may lose its CPU between a call's end and the process's: a process that has called exit is
-/// treated as ended after this time.
+/// Time after which a process that has called exit is treated as ended. Until then, records of calls that its
+/// other threads have just made may still arrive.
 const STRAGGLER_NS: i64 = 100_000_000;
 
-/// How the first process ended, where that is known.
+/// How the first process ended, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     pub exit_code: Option<i32>,
@@ -48,7 +48,8 @@ pub struct Records {
     times: Times,
     /// Processes in an exec whose outcome is not known yet, with the call that began it.
     execs: HashMap<u32, CallRecord>,
-    /// By stream: tasks whose creation by a recorded process is not certain, and when they appeared, in ns.
+    /// For each stream a task that may not have been created by a recorded process, and the time in ns when
+    /// it appeared.
     unsure: HashMap<usize, (Birth, i64)>,
     /// Processes that are traced, with the exec that they were about to make.
     handed_over: HashMap<u32, Option<CallRecord>>,
@@ -57,22 +58,22 @@ pub struct Records {
     /// Times in ns of the processes' calls of exit; ends are processed in this order. If an id was reused in
     /// between, the process is no longer in `exits`.
     leaving: VecDeque<(u32, i64)>,
-    /// Calls in flight whose start has been written.
+    /// Calls in flight whose beginning was written as a record of its own, by thread and start.
     entered: HashSet<(u32, u64)>,
     programs: u64,
     pub usages: Usages,
     pub counted: Counted,
-    /// Stacks whose bytes the batch already contains, by their address.
+    /// Stacks whose bytes the batch already contains, by the address of their bytes in memory.
     stacks: Box<KnownStacks>,
     /// Time in ns when the last call ended.
     last: i64,
-    /// The process whose calls in flight were searched last, and the time up to which they were searched, in
-    /// the session's units.
+    /// The process whose calls in flight were searched last, and the end of the call for which they were
+    /// searched, in units of the session's clock.
     pub changed: Option<(u32, u64)>,
 }
 
 impl Records {
-    /// `root`: the first process, which the journal tells of.
+    /// Creates a converter. `root` is the first process, whose start is recorded in the journal.
     pub fn new(root: u32, times: Times) -> Self {
         let mut births = Births::default();
         births.root(root);
@@ -117,7 +118,8 @@ impl Records {
             Entry::Traced { pid, .. } => {
                 let exec = self.execs.remove(&pid);
                 let handed = self.handed_over.entry(pid).or_default();
-                // An exec that is tried again has only one beginning.
+                // The library repeats an exec that failed with E2BIG; only its first attempt has recorded a
+                // beginning.
                 if exec.is_some() {
                     *handed = exec;
                 }
@@ -155,7 +157,8 @@ impl Records {
         self.births.tasks.get(&tid).is_some_and(|pid| !self.exits.contains_key(pid))
     }
 
-    /// A thread writes to `stream` from `time` on: it is new if its id is new or reused.
+    /// Called when a thread writes to `stream` from `time` on. Returns its birth if the thread is new: its id
+    /// is unknown or was reused.
     fn appears(
         &mut self,
         stream: usize,
@@ -165,8 +168,9 @@ impl Records {
     ) -> Option<Birth> {
         let fork = streams.fork_in_flight(tid, time);
         let is_made = fork.is_some_and(|fork| self.births.is_used_again(fork));
-        // The fork may be too far behind its child's calls to be found. But if the process that had this id
-        // has called exit, it makes no more calls: then they are another task's.
+        // The fork may come too late after its child's calls to be found. But if the process with this id has
+        // called exit, it makes no more calls. So an entry in another process's stream comes from a new child
+        // of vfork with the same id.
         let is_lent = || fork.is_none() && !self.is_living(tid) && self.births.lender(stream, pid).is_some();
         if is_made || is_lent() {
             self.end_former(tid, self.last);
@@ -174,8 +178,8 @@ impl Records {
         self.births.appears(stream, (tid, pid), time, fork.map(|fork| fork.fork))
     }
 
-    /// A task without a known parent may have been traced until now. The next entry of its stream shows
-    /// whether it was.
+    /// Records the birth of a task without a known parent, unless the next entry of its stream shows that the
+    /// task was traced until now, and so is known.
     fn make_sure(&mut self, stream: usize, next: &Entry) {
         if self.unsure.is_empty() {
             return;
@@ -188,7 +192,7 @@ impl Records {
 
     fn born(&mut self, birth: Birth, now: i64) {
         if birth.fork.is_some() {
-            // That entry belongs to an earlier process with this id.
+            // An entry of `handed_over` belongs to an earlier process with this id.
             self.handed_over.remove(&birth.tid);
         }
         self.batch.forks.extend(birth.fork);
@@ -204,9 +208,10 @@ impl Records {
         }));
     }
 
-    /// A program has begun: if the exec that started the program was recorded, that exec has succeeded.
+    /// Called when a program has begun. An exec of the process that is still pending has succeeded.
     fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams) {
-        // A process that has called exit begins no program, unless an exec came first.
+        // A process that has called exit begins no program, unless it made an exec before. So this is another
+        // process with the same id.
         if self.exits.contains_key(&process.pid) && !self.execs.contains_key(&process.pid) {
             self.end_former(process.pid, self.last);
         }
@@ -268,7 +273,8 @@ impl Records {
             }
             (Part::Beginning, _) => return self.leaves(&call),
             (Part::End, _) => {
-                // The process was to be traced from this exec on, but the exec has failed.
+                // A tracer was to record the process from this exec on. The exec has failed, so the library
+                // still records it.
                 if let Some(exec) = self.handed_over.remove(&call.pid) {
                     self.births.come_back(stream, call.tid, call.pid);
                     self.execs.extend(exec.map(|exec| (call.pid, exec)));
@@ -299,7 +305,7 @@ impl Records {
         }
     }
 
-    /// The result of this ioctl is a new descriptor: the other end of a pseudo-terminal.
+    /// Records the new descriptor that an ioctl has returned: the other end of a pseudo-terminal.
     fn peer(&mut self, call: &CallRecord) {
         let Some(path) = &call.path else { return };
         let target = self.batch.push_text(path);
@@ -309,8 +315,8 @@ impl Records {
         self.batch.records.push(Record::Descriptor(opened));
     }
 
-    /// A descriptor has the meaning that it had when a call began. So calls of the same process that are in
-    /// flight while this call changes descriptors are recorded before this call.
+    /// Records the beginnings of the process's other calls in flight before this call, which changes the
+    /// meaning of descriptors: a call uses the meaning at its beginning.
     fn enter_others(&mut self, call: &CallRecord, streams: &Streams) {
         self.changed = Some((call.pid, call.end));
         let in_flight: Vec<CallRecord> = streams
@@ -356,7 +362,8 @@ impl Records {
         }));
     }
 
-    /// Ends the processes that called exit by `until`: all calls of their other threads are recorded by then.
+    /// Ends the processes that called exit before `until`. All calls of their other threads have been read by
+    /// then.
     fn end_left(&mut self, until: i64) {
         if self.leaving.front().is_none_or(|&(_, time)| time >= until) {
             return;
@@ -378,8 +385,8 @@ impl Records {
         }
     }
 
-    /// From now on the id belongs to another thread. The previous thread's end is recorded now, because later
-    /// the two could not be distinguished.
+    /// Records the end of the previous thread with this id, which from now on belongs to another thread.
+    /// Later the two could not be distinguished.
     fn end_former(&mut self, tid: u32, now: i64) {
         let Some(&pid) = self.births.tasks.get(&tid) else { return };
         if tid != pid && self.is_living(tid) {
@@ -393,14 +400,15 @@ impl Records {
         self.end_process(pid, now);
     }
 
-    /// The exec started a program that this library does not record (a static program, or one without the
-    /// library), so the exec has succeeded.
+    /// Records an exec after which the process reported nothing: it has succeeded, and has started a program
+    /// that the library does not record, such as a static one.
     fn unreached(&mut self, exec: CallRecord) {
         self.batch.losses.add(LossKind::UnreachedPrograms, 1);
         self.executed(exec, None);
     }
 
-    /// No more records follow. Processes that did not call exit were killed, the first one as `ending` says.
+    /// Called after the last entry. Processes that did not call exit were killed; `ending` says how the first
+    /// one ended.
     pub fn finish(&mut self, root: u32, ending: &Ending) {
         self.end_left(i64::MAX);
         self.usages.settle(i64::MAX);
@@ -426,13 +434,14 @@ impl Records {
         }
     }
 
-    /// Returns the batch so far. The next batch begins in `spare` and contains no stacks yet.
+    /// Returns the batch so far. The next batch uses the memory of `spare`, and contains no stacks yet.
     pub fn take_batch(&mut self, spare: Batch) -> Batch {
         self.stacks.0.clear();
         std::mem::replace(&mut self.batch, spare)
     }
 
-    /// Adds a stack's bytes, unless the batch already contains them.
+    /// Returns the position of a stack's bytes in the batch, and adds them if the batch does not contain them
+    /// yet.
     fn stack(&mut self, stack: Option<&Arc<[u8]>>) -> Text {
         let Some(stack) = stack else { return Text::NONE };
         let batch = &mut self.batch;
@@ -522,7 +531,7 @@ mod tests {
         let mut call = CallRecord::new(iodock_event::CallId::intern(b"fsync").unwrap(), (1, 1), (0, 1));
         call.stack = Some(stack.clone());
         for text_before in [vec![b'x'; 100], Vec::new()] {
-            // The batch's first record is not a call.
+            // The first record of the batch is an end of a task, not a call.
             records.batch.push_text(&text_before);
             let end = TaskEnd {
                 tid: 2,

@@ -1,4 +1,4 @@
-//! A file of raw calls as a source of records, and the recovery of data that a killed recorder left in its
+//! Reads a file of raw calls as a source of records, and recovers data that a killed recorder left in its
 //! session.
 
 use super::file::{CallsFile, CallsWriter};
@@ -29,7 +29,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The tables of the file, and those that are still in the session if the session exists.
+    /// Returns the tables in the file, and those that are only in the session if it still exists.
     fn of(file: &CallsFile, session: Option<&Session>) -> Counts {
         let growing = if file.lost.is_none() && session.is_none() {
             Session::open(&file.session, file.number).ok()
@@ -66,20 +66,20 @@ pub struct CallsSource {
     root: u32,
     length: u64,
     ending: Option<Ending>,
-    /// All entries were read, and the last batch was returned.
+    /// Whether all entries were read.
     over: bool,
+    /// Whether the last batch was returned.
     given: bool,
-    /// While a file is followed: an entry that can be understood only after more data have come.
+    /// An entry of a file that is followed, which can be interpreted only after more data have arrived.
     stalled: Option<(usize, Entry)>,
-    /// Number of calls that are known to be missing in this file, for all processes; `None` if it is not
-    /// known.
+    /// Number of calls of all processes that are missing in this file; `None` if it is not known.
     missing: Option<u64>,
     light: Option<Box<Counts>>,
     spare: Vec<Batch>,
 }
 
 impl CallsSource {
-    /// `session`: the result of [`recover`].
+    /// Opens a file as a source. `session` is a part of the result of [`recover`].
     ///
     /// # Errors
     /// The file can't be read.
@@ -125,22 +125,22 @@ impl CallsSource {
         self.missing = told.filter(|lost| is_whole && lost.streams == 0).map(|lost| lost.calls);
     }
 
-    /// The tables of counters, of a recording that counts calls.
+    /// Returns the tables of counters of the recording. A second call returns `None`.
     pub fn take_counts(&mut self) -> Option<Counts> {
         self.light.take().map(|counts| *counts)
     }
 
-    /// The resource usage of tasks, available while, and after, their calls are read.
+    /// Returns the resource usage of tasks, which grows while calls are read.
     pub fn usages(&self) -> Usages {
         self.records.usages.clone()
     }
 
-    /// For a file that is still being written: time up to which it is complete, ns since the epoch.
+    /// Returns the time up to which a file that is still being written is complete, in ns since the epoch.
     pub fn until(&self) -> Option<i64> {
         self.streams.is_growing().then(|| self.streams.last_clock()).flatten()
     }
 
-    /// To be called before the end is reached. A file that is followed is read to its end only then.
+    /// Sets how the first process ended. A file that is followed is read to its end only after this call.
     pub fn set_ending(&mut self, ending: Ending) {
         self.ending = Some(ending);
     }
@@ -150,7 +150,8 @@ impl CallsSource {
         !self.streams.is_growing()
     }
 
-    /// If records are missing, the kernel's count says nothing about calls made without libc.
+    /// Reports calls made without libc. If an unknown number of records is missing, the kernel's count can't
+    /// show them.
     fn tell_unseen(&mut self) {
         let unseen = self.records.counted.unseen();
         if let Some(missing) = self.missing.filter(|_| self.streams.damaged == 0) {
@@ -263,9 +264,9 @@ impl RecordSource for CallsSource {
     }
 }
 
-/// Opens the file at `path`. If its recorder was killed, the data that are still in the session are written
-/// to the file and the session is removed; if the file can't be written, the session is returned, so that it
-/// can be read.
+/// Opens the file at `path`. If its recorder was killed, the data that are only in the session are written to
+/// the file, and the session is removed. If the file can't be written, the session is returned as well, to be
+/// read.
 ///
 /// # Errors
 /// The file can't be read.
@@ -274,17 +275,17 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
     if file.lost.is_some() {
         return Ok((file, None));
     }
-    // The session is on another machine, or was lost with a restart: the file has everything that was handed
-    // over.
+    // If the session is on another machine, or was lost when the machine restarted, only the file can be
+    // read.
     let Ok(session) = Session::open(&file.session, file.number) else { return Ok((file, None)) };
-    // The program may continue; it must not fill a session that is not read.
+    // The program may still run. It must stop recording, because no recorder reads the session any more.
     let _ = session.close();
     if let Ok(offers) = Offers::new(&session) {
         offers.withdraw();
     }
     match take_rest(&file, &session) {
         Ok(()) => {
-            // The calls are safe; a folder that can't be removed only occupies memory.
+            // All calls are in the file now. If the folder can't be removed, it only occupies memory.
             let _ = remove_session(path, &session);
             CallsFile::open(path).map(|file| (file, None))
         }
@@ -292,8 +293,9 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
     }
 }
 
-/// A session next to its calls was created for programs that start later without a recorder. They still look
-/// for the library there: without it the dynamic linker prints an error into the program's output.
+/// Removes a session's folder. If the folder is next to the file of calls, the session was created for
+/// programs that start later, without a recorder. Then the library is kept: without it the dynamic linker of
+/// such a program prints an error.
 fn remove_session(calls: &Path, session: &Session) -> io::Result<()> {
     let beside = |path: &Path| path.parent().and_then(|folder| fs::canonicalize(folder).ok());
     if beside(&fs::canonicalize(calls)?) != beside(&session.folder) {
@@ -308,7 +310,7 @@ fn remove_session(calls: &Path, session: &Session) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether programs still count calls in the session of the file at `path`, which has no recorder any more.
+/// Whether programs still count calls in the session of the file at `path`, whose recorder has ended.
 pub fn is_counted_in(path: &Path) -> bool {
     let Ok(file) = CallsFile::open(path) else { return false };
     let session = file.lost.is_none().then(|| Session::open(&file.session, file.number).ok()).flatten();
@@ -325,7 +327,7 @@ pub fn is_counted_in(path: &Path) -> bool {
     (0..session.tables().unwrap_or(0)).any(lives)
 }
 
-/// Another process may have this number by now.
+/// Whether process `pid` maps the session's file. If not, another process has got this id since.
 fn maps(pid: u32, session: &Path) -> bool {
     let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     let name = session.as_os_str().as_encoded_bytes();
@@ -340,13 +342,14 @@ fn take_rest(file: &CallsFile, session: &Session) -> io::Result<()> {
     keeper.end()
 }
 
-/// Number of calls in the session that are not in the file at `path`, because it could not be written.
+/// Returns the number of calls that are lost because the file at `path` could not be written: those in the
+/// session and not in the file, and those that the library could not record.
 pub fn count_lost(path: &Path, session: &Session) -> u64 {
     let counter = |at| session.counter(at).unwrap_or(0);
     let mut lost = counter(header::LOST_CALLS) + counter(header::LOST_STREAMS);
     let file = CallsFile::open(path).ok();
     let shapes = Shapes::of_this_machine();
-    // Unreadable data can't be counted.
+    // Unreadable chunks are skipped.
     for number in session.numbers().unwrap_or_default() {
         let held = file.as_ref().map_or(0, |file| file.held(number)) as usize;
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The threads' streams of records, merged into one by the times at which calls end.
+//! Merges the threads' streams of records into one, in the order in which calls ended.
 
 use super::births::{self, ForkCall};
 use super::file::{CallsFile, Lost};
@@ -11,7 +11,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::io;
 
-/// Look-ahead in a stream: the number of calls that handlers make during one fork.
+/// Number of entries that are read ahead in a stream to find a fork. Calls that handlers make during a fork
+/// come before it.
 const MOST_AHEAD: usize = 64;
 
 /// Sources of chunks: the file, and a session whose remaining data could not be written to it.
@@ -63,13 +64,15 @@ pub struct Streams {
     chunks: Chunks,
     shapes: &'static Shapes,
     streams: Vec<Stream>,
-    /// Streams of each process. (A child of vfork uses its parent's, and is found under that.)
+    /// Streams of each process. A child of vfork uses its parent's stream, which is listed under the parent.
     by_process: HashMap<u32, Vec<usize>>,
-    /// Forks that were read ahead and are not processed yet, by child and beginning.
+    /// Forks that were read but are not processed yet, by the child's id and the fork's start.
     forks: BTreeMap<(u32, u64), Fork>,
-    /// Streams by their next entry's time; of several by their numbers, in whatever order they are found.
+    /// Streams ordered by the time of their next entry. For equal times the stream's number decides, so that
+    /// the order does not depend on when a stream was found.
     order: BinaryHeap<Reverse<(u64, u32, usize)>>,
-    /// Index of a stream by the number of its first chunk; `by_chunk`: by the number of each of its chunks.
+    /// Index of a stream by the number of its first chunk, and (`by_chunk`) by the number of each of its
+    /// chunks.
     by_first_chunk: HashMap<u32, usize>,
     by_chunk: HashMap<u64, usize>,
     /// Chunks that could not be read to their end.
@@ -81,32 +84,34 @@ pub struct Streams {
     followed: Option<Followed>,
 }
 
-/// What was passed on of a file that is followed, without the entries that came later.
+/// Facts about the entries that were already returned from a file that is followed. They show whether entries
+/// that arrive later would have changed the result.
 struct Followed {
-    /// The place in the order of the last entry.
+    /// Time and stream of the last returned entry.
     passed: (u64, u32),
-    /// When a call of a process last changed the meaning of descriptors.
+    /// For each process the time when a call last changed the meaning of descriptors.
     changed: HashMap<u32, u64>,
-    /// All children that recorded forks have created.
+    /// Ids of all children that recorded forks have created.
     children: HashSet<u32>,
-    /// An entry that came later, or a fact that is known only at the end, would have changed the result.
+    /// Whether a later entry, or a fact that is known only at the end, would have changed the result.
     is_uncertain: bool,
 }
 
 struct Stream {
-    /// The number of its first chunk.
+    /// The number of the stream's first chunk.
     number: u32,
-    /// The process that it is listed under.
+    /// The process under which the stream is listed.
     pid: u32,
     current: Option<ChunkReader>,
-    /// The chunk's number.
+    /// Number of the current chunk.
     chunk: u64,
-    /// How many of its chunks were begun to be read.
+    /// Sequence number of the chunk that follows the current one.
     begun: u32,
-    /// Chunks that come after it, by sequence.
+    /// Chunks that are not read yet, by sequence number.
     waiting: BTreeMap<u32, u64>,
+    /// The stream's next entry.
     head: Option<Entry>,
-    /// Entries after it that were read ahead already.
+    /// Entries after `head` that were read ahead.
     ahead: VecDeque<Entry>,
 }
 
@@ -155,17 +160,18 @@ impl Streams {
         for &number in numbers {
             match self.chunks.head(number, &mut bytes)? {
                 Some(head) => self.add_chunk(number, head),
-                // Begun, and never written to; or its first bytes are lost.
+                // The thread was killed before it completed the header, or (if there are data) the header is
+                // lost.
                 None => self.damaged += u64::from(self.chunks.file.held(number) > 0),
             }
         }
         Ok(())
     }
 
-    /// Adds data that arrived in the file since. Returns the readings of its clock.
+    /// Adds data that have arrived in the file since the last call. Returns all readings of the clock.
     ///
     /// # Errors
-    /// The file can't be read further.
+    /// The file can't be read.
     pub fn go_on(&mut self) -> io::Result<&[(u64, i64)]> {
         let grown = self.chunks.file.read_on()?;
         let is_new = |number: &u64| !self.by_chunk.contains_key(number);
@@ -177,13 +183,14 @@ impl Streams {
             }
         }
         if self.followed.is_some() && !self.is_growing() {
-            // The calls that threads never came back from.
+            // At the end of the file, streams may get a last entry: the call from which the thread never
+            // returned.
             (0..self.streams.len()).try_for_each(|stream| self.refill(stream))?;
         }
         Ok(&self.chunks.file.clocks)
     }
 
-    /// Sorts in the next entry of a stream that had none.
+    /// Reads the next entry of a stream that had none.
     fn refill(&mut self, index: usize) -> io::Result<()> {
         if self.streams[index].head.is_none() {
             self.advance(index)?;
@@ -192,7 +199,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Would the new next entry of a stream have been passed on earlier, or shown to be in flight, if it had been there?
+    /// Marks the result as uncertain if a stream's new next entry arrived too late: it would have been
+    /// returned earlier, or would have been a call in flight when descriptors changed.
     fn judge(&mut self, index: usize) {
         let (stream, Some(followed)) = (&self.streams[index], &mut self.followed) else { return };
         let Some(head) = &stream.head else { return };
@@ -204,8 +212,8 @@ impl Streams {
         followed.is_uncertain |= was_in_flight || (time_of(head), stream.number) < followed.passed;
     }
 
-    /// A call of the process that ended at `time` changes the meaning of descriptors, and the other calls that were in flight
-    /// were looked for.
+    /// Notes that a call of the process that ended at `time` has changed the meaning of descriptors, and that
+    /// the process's other calls in flight were searched.
     pub fn note_change(&mut self, pid: u32, time: u64) {
         if let Some(followed) = &mut self.followed {
             let changed = followed.changed.entry(pid).or_default();
@@ -213,34 +221,34 @@ impl Streams {
         }
     }
 
-    /// Whether everything so far is as it will be when the file is complete.
+    /// Whether the entries returned so far are the same as those of the complete file.
     pub fn is_certain(&self) -> bool {
         let file = &self.chunks.file;
         let is_uncertain = self.followed.as_ref().is_some_and(|followed| followed.is_uncertain);
         !is_uncertain && self.damaged == 0 && file.is_in_order()
     }
 
-    /// Whether it is read as it grows, or was until its end.
+    /// Whether the file is, or was until its end, followed while it grows.
     pub fn is_followed(&self) -> bool {
         self.followed.is_some()
     }
 
-    /// What the library has not recorded; known when the file is complete.
+    /// Returns counts of data that the library did not record; `None` until the file is complete.
     pub fn lost(&self) -> Option<Lost> {
         self.chunks.file.lost
     }
 
-    /// Does the file still grow?
+    /// Whether more data may be appended to the file.
     pub fn is_growing(&self) -> bool {
         self.chunks.file.until().is_some()
     }
 
-    /// The time of day at the last reading of the clock.
+    /// Returns the time of day at the last reading of the clock.
     pub fn last_clock(&self) -> Option<i64> {
         self.chunks.file.clocks.last().map(|&(_, time)| time)
     }
 
-    /// Length of the known part of the file, in bytes.
+    /// Returns the length of the known part of the file, in bytes.
     pub fn length(&self) -> u64 {
         self.chunks.file.length()
     }
@@ -282,7 +290,7 @@ impl Streams {
         index
     }
 
-    /// Sorts the stream's next entry into the order, if there is one.
+    /// Reads the stream's next entry, if there is one, and sorts it into the order.
     fn advance(&mut self, index: usize) -> io::Result<()> {
         let next = match self.streams[index].ahead.pop_front() {
             None => self.read_entry(index)?,
@@ -305,7 +313,8 @@ impl Streams {
                         if let Some(ForkCall { fork, start }) = births::fork_of(&entry) {
                             self.forks.insert((fork.child_tid, start), fork);
                             if let Some(followed) = &mut self.followed {
-                                // Which of two forks is found depends on what was read ahead.
+                                // With two forks of the same child id, it depends on the data read ahead
+                                // which one is found.
                                 followed.is_uncertain |= !followed.children.insert(fork.child_tid);
                             }
                         }
@@ -337,7 +346,7 @@ impl Streams {
                 self.spare = over.into_bytes();
             }
             if let Some(followed) = &mut self.followed {
-                // An earlier chunk of this stream may come later.
+                // If a chunk of this stream is missing, it may arrive later.
                 followed.is_uncertain |= sequence != stream.begun;
             }
             stream.begun = sequence + 1;
@@ -349,19 +358,19 @@ impl Streams {
         }
     }
 
-    /// The fork that created `child`, if it began by `time`, the next entry's, and has not returned. One that
-    /// begins later creates another child, with the same id.
+    /// Returns the fork that created `child`, if the fork began by `time` and is not processed yet. A fork
+    /// that began later created another child with the same id.
     pub fn fork_in_flight(&self, child: u32, time: u64) -> Option<ForkCall> {
         let (&(_, start), &fork) = self.forks.range((child, 0)..=(child, time)).next_back()?;
         Some(ForkCall { fork, start })
     }
 
-    /// Searches for the fork that created `child`, which appears at `time`: a fork that was interrupted by a
-    /// handler comes after the handler's calls. Whether it is found, or will not be, whatever is still to come to a file
-    /// that is followed.
+    /// Reads ahead to find the fork that created `child`, which appears at `time`: a fork that a handler
+    /// interrupted comes after the handler's calls. Returns false if the fork was not found, but later data
+    /// of a file that is followed may contain it.
     ///
     /// # Errors
-    /// The chunks can't be read further.
+    /// The chunks can't be read.
     pub fn look_for_parent(&mut self, child: u32, time: u64) -> io::Result<bool> {
         let mut is_sure = true;
         for index in 0..self.streams.len() {
@@ -379,10 +388,10 @@ impl Streams {
         Ok(is_sure)
     }
 
-    /// The next entry, with the number of its stream.
+    /// Returns the next entry, with the index of its stream.
     ///
     /// # Errors
-    /// The chunks can't be read on.
+    /// The chunks can't be read.
     pub fn next(&mut self) -> io::Result<Option<(usize, Entry)>> {
         let until = self.chunks.file.until().unwrap_or(u64::MAX);
         let Some(&Reverse((time, number, index))) = self.order.peek() else { return Ok(None) };
@@ -401,7 +410,7 @@ impl Streams {
         Ok(entry.map(|entry| (index, entry)))
     }
 
-    /// The next entries of a process's streams.
+    /// Returns the next entry of each stream of a process.
     pub fn heads(&self, pid: u32) -> impl Iterator<Item = &Entry> {
         let streams = self.by_process.get(&pid).map_or(&[][..], Vec::as_slice);
         streams.iter().filter_map(|&index| self.streams[index].head.as_ref())

@@ -14,8 +14,8 @@ pub struct Tables {
 
 struct Live {
     number: u64,
-    /// Whether its program had ended, or was replaced by another, at the last look. (Its threads may count
-    /// until then.)
+    /// Whether the table was marked as over at the last check. It is read one check later, because other
+    /// threads may still be counting calls when the mark is set.
     was_over: bool,
 }
 
@@ -54,7 +54,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes all remaining ones.
+    /// Writes all remaining tables.
     pub fn end(&mut self, session: &Session, file: &mut CallsWriter) -> io::Result<()> {
         self.look(session)?;
         self.live.drain(..).try_for_each(|one| hand_over_one(session, file, one.number))

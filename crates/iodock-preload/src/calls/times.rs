@@ -1,14 +1,14 @@
-//! Session time to the time of day: a line from each reading of both clocks to the next.
+//! Converts session time to the time of day, linearly between consecutive readings of both clocks.
 
 pub struct Times {
-    /// Units where the line begins, ns there, ns a unit.
+    /// For each interval between readings: its beginning in units and in ns, and the ns per unit.
     lines: Vec<(u64, i64, f64)>,
-    /// The line used last: neighbours in time are mostly on one.
+    /// Index of the interval used last, because successive times are usually in the same interval.
     last: usize,
 }
 
 impl Times {
-    /// `clocks`: session time and ns since the epoch.
+    /// Creates the conversion from readings of session time and ns since the epoch.
     pub fn new(mut clocks: Vec<(u64, i64)>) -> Times {
         clocks.sort_unstable();
         clocks.dedup_by_key(|clock| clock.0);
@@ -21,13 +21,13 @@ impl Times {
         Times { lines, last: 0 }
     }
 
-    /// The first reading, in units.
+    /// Returns the time of the first reading, in units.
     pub fn begin(&self) -> u64 {
         self.lines[0].0
     }
 
-    /// ns since the epoch. Times before the first reading or after the last one are extrapolated from the
-    /// nearest interval.
+    /// Converts a time to ns since the epoch. Times before the first reading or after the last one are
+    /// extrapolated from the nearest interval.
     pub fn ns(&mut self, units: u64) -> i64 {
         let ends = |at: usize| self.lines.get(at + 1).map_or(u64::MAX, |line| line.0);
         let begins = if self.last == 0 { 0 } else { self.lines[self.last].0 };

@@ -1,4 +1,4 @@
-//! Resource usage of tasks at their ends, for the tables besides events.
+//! Collects the resource usage of tasks that they report when they end.
 
 use crate::reader::{CpuTime, ProcessUsage, UsageRecord};
 use iodock_event::{Sample, SampleKind, TaskUsage};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const BLOCK_BYTES: f64 = 512.0;
 
-/// Filled while the calls are read; a caller takes the values collected so far.
+/// The collected values. They grow while calls are read; clones share the same values.
 #[derive(Clone, Default)]
 pub struct Usages(Arc<Mutex<Found>>);
 
@@ -20,7 +20,7 @@ struct Found {
 
 #[derive(Default)]
 struct Process {
-    /// Of all its threads that have reported theirs, except the first.
+    /// Sum of the CPU times of all threads that have reported theirs, except the first thread.
     others: CpuTime,
     /// Total usage of the process when it ended, and the time of its end.
     end: Option<(i64, ProcessUsage)>,
@@ -36,7 +36,7 @@ impl Usages {
         (std::mem::take(&mut found.usages), std::mem::take(&mut found.samples))
     }
 
-    /// `time`: the time of the record, in ns since the epoch.
+    /// Adds the usage that a task has reported at `time`, in ns since the epoch.
     pub(super) fn add(&self, usage: &UsageRecord, time: i64) {
         let mut found = self.lock();
         let process = found.processes.entry(usage.pid).or_default();
@@ -50,18 +50,19 @@ impl Usages {
         }
     }
 
-    /// Processes that ended before `until`: their threads have reported theirs by then. Threads that ended
-    /// together with the process report nothing: their time is added to the first one.
+    /// Computes the usage of processes that ended before `until`, whose threads have all reported by now.
+    /// Threads that ended together with their process report nothing; their time is added to the first
+    /// thread.
     pub(super) fn settle(&self, until: i64) {
         let found = &mut *self.lock();
         let over = |process: &Process| process.end.is_some_and(|(time, _)| time < until);
         let mut over: Vec<_> = found.processes.extract_if(|_, process| over(process)).collect();
-        // In the same order whenever they are read.
+        // The order must not depend on the order of the hash map.
         over.sort_unstable_by_key(|&(pid, _)| pid);
         over.into_iter().for_each(|(pid, process)| found.tell(pid, &process));
     }
 
-    /// Later reports with this id belong to another process.
+    /// Computes the usage of a process whose id was reused: later reports belong to another process.
     pub(super) fn settle_process(&self, pid: u32) {
         let found = &mut *self.lock();
         if let Some(process) = found.processes.remove(&pid) {
@@ -71,7 +72,8 @@ impl Usages {
 }
 
 impl Found {
-    /// Nothing is known about a process that did not report its end.
+    /// Adds the usage of a process's first thread, and the process's samples, if the process has reported its
+    /// end.
     fn tell(&mut self, pid: u32, process: &Process) {
         let Some((time, whole)) = process.end else { return };
         let cpu = CpuTime {
@@ -118,7 +120,7 @@ mod tests {
         let told = || usages.take().0.iter().map(|one| (one.tid, one.cpu_user_ns)).collect::<Vec<_>>();
         usages.add(&usage(8, 5, None), 0);
         usages.add(&usage(7, 1, Some(10)), 0);
-        // One that was on its way when the process ended.
+        // This report of a thread arrives after the end of its process.
         usages.add(&usage(9, 2, None), 0);
         usages.settle(0);
         assert_eq!(told(), [(8, 5000), (9, 2000)]);

@@ -1,4 +1,4 @@
-//! Runs a program under the preloaded library and counts its recorded calls.
+//! Helpers of the tests: run a program with the preloaded library, and read its recorded calls.
 #![allow(dead_code)]
 
 use iodock_preload::format::header;
@@ -47,7 +47,8 @@ pub fn session(folder: &Folder) -> Session {
     session_with(folder, stacks())
 }
 
-/// Which stacks all tests record. `IODOCK_TEST_STACKS=all cargo test` runs the tests with complete stacks.
+/// Returns which stacks the tests record. `IODOCK_TEST_STACKS=all cargo test` runs the tests with complete
+/// stacks.
 pub fn stacks() -> Stacks {
     let name = std::env::var("IODOCK_TEST_STACKS").unwrap_or("off".into());
     Stacks::from_name(&name).expect("IODOCK_TEST_STACKS is off, sites or all")
@@ -109,7 +110,7 @@ pub fn entries(session: &Session) -> Vec<Entry> {
 
 pub type Counts = BTreeMap<String, u64>;
 
-/// The number of recorded calls of each name.
+/// Returns the number of recorded calls by name.
 pub fn counts(session: &Session) -> Counts {
     let mut counts = Counts::new();
     for entry in entries(session) {
@@ -122,7 +123,7 @@ pub fn counts(session: &Session) -> Counts {
     counts
 }
 
-/// The number of programs that were executed under the library.
+/// Returns the number of programs that loaded the library.
 pub fn programs(session: &Session) -> usize {
     entries(session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count()
 }

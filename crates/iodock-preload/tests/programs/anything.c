@@ -24,7 +24,7 @@ static unsigned long lot(unsigned long below)
 	return state % below;
 }
 
-/* A random offset: small, a multiple of a block, odd, far beyond any file, or negative. */
+/* Returns a random offset: small, a multiple of a block, odd, far beyond the end of any file, or negative. */
 static long place(void)
 {
 	switch (lot(8)) {
@@ -47,7 +47,8 @@ static long place(void)
 
 static char longest[PATH_MAX + 100];
 
-/* A random name: with a common beginning, near or far in memory; absent; or as long as a name may be. */
+/* Returns a random name: an empty one, one with a common beginning, or one that is about as long as a name
+ * may be. */
 static const char *name(void)
 {
 	static const char *begin[] = {"", "./", "folder/", "folder/../folder/./", "r\303\251sultats/\001\n/", "/proc/self/"};

@@ -1,5 +1,6 @@
-/* Threads and children beside others that forbid themselves what a recorder does: what they do is theirs, and all of it is there.
- * beside_filters WHAT. With another first argument it is the program that is executed: see is_mine(). */
+/* Some threads or children set a filter that kills the process for calls of a recorder, while others execute
+ * programs, fork or make calls. All must behave as without a recorder. beside_filters WHAT. If the variable
+ * NUMBER is set, this is a program that was executed: see is_mine(). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,8 @@ static int ended_well(pid_t child)
 	return waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* In the executed program: checks that the environment is its own, without the recorder's variables. */
+/* Called in the executed program. Whether it has the environment that it was given, without the recorder's
+ * library. */
 static int is_mine(const char *number)
 {
 	const char *there = getenv("NUMBER");
@@ -146,7 +148,8 @@ static void *rename_on(void *unused)
 	return NULL;
 }
 
-/* Each of so many threads has to have its turn before it is out of what it is in. */
+/* Sets a filter for all threads. The recorder must wait until each of the many other threads has left its
+ * code, for which each needs a turn on a processor. */
 static void *filter_for_all(void *unused)
 {
 	(void)unused;
@@ -183,7 +186,7 @@ static void *fork_or_filter(void *thread)
 	return (void *)set_filter(SECCOMP_FILTER_FLAG_TSYNC);
 }
 
-/* Forks at the moment when the kernel installs a filter on all threads. */
+/* Forks at about the moment when the kernel sets a filter for all threads. */
 static long forks_beside(int rounds)
 {
 	long wrong = 0;
@@ -208,7 +211,7 @@ static void *filter_soon(void *turns)
 	return NULL;
 }
 
-/* Executes a program at the moment when another thread installs a filter on all threads. */
+/* Executes a program at about the moment when another thread sets a filter for all threads. */
 static long execute_beside_filter(int rounds)
 {
 	long wrong = 0;
@@ -307,7 +310,7 @@ static long clone_in_sandbox(void)
 	return wrong + !ended_well(child);
 }
 
-/* Forks without libc, which then does not know the child's process number. */
+/* Forks by syscall(3), so that libc does not know of the child. */
 static long fork_by_hand(void)
 {
 	int zero = open("/dev/zero", O_RDONLY);
@@ -333,7 +336,7 @@ static void forbid_calls(int signal)
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 }
 
-/* A handler interrupts a waiting call, and installs a filter that forbids reading the clock. */
+/* A signal handler interrupts a waiting call, and forbids reading the clock. */
 static long interrupted(void (*handler)(int))
 {
 	struct sigaction action = {.sa_handler = handler};

@@ -1,6 +1,7 @@
-/* The recorder's own sources in a program: the same calls, of all shapes but those with memory that only a kernel fills, are written by the
- * short way where it takes them, and then all of them by the general way. What is written, and what is remembered for
- * the next call, must be the same. The table of shapes comes by standard input. */
+/* Contains the recorder's own sources. It records the same random calls twice: all by the general path, and
+ * then by the fast path as far as that takes them. The records, and the state for the next call, must be the
+ * same. The calls have all shapes except those with memory that only a kernel fills. The table of shapes
+ * comes from standard input. */
 #include "../../native/recorder.h"
 #pragma GCC visibility pop
 
@@ -36,7 +37,7 @@ static u64 any(u64 below)
 	return seed % below;
 }
 
-/* A random number: small, sometimes the previous one, sometimes of any size. */
+/* Returns a random number, usually a small one, else one of any size. */
 static u64 number(void)
 {
 	return any(3) ? any(5) : seed >> any(64);
@@ -60,7 +61,7 @@ static u64 argument(u32 role)
 
 static int is_possible(const struct shape *shape)
 {
-	/* (Of some more is read than their roles say.) */
+	/* For these calls the recorder reads more memory than their roles say. */
 	static const u32 read_otherwise[] = {SYS_io_uring_setup, SYS_recvmsg, SYS_utimensat, SYS_getxattrat};
 	for (u32 i = 0; i < sizeof(read_otherwise) / sizeof(*read_otherwise); i++)
 		if (shape == &header.shapes[read_otherwise[i]])
@@ -91,7 +92,8 @@ static struct plain_frame any_call(u64 now)
 	return call;
 }
 
-/* Number of calls that the fast path recorded. */
+/* Records all calls, with `way` 1 by the fast path if possible. Returns the number of calls that it
+ * recorded. */
 static u64 written(u32 way)
 {
 	struct state *state = &states[way];
@@ -105,7 +107,7 @@ static u64 written(u32 way)
 		const struct shape *shape = &header.shapes[call.frame.number];
 		u64 end = (call.start >> TIME_SHIFT) + any(2000);
 		if (way) {
-			/* Sets the call in flight as the stub does. */
+			/* The call becomes the call in flight, as the stub does it. */
 			state->flight = (u64)&call;
 			state->level = 1;
 			state->writers[0] = (u64)&call;
@@ -124,7 +126,7 @@ static u64 written(u32 way)
 	return taken;
 }
 
-/* Pointers into a chunk must be distinguished from the chunk's address, which is arbitrary. */
+/* Makes the pointers in a state comparable: they become relative to the chunk, whose address is arbitrary. */
 static void without_places(struct state *state)
 {
 	struct stream *stream = &state->streams[0];
@@ -165,7 +167,7 @@ int main(void)
 		return 3;
 	if (memcmp(&states[0], &states[1], sizeof(struct state)))
 		return 4;
-	/* Behind the complete records there may be the rest of a call that was not recorded. */
+	/* After the complete records a chunk may contain a part of a record that was not committed. */
 	for (u64 at = 0; at < chunks * CHUNK_BYTES; at += CHUNK_BYTES) {
 		u32 used = ((struct chunk *)(memory[0] + at))->used;
 		if (memcmp(memory[0] + at, memory[1] + at, used))

@@ -1,5 +1,5 @@
-/* Creates threads and children of every kind and executes programs; all of these are hard to follow from
- * inside the process. children WHAT */
+/* Creates threads and children of every kind, and executes programs, in ways that are hard to record inside
+ * the process. children WHAT */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -147,7 +147,8 @@ static int raw_thread(void *what)
 	return 0;
 }
 
-/* Threads made by hand: without thread-local storage, or with one that nothing is below of. */
+/* Creates threads without libc: without thread-local storage of their own, or with storage that has no memory
+ * below the thread pointer. */
 static int raw_threads(int has_storage)
 {
 	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
@@ -164,7 +165,7 @@ static int raw_threads(int has_storage)
 	return 0;
 }
 
-/* Calls vfork in a PID namespace, where the child's number for itself differs from the number that its
+/* Calls vfork with a new PID namespace for children: the child's own process id differs from the id that its
  * parent sees. */
 static int in_name_space(void)
 {

@@ -18,7 +18,7 @@ static volatile int now, is_done[MANY];
 static volatile long made[MANY];
 static long wanted;
 
-/* The next coroutine to continue; `now` if there is no other. */
+/* Returns the next coroutine to continue; `now` if there is no other. */
 static int next(void)
 {
 	int to = now;
@@ -68,14 +68,14 @@ int main(int count, char **arguments)
 	wanted = atol(arguments[1]);
 	for (int i = 0; i < MANY; i++) {
 		getcontext(&contexts[i]);
-		/* swapcontext unblocks signals before it has switched. A handler that ran then would overwrite the saved
-		 * context. */
+		/* swapcontext unblocks signals before it has switched. A handler that ran then would overwrite the
+		 * saved context. */
 		sigaddset(&contexts[i].uc_sigmask, SIGALRM);
 		contexts[i].uc_stack.ss_sp = mmap(0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		contexts[i].uc_stack.ss_size = STACK_BYTES;
 		makecontext(&contexts[i], (void (*)(void))work, 1, i);
 	}
-	/* The contexts keep the original signal mask. */
+	/* Signals are blocked only after the contexts were created, so these keep the original signal mask. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, 0);
 	sigaction(SIGALRM, &action, 0);

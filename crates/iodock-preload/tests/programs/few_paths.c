@@ -1,4 +1,4 @@
-/* Queries two missing files in turn. few_paths ROUNDS */
+/* Calls access(2) alternately for two missing files. few_paths ROUNDS */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Makes one or more calls of each kind, with arguments of every kind. fields DIRECTORY */
+/* Makes one or more calls of each kind, with arguments of every kind, in a folder. fields DIRECTORY */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
-/* Programs that forbid themselves what a recorder does, beside others that do it just then, or that nobody records any more.
- * filters WHAT [OFFSET], the latter of the word in the session's file that says that the recorder has gone. */
+/* Sets a filter that kills the process for calls of the recorder, while other threads make calls that the
+ * recorder handles, or after recording has ended. filters WHAT [OFFSET]: OFFSET is that of the word in the
+ * session's file that says that the recorder has ended. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -50,7 +51,7 @@ static void *filter_on(void *unused)
 	return unused;
 }
 
-/* Strict mode, which the kernel refuses where there is a filter. */
+/* Requests strict mode, which the kernel refuses if there is a filter. */
 static void *refuse_strictness(void *unused)
 {
 	for (int i = 0; i < 300; i++)
@@ -74,7 +75,8 @@ static long strict(void)
 	return 0;
 }
 
-/* Two threads with children in shared memory that install the filters, one after the other's exec. */
+/* Two threads each create a child by vfork, and both children set a filter. One child executes a program
+ * while the other still uses its parent's memory. */
 static void *make_child(void *first)
 {
 	int status = -1;
@@ -132,7 +134,8 @@ static int nothing(void *unused)
 	return unused != 0;
 }
 
-/* A child that shares memory and thread-local storage: the two can't be distinguished. */
+/* Creates a child that shares memory and thread-local storage with its parent, so that the recorder can't
+ * distinguish them and stops. */
 static void end_recording(void)
 {
 	static char stack[65536];

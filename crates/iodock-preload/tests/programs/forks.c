@@ -1,5 +1,5 @@
-/* A signal handler forks at any moment, and its child continues where its parent was interrupted. Prints
- * the process number, the number of reads, and the number of children. */
+/* A signal handler forks at any moment, and its child continues where its parent was interrupted. The program
+ * prints its process id, the number of reads, and the number of children. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -57,7 +57,8 @@ int main(void)
 			gone++;
 		}
 	}
-	/* One that comes from here on would be told, and not have read. */
+	/* Signals are blocked, because a child that is forked from here on would be counted but would make no
+	 * read. */
 	sigset_t alarm;
 	sigemptyset(&alarm), sigaddset(&alarm, SIGALRM);
 	sigprocmask(SIG_BLOCK, &alarm, NULL);

@@ -1,5 +1,4 @@
-/* Programs that are hard to record: hostile WHAT. Each prints what it found; with and without recording it
- * must print the same. */
+/* Cases that are hard to record: hostile WHAT. Each case must print the same with and without recording. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -63,7 +62,8 @@ static void no_more(void)
 	setitimer(ITIMER_REAL, &none, NULL);
 }
 
-/* Handlers do I/O at any moment while other calls are recorded. Prints the number of calls to stderr. */
+/* Signal handlers do I/O at any moment while other calls are recorded. Prints the number of calls to
+ * stderr. */
 static int handlers(int flags)
 {
 	char *other = malloc(65536);
@@ -129,7 +129,7 @@ static int cancellation(void)
 		if (result != PTHREAD_CANCELED)
 			return 2;
 	}
-	/* Threads that were cancelled before they reached that point have nothing to clean up. */
+	/* Threads that were cancelled before pthread_cleanup_push run no cleanup handler. */
 	printf("cancelled, cleaned up %s\n", cleaned >= 25 ? "yes" : "no");
 	return 0;
 }
@@ -167,13 +167,13 @@ static int faults(void)
 	for (volatile long i = 0; i < 3; i++)
 		if (sigsetjmp(way_out, 1) == 0)
 			*(volatile char *)(8 * i) = 1;
-	/* The kernel refuses these pointers. */
+	/* The kernel refuses these invalid pointers with EFAULT. */
 	printf("%d", open((char *)1, O_RDONLY)), printf(" %d\n", errno);
 	printf("%d", rename("/nonexistent", (char *)1)), printf(" %d\n", errno);
 	printf("%d", execve((char *)1, NULL, NULL)), printf(" %d\n", errno);
 	printf("%ld", syscall(SYS_openat2, AT_FDCWD, "/", (void *)1, 24)), printf(" %d\n", errno);
 	printf("%ld", syscall(SYS_clone3, (void *)1, 88)), printf(" %d\n", errno);
-	/* One that is refused for its flags, wherever on the stack it lies. */
+	/* The kernel refuses clone3 because of its flags, wherever on the stack its argument lies. */
 	char stack[2 * 4096];
 	int refused = 0;
 	for (int at = 0; at + 88 <= (int)sizeof stack; at += 4) {
@@ -183,7 +183,8 @@ static int faults(void)
 	}
 	printf("%d %d\n", refused, errno);
 	printf("%zd", readv(zero, (void *)1, 2)), printf(" %d\n", errno);
-	/* One of which the flags can be read and not all that follows. Two threads that share their storage can't be recorded: the last. */
+	/* In the first call clone3's flags reach into an inaccessible page. In the second call only the flags are
+	 * readable; recording stops there, because the new thread's storage is not known. */
 	char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mprotect(pages + 2 * 4096, 4096, PROT_NONE);
 	*(unsigned long *)(pages + 2 * 4096 - 8) = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | CLONE_SETTLS;
@@ -197,7 +198,7 @@ static void told(long result)
 	printf("%ld %d\n", result, errno);
 }
 
-/* Calls with an invalid path that fail before the kernel reads that path. */
+/* Makes calls with an invalid path that fail before the kernel reads that path. */
 static int bad_paths(void)
 {
 	char *bad = (char *)8;
@@ -222,7 +223,7 @@ static int little_memory(void)
 		blocks++;
 	for (int i = 0; i < 100000; i++)
 		pread(zero, buffer, 16, i);
-	/* How many there are depends on what is loaded, and where: a round number does not. */
+	/* The number depends on the loaded libraries and their addresses, so it is rounded. */
 	char text[] = "  0 MiB\n";
 	blocks = (blocks + 15) / 32 * 32;
 	for (int i = 2; i >= 0 && blocks; i--, blocks /= 10)
@@ -230,7 +231,7 @@ static int little_memory(void)
 	return write(1, text, 8) != 8;
 }
 
-/* Locks all memory, as much as there may be; `limit` and root's rights given up, or none. */
+/* Locks all memory. With `limit` it first limits locked memory to 64 MiB, and gives up root's rights. */
 static int locked(const char *limit)
 {
 	struct rlimit most;

@@ -1,4 +1,4 @@
-"""Programs in Python whose frames are hard to read: they print the same with and without a recorder."""
+"""Python programs whose frames are hard to read. They must print the same with and without a recorder."""
 
 import ctypes
 import gc
@@ -10,7 +10,7 @@ import time
 
 
 class Closing:
-    """Writes when it is collected, in whatever frame that is."""
+    """Writes when it is garbage-collected, which may happen in any frame."""
 
     def __init__(self, file):
         self.file, self.itself = file, self
@@ -64,7 +64,7 @@ def forks(file):
 
 
 def exits(file):
-    """Daemon threads are in calls, and between them, while the interpreter ends."""
+    """Daemon threads make calls while the interpreter shuts down."""
 
     def busy():
         while True:
@@ -95,7 +95,7 @@ def signals(file):
 
 
 def called_back(file):
-    """Threads of C that call Python, each with a new state of the interpreter."""
+    """Threads that C code creates call Python, each with a new thread state of the interpreter."""
     begin = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: os.pwrite(file, b"call", 0) and None)
     libc = ctypes.CDLL(None)
     for _ in range(50):
@@ -106,7 +106,7 @@ def called_back(file):
 
 
 def mapped(file):
-    """Memory comes and goes while other threads make calls."""
+    """The interpreter maps and unmaps memory while other threads make calls."""
     over = []
 
     def reads():

@@ -1,5 +1,5 @@
-/* Calls the library of interfaces with a library behind it that is almost empty. Argument: the MPI
- * library. */
+/* Makes calls of interfaces with the library for interfaces, first without any MPI library, then with one
+ * that has few functions. Argument: the path of that MPI library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ int iodock_interface(unsigned part, unsigned call, const long *facts, unsigned c
 	return 1;
 }
 
-/* Counts the files that the library of interfaces opens while it searches for functions. */
+/* Counts calls of dlopen, which the library for interfaces makes when it searches for functions. */
 void *dlopen(const char *path, int how) {
 	static void *(*real)(const char *, int);
 	if (!real)

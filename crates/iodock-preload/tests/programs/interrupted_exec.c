@@ -1,5 +1,5 @@
-/* Prepares for an exec that the kernel refuses, again and again, while a handler forks, runs programs, and prepares for others: at any moment
- * between. */
+/* Makes an exec that the kernel refuses again and again. At any moment in between, a signal handler forks or
+ * makes such an exec, too. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@ extern char **environ;
 static char *none[] = {NULL}, *script;
 static volatile int turns, wrong;
 
-/* Enough turns for some hundreds of each kind. */
+/* Number of runs of the handler: 500 of each of its three kinds. */
 #define TURNS 1500
 
 static int ended_with(pid_t child, int code)

@@ -1,5 +1,6 @@
-/* A handler that leaves by siglongjmp what it interrupts, at any instruction. `left SIGNALS reads|vforks`: says how many reads the kernel has
- * counted, and how often something was left. `left CALLS deeper`: each is left by who goes on deeper in the stack. */
+/* A signal handler interrupts calls at any instruction and leaves them by siglongjmp. `left SIGNALS
+ * reads|vforks` prints the number of reads that the kernel has counted, and of calls that were left. With
+ * `left CALLS deeper` the program continues deeper in the stack after each call that was left. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ static void leave_it(int number)
 	siglongjmp(out, 1);
 }
 
-/* Waits in vain for `count` bytes, and then continues. */
+/* Makes `count` reads of an empty pipe, each one stack frame deeper; a signal abandons each of them. */
 __attribute__((noinline)) static int wait_deeper(int pipe, int count)
 {
 	struct itimerspec soon = {{0, 0}, {0, 100 * EACH_NS}};
@@ -49,7 +50,7 @@ __attribute__((noinline)) static int wait_deeper(int pipe, int count)
 	return wait_deeper(pipe, count - 1) + 1;
 }
 
-/* Without the one that asks for it, and those of children, which are asked at their end. */
+/* Returns the kernel's count of reads of this thread. */
 static long reads_of_kernel(void)
 {
 	char text[512];

@@ -1,5 +1,6 @@
-/* What a light recording is to count: `light many N`, `light threads N`, `light fork`, `light kill N`, `light positions`, `light appends`. Files lie
- * in the working directory. */
+/* Makes known numbers of calls for a recording that counts them: `light many N`, `light threads N`, `light
+ * fork`, `light kill N`, `light positions`, `light appends`. The files are created in the working
+ * directory. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -87,7 +88,8 @@ static void positions(void) {
 	check(rename("data", "renamed"), 0);
 }
 
-/* Does the same as a shell does for `program >> log`: the descriptor is open when the program starts. */
+/* Opens a file for appending and executes a program, as a shell does for `program >> log`. The descriptor is
+ * already open when that program starts. */
 static void appends(void) {
 	int fd = make("log", 0);
 	check(write(fd, block, 1000), 1000);

@@ -1,5 +1,6 @@
-/* Does the first thread, which reads all the time, hold signals back? Another one looks. `mask LOOKS`: says in how many of so many looks it
- * did. It has never asked for that: what comes for the process would go to other threads meanwhile. */
+/* The first thread reads all the time, and another thread checks whether signals are blocked in it. `mask
+ * LOOKS` makes LOOKS checks, and prints how often they were blocked. The program never blocks signals itself;
+ * if the recorder did, signals for the process would go to another thread. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ static void *look(void *unused)
 	char path[64], text[4096];
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", getpid());
 	int status = open(path, O_RDONLY);
-	/* (pthread_create holds signals back.) */
+	/* pthread_create blocks signals for a moment, so the checks begin after it. */
 	while (!has_begun)
 		usleep(100);
 	for (long i = 0; i < looks; i++) {

@@ -1,5 +1,5 @@
-/* Executes a program as on a kernel before Linux 6.7, which has no PAGEMAP_SCAN. no_scan PROGRAM
- * ARGUMENT... */
+/* Executes a program under a filter that refuses PAGEMAP_SCAN, which kernels before Linux 6.7 do not have.
+ * no_scan PROGRAM ARGUMENT... */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

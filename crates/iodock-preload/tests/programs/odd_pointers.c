@@ -1,5 +1,6 @@
-/* Calls that the kernel takes, with memory that is there no longer when they are back, or registers of which the kernel reads half.
- * odd_pointers WHAT, in a folder that may be written to: prints the result. */
+/* Makes calls whose memory the kernel accepts, although it is unmapped, overwritten or not read at all, or of
+ * whose registers the kernel reads only the lower half. odd_pointers WHAT prints the result; its working
+ * directory must be writable. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -115,7 +116,8 @@ static long number_with_half(void)
 	return syscall((long)(HALF | SYS_pread64), open("/proc/self/exe", O_RDONLY), bytes, sizeof(bytes), 0);
 }
 
-/* What liburing does to spare the kernel the look-up: the ring is known by an index, and its descriptor's number becomes a file's. */
+/* Registers a ring as liburing does, so that an index identifies it. Then it closes the ring's descriptor,
+ * whose number a file gets. */
 static long ring_without_descriptor(void)
 {
 	static char bytes[100];

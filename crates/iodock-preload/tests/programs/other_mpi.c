@@ -1,5 +1,5 @@
-/* Imitates the MPI library libmpt.so with a few functions; interfaces.c loads it with local symbols only.
- * Its Fortran functions use an INTEGER of 8 bytes. */
+/* Imitates an MPI library with a few functions, which interfaces.c loads with local symbols only. Its Fortran
+ * functions use an INTEGER of 8 bytes. */
 #include <stdlib.h>
 
 int ompi_mpi_info_null;
@@ -14,7 +14,8 @@ int PMPI_Info_free(void **info) { return 0; }
 int PMPI_File_call_errhandler(void *file, int error) { abort(); }
 
 void mpi_file_write_(long *file, void *buffer, long *count, long *type, long *status, long *error) { *error = 0; }
-/* One type is too large for its size to be told so. The order shows what writes over what. */
+/* Type 0 is so large that its size does not fit, and only pmpi_type_size_x_ returns it. The two results are
+ * stored in both orders, which shows if they overlap. */
 void pmpi_type_size_(long *type, long *size, long *error) {
 	if (*type) *size = 8, *error = 0;
 	else *error = 0, *size = -1;

@@ -1,4 +1,5 @@
-/* Reads by its own syscall instruction, without libc. With TOLD by a function that gets the call's number. */
+/* Reads by its own `syscall` instruction, without libc. If TOLD is defined, the caller passes the call's
+ * number; otherwise it is a constant. */
 #include <fcntl.h>
 
 #ifdef TOLD

@@ -1,5 +1,5 @@
-/* A seccomp filter that kills the process for calls that only a recorder makes: neither these programs nor
- * their C library make them. */
+/* Sets a seccomp filter that kills the process if it makes calls that only the recorder makes, and neither
+ * these programs nor their C library. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

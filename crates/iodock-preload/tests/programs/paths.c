@@ -1,5 +1,5 @@
-/* Asks for paths of every length that lie anywhere in pages behind which there is nothing, and tells each with a newline behind it.
- * paths SEED */
+/* Makes calls with paths of every length and at any place in memory that is followed by unmapped memory.
+ * Prints each path with a newline. paths SEED */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static char *nothing_behind(void)
 	return room;
 }
 
-/* Mostly short; it begins as the last one, often. Any byte but those that end it, or the line. */
+/* Writes a random path, usually a short one, which often begins like the previous one. It contains any bytes
+ * but NUL and newline. */
 static size_t next(char *text)
 {
 	static const char letters[] = "abcdefgh/\x01\x7f\x80\x81\xff.";
@@ -41,14 +42,15 @@ static size_t next(char *text)
 	return bytes + 1;
 }
 
-/* Up to the end of what is there, or across two pages, or anywhere. */
+/* Copies the text to a random place: directly before the unmapped page, across two pages, or anywhere. */
 static char *placed(char *room, const char *text, size_t bytes)
 {
 	size_t at = any(2) ? ROOM - bytes : any(2) ? 4096 - any(bytes < 4096 ? bytes : 4096) : any(ROOM - bytes);
 	return memcpy(room + at, text, bytes);
 }
 
-/* What the kernel looked up, and refused; and what it refused before it read the path, which is nowhere then. */
+/* Makes calls that the kernel refuses after it has looked up the path, and calls that it refuses before it
+ * reads the path, whose pointer is then invalid. */
 static void refused(FILE *told, char *room)
 {
 	static const char *paths[] = {"/", "/etc/passwd/x", "/etc/passwd", "/proc/self"};

@@ -1,6 +1,6 @@
-/* Programs in a sandbox, their own or a container's, that does not change meanwhile.
- * sandboxes WHAT
- * sandboxes refused CALL ERRNO LIBRARY SESSION PROGRAM...: a container that refuses a call by its number, and what is recorded in it */
+/* Runs in a sandbox that the program sets for itself, or like a container that sets it for a recorded
+ * program. sandboxes WHAT sandboxes refused CALL ERRNO LIBRARY SESSION PROGRAM...: refuses call number CALL
+ * with ERRNO, and executes a recorded program */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -60,8 +60,8 @@ static void *reads(void *what)
 	return what;
 }
 
-/* Probes of the kernel's features, as libraries make them. They forbid nothing; threads and children
- * continue afterwards. */
+/* Tests the kernel's features as libraries do, by calls that forbid nothing. Afterwards a thread and a child
+ * read. */
 static int probes(void)
 {
 	unsigned action = SECCOMP_RET_ALLOW;
@@ -83,7 +83,7 @@ static int probes(void)
 	return WEXITSTATUS(status);
 }
 
-/* A filter that might have been set. */
+/* Makes a call that could have set a filter, but fails because of its pointer. */
 static int refused(void)
 {
 	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
@@ -113,7 +113,7 @@ static void forbid_others(void)
 		_exit(2);
 }
 
-/* Installs a filter by forbid(), then unmaps memory and forks. */
+/* Calls forbid(), which forbids the clock or calls, then reads, unmaps memory and forks. */
 static int goes_on(void (*forbid)(void))
 {
 	void *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,8 @@
-/* Stacks that are hard to walk. `stacks WHAT` makes ROUNDS calls of pread64 in each of its ways, and prints how many bytes they have read.
- * base: with anything in %rbp, while the unwind information says that the frame is found by it
- * context: on the stack of a coroutine; handler: in a handler on a stack of its own; long: out of recursion, and left by longjmp
- * mapped: by threads on stacks with holes above them; plain: as they are. */
+/* Makes calls on stacks that are hard to walk. `stacks WHAT` makes ROUNDS calls of pread64 in each way, and
+ * prints the number of bytes that they read. base: with any value in %rbp, although the unwind information
+ * says that %rbp leads to the frame context: on the stack of a coroutine handler: in a signal handler on its
+ * own stack long: in a deep recursion that is left by longjmp mapped: in threads on stacks with unmapped
+ * memory above them plain: on an ordinary stack */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,7 +27,8 @@ __attribute__((noinline)) void read_some(void) {
 		bytes += pread(file, buffer, 4, i);
 }
 
-/* with_base(base, function): calls it with that in %rbp, and says that its own frame is found by %rbp. */
+/* with_base(base, function) calls the function with `base` in %rbp, although its unwind information says that
+ * %rbp leads to its own frame. */
 void with_base(unsigned long base, void (*function)(void));
 __asm__(".text\n.globl with_base\n.type with_base, @function\nwith_base:\n.cfi_startproc\n"
 	"push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\nmov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
@@ -48,7 +50,7 @@ static ucontext_t outside, inside;
 static void contexts(void) {
 	for (int i = 0; i < 20; i++) {
 		char *stack = mmap(0, STACK_BYTES + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		/* Holes on both sides. */
+		/* There is no accessible memory on either side of the stack. */
 		mprotect(stack, 4096, PROT_NONE);
 		munmap(stack + 4096 + STACK_BYTES, 4096);
 		getcontext(&inside);

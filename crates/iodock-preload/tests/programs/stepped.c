@@ -1,6 +1,7 @@
-/* A handler that comes at any instruction, reads, and leaves half of what it interrupts by siglongjmp: the program steps itself.
- * `stepped EVENTS SEED reads|vforks|forks`: each read of the program's own is of another descriptor, FIRST and on; at the end a line for each
- * says whether the kernel has made it, and the last line how often the handler has read, and how many children have been there. */
+/* Single-steps itself. At random instructions a handler reads, and leaves half of the interrupted calls by
+ * siglongjmp. `stepped EVENTS SEED reads|vforks|forks`: each of the program's own reads uses another
+ * descriptor, from FIRST on. At the end the program prints a line for each of them that says whether the
+ * kernel has made it; the last line has the number of reads by the handler, and of children. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #define FIRST 100
-#define MOST 800 /* under the limit of descriptors that is usual */
+#define MOST 800 /* less than the usual limit of descriptors */
 #define TRAP_FLAG 0x100ul
 
 static sigjmp_buf out;
@@ -27,7 +28,7 @@ static unsigned long long random_state;
 static int file, status, parent;
 static unsigned char is_made[MOST];
 
-/* Not recorded: it is no call of libc's. */
+/* Makes a system call without libc, which is not recorded. */
 static long bare(long number, long a, long b, long c, long d)
 {
 	long result;
@@ -44,14 +45,14 @@ static unsigned any(unsigned below)
 	return (unsigned)(random_state >> 20) % below;
 }
 
-/* The next one comes soon, or after a while. */
+/* Chooses the random number of instructions until the next event. */
 static void plan(void)
 {
 	static const unsigned most[] = {1, 60, 60, 400, 400, 400, 2500, 2500};
 	steps_left = 1 + any(most[any(8)]);
 }
 
-/* Reads of all kinds that the kernel has counted so far. */
+/* Returns the number of reads of all kinds that the kernel has counted for this thread. */
 static long reads_of_kernel(void)
 {
 	char text[256];
@@ -61,7 +62,7 @@ static long reads_of_kernel(void)
 	return atol(strstr(text, "syscr: ") + strlen("syscr: "));
 }
 
-/* How many reads of the program's own there have been since it was last asked for. */
+/* Returns the number of the program's own reads since the last call of this function. */
 static long new_reads(void)
 {
 	long all = reads_of_kernel() - reads_before - own_reads - handlers_reads, new = all - seen_reads;
@@ -94,7 +95,8 @@ static void on_step(int number, siginfo_t *info, void *context)
 		registers[REG_EFL] &= ~TRAP_FLAG;
 		return;
 	}
-	/* Signals come mostly when a system call returns. The processor says so an instruction later, so what stood next is kept. */
+	/* In practice most signals arrive when a system call returns. The trap comes one instruction later, so it
+	 * is noted whether the next instruction is a `syscall`. */
 	int is_behind_call = is_call;
 	is_call = next[0] == 0x0f && next[1] == 0x05;
 	if (--steps_left && !(is_behind_call && !any(4)))

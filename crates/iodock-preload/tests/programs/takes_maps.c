@@ -1,5 +1,5 @@
-/* Takes away the mappings that it finds beside its own: by munmap, mprotect, madvise, mremap, mmap over them. Before and behind that it
- * reads; a child and threads do, too. */
+/* Removes the mappings that are not its own, by munmap, mprotect, madvise, mremap, or mmap at the same
+ * address. It reads before and after that; a child and threads read, too. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -65,7 +65,8 @@ static void *thread(void *nothing)
 	return nothing;
 }
 
-/* Shared ones, and private memory that nothing has named and that no library of its own knows, where that is asked for. */
+/* Removes all shared mappings, and with `private` also the private mappings of the session and the preloaded
+ * library. */
 static void take_all(int private)
 {
 	static struct { char *from; size_t bytes; } found[1000];

@@ -1,4 +1,4 @@
-/* unseen HOW COUNT: reads COUNT times past the libc that is recorded, beside calls that are recorded. */
+/* unseen HOW COUNT: makes calls that are recorded, and COUNT reads without the recorded libc. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -28,7 +28,8 @@ static void own_calls(void)
 		call(0, zero, (long)&byte, 1);
 }
 
-/* A thread of which no libc knows: it has no storage of its own, and makes its own calls only. */
+/* Creates a thread without libc. It has no thread-local storage of its own, and makes only calls without
+ * libc. */
 static void unknown_thread(void)
 {
 	static volatile int over;
@@ -55,7 +56,7 @@ static void another_libc(void)
 		its_read(zero, &byte, 1);
 }
 
-/* xor %eax,%eax; syscall; ret */
+/* Makes calls by machine code that it writes to memory: xor %eax,%eax; syscall; ret. */
 static void written_code(void)
 {
 	static const unsigned char code[] = {0x31, 0xc0, 0x0f, 0x05, 0xc3};
@@ -117,7 +118,8 @@ int main(int argc, char **argv)
 		pthread_create(&thread, 0, reads, "past libc");
 		pthread_join(thread, 0);
 	}
-	/* With children, whose calls the kernel counts as ours after we have waited for them; one is killed. */
+	/* Once the process has waited for a child, the kernel adds the child's calls to the process's count. One
+	 * child is killed. */
 	if (!strcmp(how, "children"))
 		for (int i = 0; i < 3; i++) {
 			if (!fork()) {
@@ -130,7 +132,7 @@ int main(int argc, char **argv)
 			}
 			wait(0);
 		}
-	/* A new program counts on. */
+	/* The kernel continues its count over an exec. */
 	if (!strcmp(how, "exec")) {
 		own_calls();
 		execl("/proc/self/exe", argv[0], "calls", argv[2], (char *)0);

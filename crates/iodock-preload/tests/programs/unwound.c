@@ -1,5 +1,6 @@
-/* A thread ends (pthread_exit, as one that is cancelled) at each instruction of a call in turn: it steps itself. `unwound openat|syscall|close`:
- * says at how many instructions, and at how many of these the cleanup of the function that made the call did not run. */
+/* Single-steps a thread in a call, and ends it by pthread_exit (like a cancellation) after one instruction,
+ * in each new thread one instruction later. `unwound openat|syscall|close` prints the number of these
+ * instructions, and the number of those at which the cleanup of the calling function did not run. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,7 +30,8 @@ static void on_step(int number, siginfo_t *info, void *context)
 		pthread_exit(0);
 }
 
-/* (Another function than the one whose cleanup is to run: that one's is known only where it calls something.) */
+/* This is not the function whose cleanup must run, because a function's cleanups are known only where it
+ * calls another function. */
 __attribute__((noinline)) static void call_stepping(void)
 {
 	__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
@@ -46,7 +48,8 @@ static void *make_call(void *unused)
 {
 	int guard __attribute__((cleanup(cleaned))) = 0;
 	void (*volatile call)(void) = call_stepping;
-	/* The first call of a thread takes longer. */
+	/* The first call of a thread takes more instructions, because its state is created, so it is made
+	 * before. */
 	close(-1);
 	call();
 	return 0;
@@ -64,7 +67,7 @@ int main(int count, char **arguments)
 	pthread_t first;
 	is_openat = !strcmp(arguments[1], "openat");
 	is_syscall = !strcmp(arguments[1], "syscall");
-	/* What is found and loaded when it is first used is there from here on. */
+	/* These calls resolve symbols and load libraries that are needed later. */
 	pthread_create(&first, 0, end_at_once, 0);
 	pthread_join(first, 0);
 	openat(AT_FDCWD, "/nothing", O_RDONLY);

@@ -1,5 +1,6 @@
-/* Children that use their parent's memory, and handlers that come between. `vforks WHAT`: each process counts the reads that it makes; at
- * the end a line for each says its number, these reads, and the children that it has made in this way. */
+/* Creates children that use their parent's memory, and runs signal handlers in between. `vforks WHAT`: each
+ * process counts the reads that it makes and the children that it creates. At the end the program prints a
+ * line for each process: its id and these two numbers. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -53,7 +54,7 @@ static void read_some(int many)
 static int child_of_clone(void *unused)
 {
 	read_some(3);
-	return 0; /* exit, not exit_group */
+	return 0; /* clone's child ends by exit, not by exit_group */
 }
 
 static void made(int child)
@@ -70,7 +71,7 @@ static void by_clone(void)
 	made(clone(child_of_clone, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, 0));
 }
 
-/* Ends only its one thread. */
+/* Creates a child that ends by exit, which ends one thread, not by exit_group. */
 __attribute__((noinline)) static void by_vfork(void)
 {
 	int child = vfork();
@@ -140,7 +141,7 @@ static void on_signal(int signal)
 		siglongjmp(out, 1);
 }
 
-/* After each instruction. */
+/* Runs after each instruction, because the trap flag is set. */
 static void on_step(int signal, siginfo_t *info, void *context)
 {
 	int is_parent = (int)syscall(SYS_getpid) == parent;
@@ -183,7 +184,8 @@ static void stepping(void (*what)(void))
 	read_some(10);
 }
 
-/* Interrupted once, at each instruction, one after the other. */
+/* Calls `what` again and again; each time the handler reads after one instruction, which is the next one each
+ * time. */
 static void interrupted(void (*what)(void))
 {
 	for (read_at = 1;; read_at++) {
@@ -198,7 +200,8 @@ static void interrupted(void (*what)(void))
 	read_at = 0;
 }
 
-/* Left at each instruction, one after the other. */
+/* Calls `what` again and again; each time the handler leaves it by siglongjmp, `by` instructions later than
+ * before. */
 static void leaving(void (*what)(void), int from, int by)
 {
 	static volatile int at;
@@ -217,7 +220,7 @@ static void leaving(void (*what)(void), int from, int by)
 	}
 }
 
-/* A filter that forbids nothing. */
+/* Sets a filter that forbids nothing. */
 static void forbid(void)
 {
 	struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
@@ -264,11 +267,11 @@ static void leave(int signal)
 	siglongjmp(out, 1);
 }
 
-/* Reads that are made where no one knows beforehand what will be called, each deeper in the stack than the one before, and left. */
+/* Makes reads by syscall(3), each deeper in the stack than the one before, and abandons them by a signal. */
 static void leave_some(int levels)
 {
 	static int pipe_ends[2];
-	/* On a busy machine a shorter time is over before the read begins. */
+	/* With a shorter time, the signal could arrive before the read begins on a busy machine. */
 	struct itimerval soon = {{0, 0}, {0, 30000}};
 	char byte;
 	if (!pipe_ends[0])
