@@ -142,7 +142,8 @@ pub mod plan {
     /// argument, or with TWO_ENDED to the other descriptor.
     pub const WRITES: u64 = 32;
     pub const TWO_ENDED: u64 = 64;
-    /// The pages that the call adds to the page cache may belong to requests that it submits.
+    /// The call opens a file. Its record has the mode of the file in place of a sixth argument, which no such
+    /// call has.
     pub const SUBMITS: u64 = 128;
     /// The call opens a file. Its record has the mode of the file in place of the sixth argument.
     pub const OPENS: u64 = 1 << 32;
