@@ -222,8 +222,7 @@ fn lustre(line: &[u8]) -> Option<(String, String)> {
         .then(|| (crate::sample::printable(name), crate::sample::printable(&line[begin..end])))
 }
 
-/// Returns whether the kind is in the table of kinds. A site's rules may not use such a kind, unless rules
-/// here use it.
+/// Returns whether the table of kinds contains this kind.
 pub fn is_known(kind: &str) -> bool {
     KINDS.iter().any(|known| known.name == kind)
 }
