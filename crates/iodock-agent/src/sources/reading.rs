@@ -168,7 +168,7 @@ impl Reading {
         self.judge(path, fs::metadata(path)).is_some()
     }
 
-    /// Returns sorted names and paths of the folders in a folder. Links to folders are included.
+    /// Returns the sorted names and paths of the folders and links in a folder.
     pub fn folders(&self, path: &Path) -> Vec<(OsString, PathBuf)> {
         self.entries_in(path, false)
     }
