@@ -145,7 +145,7 @@ impl Tracer<'_> {
         let tgid = process::tgid_of(tid).unwrap_or(tid);
         let maker = if tgid == tid { process::status_field(tid, "PPid:") } else { Some(tgid) };
         let waited = self.now - self.tasks.get(slot).born;
-        // The creator may have made the child its sibling (CLONE_PARENT). Then this condition is false.
+        // With CLONE_PARENT the parent is not the creator, which may have ended. So the waiting time is limited.
         waited < MOST_WAIT && self.tasks.iter().any(|task| Some(task.tgid) == maker)
     }
 
