@@ -80,7 +80,7 @@ struct Told {
     note: String,
     /// Text of the note without its digits.
     key: String,
-    /// Number of rounds since it last appeared.
+    /// Number of rounds since the note last appeared.
     missing: u32,
 }
 

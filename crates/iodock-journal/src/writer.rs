@@ -230,8 +230,8 @@ impl JournalWriter {
         self.write_out(&[])
     }
 
-    /// Flushes, and forces the data to the device (fdatasync), so that they survive a power cut. This is
-    /// slow, and the writer never does it by itself.
+    /// Writes the collected frames, and forces the data to the device (fdatasync), so that they survive a
+    /// power cut. This is slow, and the writer never does it by itself.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.flush()?;
         self.file.sync_data().map_err(|source| JournalError { path: self.path.clone(), source })

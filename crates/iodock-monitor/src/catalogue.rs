@@ -28,8 +28,8 @@ pub struct Catalogue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_checksum: Option<String>,
     pub journal: u64,
-    /// Number of the last batch of each sender whose rows are in files. A sender is its spool in hexadecimal,
-    /// a blank, and its host.
+    /// For each sender, the number of the last batch whose rows are in files. The key is the spool in
+    /// hexadecimal, a blank, and the host.
     pub applied: BTreeMap<String, u64>,
     /// Files by table and resolution, e.g. `job_io` and `fine`.
     pub tables: BTreeMap<String, BTreeMap<String, Vec<FileEntry>>>,

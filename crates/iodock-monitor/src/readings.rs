@@ -331,8 +331,8 @@ impl Target {
         }
     }
 
-    /// For sums that fall, returns the owners' gains without the losses. A process that waited for one that
-    /// ended takes over its count, so losses are subtracted from the gains of other owners.
+    /// Returns the gains of owners in sums that fall, without the losses of others. A process that waited for
+    /// one that ended takes over its count, so losses are subtracted from the gains of other owners.
     fn share_of_falling(&self, part: &Part, numbers: &[Name], lost: &Lost) -> Option<Share> {
         if part.trend != Trend::Falls || self.time.is_none() {
             return None;

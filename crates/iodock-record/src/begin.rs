@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between two readings of the clocks. The readings are uncertain by some millionths of it.
+/// Time between two readings of the clocks. The readings are uncertain by a few millionths of this time.
 const APART: Duration = Duration::from_millis(20);
 
 /// Result of beginning a light recording.

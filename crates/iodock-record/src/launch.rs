@@ -37,8 +37,8 @@ impl Waiting {
     pub fn failure(&self) -> Option<io::Error> {
         let mut errno = [0u8; 4];
         let mut wanted = libc::pollfd { fd: self.report, events: libc::POLLIN, revents: 0 };
-        // SAFETY: the buffer has this size, and this value owns the pipe. (A child that another thread
-        // creates may have inherited the pipe's other end.)
+        // SAFETY: the buffer has this size, and this value owns the pipe. poll comes first, because a child
+        // of another thread may keep the pipe's other end open.
         let count = unsafe {
             match libc::poll(&mut wanted, 1, 0) {
                 1 => libc::read(self.report, errno.as_mut_ptr().cast(), 4),

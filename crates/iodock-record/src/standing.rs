@@ -13,9 +13,9 @@ pub struct StopAlong {
 }
 
 impl StopAlong {
-    /// Call it periodically. `all_stopped` says whether all recorded processes are stopped: a process that
-    /// still runs may wait for the recorder, or continue the others. `root` is the first process, which was
-    /// not waited for.
+    /// Stops the recorder if needed, or continues the program. Call this periodically. `all_stopped` says
+    /// whether all recorded processes are stopped: a process that still runs may wait for the recorder, or
+    /// continue the others. `root` is the first process, which was not waited for.
     pub fn heed(&mut self, all_stopped: bool, root: libc::pid_t, now: impl Fn() -> i64) {
         match self.since {
             _ if !all_stopped => self.since = None,

@@ -33,9 +33,9 @@ pub struct Spool {
     id: SpoolId,
     limit: u64,
     shared: Mutex<Shared>,
-    /// Signals that there is something to write.
+    /// Signals that a batch waits to be written.
     put: Condvar,
-    /// Signals that there is something to send.
+    /// Signals that a batch has been written and can be sent.
     written: Condvar,
     wish: Mutex<Wish>,
     say: Say,

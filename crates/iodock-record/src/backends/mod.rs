@@ -51,7 +51,7 @@ pub struct Ended {
 
 /// One way of recording.
 pub trait Backend: Sync {
-    /// Name of the back end for `--backend NAME`.
+    /// Returns the name of the back end for `--backend NAME`.
     fn name(&self) -> &'static str;
     /// Checks whether the back end works on this machine, for this user.
     fn is_available(&self) -> Result<(), Refusal>;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define BLOCK 4096
-#define FAR (1ll << 28) /* the first page whose number takes more than 16 bits */
+#define FAR (1ll << 28) /* The first page whose number takes more than 16 bits. */
 
 static char block[2 * BLOCK];
 static int file;

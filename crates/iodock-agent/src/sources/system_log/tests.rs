@@ -91,7 +91,7 @@ fn a_flood_of_log_lines_is_read_partly_and_skipped_bytes_are_counted() {
     log.add("old\n");
     log.round();
     let file = OpenOptions::new().write(true).open(log.path()).expect("opened");
-    // A hole in the file is as long as text, but takes no space on the disk.
+    // A hole makes the file longer than the limit, but takes no space on the disk.
     file.set_len(4 + 3 * MOST_BYTES).expect("grown");
     log.add("\nlast\n");
     let (lines, skipped) = log.round();

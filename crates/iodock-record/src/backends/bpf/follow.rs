@@ -249,7 +249,8 @@ impl<'a> Following<'a> {
             }
             let mut has_room = true;
             for tid in new {
-                // The time is read before, so that calls which the thread makes from now on end later.
+                // The time is read before the program follows the thread, so that every recorded call ends
+                // later.
                 let now = self.now();
                 match self.programs.follow(tid) {
                     Follow::New => {

@@ -18,7 +18,7 @@ pub fn take(tid: u32) -> Taken {
     if request::seize(tid, request::OPTIONS).is_err() {
         return Taken::Refused;
     }
-    // This fails if the thread was killed, whose end the wait then reports.
+    // This fails if the thread was killed. The wait then reports its end.
     let _ = request::interrupt(tid);
     first_stop(tid)
 }

@@ -78,7 +78,7 @@ impl Tracing<'_> {
         ended
     }
 
-    /// Waits for the tracer's end. The signal is repeated, because a signal just before the tracer waits has
+    /// Waits for the tracer's end, and wakes it repeatedly, because a signal just before the tracer waits has
     /// no effect.
     fn ended(&self, tracer: ScopedJoinHandle<'_, Ended>) -> Ended {
         while !tracer.is_finished() {

@@ -111,7 +111,8 @@ impl Tracer<'_> {
             self.go(slot, tid, 0);
         }
         if self.aside {
-            // The task's parent may have ended, so that only this entry tells the other back end of the task.
+            // The task's parent may have ended. Then only this entry shows the other back end that the task
+            // exists.
             self.newborn.push(process::tgid_of(tid).unwrap_or(tid));
         }
     }

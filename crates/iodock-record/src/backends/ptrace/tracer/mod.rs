@@ -222,7 +222,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Continues a thread. An error means that the thread was killed, whose end is reported next.
+    /// Continues a thread. If this fails, the thread was killed, and its end is reported next.
     #[inline]
     fn go(&mut self, slot: usize, tid: u32, signal: i32) {
         self.tasks.get(slot).stopped = false;
