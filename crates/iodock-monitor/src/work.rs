@@ -24,8 +24,8 @@ impl Work {
         self.bytes >= most.bytes || self.values >= most.values || self.names >= most.names
     }
 
-    /// Returns the work of a batch without names. These are counted by
-    /// [`crate::readings::Readings::new_names`], because new names differ from those already known.
+    /// Returns the work of a batch without names. These are counted by `Readings::new_names`, because new
+    /// names differ from those already known.
     pub fn of(batch: &Batch) -> Work {
         let entries = batch.parts.iter().flat_map(|part| &part.entries);
         let values: usize = entries.map(|entry| 1 + entry.values.len()).sum();
