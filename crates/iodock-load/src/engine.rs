@@ -24,8 +24,8 @@ const GRACE: Duration = Duration::from_millis(300);
 /// Time that the engine waits for a killed worker. A worker that hangs in a system call does not end.
 const MOURNING: Duration = Duration::from_secs(60);
 const TURN: Duration = Duration::from_millis(10);
-/// Bytes of random data that requests are taken from. This is more than file systems compress at a time, and
-/// less than the cache of a core, so that reading the source takes little time.
+/// Requests begin at different offsets in the random data, up to this number of bytes. It is more than file
+/// systems compress at a time, and less than a core's cache, so that reading the data takes little time.
 const SOURCE_SLACK: usize = 256 << 10;
 
 /// Returns the resources that the steps of a plan may need at one time, over all its ranks.
