@@ -65,8 +65,7 @@ impl Default for Name {
     }
 }
 
-/// Opens a file in a measured loop. It needs no extra flags: descriptors do not survive an exec, and no other
-/// process writes to the folder.
+/// Opens a file in a worker's folder. `what` says in an error which operation failed.
 #[inline]
 pub fn open(folder: RawFd, name: &CStr, flags: i32, what: &'static str) -> Result<OwnedFd, Ended> {
     folders::open_at(folder, name, flags).map_err(|error| failed_of(&error, what))
