@@ -1,8 +1,9 @@
-//! Measures time and peak memory for a busy metadata server's `job_stats`: 49,167 jobs, about 110 MB. First
-//! reads it once. Then makes rounds whose changes go into a spool: the first round, one without a change, and
-//! one in which every job did something.
+//! Measures time and peak memory for the `job_stats` of a busy metadata server: 49,167 jobs, about 110 MB.
+//! First reads the file once. Then makes rounds whose changes go into a spool: the first round, one without a
+//! change, and one in which every job changed.
 //!
-//! `cargo run --release -p iodock-agent --example job_stats_speed`; the file is made up, in the form of 2.15.
+//! Run it with `cargo run --release -p iodock-agent --example job_stats_speed`. It writes a file in the
+//! format of Lustre 2.15.
 
 use iodock_agent::batches::Batches;
 use iodock_agent::collection::{collect, Collector, Options};
@@ -73,7 +74,7 @@ fn keep(options: &Options, path: &Path, spool: &Path) -> io::Result<()> {
         collector.round(options, &sources::ALL[..1], Some(round));
         batches.end(Vec::new(), Vec::new());
         let (wall, cpu) = (begin.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
-        // The spool's thread needs little time.
+        // This pause gives the spool's thread time to write.
         std::thread::sleep(Duration::from_millis(500));
         let written = spool.state().bytes - bytes;
         println!("{what}: {wall:.3} s, CPU {cpu:.2} s; {written} bytes; peak memory: {}", peak_memory()?);
@@ -81,7 +82,7 @@ fn keep(options: &Options, path: &Path, spool: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Another round, with other counters.
+/// Writes the file with one entry per job. The counters depend on `round`.
 fn write_jobs(path: &Path, round: u64) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     writeln!(out, "job_stats:")?;
@@ -112,14 +113,14 @@ fn write_jobs(path: &Path, round: u64) -> io::Result<()> {
     out.flush()
 }
 
-/// Largest resident size so far (VmHWM of proc_pid_status(5)).
+/// Returns the largest resident size so far (VmHWM of proc_pid_status(5)).
 fn peak_memory() -> io::Result<String> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     Ok(line.unwrap_or_default().trim().into())
 }
 
-/// User and system time of all threads. The kernel counts it in ticks of 10 ms.
+/// Returns user and system time of all threads. The kernel counts them in ticks of 10 ms.
 fn cpu_seconds() -> io::Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -1,4 +1,4 @@
-//! The command line.
+//! Parses the command line.
 
 use iodock_agent::collection::Options;
 use iodock_agent::logs::rules::Rules;
@@ -55,13 +55,13 @@ has them.
   --version           print the version
 ";
 pub const HINT: &str = "iodock-agent --help lists the options";
-/// Each job is a series in Prometheus; more are listed on request.
+/// Default number of listed jobs. It is limited because each job is a series in Prometheus.
 const LISTED_JOBS: usize = 50;
-/// A port in the range that Prometheus exporters use.
+/// Default port, in the range that Prometheus exporters use.
 const PORT: u16 = 9846;
 const SPOOL: &str = "/var/lib/iodock-agent/spool";
 const SPOOL_LIMIT: u64 = 256 << 20;
-/// A smaller limit leaves no room for a batch.
+/// Smallest limit of the spool, in bytes. A smaller one leaves no room for a batch.
 const LEAST_LIMIT: u64 = 64 << 10;
 const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -91,10 +91,10 @@ pub struct Arguments {
     logs: Arc<Logs>,
 }
 
-/// Settings of the spool and of sending.
+/// Settings of the spool, and of sending to a collector.
 pub struct Sending {
     pub push: Push,
-    /// The collector pulls from this agent.
+    /// Whether a collector pulls from this agent.
     pub is_pulled: bool,
     pub spool: PathBuf,
     pub limit: u64,
@@ -102,7 +102,7 @@ pub struct Sending {
 }
 
 impl Arguments {
-    /// `None` without --push, --serve-spool and --spool.
+    /// Returns the settings for sending. `None` without --push, --serve-spool and --spool.
     pub fn sending(&self) -> Option<&Sending> {
         let is_sent = self.sending.push.url.is_some() || self.sending.is_pulled;
         (self.is_spooling || is_sent).then_some(&self.sending)
@@ -148,7 +148,7 @@ impl Default for Arguments {
     }
 }
 
-/// Parses WORDS, without the program's name. Errors: what is wrong with them.
+/// Parses `words`, which do not include the program's name. An error says which argument is wrong.
 pub fn arguments(words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
     let mut parser = lexopt::Parser::from_args(words);
     let (mut arguments, mut named) = (Arguments::default(), Logs::default());
@@ -217,7 +217,8 @@ fn option(
     Ok(())
 }
 
-/// With the commit, if the build passed one, as `make wheel` does.
+/// Returns the text for --version. It contains the commit if the build sets IODOCK_COMMIT, as `make wheel`
+/// does.
 fn version() -> String {
     let build = option_env!("IODOCK_COMMIT").map(|commit| format!("build: {commit}\n"));
     format!("iodock-agent {}\n{}", env!("CARGO_PKG_VERSION"), build.unwrap_or_default())

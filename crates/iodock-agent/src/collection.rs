@@ -1,5 +1,5 @@
 //! Makes one round: reads every source once, each in its own thread. A file or tool that does not answer
-//! affects its own source only.
+//! delays only its own source.
 
 use crate::batches::Round;
 use crate::clock::now;
@@ -21,23 +21,23 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder with /proc, /sys and tools; a different one in tests.
+    /// Folder that contains /proc, /sys and the tools. Tests use another one.
     pub root: PathBuf,
-    /// Number of jobs listed for each target; the others are summed.
+    /// Number of jobs that are listed per target. The others are summed.
     pub jobs: usize,
-    /// Time from the beginning of the round.
+    /// Time limit of a round, from its beginning.
     pub deadline: Duration,
     pub logs: Arc<Logs>,
 }
 
-/// The result of a source's round.
+/// Result of a source in one round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// The reading did not finish by the deadline; contains the path that was being read. The reading thread
-    /// is abandoned.
+    /// The reading did not finish by the deadline. The path is the one that was being read. The agent no
+    /// longer waits for the reading thread.
     Hung(PathBuf),
-    /// The machine could not start a thread; the text is its error.
+    /// The system could not start a thread. The text is its error.
     NotStarted(String),
     /// A bug in iodock: the thread panicked.
     Failed,
@@ -49,38 +49,39 @@ pub struct SourceRound {
     pub outcome: Outcome,
     pub duration: Duration,
     pub reports: Vec<Report>,
-    /// Files and folders that could not be read, each once with the reason.
+    /// Files and folders that could not be read, each once, with the reason.
     pub refused: Vec<(PathBuf, String)>,
     pub remarks: Vec<String>,
-    /// Events to report in this round.
+    /// Events that this round reports.
     pub events: Vec<Event>,
 }
 
-/// Reads all `sources` once and waits until the deadline at most. States that are not healthy become events.
-/// Logs are not read, because the position of the last reading is unknown.
+/// Reads all `sources` once, and waits at most until the deadline. States that are not healthy become events.
+/// Logs are not read, because it is not known up to where they were read before.
 pub fn collect(options: &Options, sources: &[Source]) -> Vec<SourceRound> {
     let mut collector = Collector { memory: Some(Memory::default()), ..Collector::default() };
     collector.read(options, sources, None, None)
 }
 
-/// Reads repeatedly. A source that hung is not started again until its thread has ended, so that threads do
-/// not accumulate.
+/// Reads sources repeatedly. A source that hung is not started again until its thread has ended, so that
+/// threads do not accumulate.
 #[derive(Default)]
 pub struct Collector {
     left_behind: BTreeMap<&'static str, (JoinHandle<()>, PathBuf)>,
     processes: Remembered,
-    /// The memory for events. `None`: events are not reported.
+    /// Memory of reported events. `None` if no events are reported.
     memory: Option<Memory>,
     records: Sent,
 }
 
 impl Collector {
-    /// Reports events that the memory does not contain yet.
+    /// Creates a collector that reports events that are not in `memory` yet.
     pub fn with(memory: Memory) -> Collector {
         Collector { memory: Some(memory), ..Collector::default() }
     }
 
-    /// Like [`collect`]. Changes go into `round`; without one, events are kept for the next round.
+    /// Makes a round like [`collect`]. Changes go into `round`. Without it, events wait for the next round
+    /// that has one.
     pub fn round(&mut self, options: &Options, sources: &[Source], round: Option<Round>) -> Vec<SourceRound> {
         let memory = if round.is_none() { self.memory.take() } else { None };
         let positions = self.memory.as_ref().map(|memory| Arc::new(memory.positions().clone()));
@@ -92,7 +93,7 @@ impl Collector {
     /// Saves which events were reported, so that no later agent reports them again.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn save(&mut self) -> io::Result<()> {
         self.memory.as_mut().map_or(Ok(()), Memory::save)
     }
@@ -132,7 +133,8 @@ impl Collector {
             let time = now();
             let targets = news.seen.iter().map(target_key).collect();
             round.events.extend(news.seen.into_iter().filter_map(|seen| memory.see(seen, time)));
-            // If a folder cannot be read, its content is unknown. Probes appear only when they make a round.
+            // If a folder could not be read, missing targets may still exist. Probes appear only in rounds
+            // after they ran.
             if round.outcome == Outcome::Done && round.refused.is_empty() && round.name != "probe" {
                 round.events.extend(memory.end_round(round.name, &targets, time));
             }
@@ -153,7 +155,7 @@ impl SourceRound {
     }
 }
 
-/// State that is compared with earlier rounds.
+/// Observations of a source that are compared with earlier rounds.
 #[derive(Default)]
 struct Noticed {
     seen: Vec<Seen>,
@@ -166,7 +168,7 @@ struct Started {
     tool: Tool,
     thread: Option<JoinHandle<()>>,
     round: SourceRound,
-    /// Files that were reported and then refused, each once.
+    /// Targets that were reported and files that were refused, each once.
     reported: BTreeSet<(&'static str, String, String)>,
     refused: BTreeSet<PathBuf>,
     noticed: Noticed,
@@ -184,7 +186,7 @@ fn start(terms: &Terms, (name, read): Source) -> Started {
 }
 
 impl Started {
-    /// The round of a source that has no thread.
+    /// Returns the round of a source that has no thread.
     fn new(name: &'static str, outcome: Outcome) -> Self {
         Started {
             news: channel().1,
@@ -198,7 +200,7 @@ impl Started {
         }
     }
 
-    /// Waits for the source. Also returns its thread, if that has not ended.
+    /// Waits for the source until `deadline`. Returns its thread, too, if that has not ended.
     fn follow(mut self, begin: Instant, deadline: Instant) -> (SourceRound, Noticed, Option<JoinHandle<()>>) {
         loop {
             match self.news.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -208,7 +210,7 @@ impl Started {
                     self.round.outcome = Outcome::Hung(path);
                     break;
                 }
-                // The thread drops its end of the channel last.
+                // The channel closes last in the source's thread, so the thread has ended or is about to.
                 Err(RecvTimeoutError::Disconnected) => {
                     if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
                         self.round.outcome = Outcome::Failed;
@@ -236,8 +238,8 @@ impl Started {
         }
     }
 
-    /// Two targets with the same name would give one series two values. A damaged file may list a device
-    /// twice.
+    /// Adds a report, unless its target has one already: with two, one series would have two values. A
+    /// damaged file may list a device twice.
     fn take_report(&mut self, report: Report) {
         let key = (report.source, report.file_system.clone(), report.target.clone());
         match self.reported.contains(&key) {

@@ -1,6 +1,6 @@
-//! Writes OpenMetrics text (OpenMetrics 1.0): one family for each source and quantity. The number of series
-//! is limited by the number of listed jobs. Sums over the other jobs are gauges, because they fall when a job
-//! becomes listed, so no rate may be computed from them. The same holds for sums that fall when a counted
+//! Writes OpenMetrics text (OpenMetrics 1.0), with one metric family per source and quantity. The number of
+//! series is limited by the number of listed jobs. Sums over the other jobs are gauges: they fall when a job
+//! becomes listed, so no rate can be computed from them. The same holds for sums that fall when a counted
 //! object ends.
 
 use crate::collection::{Outcome, SourceRound};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The family's suffix, its unit (which must be the end of the family's name), and its description.
+/// Returns the suffix of a family's name, its unit (with which the name must end), and its description.
 fn family(quantity: Quantity) -> (&'static str, &'static str, &'static str) {
     match quantity {
         Quantity::Count => ("operations", "", "How often"),
@@ -31,8 +31,8 @@ fn family(quantity: Quantity) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Writes a whole round, and the spool's state if there is one, including the end mark. Errors: the output
-/// cannot be written.
+/// Writes a whole round, the spool's state if there is one, and the end mark. Fails if the output cannot be
+/// written.
 pub fn write(
     rounds: &[SourceRound],
     host: &str,
@@ -119,7 +119,8 @@ fn others(
     Ok(())
 }
 
-/// For sources with owners, the number of owners not listed. For all sources, the number of unreadable lines.
+/// Writes for each target the number of owners that are not listed, and the numbers of lines and of
+/// unreadable lines.
 fn how_many(source: &str, reports: &[&Report], host: &str, out: &mut dyn Write) -> io::Result<()> {
     type Count = fn(&Report) -> Option<u64>;
     let counts: [(&str, &str, Count); 4] = [
@@ -143,7 +144,7 @@ fn how_many(source: &str, reports: &[&Report], host: &str, out: &mut dyn Write) 
     Ok(())
 }
 
-/// The agent's own state: whether each source was read to its end, how long it took, and the number of
+/// Writes the agent's own state: whether each source was read to its end, its duration, and the number of
 /// unreadable files.
 fn agent(rounds: &[SourceRound], host: &str, out: &mut dyn Write) -> io::Result<()> {
     type Value = fn(&SourceRound) -> String;
@@ -176,7 +177,7 @@ fn agent(rounds: &[SourceRound], host: &str, out: &mut dyn Write) -> io::Result<
     Ok(())
 }
 
-/// The number of batches waiting for the collector, and what happened to the others.
+/// Writes the number of batches that wait for the collector, and what happened to the others.
 fn sending(state: &State, host: &str, out: &mut dyn Write) -> io::Result<()> {
     let counters = [
         ("batches_kept", state.kept, "Batches that the collector keeps, since the agent began"),
@@ -208,7 +209,7 @@ fn value(quantity: Quantity, value: u128) -> String {
     }
 }
 
-/// An exact number of seconds, for a whole number of 10^-DIGITS seconds.
+/// Formats a number of units of 10^-`digits` seconds as seconds, without rounding.
 fn seconds(value: u128, digits: u32) -> String {
     let unit = 10u128.pow(digits);
     format!("{}.{:0width$}", value / unit, value % unit, width = digits as usize)
@@ -219,7 +220,8 @@ fn labels(sample: &Sample) -> String {
     let owner = sample.owner;
     match owner.evidence {
         Evidence::Nobody => {}
-        // An owner without an id must differ from an entry without an owner.
+        // An owner without an id must differ from an entry without an owner, so the label is written although
+        // it is empty.
         Evidence::Server | Evidence::Cgroup | Evidence::Environment | Evidence::Scheduler => {
             put(&mut labels, "job", &owner.job)
         }
@@ -247,7 +249,7 @@ fn bucket(labels: &mut String, quantity: Quantity, bucket: u64) {
     }
 }
 
-/// An empty label is equal to a missing one.
+/// Writes a label. An empty label means the same as no label, so it is left out.
 fn label(labels: &mut String, name: &str, value: &[u8]) {
     if !value.is_empty() {
         put(labels, name, value);
@@ -263,9 +265,9 @@ fn put(labels: &mut String, name: &str, value: &[u8]) {
     labels.push('"');
 }
 
-/// Writes user-provided bytes as a label value on one line, with different text for different bytes. Invalid
-/// UTF-8 and control characters become `\xNN`, and a backslash becomes two. Then OpenMetrics' own escapes are
-/// applied.
+/// Writes bytes from users as a label value on one line. Different bytes result in different text. Invalid
+/// UTF-8 and control characters become `\xNN`, and a backslash becomes two. Then the escapes of OpenMetrics
+/// are applied.
 fn escape(value: &[u8], out: &mut String) {
     for chunk in value.utf8_chunks() {
         for letter in chunk.valid().chars() {
@@ -302,7 +304,7 @@ mod tests {
         assert_eq!(escaped(b"11317854:17627127:r01c01"), "11317854:17627127:r01c01");
         assert_eq!(escaped(b"a\"} 1\n# EOF"), "a\\\"} 1\\\\x0a# EOF");
         assert_eq!(escaped(b"<b>\xff"), "<b>\\\\xff");
-        // The text `\xff` differs from the byte.
+        // The four characters `\xff` differ from the byte 0xff.
         assert_ne!(escaped(b"\\xff"), escaped(b"\xff"));
         assert_eq!(escaped("\u{85}".as_bytes()), "\\\\xc2\\\\x85");
     }

@@ -1,4 +1,4 @@
-//! Reads the machine's name in a thread of its own, since reading may hang.
+//! Reads the machine's name in a separate thread, because the reading may hang.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,22 +7,22 @@ use std::sync::mpsc::{channel, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// HOST_NAME_MAX of Linux, with a margin.
+/// Longest host name in bytes: HOST_NAME_MAX of Linux, with a margin.
 const LONGEST_BYTES: u64 = 256;
 
-/// A name that is being read.
+/// A host name that a thread is reading.
 pub struct Question(Receiver<io::Result<String>>);
 
 impl Question {
-    /// Starts reading the name of the machine whose files are below `root`.
+    /// Starts reading the name of the machine whose /proc is below `root`.
     pub fn ask(root: PathBuf) -> Question {
         let (answer, answered) = channel();
-        // If no thread can be started, there is no answer, and that is reported in the same way as a timeout.
+        // If no thread can be started, the caller sees no answer, as after a timeout.
         let _ = thread::Builder::new().name("host".into()).spawn(move || answer.send(name(&root)));
         Question(answered)
     }
 
-    /// Waits for `patience` from `begin`. If there is no answer, the name is empty. Errors: the root does not
+    /// Waits for `patience` from `begin`. Without an answer, the name is empty. Fails if the root does not
     /// exist.
     pub fn answer(self, begin: Instant, patience: Duration) -> io::Result<String> {
         self.0.recv_timeout(patience.saturating_sub(begin.elapsed())).unwrap_or_else(|_| Ok(String::new()))

@@ -1,5 +1,5 @@
-//! Writes a round as one JSON object for scripts: `samples`, one for each counter; `losses`, what could not
-//! be read; and `events`, what is not healthy. docs/explanation/agent.md describes every key.
+//! Writes a round as one JSON object for scripts. It has `samples`, one for each counter; `losses`, the data
+//! that could not be read; and `events`, the problems. docs/explanation/agent.md describes every key.
 
 use crate::collection::{Outcome, SourceRound};
 use crate::ranking::Table;
@@ -19,7 +19,7 @@ struct Round<'a> {
     events: Vec<Happened<'a>>,
 }
 
-/// See [`Event`].
+/// An event in JSON (see [`Event`]).
 #[derive(Serialize)]
 struct Happened<'a> {
     ts: i64,
@@ -34,7 +34,7 @@ struct Happened<'a> {
     text: &'a str,
 }
 
-/// Samples are written one by one, since there may be millions.
+/// Samples of a round. They are written one by one, because there may be millions.
 struct Samples<'a> {
     rounds: &'a [SourceRound],
     host: &'a str,
@@ -58,7 +58,7 @@ struct Row<'a> {
     command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     known_by: Option<&'static str>,
-    /// The number of unlisted owners, if this is their sum.
+    /// Number of owners that are not listed, if this is their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     others: Option<u64>,
     metric: String,
@@ -82,7 +82,7 @@ pub struct Loss {
     cure: &'static str,
 }
 
-/// Writes a whole round and a newline. Errors: the output cannot be written.
+/// Writes a whole round and a newline. Fails if the output cannot be written.
 pub fn write(rounds: &[SourceRound], host: &str, out: &mut dyn Write) -> io::Result<()> {
     let all = rounds.iter().flat_map(|round| &round.events);
     let events = all.map(|event| happened(event, host)).collect();
@@ -131,7 +131,7 @@ fn rows<'a, E>(
     let Table { other, others, .. } = &report.table;
     for &(Metric { operation, quantity, bucket }, value) in other {
         let metric = Names { operation: report.names.text(operation), quantity, bucket };
-        // The sum of the unlisted jobs falls when one becomes listed, so it is a gauge.
+        // The sum of the jobs that are not listed falls when one becomes listed, so it is a gauge.
         give(Row { value, others: Some(*others), kind: "gauge", ..row(report, host, metric) })?;
     }
     Ok(())
@@ -184,7 +184,7 @@ fn owned<'a>(owner: &Owner, row: Row<'a>) -> Row<'a> {
     }
 }
 
-/// The losses of a round.
+/// Returns the losses of a round.
 pub fn losses(rounds: &[SourceRound]) -> Vec<Loss> {
     rounds.iter().flat_map(|round| of_files(round).chain(of_source(round))).collect()
 }

@@ -1,8 +1,8 @@
-//! The monitoring agent: reads which job does what to the file systems, on servers and clients.
+//! The monitoring agent. On servers and clients it reads which job causes which I/O.
 //!
-//! Each source is a file in [`sources`]. All sources produce [`sample::Entry`]s, from which [`ranking`] keeps
+//! Each source is a file in [`sources`]. All sources produce [`sample::Entry`]s, of which [`ranking`] keeps
 //! the largest and the exact sum of the rest. [`collection`] reads all sources once, each in its own thread
-//! with a deadline, and [`exposition`] writes the result as OpenMetrics text. [`rounds`] are made at an
+//! with a deadline, and [`exposition`] writes the result as OpenMetrics text. [`rounds`] repeats this at an
 //! interval: [`batches`] of changes and [`events`] go into a [`spool`], and from there to the collector.
 
 pub mod batches;

@@ -1,10 +1,10 @@
-//! Reads the lines of a file of any size through a small buffer: server files of 100 MB are streamed, not
-//! loaded.
+//! Reads the lines of a file of any size through a small buffer. Files of servers may have 100 MB and are not
+//! loaded completely.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Holds the longest line; longer ones are skipped and counted.
+/// Size of the buffer in bytes. Longer lines are skipped and counted.
 const BUFFER_BYTES: usize = 128 << 10;
 
 /// The unreadable parts of a file.
@@ -14,11 +14,11 @@ pub struct Faults {
     pub lines: u64,
     /// Lines that are damaged, cut, too long, or not known in this format.
     pub unreadable: u64,
-    /// Readable lines whose owner is unknown, because the line that names it is lost.
+    /// Readable lines whose owner is unknown, because the line with the owner's name is damaged.
     pub orphaned: u64,
-    /// The number of the first unreadable line, from 1.
+    /// Number of the first unreadable line, from 1.
     pub first_line: Option<u64>,
-    /// The file with that line, for sources that read many files.
+    /// File that contains that line, for sources that read many files.
     pub first_file: Option<PathBuf>,
 }
 
@@ -39,9 +39,9 @@ impl Faults {
     }
 }
 
-/// Passes each line of `input` without its newline, and counts the lines. These files end with a newline. So
-/// a last line without one was cut, perhaps within a number, and counts as unreadable. Errors: the input
-/// cannot be read.
+/// Calls a function with each line of `input`, without its newline, and counts the lines. All these files end
+/// with a newline. If the last line has none, it was cut, perhaps within a number, and counts as unreadable.
+/// Fails if the input cannot be read.
 pub fn each_line(
     input: &mut dyn Read,
     faults: &mut Faults,

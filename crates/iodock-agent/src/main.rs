@@ -1,5 +1,5 @@
-//! `iodock-agent`: reads all sources once and prints them, or reads them repeatedly. Arguments are read and
-//! the process is ended only here and in [`arguments`].
+//! The program `iodock-agent`. It reads all sources once and prints them, or reads them repeatedly. Only this
+//! file and [`arguments`] read the command line and end the process.
 
 mod arguments;
 
@@ -39,7 +39,7 @@ fn once(arguments: &Arguments) -> ! {
     let host = Asked::now(&options);
     let rounds = collect(&options, sources::ALL);
     let written = show(&rounds, &host.answer(&options), arguments.format);
-    // Notes come last: stderr may be blocked, and the samples must be written first.
+    // Notes are written last, because stderr may be blocked, and the samples must not wait for it.
     notes(&rounds).iter().for_each(|note| tell(note));
     if let Err(error) = &written {
         tell(&format!("error: the output could not be written: {error}"));
@@ -67,7 +67,8 @@ fn run(arguments: &Arguments) -> ! {
     let memory = arguments.sending().map(|sending| memory(&sending.spool));
     if arguments.ends_with_input {
         in_thread("input", || {
-            // The content does not matter, and an error also means the end.
+            // The input ends when the parent process ends. Its content has no meaning, and an error also
+            // means the end.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             exit(0);
         });
@@ -90,8 +91,8 @@ fn spooling(sending: &Sending, host: &str) -> Spooling {
         let sender = Sender::new(sending.push.clone(), Box::new(tell));
         sender.unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint))
     });
-    // SAFETY: without this, writing beyond a file size limit ends the process. Ignored, it is an error of the
-    // write.
+    // SAFETY: no handler is installed. Ignoring SIGXFSZ makes a write beyond the file size limit return an
+    // error instead of ending the process.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let spool = Spool::open(&sending.spool, sending.limit, Box::new(tell)).unwrap_or_else(|error| {
         let folder = printable(sending.spool.as_os_str().as_bytes());
@@ -107,7 +108,7 @@ fn spooling(sending: &Sending, host: &str) -> Spooling {
     Spooling { batches: Arc::new(Batches::new(host.into(), Arc::clone(&spool))), spool }
 }
 
-/// The file is in the spool's folder, which this agent has locked by now.
+/// Reads the memory of events from the spool's folder, which this agent has locked before.
 fn memory(folder: &Path) -> Memory {
     Memory::open(folder).unwrap_or_else(|error| {
         let folder = printable(folder.as_os_str().as_bytes());
@@ -115,7 +116,7 @@ fn memory(folder: &Path) -> Memory {
     })
 }
 
-/// The first round is made at once.
+/// Makes rounds at the interval, the first one at once.
 fn make_rounds(metrics: Arc<Metrics>, pace: Pace) {
     let rounds = move || loop {
         metrics.round();
@@ -131,7 +132,7 @@ fn in_thread(name: &str, work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// The request for the host's name, which may not be answered.
+/// Time and state of the request for the host's name.
 struct Asked(Instant, Question);
 
 impl Asked {
@@ -147,22 +148,22 @@ impl Asked {
     }
 }
 
-/// Errors: the output cannot be written.
+/// Writes a round to standard output. Fails if it cannot be written.
 fn show(rounds: &[SourceRound], host: &str, format: Format) -> io::Result<()> {
-    // SAFETY: nothing else in this program writes to descriptor 1. It is owned here so that it is closed now.
-    // If a thread hangs in the kernel, the process remains, and readers of the output must see its end.
+    // SAFETY: nothing else in this program uses descriptor 1. The file owns it, so that it is closed here: if
+    // a thread hangs in the kernel, the process remains, but readers of the output must see its end.
     let mut out = BufWriter::new(unsafe { File::from_raw_fd(1) });
     let written = match format {
         Format::OpenMetrics => exposition::write(rounds, host, None, &mut out),
         Format::Json => json::write(rounds, host, &mut out),
     };
     let written = written.and_then(|()| out.flush());
-    // Discard what could not be written, without a second attempt.
+    // Dropping a BufWriter would try to write its buffer again, so its parts are separated first.
     drop(out.into_parts().0);
     written
 }
 
-/// An error of stderr must have no effect.
+/// Writes a line to stderr. An error of stderr is ignored.
 fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,5 +1,5 @@
-//! Formats what a round could not read as short notes for people. There are few, and each is one line,
-//! whatever characters file names contain.
+//! Formats what a round could not read as short notes for people. Their number is limited, and each is one
+//! line, whatever characters file names contain.
 
 use crate::collection::{Outcome, SourceRound};
 use crate::sample::printable;
@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Number of notes for each source. All of them fit into a pipe that is not read (64 KiB).
+/// Largest number of notes per source. All notes fit into a pipe that no process reads (64 KiB).
 const MOST: usize = 10;
 const LONGEST_LETTERS: usize = 400;
 
-/// Notes on a whole round. What several sources report is written once.
+/// Returns the notes on a whole round. A problem that several sources report is written once.
 pub fn notes(rounds: &[SourceRound]) -> Vec<String> {
     let mut told = BTreeSet::new();
     rounds.iter().flat_map(|round| of_source(round, &mut told)).collect()
@@ -61,7 +61,7 @@ fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_bytes())
 }
 
-/// Shortens a detail or a whole note.
+/// Shortens a text or a whole note.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST_LETTERS) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -69,8 +69,8 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// Prints repeated notes once, so that they do not fill a log. Notes count as equal if only numbers in them
-/// differ, and may be missing in some rounds.
+/// Prints repeated notes only once, so that they do not fill a log. Notes that differ only in numbers count
+/// as equal. A note may be missing in some rounds.
 #[derive(Default)]
 pub struct Changes {
     told: Vec<Told>,
@@ -78,17 +78,17 @@ pub struct Changes {
 
 struct Told {
     note: String,
-    /// The note without its numbers.
+    /// Text of the note without its digits.
     key: String,
-    /// Number of rounds since it last appeared.
+    /// Number of rounds since the note last appeared.
     missing: u32,
 }
 
-/// After this number of rounds without it, a note is reported as over.
+/// Number of rounds without a note after which it is reported as over.
 const OVER: u32 = 30;
 
 impl Changes {
-    /// Notes in `notes` that are new, and a note for each problem that is over.
+    /// Returns the notes that are new, and a note for each problem that is over.
     pub fn of(&mut self, notes: Vec<String>) -> Vec<String> {
         self.told.iter_mut().for_each(|told| told.missing += 1);
         let mut new = Vec::new();

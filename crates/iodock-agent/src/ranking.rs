@@ -1,25 +1,25 @@
-//! Keeps the largest owners of one target and the exact sum of all others, in a table of limited size for any
-//! number of jobs.
+//! Keeps the largest owners of one target and the exact sum of all others. The table has a limited size for
+//! any number of jobs.
 
 use crate::sample::{Entry, Evidence, Metric, Quantity};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One operation counts as this number of bytes, so that metadata and data can be ranked together.
+/// Number of bytes for which one operation counts, so that metadata and data can be ranked together.
 const OPERATION_BYTES: u64 = 4096;
 
-/// See [`Ranking::finish`].
+/// Result of a [`Ranking`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The entry without an owner, then the largest first. Each owner appears once.
+    /// Entries without an owner, then the others from largest to smallest. Each owner appears once.
     pub listed: Vec<Entry>,
-    /// The number of entries not listed.
+    /// Number of entries that are not listed.
     pub others: u64,
-    /// The sums of those entries.
+    /// Sums over the entries that are not listed.
     pub other: Vec<(Metric, u128)>,
 }
 
-/// Accepts entries one by one and keeps `limit` of them. Entries without an owner are always kept.
+/// Accepts entries one by one and keeps the `limit` largest. Entries without an owner are always kept.
 #[derive(Debug, Default)]
 pub struct Ranking {
     limit: usize,
@@ -27,7 +27,7 @@ pub struct Ranking {
     kept: Vec<Entry>,
     lightest: BinaryHeap<Reverse<(u64, usize)>>,
     others: u64,
-    /// Sorted by metric.
+    /// Sums over entries that were not kept, sorted by metric.
     other: Vec<(Metric, u128)>,
 }
 
@@ -72,7 +72,8 @@ impl Ranking {
         }
     }
 
-    /// Listed entries of the same owner are added up: a hostile or damaged file may contain an id twice.
+    /// Returns the table. Listed entries of the same owner are added up, because a manipulated or damaged
+    /// file may contain an id twice.
     pub fn finish(self) -> Table {
         let mut listed = self.kept;
         listed.extend(self.nobodys);
@@ -100,7 +101,7 @@ fn merge(into: &mut Entry, from: &Entry) {
     into.updated = into.updated.max(from.updated);
 }
 
-/// Bytes and operations since the counters started.
+/// Returns the weight of an entry: its bytes and weighted operations since the counters started.
 fn weight(entry: &Entry) -> u64 {
     entry.values.iter().fold(0, |weight: u64, (metric, value)| match metric.quantity {
         Quantity::Bytes => weight.saturating_add(*value),

@@ -1,10 +1,10 @@
-//! Schedules rounds at multiples of the interval, so that all machines' rounds coincide. Each machine adds a
-//! small delay, so that they do not all write and send at the same moment.
+//! Schedules rounds at multiples of the interval, so that the rounds of all machines coincide. Each machine
+//! adds a small delay, so that they do not all write and send at the same moment.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// Largest delay, which is also limited to a tenth of the interval.
+/// Largest delay. It is also limited to a tenth of the interval.
 const LATEST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The delay depends on the host name, and is always the same.
+    /// Computes the delay from the host name, so that it is always the same on one machine.
     pub fn new(interval: Duration, host: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         host.hash(&mut hasher);
@@ -22,7 +22,7 @@ impl Pace {
         Pace { interval, offset: LATEST.min(interval / 10).mul_f64(share) }
     }
 
-    /// How long to wait for the next round. `now` is the time since the epoch.
+    /// Returns the time until the next round. `now` is the time since the epoch.
     pub fn pause(&self, now: Duration) -> Duration {
         let since = now.saturating_sub(self.offset).as_nanos() % self.interval.as_nanos().max(1);
         self.interval.saturating_sub(Duration::from_nanos(since as u64))
@@ -44,7 +44,7 @@ mod tests {
         assert!(all.iter().all(|at| (1_700_000_010.0..1_700_000_011.0).contains(at)), "{all:?}");
         assert!(all.iter().any(|at| *at < 1_700_000_010.2) && all.iter().any(|at| *at > 1_700_000_010.8));
         assert_eq!(next("node1", 1_700_000_003.0), next("node1", 1_700_000_008.0));
-        // Exactly at a round's time, wait for the next.
+        // Exactly at the time of a round, the pause is a whole interval.
         let at = Pace::new(interval, "a").offset + Duration::from_secs(1_700_000_010);
         assert_eq!(Pace::new(interval, "a").pause(at), interval);
     }

@@ -1,4 +1,5 @@
-//! Runs the program on fake trees: everything is read, nothing hangs, and the output is limited and exact.
+//! Runs the program on fake trees, and checks that it reads everything, never hangs, and prints exact output
+//! of limited size.
 
 mod tree;
 
@@ -129,7 +130,7 @@ fn a_file_that_never_answers_does_not_hang_the_agent() {
     assert!(output.status.success());
     has(&text, "iodock_agent_source_done{host=\"node7\",source=\"lustre-job-stats\"} 0");
     has(&text, "iodock_agent_source_done{host=\"node7\",source=\"diskstats\"} 1");
-    // The part that was read before the error is present.
+    // The samples include the part of the file that was read before the error.
     assert!(text.contains("target=\"lfs-OST0000\",job=\"815871\"") && text.contains("target=\"sda\""));
     assert!(notes.contains("no answer from") && notes.contains("lfs-OST0001/job_stats"), "{notes}");
 }
@@ -147,13 +148,13 @@ fn nfs_counters_of_a_server_are_counted_once() {
     let other = "device tmpfs mounted on /data with fstype tmpfs\n".to_string();
     let stats = [
         nfs("srv:/x", "/x", 1000),
-        // A bind mount, read a moment later.
+        // This is a bind mount of the first one, whose counters were read a moment later.
         nfs("srv:/x", "/bind", 1001),
-        // Two exports that share their counters.
+        // These two exports share their counters.
         nfs("srv:/home/a", "/home/a", 20),
         nfs("srv:/home/b", "/home/b", 20),
         other,
-        // One mount on top of another.
+        // The second mount covers the first one.
         nfs("srv:/data", "/data", 300),
         nfs("srv:/data", "/data", 5),
     ];
@@ -211,7 +212,7 @@ fn a_moosefs_mount_is_reported_with_waiting_requests() {
 #[test]
 fn an_unresponsive_moosefs_master_is_reported_with_its_process() {
     let tree = Tree::new("moosefs-master");
-    // A reserved address (RFC 5737) from which nothing answers. The agent waits no longer than its limit.
+    // Nothing answers from this reserved address (RFC 5737). The agent waits no longer than its limit.
     let sockets =
         "  sl  local_address rem_address   st\n   2: 077100CB:24CD 00000000:0000 0A 0:0 00:0 0 0 0 1\n";
     tree.write("proc/self/net/tcp", sockets);
@@ -219,7 +220,7 @@ fn an_unresponsive_moosefs_master_is_reported_with_its_process() {
     tree.write("proc/uptime", "5000.25 9000.00\n");
     tree.write("proc/77/comm", "mfsmaster\n");
     tree.write("proc/77/stat", "77 (mfsmaster) S 1 77 77 0 -1 0 0 0 0 0 30 12 0 0 20 0 1 0 470000 1 1\n");
-    // A child that it started to write files is not the master.
+    // This child, which the master started to write files, is not the master.
     tree.write("proc/78/comm", "mfsmaster\n");
     tree.write("proc/78/stat", "78 (mfsmaster) S 77 77 77 0 -1 0 0 0 0 0 999 999 0 0 20 0 1 0 470001 1 1\n");
     let text = tree.samples(&["--deadline", "0.5"]);

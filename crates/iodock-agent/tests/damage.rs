@@ -1,4 +1,5 @@
-//! Damaged, cut and hostile files: valid parts are read, the rest is counted and assigned to no owner.
+//! Tests damaged, cut and manipulated files: valid parts are read, and the rest is counted and belongs to no
+//! owner.
 
 mod parsing;
 
@@ -11,7 +12,7 @@ use parsing::{read, Read};
 
 const JOBS: usize = 1000;
 
-/// 7 lines for each job.
+/// Returns a file of `job_stats` with 7 lines for each job.
 fn job_lines() -> Vec<String> {
     let mut lines = vec!["job_stats:".to_string()];
     for job in 0..JOBS {
@@ -62,7 +63,7 @@ fn a_damaged_counter_loses_only_itself() {
     let (good, read) = (read(&text(&job_lines()), job_stats::parse), read(&text(&lines), job_stats::parse));
     assert_eq!((read.jobs(), read.faults.unreadable), (good.jobs(), places.len() as u64));
     let count = |read: &Read| read.entries.iter().map(|entry| entry.values.len()).sum::<usize>();
-    // Count and duration of each.
+    // Each damaged operation lacks its count and its duration.
     assert_eq!(count(&good) - count(&read), 2 * places.len());
 }
 
@@ -70,7 +71,7 @@ fn a_damaged_counter_loses_only_itself() {
 fn counters_of_a_lost_job_line_belong_to_no_job() {
     for damaged in ["jjjjjjjj", "- job_xd: 7", "- job_id:", "- job_id:  \"unended"] {
         let mut lines = job_lines();
-        // The tenth job's.
+        // The damaged line is the first one of the tenth job.
         lines[1 + 7 * 9] = damaged.into();
         let (mut good, read) =
             (read(&text(&job_lines()), job_stats::parse), read(&text(&lines), job_stats::parse));
@@ -148,7 +149,7 @@ fn counters_of_a_damaged_mount_belong_to_no_job() {
     assert_eq!((read.faults.unreadable, read.faults.orphaned), (1, 1));
 }
 
-/// A text, cut at every position and with every bit changed.
+/// Calls `take` with the text cut at every position, and with every bit changed.
 fn damaged(text: &[u8], mut take: impl FnMut(&[u8])) {
     for end in 0..text.len() {
         take(&text[..end]);

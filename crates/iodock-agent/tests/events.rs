@@ -1,4 +1,4 @@
-//! Events of the program on fake trees: arrays, paths, links and ports, with arbitrary file contents.
+//! Tests events of the program on fake trees: arrays, paths, links and ports, with arbitrary file contents.
 
 mod tree;
 
@@ -27,7 +27,7 @@ no line of any array
 unused devices: <none>
 ";
 
-/// The events in a tree that the agent has not seen before.
+/// Returns the events in a tree that the agent has not seen before.
 fn found(tree: &Tree) -> Value {
     let output = tree.agent(&["--format", "json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -125,7 +125,7 @@ fn only_hardware_links_have_counters() {
         "iodock_network_level{host=\"node7\",target=\"eth0\",operation=\"speed_mbit_per_second\"} 25000",
     );
     assert!(!text.contains("veth1") && !text.contains("target=\"lo\"") && !text.contains("rx_dropped"));
-    // The earlier state is unknown.
+    // A link that is down is no event if its earlier state is unknown.
     assert_eq!(events(&tree), []);
 }
 

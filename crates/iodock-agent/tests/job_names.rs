@@ -1,4 +1,5 @@
-//! Job names: read from environments, sent once, and sent again if the collector lacks data.
+//! Tests that the agent reads job names from environments, sends each once, and sends it again if the
+//! collector lacks data.
 
 mod running;
 mod tree;
@@ -11,7 +12,7 @@ use tree::{fifo, Tree};
 
 const STEP: &str = "0::/system.slice/slurmstepd.scope/job_7/step_0\n";
 
-/// One process of a fake /proc, of user 1000.
+/// Creates a process of user 1000 in a fake /proc.
 fn process(tree: &Tree, pid: u32, cgroup: &str, environment: &[u8]) {
     let folder = format!("proc/{pid}");
     tree.write(&format!("{folder}/cgroup"), cgroup);
@@ -19,7 +20,7 @@ fn process(tree: &Tree, pid: u32, cgroup: &str, environment: &[u8]) {
     tree.write(&format!("{folder}/status"), "Name:\ta\nUid:\t1000\t1000\t1000\t1000\n");
     let fields = "0 ".repeat(13);
     tree.write(&format!("{folder}/stat"), format!("{pid} (tar) S 1 {pid} 77 0 -1 {fields} {pid}000 0\n"));
-    // Written last, since a process without it does not exist.
+    // This file is written last, because the agent ignores a process without it.
     tree.write(
         &format!("{folder}/io"),
         "rchar: 5\nwchar: 1\nsyscr: 2\nsyscw: 3\nread_bytes: 4\nwrite_bytes: 5\ncancelled_write_bytes: 0\n",
@@ -38,7 +39,7 @@ fn start(tree: &Tree, collector: &Collector) -> Agent {
     Agent::start(tree, &["--interval", "0.1", "--spool", spool, "--push", &collector.url()])
 }
 
-/// Job, user and name in each message sent.
+/// Returns job, user and name of each job name that the agent sent.
 fn told(collector: &Collector) -> Vec<(String, String, Vec<u8>)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let of = |batch: &Batch| batch.job_names.clone();
@@ -50,7 +51,7 @@ fn is_told(collector: &Collector, job: &str) -> Vec<u8> {
     wait_for(job, || told(collector).into_iter().find(|one| one.0 == job).map(|one| one.2))
 }
 
-/// Waits for this number of further batches.
+/// Waits until the collector has stored this number of further batches.
 fn rounds(collector: &Collector, more: usize) {
     let wanted = collector.seen().kept.len() + more;
     wait_for("rounds", || (collector.seen().kept.len() >= wanted).then_some(()));
@@ -63,7 +64,8 @@ fn job_names_of_all_schedulers_are_sent_once() {
     process(&tree, 11, STEP, b"SLURM_JOB_ID=7\0SLURM_JOB_NAME=another\0");
     process(&tree, 12, "0::/pbs_jobs.service/jobid/12.server\n", b"PBS_JOBID=12.server\0PBS_JOBNAME=qmc\0");
     process(&tree, 13, "0::/\n", b"PJM_JOBID=30005\0PJM_JOBNAME=lqcd.sh\0");
-    // The cgroup of one job and the variables of another: the name's job is unclear.
+    // This process has the cgroup of one job and the variables of another, so it is unclear which job has the
+    // name.
     process(&tree, 14, "0::/slurm/uid_1000/job_9/step_0\n", b"SLURM_JOB_ID=7\0SLURM_JOB_NAME=ocean run\0");
     process(&tree, 15, "0::/user.slice\n", b"SLURM_JOB_NAME=no job\0");
     let collector = Collector::start(Conduct::Keep);
@@ -74,7 +76,7 @@ fn job_names_of_all_schedulers_are_sent_once() {
     rounds(&collector, 10);
     let found = told(&collector);
     assert!(found.len() == 3 && found.iter().all(|one| one.1 == "sato"), "{found:?}");
-    // A process that appears later.
+    // This process appears only now.
     process(&tree, 16, "0::/slurm/uid_1000/job_20/step_0\n", b"SLURM_JOB_ID=20\0SLURM_JOB_NAME=late\0");
     assert_eq!(is_told(&collector, "20"), b"late");
 }

@@ -1,4 +1,4 @@
-//! `--format json`: every counter is exact, for any job names, and losses are listed.
+//! Tests `--format json`: every counter is exact, for any job names, and losses are listed.
 
 mod tree;
 

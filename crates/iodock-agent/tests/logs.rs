@@ -1,5 +1,4 @@
-//! Events of a running agent: each is reported once, even if the agent restarts or the log is rotated in
-//! between.
+//! Tests events of a running agent: each is reported once, even if the agent restarts or the log is rotated.
 
 mod running;
 mod tree;
@@ -75,7 +74,7 @@ fn a_log_line_is_sent_once_even_after_a_restart() {
     site.add("var/log/messages", "Nov 22 08:00:01 oss1 kernel: [ 12.5] I/O error, dev sda, sector 5\njunk\n");
     wait_for("an event", || (site.told() == [one("io-error", "sda", 1)]).then_some(()));
     agent.kill();
-    // While no agent runs, the log is rotated and written to.
+    // The log is rotated and written to while no agent runs.
     site.add("var/log/messages", "Nov 22 08:00:02 oss1 mmfs: [E] Error=MMFS_LONGDISKIO\n");
     fs::rename(site.tree.0.join("var/log/messages"), site.tree.0.join("var/log/messages.1"))
         .expect("rotated");
@@ -96,7 +95,7 @@ fn kernel_messages_that_syslog_copies_count_once() {
     site.add("dev/kmsg", "3,7,999000000,-;I/O error, dev sdold, sector 1\n");
     site.add("var/log/messages", "");
     let agent = site.start(&[]);
-    // 1001 s after boot, which is after the agent's start.
+    // The first message was written 1001 s after boot, which is after the agent's start.
     site.add("dev/kmsg", "3,8,1001000000,-;I/O error, dev sda, sector 1\n SUBSYSTEM=block\nx,y;z\n3,9\n");
     site.add("var/log/messages", "Nov 22 08:00:01 oss1 kernel: I/O error, dev sda, sector 1\n");
     wait_for("an event", || (!site.told().is_empty()).then_some(()));
@@ -105,7 +104,7 @@ fn kernel_messages_that_syslog_copies_count_once() {
     let agent = site.start(&[]);
     wait_for("the next", || (site.told().len() == 2).then_some(()));
     agent.kill();
-    // Numbers start again with the next boot.
+    // After another boot, the numbers of messages start again.
     site.kernel("b2");
     site.tree.write("dev/kmsg", "3,1,5000000,-;nvme nvme0: I/O 384 QID 4 timeout, aborting\n");
     let _agent = site.start(&[]);
@@ -125,7 +124,7 @@ fn a_flood_of_messages_becomes_few_events_with_complete_counts() {
         lines.push_str(&format!("Nov 22 08:00:01 oss1 kernel: I/O error, dev sda, sector {number}\n"));
     }
     site.add("var/log/messages", &lines);
-    // Later events are reported with their count after a delay. Until then they are kept in the agent's file.
+    // The agent reports later events with their count after a delay. Until then they are in its file.
     let kept = || {
         let text = fs::read_to_string(site.spool.join("seen.json")).unwrap_or_default();
         let known: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -175,7 +174,7 @@ fn the_journal_is_read_from_its_cursor_even_if_journalctl_fails() {
     let path = site.tree.write("usr/bin/journalctl", script);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
     for _ in 0..3 {
-        // Each agent asks once, in its first round.
+        // Each agent runs journalctl once, in its first round.
         let agent = site.start(&[]);
         site.settle();
         agent.kill();

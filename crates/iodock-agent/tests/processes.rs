@@ -1,4 +1,4 @@
-//! Owners of processes and cgroups; nothing is counted twice.
+//! Tests the owners of processes and cgroups, and that nothing is counted twice.
 
 mod tree;
 
@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use tree::{check_form, fifo, has, sum, Tree};
 
-/// One process of a fake /proc.
+/// Creates a process in a fake /proc.
 fn process(tree: &Tree, pid: u32, cgroup: &str, environment: &str, read: u64) {
     let file = |name: &str, text: &str| tree.write(&format!("proc/{pid}/{name}"), text);
     file("io", &format!("rchar: {read}\nwchar: 1\nsyscr: 2\nsyscw: 3\nread_bytes: 4\nwrite_bytes: 5\ncancelled_write_bytes: 0\n"));
@@ -40,7 +40,7 @@ fn processes_are_summed_by_job_or_else_by_session() {
     line("session=\"sid-77\",user=\"sato\",command=\"tar\",known_by=\"session\"", 77);
 }
 
-/// Written from proc_pid_stat(5) and the output of Slurm 21 to 24: parent and start time are fields 4 and 22.
+/// Sets a process's parent and start time, which are fields 4 and 22 of proc_pid_stat(5).
 fn begins(tree: &Tree, pid: u32, command: &str, parent: u32, start: u64) {
     tree.write(
         &format!("proc/{pid}/stat"),
@@ -48,7 +48,7 @@ fn begins(tree: &Tree, pid: u32, command: &str, parent: u32, start: u64) {
     );
 }
 
-/// A slurmstepd without I/O of its own.
+/// Creates a slurmstepd without I/O of its own.
 fn step_daemon(tree: &Tree, pid: u32, title: &str, read: u64, start: u64) {
     process(tree, pid, "0::/\n", "", read);
     begins(tree, pid, "slurmstepd", 1, start);
@@ -63,13 +63,14 @@ fn as_root(tree: &Tree, pid: u32) {
 const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nsato:x:1000:1000::/home/sato:/bin/sh\n";
 const READ: &str = "iodock_process_io_bytes{host=\"node7\",";
 
-/// In all parts of a heterogeneous job, Slurm sets SLURM_JOB_ID to the first part's. Users can set any value.
+/// In all parts of a heterogeneous job, Slurm sets SLURM_JOB_ID to the id of the first part. Users can set
+/// any value.
 #[test]
 fn slurmstepd_decides_the_job_of_a_process() {
     let tree = Tree::new("daemons");
     tree.write("etc/passwd", PASSWD);
     step_daemon(&tree, 20, "slurmstepd: [5.0+1]", 7, 100);
-    // A shell without I/O is in between; the grandchild's parent is a task of the step.
+    // Process 21 is a shell without I/O between slurmstepd and a task.
     process(&tree, 21, "0::/\n", "SLURM_JOB_ID=4\0SLURM_STEP_ID=0\0", 0);
     tree.write("proc/21/io", "rchar: 0\n");
     begins(&tree, 21, "sh", 20, 200);
@@ -79,7 +80,7 @@ fn slurmstepd_decides_the_job_of_a_process() {
     begins(&tree, 23, "tar", 22, 400);
     process(&tree, 24, "0::/\n", "HOME=/\0", 300_000);
     begins(&tree, 24, "tar", 22, 400);
-    // An orphan, and a process whose parent's number was reused by a later slurmstepd.
+    // The first of these is an orphan. The parent's id of the second was later given to a slurmstepd.
     process(&tree, 25, "0::/\n", "SLURM_JOB_ID=4\0SLURM_STEP_ID=0\0", 4_000_000);
     begins(&tree, 25, "tar", 1, 400);
     process(&tree, 26, "0::/\n", "HOME=/\0", 50_000_000);
@@ -93,7 +94,7 @@ fn slurmstepd_decides_the_job_of_a_process() {
     line("session=\"sid-77\",user=\"sato\",command=\"tar\",known_by=\"session\"", 50_000_000);
 }
 
-/// The extern step runs `sleep` as root, and each step has a slurmstepd of root. Root is not a user of the
+/// The extern step runs `sleep` as root, and each step has a slurmstepd of root. Root is not the user of the
 /// job.
 #[test]
 fn slurm_processes_of_a_job_belong_to_its_user() {
@@ -107,7 +108,7 @@ fn slurm_processes_of_a_job_belong_to_its_user() {
     as_root(&tree, 21);
     process(&tree, 23, "0::/\n", "", 3);
     begins(&tree, 23, "bash", 22, 200);
-    // A job of which nothing else has been seen yet.
+    // So far the agent has seen no other process of this job.
     step_daemon(&tree, 30, "slurmstepd: [8.extern]", 1_000_000, 100);
     process(&tree, 31, "0::/\n", "", 1_000_000);
     begins(&tree, 31, "sleep", 30, 200);
@@ -164,7 +165,7 @@ fn unreadable_environments_affect_only_their_processes() {
     }
 }
 
-/// A process that ends leaves the sum, so it must not be read as a counter that started again.
+/// A process that ends leaves the sum. A smaller sum must not look like a counter that started again.
 #[test]
 fn sums_over_live_processes_are_gauges() {
     let tree = Tree::new("falls");
@@ -183,7 +184,7 @@ fn a_process_that_ends_while_it_is_read_is_left_out() {
     fs::remove_file(tree.0.join("proc/11/status")).expect("removed");
     process(&tree, 13, "0::/\n", "", 7000);
     fs::remove_file(tree.0.join("proc/13/environ")).expect("removed");
-    // Its number is reused by a new process while its environment is read.
+    // A new process gets the id of the old one while the agent reads its environment.
     let environ = tree.0.join("proc/12/environ");
     fs::remove_file(&environ).expect("removed");
     fifo(&tree, "proc/12/environ");
@@ -191,7 +192,7 @@ fn a_process_that_ends_while_it_is_read_is_left_out() {
     let fields = "0 ".repeat(13);
     fs::write(&stat, format!("12 (tar) S 1 12 77 0 -1 {fields} 5000 0\n")).expect("written");
     let reuse = std::thread::spawn(move || {
-        // Opening waits for the agent.
+        // This open waits until the agent opens the pipe.
         let mut answer = fs::File::options().write(true).open(environ).expect("opened");
         fs::write(stat, format!("12 (sh) S 1 12 77 0 -1 {fields} 6000 0\n")).expect("written");
         answer.write_all(b"SLURM_JOB_ID=8\0").expect("answered");
@@ -293,7 +294,8 @@ fn sum_of_bytes(text: &str) -> u64 {
     sum(text, "iodock_process_io_bytes{")
 }
 
-/// A real job with a known number of bytes: a child that has ended, and the shell that waited for it.
+/// Runs a real job with a known number of bytes. A child moves them and ends, and its shell has waited for
+/// it.
 #[test]
 fn a_real_jobs_bytes_are_counted_once() {
     const BYTES: u64 = 200_000_000;
@@ -323,7 +325,7 @@ fn a_real_jobs_bytes_are_counted_once() {
     };
     for operation in ["read_call", "write_call"] {
         let bytes = moved(&format!("operation=\"{operation}\""));
-        // Starting a program reads a few library headers.
+        // The job also reads a few library headers when it starts programs.
         assert!((BYTES..BYTES + BYTES / 1000).contains(&bytes), "{operation}: {bytes}");
     }
 }

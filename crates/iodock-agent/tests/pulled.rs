@@ -1,4 +1,4 @@
-//! A collector pulls the spool: it gets everything until it acknowledges it, and only with valid credentials.
+//! Tests pulling: a collector gets all batches until it acknowledges them, and only with valid credentials.
 
 mod running;
 mod tree;
@@ -68,7 +68,8 @@ fn pulled(name: &str) -> Site {
     Site::pulled(name)
 }
 
-/// Waits until `count` batches can be pulled. The last one in the file may not be synced yet.
+/// Waits until more than `count` batches are in the files. The last one may not be synced yet, so it may not
+/// be pulled.
 fn has_batches(site: &Site, count: usize) -> Vec<Batch> {
     wait_for("batches", || Some(batches(&site.spool)).filter(|found| found.len() > count))
 }
@@ -86,7 +87,7 @@ fn unacknowledged_batches_are_sent_again() {
     let next = ask(&agent, &says(&spool_id(&site), 2, ""));
     assert_eq!(next.numbers()[0], 3);
     wait_for("the count", || agent.metric("iodock_agent_batches_kept_total").filter(|count| *count == 2));
-    // An answer about another spool, or an older state, changes nothing.
+    // A request about another spool, or with an older state, has no effect.
     for said in [says(&"0".repeat(32), 99, ""), says(&spool_id(&site), 1, "")] {
         assert_eq!(ask(&agent, &said).numbers()[0], 3);
     }
@@ -107,7 +108,7 @@ fn a_killed_agent_still_delivers_all_unsent_batches() {
             let asked = ask(&agent, &says(&spool_id(&site), known, ""));
             let numbers = asked.numbers();
             assert!(numbers.iter().copied().eq(known + 1..=known + numbers.len() as u64), "{numbers:?}");
-            // Half of the batches are stored. The agent learns this after its restart.
+            // The collector has stored half of the batches. The agent learns this only after its restart.
             known += (numbers.len() as u64).div_ceil(2);
             Some(())
         });
@@ -122,17 +123,17 @@ fn only_refused_batches_are_set_aside() {
     let agent = site.start();
     has_batches(&site, 3);
     let id = spool_id(&site);
-    // No batch was sent yet, so none can be refused.
+    // The agent has sent no batch yet, so the collector can't refuse one.
     ask(&agent, &says(&id, 0, ",\"refused\":true"));
     assert_eq!(agent.metric("iodock_agent_batches_refused_total"), Some(0));
     let given = ask(&agent, &request(JSON, "{}")).numbers();
     assert!(given.starts_with(&[1, 2, 3]));
     assert_eq!(ask(&agent, &says(&id, 1, ",\"refused\":true")).numbers()[0], 3);
-    // /metrics is cached for a second.
+    // The agent caches the text of /metrics for a second.
     wait_for("the count", || agent.metric("iodock_agent_batches_refused_total").filter(|count| *count == 1));
     let aside = fs::read(site.spool.join("refused-00000000000000000002.frame")).expect("set aside");
     assert_eq!(frames(&aside)[0].sequence, 2);
-    // The collector requests the missing data in full.
+    // The agent sends the missing data again with a full round.
     wait_for("a full round", || {
         ask(&agent, &says(&id, 2, ""));
         let later = batches(&site.spool).into_iter().filter(|batch| batch.sequence > 3);
@@ -204,7 +205,7 @@ fn metrics_and_spool_require_the_token() {
     }
 }
 
-/// The answer to a pull over TLS, with or without a client certificate.
+/// Returns the answer to a pull over TLS, with or without a client certificate.
 fn through_tls(agent: &Agent, certificate: Option<&Path>) -> Result<Asked, String> {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -232,7 +233,7 @@ fn through_tls(agent: &Agent, certificate: Option<&Path>) -> Result<Asked, Strin
     stream.write_all(request(JSON, "{}").as_bytes()).map_err(|error| error.to_string())?;
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
-        // The connection ends without a TLS closing message.
+        // The agent closed the connection without a TLS closing message.
         Err(error) if answer.is_empty() => Err(error.to_string()),
         _ => Ok(parted(answer)),
     }
@@ -277,7 +278,7 @@ fn addresses_beyond_loopback_require_authentication() {
     let key = junk.file("key", "no key", 0o600);
     let junk = junk.with("--listen-cert", &fixture("server.pem")).with("--listen-key", &key);
     refused(junk, "no key in it");
-    // TLS alone does not authenticate the client.
+    // TLS without a client certificate does not authenticate the client.
     let anybody = site("pulled-anybody");
     let key = anybody.file("key", fs::read(fixture("server.key")).expect("a key"), 0o600);
     let anybody = anybody.with("--listen-cert", &fixture("server.pem")).with("--listen-key", &key);

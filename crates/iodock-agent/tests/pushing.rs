@@ -1,5 +1,5 @@
-//! Pushing: data arrive whatever the collector does and whenever the agent is killed, and are sent only to
-//! the collector.
+//! Tests pushing: all data arrive even if the collector fails or the agent is killed, and only the collector
+//! gets them.
 
 mod running;
 mod tree;
@@ -39,7 +39,7 @@ fn delivered_rounds_are_removed_from_the_spool() {
     wait_for("the metric", || agent.metric("iodock_agent_batches_kept_total").filter(|count| *count >= 5));
     assert_eq!(agent.metric("iodock_agent_push_failures_total"), Some(0));
     check_form(&agent.metrics());
-    // A file is removed when all its batches are stored.
+    // The agent removes a file when the collector has stored all its batches.
     wait_for("a new file", || {
         let first = running::segments(&site.spool).first()?.file_name()?.to_str()?.to_owned();
         (first != "00000000000000000001.frames").then_some(())
@@ -58,7 +58,7 @@ fn a_connection_closed_between_requests_is_not_a_failure() {
 
 #[test]
 fn batches_of_an_outage_are_delivered_later() {
-    // A port on which nothing listens yet.
+    // Nothing listens on this port yet.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
@@ -103,7 +103,7 @@ fn an_agent_killed_at_any_moment_loses_no_batch() {
     let agent = site.start();
     wait_for("the last batch", || collector.kept().contains(&(last + 1)).then_some(()));
     agent.kill();
-    // Each arrives at least once, and repeated ones are identical.
+    // Each batch arrives at least once, and repeated batches are identical.
     let mut known = BTreeMap::<u64, Batch>::new();
     for batch in &collector.seen().kept {
         let first = known.entry(batch.sequence).or_insert_with(|| batch.clone());
@@ -125,7 +125,7 @@ fn a_collector_that_misses_batches_gets_a_full_round_once() {
         (collector.seen().kept.iter().filter(is_full).count() > 1).then_some(())
     });
     collector.conduct(Conduct::Keep);
-    // An earlier request may still be in progress.
+    // A request from before the change may still be in progress.
     let count = collector.kept().len();
     has_kept(&collector, count + 8);
     let seen = collector.seen();
@@ -161,7 +161,7 @@ fn redirects_are_not_followed() {
     assert!(elsewhere.seen().heads.is_empty());
 }
 
-/// Changed, since tests cannot wait for a minute.
+/// Returns the client's answer and its time. The time limit is short, because tests can't wait for a minute.
 fn answer(collector: &Collector) -> (Answer, Duration) {
     let push = Push { url: Some(collector.url()), ..Push::default() };
     let client =
@@ -260,7 +260,7 @@ fn a_refused_batch_is_set_aside_and_the_others_are_delivered() {
     assert_eq!(agent.metric("iodock_agent_batches_refused_total"), Some(1));
     let aside = fs::read(site.spool.join("refused-00000000000000000003.frame")).expect("set aside");
     assert_eq!(running::frames(&aside)[0].sequence, 3);
-    // The last values of its owners are missing there.
+    // The refused batch contained the last values of its owners, so a full round must follow.
     wait_for("a full round", || {
         let seen = collector.seen();
         seen.kept

@@ -1,5 +1,5 @@
-//! Runs every reader on fixtures in the forms of different releases (synthetic, but forms and some lines
-//! follow published samples). The expected numbers were read from the fixtures by hand.
+//! Runs every reader on fixtures in the formats of different releases. The fixtures are synthetic, but their
+//! formats and some lines follow published samples. The expected numbers were read from the fixtures by hand.
 
 mod parsing;
 
@@ -23,7 +23,7 @@ fn job_stats_of_lustre_2_5_object_servers_are_read() {
         read.values(0),
         [("write_bytes", Count, 0, 64575), ("write_bytes", Bytes, 0, 215147593728), ("punch", Count, 0, 1)]
     );
-    // `min:16777216` without a blank.
+    // The line has `min:16777216` without a blank.
     assert_eq!(read.values(1), [("read_bytes", Count, 0, 2), ("read_bytes", Bytes, 0, 33554432)]);
     assert_eq!(read.entries[0].updated, Some(1_510_782_606_000_000_000));
     assert_eq!(read.entries[0].start_time, None);
@@ -33,7 +33,7 @@ fn job_stats_of_lustre_2_5_object_servers_are_read() {
 #[test]
 fn job_stats_of_lustre_2_5_metadata_servers_are_read() {
     let read = fixture!("lustre-2.5-mdt.job_stats", job_stats::parse);
-    // Not the number 83.
+    // Job id 0123 must not be read as the octal number 83.
     assert_eq!(read.jobs(), ["43", "0123"]);
     assert_eq!(read.values(1), [("open", Count, 0, 17), ("close", Count, 0, 16)]);
     assert_eq!((read.entries[0].updated, read.faults.unreadable), (None, 1));
@@ -42,7 +42,7 @@ fn job_stats_of_lustre_2_5_metadata_servers_are_read() {
 #[test]
 fn job_stats_of_lustre_2_12_are_read() {
     let read = fixture!("lustre-2.12-obdfilter.job_stats", job_stats::parse);
-    // Not the number 685230.
+    // Job id 190:20:30 must not be read as the number 685230 in base 60.
     assert_eq!(read.jobs(), ["815871", "190:20:30"]);
     assert_eq!(
         read.values(0),
@@ -247,7 +247,7 @@ fn lines_of_gpfs_mmpmon_are_read() {
             mmpmon::Line::Unreadable => unreadable += 1,
         }
     }
-    // The junk line, and a line that is cut.
+    // The two unreadable lines are a line of text and a line that is cut.
     assert_eq!((found.len(), unreadable), (2, 2));
     assert_eq!((found[0].source, found[1].source), ("mmpmon_fs_io", "mmpmon_io"));
     assert_eq!((found[0].file_system.as_str(), found[0].cluster.as_str()), ("gpfs0", "gpfs.foobar.com"));
@@ -258,7 +258,7 @@ fn lines_of_gpfs_mmpmon_are_read() {
 
 #[test]
 fn the_stats_of_a_moosefs_mount_are_read() {
-    // Recorded from mfsmount 3.0.117, unchanged.
+    // This fixture was recorded from mfsmount 3.0.117.
     let read = fixture!("moosefs-3.0.117.stats", moosefs::parse);
     let values = read.values(0);
     let of = |name: &str| {
@@ -281,8 +281,8 @@ fn damaged_stats_of_a_moosefs_mount_are_counted() {
         master.usec_timediff: [-69]\nmaster.usec_ping: 5]\nfuse_ops.create 4\nfuse_ops.mkdir: 3\nfuse_ops.rmdir: 1";
     let read = read(text, moosefs::parse);
     assert_eq!(read.values(0), [("lookup", Count, 0, 7), ("mkdir", Count, 0, 3)]);
-    // A repeated name, a number that is too large, a missing name, an incomplete level, a missing number, a
-    // cut line.
+    // The six unreadable lines have a repeated name, a number that is too large, no name, an incomplete
+    // level, no number, and a cut end.
     assert_eq!((read.faults.unreadable, read.faults.first_line), (6, Some(2)));
 }
 

@@ -1,4 +1,5 @@
-//! The owner of a process is remembered between rounds while it is the same program, and then forgotten.
+//! Tests that the agent remembers the owner of a process between rounds while it runs the same program, and
+//! then forgets it.
 
 mod running;
 mod tree;
@@ -16,7 +17,7 @@ struct Process {
     agent: Agent,
 }
 
-/// Replaces a file in one step, as the kernel does.
+/// Replaces a file in one step, so that the agent never reads a part of it, as in /proc.
 fn replace(tree: &Tree, path: &str, text: &str) {
     let new = tree.write("new", text);
     let path = tree.write(path, "");
@@ -34,7 +35,7 @@ fn stat(code: u64, state: char) -> String {
 }
 
 impl Process {
-    /// A process whose environment names a job, after four rounds.
+    /// Creates a process whose environment contains a job, and waits for four rounds.
     fn new(name: &str) -> Self {
         let tree = Tree::new(name);
         replace(&tree, "etc/passwd", "sato:x:1000:1000::/home/sato:/bin/sh\n");
@@ -59,7 +60,7 @@ impl Process {
         wait_for("rounds", || (self.last() >= until).then_some(()));
     }
 
-    /// The owner of the entry with that many bytes read.
+    /// Returns the owner of the entry with this number of bytes read.
     fn owner_of(&self, bytes: u64) -> (Evidence, String) {
         wait_for("the reading", || {
             let is_it = |batch: &Batch| {

@@ -1,4 +1,5 @@
-//! Damage, refusal and broken outputs: readable data are shown, and the rest is reported.
+//! Tests damaged files, missing permissions and broken outputs: readable data are shown, and the rest is
+//! reported.
 
 mod tree;
 
@@ -65,7 +66,7 @@ fn overflowing_numbers_count_as_unreadable() {
     assert!(!text.contains("sda"));
 }
 
-/// A loop of links is an error for root, too.
+/// A loop of links is an error even for root.
 #[test]
 fn files_without_permission_are_reported_once() {
     let tree = Tree::new("refused");
@@ -134,7 +135,7 @@ fn a_missing_root_gives_an_error() {
     let output = run(b"/nonexistent\n");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     assert!(notes(&output).contains("--root /nonexistent\\x0a: ") && notes(&output).contains("hint: "));
-    // A place with a similar name does not match.
+    // The folder's name is not valid text, and must not be confused with another one.
     let tree = Tree::new("root");
     let root = tree.0.join(OsStr::from_bytes(b"r\xff"));
     fs::create_dir_all(root.join("proc")).expect("a folder");

@@ -1,4 +1,5 @@
-//! `iodock-agent run`: /metrics is a current round, and no client can block the agent or make it grow.
+//! Tests `iodock-agent run`: /metrics is a current round, and no client can block the agent or increase its
+//! memory without limit.
 
 mod tree;
 
@@ -37,7 +38,7 @@ impl Agent {
         stream
     }
 
-    /// Head and body of the answer.
+    /// Sends a request, and returns head and body of the answer.
     fn ask(&self, method: &str, path: &str) -> (String, String) {
         let mut stream = self.connect();
         write!(stream, "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
@@ -47,8 +48,8 @@ impl Agent {
         (head.into(), body.into())
     }
 
-    /// Number of threads with this name. Threads that read a source have its name. A thread may end during
-    /// counting.
+    /// Counts the threads with this name. A thread that reads a source has the source's name. A thread may
+    /// end during the counting.
     fn threads_named(&self, name: &str) -> usize {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("it runs");
         let of_that_name = |task: &fs::DirEntry| {
@@ -77,7 +78,7 @@ fn metrics_are_read_at_the_time_of_the_request() {
         assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/openmetrics-text"), "{head}");
         check_form(&body);
         has(&body, &format!("iodock_mdt_job_stats_operations_total{{host=\"node7\",file_system=\"lfs\",target=\"lfs-MDT0000\",job=\"7\",known_by=\"server\",operation=\"open\"}} {opens}"));
-        // Answers are cached for a second.
+        // The agent caches answers for a second.
         sleep(Duration::from_millis(1100));
     }
 }
@@ -123,7 +124,7 @@ fn hundreds_of_slow_senders_do_not_block_others() {
         let slow: Vec<TcpStream> = (0..400)
             .map(|_| {
                 let mut stream = agent.connect();
-                // A connection that has ended refuses data.
+                // Writing fails if the agent has closed the connection.
                 let _ = stream.write_all(begin);
                 stream
             })
@@ -145,7 +146,7 @@ fn a_hanging_source_is_not_started_again() {
         assert_eq!(agent.threads_named("diskstats"), 1);
         sleep(Duration::from_millis(1100));
     }
-    // The source answers again, so it is read again.
+    // The file answers again, so the agent reads it again.
     fs::write(tree.0.join("proc/diskstats"), "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n").expect("read");
     fs::remove_file(tree.0.join("proc/diskstats")).expect("removed");
     tree.write("proc/diskstats", "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n");

@@ -1,5 +1,5 @@
-//! Records of job steps: read, sent, and removed once they are safe. Other files in their folder are left
-//! alone.
+//! Tests that the agent reads and sends records of job steps, and removes them when they are safe. It does
+//! not touch other files in their folder.
 
 mod running;
 mod tree;
@@ -31,14 +31,15 @@ fn tree(name: &str) -> Tree {
 }
 
 fn put(tree: &Tree, name: &str, text: &str) -> PathBuf {
-    // Writes the whole record in one step, as the plugin does.
+    // The record appears in one step, as the plugin writes it.
     let new = tree.write("new", text);
     let path = tree.0.join(FOLDER).join(name);
     fs::rename(new, &path).expect("renamed");
     path
 }
 
-/// Job, step, first counter and start time of each record in the spool, for each time it was sent.
+/// Returns job, step, first counter and start time of each record in the spool, once for each time it was
+/// sent.
 fn sent(spool: &Path) -> Vec<(String, String, u64, Option<i64>)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let of_step = |part: &Part| part.source == "slurm_step";
@@ -161,7 +162,7 @@ fn process(tree: &Tree, pid: u32, command: &str, user: u32, title: &str, environ
     file("stat", &format!("{pid} ({command}) S 1 {pid} 77 0 -1"));
 }
 
-/// I/O of a slurmstepd's own threads does not belong to its step. That of the processes it waited for does,
+/// I/O of slurmstepd's own threads does not belong to its step. The I/O of processes that it waited for does,
 /// with the user of the step's processes.
 #[test]
 fn io_of_processes_that_slurmstepd_reaped_counts_for_the_step() {
@@ -170,10 +171,10 @@ fn io_of_processes_that_slurmstepd_reaped_counts_for_the_step() {
     for (thread, read) in [(10, 300), (11, 4)] {
         tree.write(&format!("proc/10/task/{thread}/io"), format!("rchar: {read}\n"));
     }
-    // The cgroup is that of the whole job: proctrack/cgroup of cgroup v1.
+    // This cgroup is that of the whole job, as proctrack/cgroup of cgroup v1 creates it.
     tree.write("proc/10/cgroup", "5:freezer:/slurm_node7/uid_1000/job_7\n");
     process(&tree, 12, "head", 1000, "head", "SLURM_JOB_ID=7\0SLURM_STEP_ID=0\0", 20);
-    // Any user can give a program this name.
+    // Any user can give a process the name slurmstepd.
     process(&tree, 13, "slurmstepd", 1000, "slurmstepd: [8.0]", "", 600);
     let text = tree.samples(&[]);
     let line = |owner: &str, value: u64| {

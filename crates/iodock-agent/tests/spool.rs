@@ -1,5 +1,5 @@
-//! The spool: its content survives the agent's end at any moment, a full disk and damage, and it keeps its
-//! limit.
+//! Tests the spool: its content survives the agent's end at any moment, a full disk and damage, and its size
+//! stays within the limit.
 
 mod running;
 mod tree;
@@ -97,7 +97,7 @@ fn an_agent_killed_at_any_moment_loses_no_written_batch() {
     assert!(known.iter().all(|batch| batch.dropped == 0));
 }
 
-/// Several batches in one file; returns their number.
+/// Writes several batches into one file, and returns their number.
 fn filled(tree: &Tree) -> u64 {
     let (spool, path) = spool_of(tree);
     write_opens(tree, 1);
@@ -141,13 +141,13 @@ fn damage_in_the_middle_loses_one_batch() {
     assert_eq!(agent.metric("iodock_agent_batches_dropped_total"), Some(1));
     let newest = wait_for("a new file", || segments(&spool).get(1).cloned());
     assert!(newest.ends_with(format!("{:020}.frames", count + 1)));
-    // The file exists before its first batch is counted.
+    // The agent creates the file before it counts the first batch in it.
     wait_for("the new batch to be counted", || {
         agent.metric("iodock_agent_batches_waiting").filter(|waiting| *waiting == count)
     });
 }
 
-/// A damaged place stays in its file until the collector has stored all of that file.
+/// A damaged place stays in its file until the collector has stored the whole file.
 #[test]
 fn a_damaged_batch_is_counted_once_over_all_starts_of_the_agent() {
     let tree = Tree::new("spool-damaged-once");
@@ -162,7 +162,7 @@ fn a_damaged_batch_is_counted_once_over_all_starts_of_the_agent() {
     let begin = frames.map(|(at, _)| at as u64).nth(1).expect("a frame");
     let file = File::options().write(true).open(&second).expect("opened");
     file.write_all_at(&[0xff; 4], begin + 40).expect("damaged");
-    // Batches that the collector has stored are removed, and the other numbers are remembered.
+    // The agent removes batches that the collector has stored, and remembers the numbers of the others.
     let collector = Collector::start(Conduct::Says(first));
     let push = ["--spool", &path, "--interval", "0.1", "--push", &collector.url()];
     let agent = Agent::start(&tree, &push);
@@ -218,7 +218,7 @@ fn the_oldest_batches_are_removed_at_the_size_limit() {
     let all = batches(&spool);
     assert!(all[0].sequence > 1 && all.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
     agent.kill();
-    // Counted since the spool was created.
+    // The new agent continues the count, which begins when the spool is created.
     let agent = Agent::start(&tree, &["--spool", &path, "--interval", "3600"]);
     assert!(agent.metric("iodock_agent_batches_dropped_total").is_some_and(|count| count > 3));
 }
@@ -262,14 +262,14 @@ fn a_spool_that_other_users_may_write_to_is_refused() {
     agent.says("hint: ");
 }
 
-/// A shell limits the size of files before it starts the agent, so writing fails.
+/// A shell limits the size of files before it starts the agent, so that writing fails.
 #[test]
 fn a_file_size_limit_loses_batches_but_does_not_end_the_agent() {
     let tree = Tree::new("spool-grow");
     let (spool, path) = spool_of(&tree);
     write_opens(&tree, 1);
     let mut command = Command::new(env!("CARGO_BIN_EXE_iodock-agent"));
-    // SAFETY: one system call, which is safe there.
+    // SAFETY: between fork and exec this makes one system call, which is allowed there.
     unsafe {
         command.pre_exec(|| {
             let limit = libc::rlimit { rlim_cur: 1000, rlim_max: 1000 };
@@ -285,8 +285,8 @@ fn a_file_size_limit_loses_batches_but_does_not_end_the_agent() {
     assert!(all.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
 }
 
-/// An agent with a spool on a file system of 192 KiB, if this machine allows creating one. Returns also the
-/// path of its files.
+/// Starts an agent with a spool on a file system of 192 KiB, if this machine allows creating one. Returns the
+/// agent and the path of its files.
 fn on_a_small_disk(tree: &Tree, arguments: &[&str]) -> Option<(Agent, PathBuf)> {
     let (spool, path) = spool_of(tree);
     fs::create_dir_all(&spool).expect("a folder");
@@ -305,7 +305,7 @@ fn on_a_small_disk(tree: &Tree, arguments: &[&str]) -> Option<(Agent, PathBuf)> 
     Some((agent, inside))
 }
 
-/// Different jobs at each call.
+/// Writes counters of different jobs at each call.
 fn write_others(tree: &Tree, round: &mut u64) {
     *round += 1;
     let job = |at: u64| {
@@ -344,7 +344,7 @@ fn batches_wait_in_memory_if_no_other_can_be_removed() {
     });
     let waiting = agent.metric("iodock_agent_batches_waiting");
     wait_for("more rounds", || (agent.metric("iodock_agent_batches_waiting") > waiting).then_some(()));
-    // When there is room again, waiting batches are written.
+    // When the disk has room again, the agent writes the waiting batches.
     fs::remove_file(&filler).expect("removed");
     agent.says("over: note: spool");
     assert_eq!(agent.metric("iodock_agent_batches_dropped_total"), Some(0));

@@ -1,4 +1,4 @@
-//! The collector proves its identity by its certificate, and so does the agent.
+//! Tests that the collector and the agent each prove their identity with a certificate.
 
 mod running;
 mod tree;
@@ -45,7 +45,7 @@ fn the_agent_verifies_the_collectors_certificate() {
     drop(agent);
     for (name, url, ca) in [
         ("stranger", collector.url(), "stranger.pem"),
-        // Its certificate does not contain that name.
+        // The collector's certificate does not contain this name.
         ("name", collector.url().replace("127.0.0.1", "localhost"), "authority.pem"),
     ] {
         let before = collector.kept().len();

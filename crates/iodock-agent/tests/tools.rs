@@ -1,4 +1,4 @@
-//! Tools that the agent runs: their output is read, and no process of them remains.
+//! Tests tools that the agent runs: it reads their output, and none of their processes remains.
 
 mod tree;
 
@@ -30,7 +30,7 @@ fn gpfs_counters_are_read_with_mmpmon() {
     has(&text, "iodock_mmpmon_unreadable_lines{host=\"node7\"} 2");
 }
 
-/// Whether it ends within a few seconds.
+/// Returns whether the process ends within a few seconds.
 fn ends(pid: &str) -> bool {
     (0..200).any(|_| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
@@ -42,7 +42,7 @@ fn ends(pid: &str) -> bool {
     })
 }
 
-/// Waits until the tool has written its process number, which may be after the agent has ended.
+/// Waits until the tool has written its process id, which may be after the agent has ended.
 fn pid(path: &Path) -> Option<String> {
     (0..12).find_map(|_| {
         thread::sleep(Duration::from_millis(25));

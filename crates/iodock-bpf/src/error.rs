@@ -1,8 +1,8 @@
-//! Why programs can't be loaded.
+//! Errors of loading the kernel's programs.
 
 use std::{fmt, io};
 
-/// An operation that the kernel refused.
+/// An operation that the kernel refused, with its reason.
 #[derive(Debug)]
 pub struct LoadError {
     pub what: &'static str,
@@ -13,7 +13,8 @@ pub struct LoadError {
 const BY_VERIFIER: &str = "the kernel's verifier refuses the programs";
 
 impl LoadError {
-    /// The verifier examined the programs and rejected them as unsafe.
+    /// Marks the error as a decision of the verifier, which examined the programs and rejected them as
+    /// unsafe.
     pub(crate) fn by_verifier(self) -> LoadError {
         LoadError { what: BY_VERIFIER, ..self }
     }
@@ -29,7 +30,7 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// The innermost of an error's causes: the kernel's own message.
+/// Builds an error from the innermost of the causes of `error`, which is the kernel's own message.
 pub fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> LoadError {
     let (mut innermost, mut errno) = (error, None);
     loop {
@@ -39,7 +40,7 @@ pub fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> 
             None => break,
         }
     }
-    // The verifier explains its decision line by line; its last line comes after.
+    // The message may be followed by the lines of the verifier's log, so only its first line is used.
     let why = innermost.to_string();
     let why = why.lines().next().unwrap_or_default().to_owned();
     LoadError { what, why, errno }

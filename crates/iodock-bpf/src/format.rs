@@ -1,14 +1,14 @@
-//! The buffers' format, the same as in `native/format.h` (docs/explanation/bpf-buffers.md).
+//! Defines the format of the buffers, as `native/format.h` does in C (docs/explanation/bpf-buffers.md).
 
-/// Incremented when old records are no longer understood.
+/// Version of the format. It is incremented when a program can no longer read older records.
 pub const VERSION: u8 = 2;
-/// Bytes of a chunk; a record is inside one.
+/// Bytes of a chunk of a buffer. A record never crosses the end of a chunk.
 pub const CHUNK: usize = 128 << 10;
-/// System calls have numbers below this.
+/// Limit for call numbers: all system calls of this machine have smaller numbers.
 pub const CALL_NUMBERS: usize = 512;
-/// A name of this length was cut.
+/// Longest copied string in bytes. A name of this length was cut.
 pub const STRING_LIMIT: usize = 4096;
-/// Words of a record at most: their number has 16 bits.
+/// Largest number of words in a record, whose length has 16 bits.
 pub const MOST_WORDS: usize = 0xffff;
 
 /// The kind of a record, in its first word.
@@ -23,39 +23,39 @@ pub enum Kind {
     Fork,
     Exec,
     Exit,
-    /// A request of io_uring; its number is the operation.
+    /// A request of io_uring. The record's number is the operation.
     Request,
     // The recorder writes the following kinds.
-    /// A thread that is followed from now on: process and flags; rank; working directory, command.
+    /// A thread that is followed from now on: process and flags, rank, working directory, command.
     Start,
-    /// An open descriptor: number and type; position; flags; size; what it leads to.
+    /// An open descriptor: number and type, position, flags, size, and the name of its file.
     Descriptor,
     /// A task whose end was not recorded.
     Gone,
-    // Written by the programs again: small records that leave out values of the previous record. They are
-    // expanded before use.
-    /// A call of the same thread, number and descriptor as the CPU's previous small record, with the thread's
-    /// size and result.
+    // The kernel's programs also write the following kinds: small records that leave out values of the previous
+    // record. The reader expands them before use.
+    /// A call with the same thread, number and descriptor as the CPU's previous small record, and with the size
+    /// and result of that thread's previous small record.
     Again,
-    /// Time and duration; size and result are those of the task's previous small record.
+    /// A call with time and duration. Its size and result are those of the task's previous small record.
     Short,
-    /// The same, with an offset.
+    /// A record like `Short`, with an offset.
     ShortPositioned,
-    /// With size and result.
+    /// A record like `Short`, with size and result.
     ShortSized,
-    // Requests that are distinguished by their number.
+    // The following kinds are stored as requests, whose numbers distinguish them.
     /// Pages that a task loaded into the page cache.
     Pages,
-    /// The file of a descriptor, by its identity in the page cache.
+    /// The file of a descriptor, identified by device and inode in the page cache.
     Identity,
-    /// The recorder's: a name of such a file.
+    /// A name of a page-cache file. The recorder writes this record.
     Name,
-    /// Written by the recorder: the rank in a process's environment.
+    /// The MPI rank that a process's environment contains. The recorder writes this record.
     Rank,
 }
 
 impl Kind {
-    /// Length of a record with that kind and number in its first word.
+    /// Returns the kind of a record whose first word contains this kind and number.
     #[inline]
     pub fn of(kind: usize, number: usize) -> Kind {
         match KINDS.get(kind).copied().unwrap_or(Kind::Padding) {
@@ -66,7 +66,8 @@ impl Kind {
         }
     }
 
-    /// Kind and number as in the first word; the number is 0 for kinds that use it otherwise.
+    /// Returns kind and number as the first word stores them. The number is 0 for kinds that use it for
+    /// something else.
     pub fn numbers(self) -> (usize, usize) {
         match MORE_KINDS.iter().position(|&kind| kind == self) {
             Some(at) => (Kind::Request as usize, PAGES + at),
@@ -75,7 +76,7 @@ impl Kind {
     }
 }
 
-/// Numbers of requests are below this one.
+/// First number that stands for a kind instead of a request. io_uring's operations have smaller numbers.
 const PAGES: usize = 0x800;
 const MORE_KINDS: [Kind; 4] = [Kind::Pages, Kind::Identity, Kind::Name, Kind::Rank];
 
@@ -98,19 +99,20 @@ pub const KINDS: [Kind; 16] = [
     Kind::ShortSized,
 ];
 
-/// Words of short records, by kind, with AGAIN's minimum; 0 for records that contain their length.
+/// Number of words of short records, by kind, and the minimum for AGAIN. It is 0 for records that contain
+/// their length.
 pub const SHORT_WORDS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 3];
-/// Bits of a short record's time; the duration follows.
+/// Number of bits of the time in a short record. The duration follows.
 pub const SHORT_TIME: u32 = 40;
 
-/// Words of other records at least, by kind.
+/// Smallest number of words of a record, by kind.
 pub const LEAST_WORDS: [u8; 16] = [2, 4, 5, 10, 10, 5, 6, 7, 3, 4, 6, 2, 1, 2, 3, 3];
 
-/// Fields of the one word of a [`Kind::Again`], after page and kind.
+/// Fields of the only word of a [`Kind::Again`], after page and kind.
 pub mod again {
-    /// Instead of the page: the offset follows.
+    /// Value in place of the page number if the offset follows as another word.
     pub const NO_PAGE: u64 = 0xffff;
-    /// Bits of an offset in a page.
+    /// Number of low bits that a page's offsets take.
     pub const PAGE: u32 = 12;
     pub const GAP: u32 = 20;
     pub const BITS: u32 = 22;
@@ -119,33 +121,34 @@ pub mod again {
 
 /// Flags of a [`Kind::Start`].
 pub mod start {
-    /// It was running before.
+    /// The thread was running before the recording.
     pub const ATTACHED: u32 = 1;
-    /// It is ours, and will execute the program.
+    /// The recorder has created the process, which will execute the program.
     pub const LAUNCHED: u32 = 2;
 }
 
-/// Bits of a plan: how a call is recorded.
+/// Bits of a plan, which says how a call is recorded.
 pub mod plan {
     pub const RECORDED: u64 = 1;
-    /// First argument a descriptor, third a size: nothing else is needed.
+    /// The first argument is a descriptor and the third a size. No other argument is recorded.
     pub const SMALL: u64 = 2;
-    /// The fourth is an offset.
+    /// The fourth argument is an offset.
     pub const POSITIONED: u64 = 4;
-    /// Never returns.
+    /// The call never returns.
     pub const EXITS: u64 = 8;
-    /// mmap: only with a descriptor.
+    /// The call is mmap, which is recorded only with a descriptor.
     pub const MAPS: u64 = 16;
-    /// It may have written the pages that it adds to the page cache: through its first argument, or the other
-    /// end's.
+    /// The pages that the call adds to the page cache may be written ones. It writes through its first
+    /// argument, or with TWO_ENDED to the other descriptor.
     pub const WRITES: u64 = 32;
     pub const TWO_ENDED: u64 = 64;
-    /// The pages that it adds may belong to requests that it submits.
+    /// The call opens a file. Its record has the mode of the file in place of a sixth argument, which no such
+    /// call has.
     pub const SUBMITS: u64 = 128;
-    /// It opens a file: the sixth argument is the file's mode.
+    /// The call opens a file. Its record has the mode of the file in place of the sixth argument.
     pub const OPENS: u64 = 1 << 32;
-    /// First bit of the descriptions of up to three pieces of memory. Each takes a byte: 5 bits for the kind,
-    /// 3 bits for the argument.
+    /// First bit of the descriptions of up to three pieces of memory. Each description takes a byte: 5 bits
+    /// for the kind of piece, 3 bits for the number of the argument.
     pub const PIECES: u32 = 8;
     pub const MOST_PIECES: usize = 3;
 }
@@ -156,32 +159,32 @@ pub mod plan {
 pub enum Piece {
     None,
     String,
-    /// Two descriptors, where the call succeeded.
+    /// Two descriptors, copied if the call succeeded.
     Pair,
-    /// The beginning of a struct stat or statx, where the call succeeded.
+    /// The beginning of a struct stat or statx, copied if the call succeeded.
     Stat,
-    /// 8 bytes.
+    /// One word of 8 bytes.
     Word,
-    /// I/O vectors, counted by the third argument.
+    /// I/O vectors. The third argument is their number.
     Vector,
-    /// The I/O vectors of a message header, and in the next piece its control data.
+    /// The I/O vectors of a message header. The next piece contains its control data.
     Message,
-    /// Control blocks of io_submit, counted by the second argument: the address and 64 bytes of each.
+    /// Control blocks of io_submit: the address and 64 bytes of each. The second argument is their number.
     Blocks,
-    /// The events that io_getevents returned, as many as its result says.
+    /// Events that io_getevents returned. The result is their number.
     Events,
-    /// The messages that sendmmsg and recvmmsg moved, as many as the result says.
+    /// Messages that sendmmsg and recvmmsg moved. The result is their number.
     Messages,
 }
 
-/// Offsets in a `struct slot`: one followed task.
+/// Offsets in a `struct slot`, which describes one followed task.
 pub mod slot {
     pub const SIZE: usize = 64;
     pub const TID: usize = 0;
     pub const START: usize = 8;
-    /// Number and state, 16 bits each.
+    /// Call number and state, 16 bits each.
     pub const CALL: usize = 16;
-    /// Result of the previous small record.
+    /// Result in the task's previous small record.
     pub const RESULT: usize = 20;
     pub const ARGUMENTS: usize = 24;
     pub const STATE_IN_CALL: u32 = 1;
@@ -189,7 +192,7 @@ pub mod slot {
     pub const NO_RESULT: u32 = 1 << 31;
 }
 
-/// Offsets in a `struct run`: pages of one file that a task loaded, not yet recorded.
+/// Offsets in a `struct run`: pages of one file that a task loaded and that no record contains yet.
 pub mod run {
     pub const SIZE: usize = 64;
     pub const FIRST: usize = 8;
@@ -199,11 +202,11 @@ pub mod run {
     pub const INODE: usize = 48;
     /// Device and cause, 32 bits each.
     pub const FILE: usize = 56;
-    /// The part of the cause that is recorded.
+    /// Mask of the bits of the cause that are recorded.
     pub const CAUSE: u64 = !(1 << 41);
 }
 
-/// In the cause of a [`Kind::Pages`]: they are a block device's own.
+/// Bit in the cause of a [`Kind::Pages`]: the pages belong to a block device itself, not to a file on it.
 pub const PAGES_OF_DEVICE: u32 = 1 << 8;
 
 /// Offsets in a `struct cpu`.

@@ -1,4 +1,4 @@
-//! bpf(2): the few commands that loading needs, as in linux/bpf.h.
+//! Calls bpf(2) with the few commands that loading needs, as linux/bpf.h defines them.
 
 use std::ffi::CStr;
 use std::io;
@@ -12,18 +12,18 @@ const BTF_LOAD: libc::c_int = 18;
 const MAP_FREEZE: libc::c_int = 22;
 const PROG_TYPE_TRACING: u32 = 26;
 const TRACE_RAW_TP: u32 = 23;
-/// Programs may only read the map.
+/// Flag of a map that the kernel's programs may only read.
 pub const F_RDONLY_PROG: u32 = 1 << 7;
-/// It can be mapped into a process.
+/// Flag of a map that a process can map into its memory.
 pub const F_MMAPABLE: u32 = 1 << 10;
-/// How often a load that was interrupted by a signal is tried again.
+/// Number of attempts to load a program if a signal interrupts the load.
 const TRIES: usize = 5;
 
-/// The commands' arguments: plain numbers, that the kernel reads.
+/// Argument structures of bpf(2), which contain only plain numbers.
 trait Arguments {}
 
 fn bpf<A: Arguments>(command: libc::c_int, arguments: &A) -> io::Result<libc::c_long> {
-    // SAFETY: the structure is as long as it is said to be, and what it points to outlives the call.
+    // SAFETY: the kernel gets the structure's true size, and all pointers in it are valid during the call.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, arguments, size_of::<A>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -32,11 +32,11 @@ fn bpf<A: Arguments>(command: libc::c_int, arguments: &A) -> io::Result<libc::c_
 }
 
 fn opened(result: libc::c_long) -> OwnedFd {
-    // SAFETY: a new descriptor with no other owner.
+    // SAFETY: the descriptor is new and has no other owner.
     unsafe { OwnedFd::from_raw_fd(result as libc::c_int) }
 }
 
-/// A name in the kernel's form: 15 bytes and a zero.
+/// Returns a name in the kernel's form: at most 15 bytes and a zero.
 fn short(name: &str) -> [u8; 16] {
     let mut short = [0; 16];
     name.bytes().take(15).zip(&mut short).for_each(|(byte, place)| *place = byte);
@@ -68,7 +68,7 @@ pub fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
     bpf(MAP_CREATE, &arguments).map(opened)
 }
 
-/// Sets the only element of an array to `value`, permanently.
+/// Sets the only element of an array map to `value`, and makes the map read-only.
 pub fn fill_map(map: BorrowedFd, value: &[u8]) -> io::Result<()> {
     #[repr(C)]
     struct Update {
@@ -89,7 +89,7 @@ pub fn fill_map(map: BorrowedFd, value: &[u8]) -> io::Result<()> {
     bpf(MAP_FREEZE, &Freeze { map: number }).map(drop)
 }
 
-/// Passes the programs' own types to the kernel.
+/// Passes the type descriptions (BTF) of the programs to the kernel.
 pub fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Load {
@@ -105,28 +105,29 @@ pub fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
     bpf(BTF_LOAD, &arguments).map(opened)
 }
 
-/// A program for a tracepoint.
+/// A BPF program for a tracepoint, as the kernel loads it.
 pub struct TracepointProgram<'a> {
     pub name: &'a str,
-    /// 8 bytes each.
+    /// Address of the instructions, each of 8 bytes.
     pub instructions: *const u8,
     pub count: usize,
     pub license: &'a CStr,
     pub types: BorrowedFd<'a>,
-    /// The types of its functions (struct bpf_func_info), each of a given size.
+    /// Types of the program's functions (struct bpf_func_info), each of `function_size` bytes.
     pub functions: &'a [u8],
     pub function_size: usize,
-    /// The number of the tracepoint's type among the kernel's.
+    /// Number of the tracepoint's type among the kernel's types.
     pub tracepoint: u32,
 }
 
-/// Why a program was rejected, and the verifier's message: empty if it was not verified at all.
+/// Reason why the kernel rejected a program, and the verifier's message, which is empty if the program was
+/// not verified.
 pub struct NotTaken {
     pub error: io::Error,
     pub verdict: String,
 }
 
-/// Space for the verifier's log; of a longer one, newer kernels keep the end.
+/// Size in bytes of the memory for the verifier's log. Of a longer log, newer kernels keep the end.
 const LOG_BYTES: usize = 1 << 20;
 
 pub fn load_program(program: &TracepointProgram) -> Result<OwnedFd, NotTaken> {
@@ -184,23 +185,23 @@ pub fn load_program(program: &TracepointProgram) -> Result<OwnedFd, NotTaken> {
         }
     }
     result.map(opened).map_err(|error| {
-        // Requested only now, because it makes the verifier slower.
+        // The log is requested only after a first failure, because it slows the verifier down.
         let mut log = vec![0u8; LOG_BYTES];
         (arguments.log_level, arguments.log_bytes, arguments.log) = (1, LOG_BYTES as u32, log.as_mut_ptr());
-        // (It refuses again, or says that the log is too long.)
+        // The kernel rejects the program again, or reports that the log is too long.
         drop(bpf(PROG_LOAD, &arguments).map(opened));
         NotTaken { error, verdict: verdict(&log) }
     })
 }
 
-/// The last line of the verifier's log that is not a statistic.
+/// Returns the last line of the verifier's log that is not a statistic.
 fn verdict(log: &[u8]) -> String {
     let text = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
     let is_sum = |line: &str| line.starts_with("processed ") || line.starts_with("verification time ");
     text.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_sum(line)).unwrap_or_default().to_owned()
 }
 
-/// Attaches the program until the returned descriptor is dropped.
+/// Attaches the program. It stays attached until the returned descriptor is dropped.
 pub fn attach(program: BorrowedFd) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Open {

@@ -1,9 +1,10 @@
-//! Recording inside the kernel: programs on the tracepoints of system calls and of tasks' births and ends,
-//! which write to one buffer for each CPU; their loader; the reader of the buffers; and the conversion of
-//! records to calls when the recording has ended ([`calls`]).
+//! Records calls inside the kernel. BPF programs run at the tracepoints of system calls and of beginnings and
+//! ends of tasks, and write records to one buffer per CPU. This crate loads these programs, reads the
+//! buffers, and converts the records to calls when the recording has ended ([`calls`]).
 //!
-//! The programs (native/, C) know no call by name: data ([`plans`]) says what is recorded of each. They are
-//! compiled ahead of time into `recorder.bpf.o`, which the loader adapts to the running kernel.
+//! The programs (native/, in C) contain no names of calls: a table ([`plans`]) says how each call is
+//! recorded. They are compiled ahead of time into `recorder.bpf.o`, which the loader adapts to the running
+//! kernel.
 
 pub mod calls;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,11 +1,11 @@
-//! Running tasks: a process has ended when its last thread has.
+//! Keeps the running tasks. A process ends when its last thread ends.
 
 use std::collections::HashMap;
 
 #[derive(Default)]
 struct Process {
     threads: u32,
-    /// The leader ended before other threads, with this status.
+    /// Exit status of the leader, if it ended before other threads of its process.
     leader_status: Option<i32>,
 }
 
@@ -19,7 +19,7 @@ impl Lives {
     pub fn begins(&mut self, tid: u32, tgid: u32) {
         match self.tasks.get(&tid) {
             Some(&before) if before == tgid => return,
-            // The end of the task was not recorded, and its id belongs to another task by now.
+            // The end of the earlier task with this id was not recorded.
             Some(_) => drop(self.ends(tid, 0)),
             None => {}
         }
@@ -27,7 +27,8 @@ impl Lives {
         self.processes.entry(tgid).or_default().threads += 1;
     }
 
-    /// Thread `old` continues as `leader`, whose own thread is gone; so are all others.
+    /// Handles an exec by thread `old`: it continues with the id of `leader`, and all other threads have
+    /// ended.
     pub fn taken_over(&mut self, old: u32, leader: u32) {
         if let Some(tgid) = self.tasks.remove(&old) {
             if let Some(process) = self.processes.get_mut(&tgid) {
@@ -40,8 +41,8 @@ impl Lives {
         }
     }
 
-    /// A thread's end: the threads, with their statuses, that end with it from the outside view. A leader
-    /// exists until the last thread of its process is gone.
+    /// Handles the end of a thread. Returns the threads that end with it for an observer, with their
+    /// statuses: the leader of a process appears to exist until the last thread has ended.
     pub fn ends(&mut self, tid: u32, status: i32) -> Vec<(u32, i32)> {
         let Some(tgid) = self.tasks.remove(&tid) else { return Vec::new() };
         let Some(process) = self.processes.get_mut(&tgid) else { return Vec::new() };
@@ -62,14 +63,14 @@ impl Lives {
         self.tasks.get(&tid).copied()
     }
 
-    /// The process of a thread, if it has several threads.
+    /// Returns the process of a thread, if the process has several threads.
     #[inline]
     pub fn shared_process(&self, tid: u32) -> Option<u32> {
         let tgid = *self.tasks.get(&tid)?;
         self.processes.get(&tgid).filter(|process| process.threads > 1).map(|_| tgid)
     }
 
-    /// Threads, with their processes, of processes that have several.
+    /// Returns the threads of all processes that have several, each with its process.
     pub fn shared(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let several = |tgid: &u32| self.processes.get(tgid).is_some_and(|process| process.threads > 1);
         self.tasks.iter().filter(move |(_, tgid)| several(tgid)).map(|(&tid, &tgid)| (tid, tgid))
@@ -79,7 +80,7 @@ impl Lives {
         self.tasks.contains_key(&tid)
     }
 
-    /// Every thread, with its process.
+    /// Returns every thread with its process.
     pub fn all(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.tasks.iter().map(|(&tid, &tgid)| (tid, tgid))
     }

@@ -1,4 +1,4 @@
-//! Memory shared with the kernel: a BPF map's, or a file's.
+//! Maps memory that is shared with the kernel: the memory of a BPF map, or of a file.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ pub struct Mapping {
     pub length: usize,
 }
 
-// SAFETY: plain memory; the accessors below are atomic or state their requirements.
+// SAFETY: a mapping is plain memory. The accessors below are atomic or state their requirements.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -26,7 +26,7 @@ impl Mapping {
         access: libc::c_int,
         flags: libc::c_int,
     ) -> io::Result<Mapping> {
-        // SAFETY: a new mapping of a descriptor that is open.
+        // SAFETY: the kernel chooses an unused address range for the new mapping, and the descriptor is open.
         let address = unsafe { libc::mmap(ptr::null_mut(), length, access, flags, file.as_raw_fd(), 0) };
         match NonNull::new(address.cast::<u8>()).filter(|_| address != libc::MAP_FAILED) {
             Some(address) => Ok(Mapping { address, length }),
@@ -36,20 +36,21 @@ impl Mapping {
 
     pub fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.length);
-        // SAFETY: inside the mapping, aligned.
+        // SAFETY: the word is inside the mapping and aligned, as the assertion checks.
         unsafe { AtomicU64::from_ptr(self.address.as_ptr().add(at).cast()) }
     }
 
     pub fn half(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= self.length);
-        // SAFETY: inside the mapping, aligned.
+        // SAFETY: the half word is inside the mapping and aligned, as the assertion checks.
         unsafe { AtomicU32::from_ptr(self.address.as_ptr().add(at).cast()) }
     }
 
-    /// Words that their writer has finished and will not touch until it is notified that they were read.
+    /// Returns words that their writer has finished and will not change until the reader gives the space
+    /// back.
     ///
     /// # Safety
-    /// This must be the case.
+    /// The caller must ensure that the writer does not change these words during the borrow.
     #[inline]
     pub unsafe fn words(&self, at: usize, count: usize) -> &[u64] {
         assert!(at.is_multiple_of(8) && at + count * 8 <= self.length);
@@ -57,7 +58,7 @@ impl Mapping {
     }
 }
 
-/// A file's contents: mapped if its file system supports that, else read.
+/// Contents of a file: mapped if its file system supports that, else read.
 pub enum Contents {
     Mapped(Mapping),
     Read(Vec<u8>),
@@ -76,7 +77,7 @@ impl Contents {
 
     pub fn bytes(&self) -> &[u8] {
         match self {
-            // SAFETY: inside the mapping, of a file that does not change.
+            // SAFETY: the slice is the whole mapping, and the file does not change.
             Contents::Mapped(map) => unsafe { std::slice::from_raw_parts(map.address.as_ptr(), map.length) },
             Contents::Read(bytes) => bytes,
         }
@@ -85,7 +86,7 @@ impl Contents {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: ours, unmapped once.
+        // SAFETY: this value owns the mapping and unmaps it only once.
         unsafe { libc::munmap(self.address.as_ptr().cast(), self.length) };
     }
 }

@@ -1,4 +1,4 @@
-//! Adapts the compiled programs to the kernel: field offsets, maps, constants.
+//! Adapts the compiled programs to the running kernel: field offsets, maps, constants.
 
 use crate::error::{failed, LoadError};
 use crate::kernel::{self, MapShape, TracepointProgram};
@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Aligned as the parser requires.
+/// Wrapper that aligns bytes as the parser requires.
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../recorder.bpf.o"));
 
-/// Kinds of types that every supported kernel knows; others are rewritten.
+/// Kinds of BTF types that every supported kernel knows. Other kinds are replaced.
 const KNOWN_TYPES: BtfFeatures = BtfFeatures::new(true, true, true, false, false, false, false, false);
 
 pub struct Programs {
@@ -26,7 +26,8 @@ pub struct Programs {
 const UNPREPARED: &str = "the programs can't be prepared";
 
 impl Programs {
-    /// `constants`: by name, as bytes. `sizes`: bytes of memory shared with the programs, by name.
+    /// Prepares the programs for loading. `constants` are names and bytes. `sizes` are the names and bytes of
+    /// the memory that is shared with the programs.
     pub fn prepare(
         structures: &Btf,
         constants: &[(&str, &[u8])],
@@ -51,12 +52,12 @@ impl Programs {
         Ok(Programs { object, types, maps })
     }
 
-    /// Memory that is shared with the programs.
+    /// Returns the shared memory with this name.
     pub fn shared(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.maps.get(name).map(AsFd::as_fd)
     }
 
-    /// Loads a program into the kernel, for a tracepoint's type.
+    /// Loads a program into the kernel, for a tracepoint of this type.
     pub fn load(&self, name: &str, tracepoint: u32) -> Result<OwnedFd, LoadError> {
         let program = self.object.programs.get(name);
         let function = program.and_then(|program| self.object.functions.get(&program.function_key()));
@@ -75,7 +76,8 @@ impl Programs {
         });
         loaded.map_err(|refused| {
             let failed = failed("the kernel does not take the programs", &refused.error);
-            // There is a verifier message even if the program could not be verified completely.
+            // Some failures leave a message of the verifier although it did not finish, such as a lack of
+            // descriptors.
             let is_out_of_files = matches!(failed.errno, Some(libc::EMFILE | libc::ENFILE));
             match refused.verdict.is_empty() || is_out_of_files {
                 true => failed,
@@ -86,7 +88,7 @@ impl Programs {
     }
 }
 
-/// Prefix of the name of shared memory that is a single element as large as the whole.
+/// Prefix of the names of shared memory that is created as a single element.
 const WHOLE: &str = ".bss.";
 
 fn create_maps(object: &Object, sizes: &[(&str, usize)]) -> io::Result<HashMap<String, OwnedFd>> {
@@ -98,7 +100,8 @@ fn create_maps(object: &Object, sizes: &[(&str, usize)]) -> io::Result<HashMap<S
     maps.collect()
 }
 
-/// `size`: bytes of shared memory, as one element, or as many elements as fit.
+/// Creates a map. `size` is the number of bytes of shared memory, which is one element or as many elements as
+/// fit.
 fn create_map(name: &str, map: &Map, size: Option<usize>) -> io::Result<OwnedFd> {
     let is_constant = map.section_kind() == EbpfSectionKind::Rodata;
     let is_whole = name.starts_with(WHOLE);
@@ -117,7 +120,7 @@ fn create_map(name: &str, map: &Map, size: Option<usize>) -> io::Result<OwnedFd>
         entries: number(entries)?,
         flags: map.map_flags() | constant | if is_whole { kernel::F_MMAPABLE } else { 0 },
     };
-    // The kernel allows no dots in names.
+    // The kernel allows no dots in names of maps.
     let created = kernel::create_map(name.rsplit('.').next().unwrap_or(name), shape)?;
     if is_constant {
         kernel::fill_map(created.as_fd(), map.data())?;

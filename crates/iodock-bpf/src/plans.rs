@@ -1,10 +1,11 @@
-//! How each system call of this machine is recorded, from the one table of calls (`iodock_event::calls`).
+//! Computes how each system call of this machine is recorded, from the table of calls
+//! (`iodock_event::calls`).
 
 use crate::format::{plan, Piece, CALL_NUMBERS, VERSION};
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::{Action, CallId, CallSpec, Role};
 
-/// One plan and call id for each call number; a plan of 0 is not recorded.
+/// Plan and call id of each call number. A call whose plan is 0 is not recorded.
 pub struct Plans {
     pub plans: Vec<u64>,
     pub calls: Vec<Option<CallId>>,
@@ -25,13 +26,13 @@ impl Plans {
 }
 
 impl Plans {
-    /// Differs for different tables of calls and record formats: raw records must be read with the ones that
-    /// they were written with.
+    /// Returns a checksum of the table of calls and the version of the record format. Raw records can only be
+    /// read with the table and version with which they were written.
     pub fn sum(&self) -> u64 {
         let names = self.calls.iter().map(|call| call.map_or("", |call| call.spec().name));
         let plans = self.plans.iter().flat_map(|plan| plan.to_le_bytes());
         let bytes = plans.chain(names.flat_map(|name| name.bytes().chain([0]))).chain([VERSION]);
-        // FNV-1a.
+        // The checksum is FNV-1a.
         bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
     }
 }
@@ -46,7 +47,7 @@ fn plan_of(spec: &CallSpec) -> u64 {
     bits |= if spec.action == Action::Map { plan::MAPS } else { 0 };
     bits |= if spec.opens() { plan::OPENS } else { 0 };
     bits |= writing(spec);
-    // exec's own names are in the record of the exec itself if it succeeds.
+    // The arguments of exec are in the record of the exec itself if it succeeds.
     let pieces = spec.registers().iter().enumerate().map(|(at, &role)| (piece(role, spec), at as u64));
     for (index, (piece, argument)) in pieces.filter(|(piece, _)| *piece != Piece::None).enumerate() {
         assert!(index < plan::MOST_PIECES, "{}: too many pieces", spec.name);
@@ -55,11 +56,11 @@ fn plan_of(spec: &CallSpec) -> u64 {
     bits
 }
 
-/// The descriptor of a call through which it may write pages.
+/// Returns the plan's bits for the descriptor through which a call may write pages.
 fn writing(spec: &CallSpec) -> u64 {
     match spec.action {
         Action::Write | Action::PositionedWrite => plan::WRITES,
-        // sendfile's output comes first, that of others last.
+        // sendfile has its output descriptor first, the other calls have it last.
         Action::Transfer if spec.registers().first() == Some(&Role::Fd2) => plan::WRITES | plan::TWO_ENDED,
         Action::Transfer => plan::TWO_ENDED,
         Action::AsyncSubmit | Action::RingEnter => plan::SUBMITS,
@@ -67,14 +68,15 @@ fn writing(spec: &CallSpec) -> u64 {
     }
 }
 
-/// Whether the call has only a descriptor, a size and an offset, in the positions of read and pwrite.
+/// Returns whether the call has only a descriptor, a size and an offset, in the same positions as read and
+/// pwrite.
 fn is_small(roles: &[Role]) -> bool {
     let wanted = [Role::Fd, Role::Skip, Role::Size, Role::Offset];
     let fits = |(at, role): (usize, &Role)| wanted.get(at) == Some(role) || (*role == Role::Skip && at > 0);
     roles.first() == Some(&Role::Fd) && roles.iter().enumerate().all(fits)
 }
 
-/// The piece to be copied for an argument of that role.
+/// Returns the kind of piece that is copied for an argument with this role.
 pub fn piece(role: Role, spec: &CallSpec) -> Piece {
     match role {
         Role::Path | Role::Path2 => Piece::String,

@@ -1,4 +1,4 @@
-//! Loads the programs and their maps.
+//! Loads the kernel's programs and their maps.
 
 use crate::calls::rounds::InCall;
 use crate::error::{failed, LoadError};
@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::{fs, io};
 
-/// Programs and their tracepoints, in the order of attaching: ends of calls before beginnings, so that no
-/// call begins whose end would be missed.
+/// Programs and their tracepoints, in the order of attaching. The program for ends of calls is attached
+/// before the one for beginnings, so that no recorded beginning lacks its end.
 const PROGRAMS: [(&str, &str); 5] = [
     ("on_fork", "sched_process_fork"),
     ("on_exec", "sched_process_exec"),
@@ -23,21 +23,22 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("on_enter", "sys_enter"),
 ];
 
-/// Programs for requests inside io_uring, and the number of arguments that they expect of their tracepoints.
+/// Programs for requests inside io_uring, their tracepoints, and the number of arguments that they expect.
 const REQUESTS: [(&str, &str, usize); 2] =
     [("on_complete", "io_uring_complete", 3), ("on_submit", "io_uring_submit_req", 1)];
 
-/// That for the page cache.
+/// Program for the page cache, its tracepoint, and the number of arguments that it expects.
 const PAGES: (&str, &str, usize) = ("on_page", "mm_filemap_add_to_page_cache", 1);
 
-/// Bytes of all CPUs' buffers, and minimum and maximum for each.
+/// Size in bytes of all CPUs' buffers together, and smallest and largest size of one CPU's buffer.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
 const MOST_BUFFER: usize = 4 << 20;
-/// Tasks followed at a time.
+/// Largest number of tasks that are followed at the same time.
 const MOST_SLOTS: u32 = 1 << 16;
 
-/// Types in `native/kernel.h`: the structures, and the fields that are read.
+/// Names of the kernel's structures in `native/kernel.h`. The names of the fields that the programs read
+/// follow.
 #[rustfmt::skip]
 const STRUCTURES: &[&str] = &[
     "pt_regs", "thread_info", "mm_struct", "sched_entity", "signal_struct", "task_struct", "linux_binprm",
@@ -53,7 +54,7 @@ const FIELDS: &[&str] = &[
     "_folio_order", "PG_head",
 ];
 
-/// The tracepoints of [`PROGRAMS`], [`REQUESTS`] and [`PAGES`], by their names in the kernel's types.
+/// Names of the tracepoints of [`PROGRAMS`], [`REQUESTS`] and [`PAGES`] among the kernel's types.
 const TRACEPOINTS: &[&str] = &[
     "btf_trace_sched_process_fork",
     "btf_trace_sched_process_exec",
@@ -67,13 +68,13 @@ const TRACEPOINTS: &[&str] = &[
 
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The kernel's types in the loader's form.
+/// Parts of the kernel's types that the loader needs.
 struct KernelTypes {
     structures: Btf,
     tracepoints: HashMap<&'static str, Tracepoint>,
-    /// Whether the tracepoints for requests exist in the expected form.
+    /// Whether the tracepoints of io_uring exist with the expected arguments.
     shows_requests: bool,
-    /// Whether the page cache is observed, and whether the number of pages in a folio is known.
+    /// Whether the page cache's tracepoint exists and the programs can find the number of pages of a folio.
     shows_pages: bool,
 }
 
@@ -108,17 +109,17 @@ impl KernelTypes {
     }
 }
 
-/// Whether this kernel stores the number of pages of a folio, or each page is separate. Those between Linux
-/// 5.16 and 6.0 store it elsewhere.
+/// Returns whether the programs can find the number of pages of a folio, or each page of this kernel is
+/// separate. Kernels between Linux 5.16 and 6.0 store the number elsewhere.
 fn sizes_are_known(types: &Reduced) -> bool {
     let kept = ["_folio_order", "_flags_1"].iter().any(|field| types.has("folio", field));
     let kept = kept && types.has("pageflags", "PG_head");
     kept || (!types.has("folio", "index") && types.has("page", "index"))
 }
 
-/// The loaded programs and their buffers. Dropping it removes them from the kernel.
+/// The loaded programs and their buffers. Dropping this value removes them from the kernel.
 pub struct Programs {
-    /// In the order of attaching.
+    /// Descriptors of the programs, in the order of attaching.
     programs: Vec<OwnedFd>,
     attached: Vec<OwnedFd>,
     pub(crate) cpus: Mapping,
@@ -133,20 +134,20 @@ pub struct Programs {
     pub buffer_size: usize,
 }
 
-/// Result of trying to follow a task.
+/// Result of an attempt to follow a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     New,
     Already,
-    /// Too many tasks are followed.
+    /// There is no free slot: too many tasks are followed.
     Full,
 }
 
 impl Programs {
-    /// Loads the programs; nothing is recorded before [`attach`](Self::attach).
+    /// Loads the programs. They record nothing before [`attach`](Self::attach).
     ///
     /// # Errors
-    /// Missing privileges, a kernel without the required features, no memory.
+    /// Fails if privileges are missing, if the kernel lacks a required feature, or if there is no memory.
     pub fn load(plans: &[u64]) -> Result<Programs, LoadError> {
         let types = KernelTypes::read()?;
         let cpu_count = possible_cpus();
@@ -169,7 +170,7 @@ impl Programs {
         let object = object::Programs::prepare(&types.structures, &constants, &sizes)?;
         let load = |(program, tracepoint)| object.load(program, types.tracepoint(tracepoint)?);
         let programs = PROGRAMS.into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
-        // Everything else works without these.
+        // A failure to load these optional programs is ignored, because all others work without them.
         let requests = REQUESTS.into_iter().filter(|_| types.shows_requests);
         let requests: Result<Vec<_>, _> = requests.map(|(program, on, _)| load((program, on))).collect();
         let pages = Some((PAGES.0, PAGES.1)).filter(|_| types.shows_pages).and_then(|pages| load(pages).ok());
@@ -187,10 +188,10 @@ impl Programs {
         })
     }
 
-    /// Begins to record the followed tasks.
+    /// Starts recording the followed tasks.
     ///
     /// # Errors
-    /// The kernel does not allow a program on its tracepoints.
+    /// Fails if the kernel does not allow a program at one of the tracepoints.
     pub fn attach(&mut self) -> Result<(), LoadError> {
         let attached = self.programs.iter().map(|program| kernel::attach(program.as_fd()));
         let attached: io::Result<Vec<OwnedFd>> = attached.collect();
@@ -204,7 +205,7 @@ impl Programs {
         [first as usize * slot::SIZE, second as usize * slot::SIZE]
     }
 
-    /// The present call of a followed task.
+    /// Returns the call that a followed task is in.
     pub fn in_call(&self, tid: u32) -> Option<InCall> {
         let half = |at| self.slots.half(at).load(Ordering::SeqCst);
         let word = |at| self.slots.word(at).load(Ordering::SeqCst);
@@ -216,19 +217,19 @@ impl Programs {
             number: (half(at + slot::CALL) & 0xffff) as usize,
             arguments: std::array::from_fn(|index| word(at + slot::ARGUMENTS + 8 * index)),
         };
-        // The task may have continued in between.
+        // The values are valid only if the task has not continued while they were read.
         let same = half(at + slot::CALL) >> 16 == slot::STATE_IN_CALL && word(at + slot::START) == start;
         same.then_some(call)
     }
 
-    /// Records the pages that a task has loaded and that no record contains yet.
+    /// Appends a record of the pages that a task has loaded and that no record contains yet.
     pub fn note_run(&self, notes: &mut Vec<u64>, tid: u32, now: u64) {
         let Some(at) = self.place(tid).map(|at| at / slot::SIZE * run::SIZE) else { return };
         let word = |field| self.runs.word(at + field).load(Ordering::SeqCst);
         let (first, next) = (word(run::FIRST), word(run::NEXT));
         let fields =
             [word(run::BEGUN), word(run::LAST), word(run::FILE) & run::CAUSE, word(run::INODE), first];
-        // The task may have continued in between: then its own record contains them.
+        // If the task has continued while the values were read, its own record contains these pages.
         if next > first && (word(run::FIRST), word(run::NEXT)) == (first, next) {
             put_note(notes, Kind::Pages, tid, now, &[&fields[..], &[next - first]].concat(), &[]);
         }
@@ -239,12 +240,12 @@ impl Programs {
         self.places(tid).into_iter().find(is_its)
     }
 
-    /// Whether it is followed now. Its slot goes with it.
+    /// Returns whether the task is followed. The programs free its slot when the task ends.
     pub fn follows(&self, tid: u32) -> bool {
         self.place(tid).is_some()
     }
 
-    /// Follows a task from its next call on.
+    /// Follows a task. Its next call is the first that is recorded.
     pub fn follow(&self, tid: u32) -> Follow {
         if self.follows(tid) {
             Follow::Already
@@ -257,8 +258,8 @@ impl Programs {
 
     fn claim(&self, at: usize, tid: u32) -> bool {
         let word = self.slots.half(at + slot::TID);
-        // Its program checks the id first. A task created at this moment may take the slot: then it is
-        // skipped for one call.
+        // The programs first compare the id in the slot. A task that is created at this moment may take the
+        // slot at the same time; the recorder then skips its present call.
         if word.load(Ordering::SeqCst) != 0 {
             return false;
         }
@@ -271,17 +272,17 @@ impl Programs {
         (0..self.cpu_count).map(|at| self.cpus.word(at * cpu::SIZE + field).load(Ordering::SeqCst)).sum()
     }
 
-    /// Number of records for which there was no space.
+    /// Returns the number of records for which there was no space.
     pub fn dropped(&self) -> u64 {
         self.sum(cpu::DROPPED)
     }
 
-    /// Number of calls of 32-bit programs.
+    /// Returns the number of calls of 32-bit programs.
     pub fn foreign(&self) -> u64 {
         self.sum(cpu::FOREIGN)
     }
 
-    /// Number of tasks for which there was no slot.
+    /// Returns the number of tasks for which there was no slot.
     pub fn untracked(&self) -> u64 {
         self.sum(cpu::UNTRACKED)
     }
@@ -294,14 +295,16 @@ fn mapped(object: &object::Programs, (name, length): (&'static str, usize)) -> R
     Mapping::new(map, length, true).map_err(|error| failed("the buffers can't be shared", &error))
 }
 
-/// CPUs that this machine can have: the last of `0-3,8-11`, plus one.
+/// Returns the number of CPUs that this machine can have: the last number of a text such as `0-3,8-11`, plus
+/// one.
 fn possible_cpus() -> usize {
     let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<usize>().ok());
     last.map_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get()), |last| last + 1)
 }
 
-/// As many as the machine has thread ids, up to a limit, so that each has its own slot.
+/// Returns the number of slots: as many as the machine has thread ids, up to a limit, so that each thread has
+/// its own slot.
 fn slot_count() -> u32 {
     let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
     let most: u32 = text.trim().parse().unwrap_or(MOST_SLOTS);

@@ -1,4 +1,4 @@
-//! Takes records out of the CPUs' buffers.
+//! Reads records from the CPUs' buffers.
 
 use crate::calls::rounds;
 use crate::format::{cpu, CHUNK};
@@ -6,7 +6,7 @@ use crate::programs::Programs;
 use crate::record::Record;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The reader's position in each CPU's buffer, bytes since the beginning.
+/// Reads the buffers. `tails` has its position in each CPU's buffer, in bytes since the beginning.
 pub struct Reader<'a> {
     programs: &'a Programs,
     tails: Vec<u64>,
@@ -19,10 +19,11 @@ impl<'a> Reader<'a> {
         Reader { programs, tails: vec![0; count], heads: vec![0; count] }
     }
 
-    /// Appends all records to `out`, a part for each CPU, shows them to `look`, except those that need no
-    /// attention, and frees their space. Returns the largest number of bytes of one CPU.
+    /// Appends all records to `out`, with a part for each CPU, and frees their space. Calls `look` with the
+    /// records, except for those of a single word. Returns the largest number of bytes of one CPU.
     pub fn drain(&mut self, out: &mut Vec<u64>, mut look: impl FnMut(Record)) -> u64 {
-        // All positions are read at nearly the same time, because copying takes longer.
+        // All positions are read before the copying, which takes longer, so that they belong to nearly the
+        // same time.
         for at in 0..self.heads.len() {
             self.heads[at] = self.field(at, cpu::HEAD).load(Ordering::Acquire);
         }
@@ -45,13 +46,14 @@ impl<'a> Reader<'a> {
         most
     }
 
-    /// The data before `head` in the reader's chunk; and where to continue.
+    /// Returns the records before `head` in the reader's chunk, and the position after them.
     fn rest_of_chunk(&self, at: usize, head: u64) -> (&'a [u64], u64) {
         let tail = self.tails[at];
         let size = self.programs.buffer_size;
         let start = at * size + tail as usize % size;
         let length = (CHUNK - tail as usize % CHUNK).min((head - tail) as usize);
-        // SAFETY: before `head`, so written; not given back before the shared `tail` moves past it.
+        // SAFETY: the words are before `head`, so they are written; their space is not free until `tail`
+        // moves past it.
         (unsafe { self.programs.buffers.words(start, length / 8) }, tail + length as u64)
     }
 
@@ -60,11 +62,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Shows the records to `look`; returns them without the padding after the last record of a chunk.
+/// Calls `look` with the records. Returns the records without the padding after the last record of a chunk.
 fn looked_at<'a>(words: &'a [u64], look: &mut impl FnMut(Record)) -> &'a [u64] {
     let mut taken = 0;
     loop {
-        // Most have one word and need no attention: skipped without computing where each next one begins.
+        // Most records have one word and need no attention. They are skipped without computing their lengths.
         taken += words[taken..].iter().take_while(|&&word| Record::is_one_word(word)).count();
         let Some(record) = Record::first_of(&words[taken..]) else { return &words[..taken] };
         look(record);

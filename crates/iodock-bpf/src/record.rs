@@ -1,14 +1,14 @@
-//! One record, as the kernel's programs or the recorder wrote it.
+//! Defines the access to one record that the kernel's programs or the recorder wrote.
 
 use crate::format::{again, Kind, LEAST_WORDS, MOST_WORDS, SHORT_TIME, SHORT_WORDS};
 
-/// A record's words, including the first one and the time.
+/// The words of a record, including the first one and the time.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     pub words: &'a [u64],
 }
 
-/// A copied piece of memory.
+/// A piece of memory that was copied into a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copied<'a> {
     Bytes(&'a [u8]),
@@ -16,7 +16,8 @@ pub enum Copied<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The first record in `words`, which may contain more; `None` if no complete record is there.
+    /// Returns the first record in `words`, which may contain more. Returns `None` if no complete record is
+    /// there.
     #[inline]
     pub fn first_of(words: &'a [u64]) -> Option<Record<'a>> {
         let first = *words.first()?;
@@ -29,7 +30,7 @@ impl<'a> Record<'a> {
         words.get(..count).map(|words| Record { words })
     }
 
-    /// Whether the record that begins with that word is a [`Kind::Again`] of a single word.
+    /// Returns whether a record that begins with this word is a [`Kind::Again`] of a single word.
     #[inline]
     pub fn is_one_word(first: u64) -> bool {
         first >> 16 & 15 == Kind::Again as u64 && first & 0xffff != again::NO_PAGE
@@ -50,7 +51,7 @@ impl<'a> Record<'a> {
         (self.words[0] >> 32) as u32
     }
 
-    /// Monotonic ns; not for short records.
+    /// Returns the time in monotonic ns. Short records have no such field.
     #[inline]
     pub fn time(&self) -> u64 {
         self.words[1]
@@ -61,8 +62,8 @@ impl<'a> Record<'a> {
         SHORT_WORDS[(self.words[0] >> 16 & 15) as usize] > 0
     }
 
-    /// The time, also of a short record. A short record has the lower part, and the value nearest to the
-    /// previous time is chosen; or it has the time since then.
+    /// Returns the time of any record. A short record contains either the lower bits of its time, of which
+    /// the value nearest to the previous time is chosen, or the time since the previous record.
     #[inline]
     pub fn time_after(&self, before: u64) -> u64 {
         match SHORT_WORDS[(self.words[0] >> 16 & 15) as usize] {
@@ -75,8 +76,8 @@ impl<'a> Record<'a> {
         before.wrapping_add_signed(later)
     }
 
-    /// Fields that a following short record inherits, as the first word of a short record; 0 if there are
-    /// none, because the descriptor does not fit. `None` for other records.
+    /// Returns the fields that a following short record inherits, in the form of a short record's first word.
+    /// Returns 0 if the descriptor does not fit into that form, and `None` for records that are not small.
     #[inline]
     pub fn left_out(&self) -> Option<u64> {
         let (kind, fd) = match self.kind() {
@@ -90,7 +91,7 @@ impl<'a> Record<'a> {
         Some(if fd > 0xffff { 0 } else { self.words[0] & !0xf_ffff | fd | (kind as u64) << 16 })
     }
 
-    /// Expands a [`Kind::Again`] to a short record. `time` is its own, `left_out` comes from the CPU's
+    /// Expands a [`Kind::Again`] to a short record. `time` is its time, and `left_out` is from the CPU's
     /// previous small record.
     #[inline]
     pub fn shortened(&self, time: u64, left_out: u64) -> [u64; 3] {
@@ -99,7 +100,8 @@ impl<'a> Record<'a> {
         [left_out, time & ((1 << SHORT_TIME) - 1) | (first >> again::DURATION) << SHORT_TIME, offset]
     }
 
-    /// Expands a short record to a small one. `before`: the size and result that it leaves out.
+    /// Expands a short record to a small one. `before` contains the size and the result that the short record
+    /// leaves out.
     pub fn expanded(&self, time: u64, before: (u32, u32)) -> ([u64; 5], usize) {
         let (first, more) = (self.words[0], self.words.get(2).copied().unwrap_or(0));
         let (size, result) = match self.kind() {
@@ -120,13 +122,13 @@ impl<'a> Record<'a> {
         (words, count)
     }
 
-    /// The lower and the upper half of a word.
+    /// Returns the lower and the upper half of a word.
     #[inline]
     pub fn halves(&self, at: usize) -> (u32, u32) {
         (self.words[at] as u32, (self.words[at] >> 32) as u32)
     }
 
-    /// The copied pieces that follow word `from`, by their number.
+    /// Returns the copied pieces that follow word `from`, by their number.
     pub fn pieces(&self, from: usize) -> [Option<Copied<'a>>; 3] {
         let mut found = [None; 3];
         let mut rest = self.words.get(from..).unwrap_or(&[]);
@@ -148,14 +150,14 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The bytes of the words, in memory order.
+/// Returns the bytes of the words, in memory order.
 pub fn bytes_of(words: &[u64]) -> &[u8] {
-    // SAFETY: any bytes are valid, and bytes need no alignment.
+    // SAFETY: the slice covers exactly the words; all values are valid bytes, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
 }
 
-/// Appends a note of the recorder itself: a record of `fields`, followed by pieces of memory, cut to the size
-/// limit of a record.
+/// Appends a note of the recorder: a record of `fields`, followed by pieces of memory. Pieces that exceed the
+/// size limit of a record are cut.
 pub fn put_note(out: &mut Vec<u64>, kind: Kind, tid: u32, time: u64, fields: &[u64], pieces: &[&[u8]]) {
     let start = out.len();
     out.extend_from_slice(&[0, time]);

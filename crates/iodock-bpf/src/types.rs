@@ -1,14 +1,14 @@
 //! Extracts the part of the kernel's types that the programs need. The kernel describes some 150,000 types in
-//! 5 MB (BTF, linux/btf.h); passing all of them to the loader takes longer than everything else. So they are
-//! scanned once here: a small description is made of the structures whose fields the programs read, and the
-//! tracepoints' types are found.
+//! 5 MB (BTF, linux/btf.h); passing all of them to the loader takes longer than everything else. So this
+//! module scans them once, builds a small description of the structures whose fields the programs read, and
+//! finds the tracepoints' types.
 
 use std::collections::HashMap;
 
 const HEADER_BYTES: usize = 24;
 const MAGIC: u16 = 0xEB9F;
 
-/// Kinds of types.
+/// Numbers of the kinds of BTF types.
 mod kind {
     pub const INT: u32 = 1;
     pub const PTR: u32 = 2;
@@ -34,7 +34,7 @@ mod kind {
 struct Type<'a> {
     name: u32,
     info: u32,
-    /// Bytes, or another type's number.
+    /// Size in bytes, or the number of another type, depending on the kind.
     size: u32,
     more: &'a [u8],
 }
@@ -45,12 +45,12 @@ impl Type<'_> {
     }
 }
 
-/// The kernel's types, by number.
+/// All types of the kernel, which have consecutive numbers.
 struct Types<'a> {
     bytes: &'a [u8],
-    /// Offset in `bytes` of each type; void, the first, has none.
+    /// Offset of each type in `bytes`. Type 0 is void, which has no description.
     starts: Vec<u32>,
-    /// The numbers of types that are searched by name: a seventh of all.
+    /// Numbers of the types that are searched by name, about a seventh of all.
     sought: Vec<u32>,
     strings: &'a [u8],
 }
@@ -59,7 +59,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-/// Bytes behind the first twelve of a type.
+/// Returns the length of a type's description after its first twelve bytes.
 fn length(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         kind::INT | kind::VAR | kind::DECL_TAG => 4,
@@ -71,7 +71,7 @@ fn length(kind: u32, count: usize) -> Option<usize> {
     })
 }
 
-/// The type that begins at `at`.
+/// Returns the type whose description begins at `at`.
 fn type_at(bytes: &[u8], at: usize) -> Option<Type<'_>> {
     let (name, info, size) = (half(bytes, at)?, half(bytes, at.checked_add(4)?)?, half(bytes, at + 8)?);
     let more = length(info >> 24 & 31, (info & 0xffff) as usize)?;
@@ -107,16 +107,16 @@ impl<'a> Types<'a> {
         type_at(self.bytes, *self.starts.get(number)? as usize)
     }
 
-    /// Whether the name at `at` is `name`.
+    /// Returns whether the name at offset `at` in the strings is `name`.
     fn is_named(&self, at: u32, name: &str) -> bool {
         let rest = self.strings.get(at as usize..).unwrap_or(&[]);
-        // Most names differ in the first byte or in length.
+        // The first comparison is fast, because most names differ in the first byte or in length.
         rest.first() == name.as_bytes().first()
             && rest.get(name.len()) == Some(&0)
             && rest.starts_with(name.as_bytes())
     }
 
-    /// Structures, enumerations or names for types.
+    /// Finds structures, enumerations or typedefs by name.
     fn find(&self, kind: u32, names: &[&'static str]) -> Vec<(&'static str, usize)> {
         let numbers = self.sought.iter().map(|&number| number as usize);
         let all = numbers.filter_map(|number| Some((number, self.get(number)?)));
@@ -127,7 +127,8 @@ impl<'a> Types<'a> {
         named.collect()
     }
 
-    /// Number of arguments of a function pointer type, without the first, which is the tracepoint's own.
+    /// Returns the number of arguments of a function pointer type, not counting the first, which is private
+    /// data of the tracepoint.
     fn arguments(&self, typedef: usize) -> Option<usize> {
         let pointer = self.get(self.get(typedef)?.size as usize)?;
         let function = self.get(pointer.size as usize)?;
@@ -143,7 +144,7 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// The type without names and qualifiers.
+    /// Follows typedefs and qualifiers such as const to the type behind them.
     fn plain(&self, mut number: usize) -> usize {
         for _ in 0..32 {
             match self.get(number) {
@@ -162,7 +163,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// A description being built.
+/// A BTF description that is being built.
 #[derive(Default)]
 struct Draft {
     types: Vec<u8>,
@@ -205,24 +206,25 @@ impl Draft {
     }
 }
 
-/// A tracepoint's type.
+/// Type of a tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tracepoint {
-    /// Among the kernel's types.
+    /// Number of the type among the kernel's types.
     pub number: u32,
     pub arguments: usize,
 }
 
 /// Result of [`reduced`].
 pub struct Reduced {
-    /// The structures, renumbered.
+    /// Description of the structures, with new numbers of types.
     pub structures: Vec<u8>,
-    /// The existing tracepoints.
+    /// The tracepoints that this kernel has.
     pub tracepoints: HashMap<&'static str, Tracepoint>,
 }
 
 impl Reduced {
-    /// Whether such a structure or enumeration has that field, or has it in an anonymous part.
+    /// Returns whether a structure or enumeration with this name has this field, directly or in an anonymous
+    /// member.
     pub fn has(&self, name: &'static str, field: &'static str) -> bool {
         let Some(types) = Types::read(&self.structures) else { return false };
         let found = [kind::STRUCT, kind::ENUM].into_iter().flat_map(|kind| types.find(kind, &[name]));
@@ -230,8 +232,8 @@ impl Reduced {
     }
 }
 
-/// From the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None`
-/// if the description can't be parsed.
+/// Reduces the kernel's types `btf` to the fields `fields` of `structures` and the types of `tracepoints`.
+/// Returns `None` if `btf` can't be parsed.
 pub fn reduced(
     btf: &[u8],
     structures: &[&'static str],
@@ -260,12 +262,13 @@ struct Choice<'a> {
     structures: &'a [&'static str],
     fields: &'a [&'static str],
     draft: Draft,
-    /// New numbers of those that are made.
+    /// New numbers of the types that the draft contains already, by old number.
     made: HashMap<usize, u32>,
 }
 
 impl Choice<'_> {
-    /// A structure or union with the requested fields, and the anonymous ones that may contain such.
+    /// Adds a structure or union with its requested fields and the anonymous members that may contain such
+    /// fields. Returns its new number.
     fn structure(&mut self, number: usize) -> Option<u32> {
         if let Some(&made) = self.made.get(&number) {
             return Some(made);
@@ -283,14 +286,14 @@ impl Choice<'_> {
         }
         let name = self.structures.iter().find(|name| self.types.is_named(of.name, name));
         let name = name.map_or(0, |name| self.draft.text(name));
-        // The flag for the encoding of bit fields' offsets is kept; the number of members is new.
+        // The bit that says how offsets of bit fields are encoded stays. The number of members is new.
         let info = of.info & 0x9f00_0000 | (members.len() / 12) as u32;
         let made = self.draft.add(name, info, of.size, &members);
         self.made.insert(number, made);
         Some(made)
     }
 
-    /// The requested numbers of an enumeration.
+    /// Adds an enumeration with its requested values.
     fn enumeration(&mut self, name: &'static str, number: usize) -> Option<()> {
         let of = self.types.get(number)?;
         let mut numbers = Vec::new();
@@ -333,8 +336,9 @@ impl Choice<'_> {
 mod tests {
     use super::*;
 
-    /// `struct inner { int wanted, other; }; struct outer { struct inner in; struct inner; };
-    /// typedef void (*trace)(void *, int, int);`
+    /// Returns a description of these types:
+    /// `struct inner { int wanted, other; }; struct outer { struct inner in; struct inner; };`
+    /// `typedef void (*trace)(void *, int, int);`
     fn kernel() -> Vec<u8> {
         let mut draft = Draft::new();
         let names = ["int", "inner", "wanted", "other", "outer", "in", "trace"].map(|name| draft.text(name));
@@ -357,7 +361,7 @@ mod tests {
         let reduced = reduced(&kernel, &["outer"], &["wanted"], &["trace"]).expect("understood");
         let structures = Types::read(&reduced.structures).expect("well made");
         let (_, outer) = structures.find(kind::STRUCT, &["outer"])[0];
-        // The named member was not requested; the anonymous one may contain the requested one.
+        // The named member was not requested. The anonymous member may contain a requested field.
         let member = structures.get(outer).expect("there").more;
         assert_eq!((member.len(), half(member, 8)), (12, Some(64)));
         let inner = structures.get(half(member, 4).expect("a type") as usize).expect("there");
@@ -375,7 +379,7 @@ mod tests {
         let flags = reduced(&draft.finished(), &["flags"], &["second"], &[]).expect("understood");
         assert!(flags.has("flags", "second") && !flags.has("flags", "first"));
         let kernel = reduced(&kernel(), &["outer"], &["wanted"], &[]).expect("understood");
-        // The field is in an unnamed part; fields of a structure that was not requested are not kept.
+        // The field is in an anonymous member. Fields of structures that were not requested are left out.
         assert!(
             kernel.has("outer", "wanted") && !kernel.has("outer", "other") && !kernel.has("inner", "wanted")
         );

@@ -1,10 +1,11 @@
-//! /proc/diskstats (Linux Documentation/admin-guide/iostats.rst).
+//! Parses lines of /proc/diskstats (Linux Documentation/admin-guide/iostats.rst).
 
 use crate::numbers::{whole, words};
 
-/// Size of a sector in this file, whatever the disk's own is.
+/// Size in bytes of a sector in this file. It does not depend on the disk's own sector size.
 pub const SECTOR_BYTES: u64 = 512;
-/// Fields after the name, in the newest kernels: 11, then discards (4.18) and flushes (5.5).
+/// Largest number of fields after the device name: 11 in old kernels, 15 with discards (Linux 4.18), 17 with
+/// flushes (Linux 5.5).
 pub const FIELDS: usize = 17;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The fields that this kernel prints, in the file's order.
+    /// Returns the fields that this kernel prints, in the file's order.
     pub fn values(&self) -> &[u64] {
         &self.values[..self.count]
     }

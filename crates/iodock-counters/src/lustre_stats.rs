@@ -1,10 +1,10 @@
-//! Lustre's `stats` files (llite, mds, md_stats): `NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ`
-//! (lprocfs_stats_seq_show). Units and the last columns differ by release and by counter.
+//! Parses Lustre's `stats` files (llite, mds, md_stats): `NAME COUNT samples [UNIT] MIN MAX SUM SUMSQ`
+//! (lprocfs_stats_seq_show). Units and the last columns differ between releases and between counters.
 
 use crate::numbers::{whole, words};
 
-/// Folders of Lustre's parameters: they moved from /proc to /sys/kernel/debug by release; FEFS has its own
-/// folder. One target may be in several of them.
+/// Folders of Lustre's parameters. Some releases have them in /proc, newer ones in /sys/kernel/debug, and
+/// FEFS has its own folder. One target may have files in several of these folders.
 pub const PLACES: [&str; 4] = ["proc/fs/lustre", "sys/kernel/debug/lustre", "sys/fs/lustre", "proc/fs/fefs"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Line<'a> {
     pub name: &'a [u8],
     /// Number of occurrences.
     pub samples: u64,
-    /// As printed, without brackets: `bytes`, `usecs`, `usec`, `reqs`, `regs` ...
+    /// Unit as the file prints it, without brackets: `bytes`, `usecs`, `usec`, `reqs`, `regs` ...
     pub unit: &'a [u8],
     pub smallest: Option<u64>,
     pub largest: Option<u64>,
@@ -20,7 +20,8 @@ pub struct Line<'a> {
     pub sum: Option<u64>,
 }
 
-/// `None` for every other line, including times and headers, and if a number is damaged.
+/// Parses one counter's line. Returns `None` for other lines, such as times and headers, and for damaged
+/// numbers.
 pub fn line(text: &[u8]) -> Option<Line<'_>> {
     let mut fields = words(text);
     let (name, samples) = (fields.next()?, whole(fields.next()?)?);

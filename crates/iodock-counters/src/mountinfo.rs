@@ -1,30 +1,31 @@
-//! /proc/self/mountinfo (proc_pid_mountinfo(5)): mounts and their device numbers.
+//! Parses /proc/self/mountinfo (proc_pid_mountinfo(5)): mounts and their device numbers.
 //!
-//! Mounts with the same device number share their counters: bind mounts, and exports of one server that the
-//! kernel treats as one. Only this number shows it: device names may differ, and two readings of one counter
-//! do, too.
+//! Mounts with the same device number share their counters. Examples are bind mounts, and exports of one
+//! server that the kernel treats as one. Only the device number shows this. Device names of such mounts may
+//! differ, and so do two readings of one counter.
 
 use crate::numbers::{whole, words};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Major and minor number.
+/// Major and minor device number.
 pub type Device = (u64, u64);
 
-/// A line, with names escaped as in the kernel (see [`unescaped`]).
+/// One mount's line. Names are escaped as in the kernel's file (see [`unescaped`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// `MAJOR:MINOR`.
+    /// Device number in the form `MAJOR:MINOR`.
     pub device: &'a [u8],
     pub point: &'a [u8],
     pub options: &'a [u8],
     pub fs_type: &'a [u8],
-    /// A device, or the server and its export.
+    /// The mounted device, or the server and its export.
     pub source: &'a [u8],
-    /// Options of the file system, in addition to those of the mount; empty in lines of old kernels.
+    /// Options of the file system, in addition to those of the mount. Lines of old kernels lack them.
     pub super_options: &'a [u8],
 }
 
-/// `36 35 0:42 / /mnt rw,noatime shared:1 - nfs4 server:/x rw`; `None` for another line.
+/// Parses a line such as `36 35 0:42 / /mnt rw,noatime shared:1 - nfs4 server:/x rw`. Returns `None` if it
+/// has another form.
 pub fn line(text: &[u8]) -> Option<Mount<'_>> {
     let dash = text.windows(3).position(|part| part == b" - ")?;
     let (mut own, mut of_type) = (words(&text[..dash]).skip(2), words(&text[dash + 3..]));
@@ -38,7 +39,7 @@ pub fn line(text: &[u8]) -> Option<Mount<'_>> {
     })
 }
 
-/// A name with the kernel's escapes, such as `\040` for a blank, decoded.
+/// Decodes the kernel's escapes in a name, such as `\040` for a blank.
 pub fn unescaped(name: &[u8]) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::with_capacity(name.len()), name);
     while let Some((&byte, after)) = rest.split_first() {
@@ -50,39 +51,41 @@ pub fn unescaped(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Number of the device of a [`Mount`].
+/// Parses the `MAJOR:MINOR` of a [`Mount`].
 pub fn number(device: &[u8]) -> Option<Device> {
     let colon = device.iter().position(|&byte| byte == b':')?;
     Some((whole(&device[..colon])?, whole(&device[colon + 1..])?))
 }
 
-/// Whether a mount's counters appear for the first time. Called in the order of mountstats, which is that of
-/// mountinfo: of mounts stacked at one point, the first line belongs to the first.
+/// Detects mounts whose counters already appeared at another mount point. Call [`Devices::meet`] in the order
+/// of mountstats, which is also the order of mountinfo: if several mounts cover one mount point, the first
+/// line belongs to the first mount.
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     by_mount_point: BTreeMap<Vec<u8>, VecDeque<Device>>,
     met: BTreeSet<Device>,
 }
 
-/// See [`Devices::meet`].
+/// Result of [`Devices::meet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
     First,
-    /// The counters of the mount already appeared at another mount point.
+    /// The counters of this mount already appeared at another mount point.
     Again,
-    /// The mount is not in mountinfo.
+    /// The mountinfo file does not contain the mount.
     Unknown,
 }
 
 impl Devices {
-    /// Reads the whole file.
+    /// Reads a complete mountinfo file.
     pub fn read(mountinfo: &[u8]) -> Self {
         let mut devices = Devices::default();
         mountinfo.split(|&byte| byte == b'\n').for_each(|line| devices.add(line));
         devices
     }
 
-    /// Adds one line; others are ignored, and their mount is then not known.
+    /// Adds the mount of one line. Lines in another form are ignored, and [`Devices::meet`] returns `Unknown`
+    /// for their mounts.
     pub fn add(&mut self, text: &[u8]) {
         let known = line(text).and_then(|mount| Some((number(mount.device)?, mount.point)));
         if let Some((device, point)) = known {

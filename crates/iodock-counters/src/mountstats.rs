@@ -1,15 +1,15 @@
-//! /proc/self/mountstats of NFS clients (Linux fs/nfs/super.c, net/sunrpc/stats.c).
+//! Parses /proc/self/mountstats of NFS clients (Linux fs/nfs/super.c, net/sunrpc/stats.c).
 
 use crate::numbers::{whole, words};
 
-/// An operation had 8 numbers before Linux 5.3, which added the number of errors.
+/// Numbers per operation. Kernels before Linux 5.3 print 8 of them, without the number of errors.
 pub const OPERATION_NUMBERS: usize = 9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// `server:/export`.
+    /// Server and export, as `server:/export`.
     pub device: &'a [u8],
-    /// Blanks in it are written as `\040`.
+    /// Path of the mount point. The kernel writes its blanks as `\040`.
     pub mount_point: &'a [u8],
 }
 
@@ -25,19 +25,19 @@ pub struct Operation<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// Beginning of an NFS mount.
+    /// First line of an NFS mount.
     Mount(Mount<'a>),
-    /// Beginning of another mount; its mount point.
+    /// First line of a mount of another type, with its mount point.
     OtherMount(&'a [u8]),
-    /// Beginning of a mount whose line is damaged: what follows belongs to no known mount.
+    /// First line of a mount, but damaged: the lines after it belong to no known mount.
     UnreadableMount,
-    /// Read and written by programs, the same bypassing the cache (O_DIRECT), read from and written to the
-    /// server.
+    /// Six byte counts: read and written by programs through the cache, read and written by programs with
+    /// O_DIRECT, read from and written to the server.
     Bytes([u64; 6]),
     Operation(Operation<'a>),
-    /// Options, events and other lines without a number that is used here.
+    /// Line that contains none of these numbers, such as options and events.
     Other,
-    /// Looks like bytes or an operation but has too few numbers.
+    /// Line of bytes or of an operation that has too few numbers.
     Unreadable,
 }
 
@@ -68,7 +68,7 @@ pub fn line(text: &[u8]) -> Line<'_> {
     }
 }
 
-/// The first numbers, and how many there are.
+/// Parses up to `N` numbers, and returns them with their count.
 fn numbers<const N: usize>(text: &[u8]) -> ([u64; N], usize) {
     let mut values = [0; N];
     let mut count = 0;

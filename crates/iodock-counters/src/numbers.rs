@@ -1,17 +1,18 @@
-//! Numbers and words of counter files.
+//! Parses the numbers and words of counter files.
 
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Words between blanks.
+/// Returns the words of a line, which blanks separate.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
 }
 
-/// The number at the beginning of `text`, and the rest; `None` without digits or above 2^64 - 1.
+/// Parses the number at the beginning of `text`, and returns it with the rest. Returns `None` if there is no
+/// digit or the number exceeds 2^64 - 1.
 pub fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(length);
-    // 19 digits always fit, so that the common case needs no overflow checks.
+    // Numbers of up to 19 digits always fit in 64 bits, so the common case needs no overflow checks.
     let value = if length <= 19 {
         digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
     } else {
@@ -22,17 +23,18 @@ pub fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
     (length > 0).then_some((value, rest))
 }
 
-/// The whole of `text` as a number.
+/// Parses all of `text` as one number.
 pub fn whole(text: &[u8]) -> Option<u64> {
     leading(text).and_then(|(value, rest)| rest.is_empty().then_some(value))
 }
 
-/// `text` as a decimal fraction; `None` for infinity and invalid numbers.
+/// Parses `text` as a decimal fraction. Returns `None` for infinity and invalid numbers.
 pub fn finite(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// Seconds with or without a fraction (`1510782606`, `1416.389858`, `1721048534.873002069`) as nanoseconds.
+/// Converts seconds with or without a fraction (`1510782606`, `1416.389858`, `1721048534.873002069`) to
+/// nanoseconds.
 pub fn instant(text: &[u8]) -> Option<i64> {
     let (seconds, rest) = leading(text)?;
     let seconds = i64::try_from(seconds).ok()?.checked_mul(NS_PER_SECOND)?;

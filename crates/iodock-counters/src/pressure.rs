@@ -1,14 +1,15 @@
-//! /proc/pressure/* and a cgroup's *.pressure (Linux Documentation/accounting/psi.rst).
+//! Parses /proc/pressure/* and a cgroup's *.pressure (Linux Documentation/accounting/psi.rst).
 
 use crate::numbers::{whole, words};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line<'a> {
-    /// `some` or `full`: at least one task waited, or all that could run.
+    /// Either `some` (at least one task waited) or `full` (all tasks that could run waited).
     pub who: &'a [u8],
-    /// Share of the last ten seconds, percent; `None` if it is no number.
+    /// Share of the last ten seconds in which tasks waited, in percent. It is `None` if the file contains no
+    /// valid number.
     pub average_10s_percent: Option<f64>,
-    /// Time waited since boot, microseconds.
+    /// Waiting time since boot, in microseconds.
     pub total_us: u64,
 }
 

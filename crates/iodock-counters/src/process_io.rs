@@ -1,8 +1,9 @@
-//! /proc/PID/io (proc_pid_io(5)): counters of a process, its threads and the children that it has waited for.
+//! Parses /proc/PID/io (proc_pid_io(5)): counters of a process, its threads, and the children that it has
+//! waited for.
 
 use crate::numbers::whole;
 
-/// The kernel's names, and ours, which contain the unit and what is counted.
+/// The kernel's name of each field and iodock's name, which contains the unit and what is counted.
 pub const FIELDS: [(&str, &str); 7] = [
     ("rchar", "read_call_bytes"),
     ("wchar", "written_call_bytes"),
@@ -13,7 +14,7 @@ pub const FIELDS: [(&str, &str); 7] = [
     ("cancelled_write_bytes", "cancelled_write_bytes"),
 ];
 
-/// Index in [`FIELDS`], and the value.
+/// Parses one line, and returns the field's index in [`FIELDS`] and its value.
 pub fn line(text: &[u8]) -> Option<(usize, u64)> {
     let colon = text.iter().position(|&byte| byte == b':')?;
     let field = FIELDS.iter().position(|(name, _)| name.as_bytes() == &text[..colon])?;

@@ -1,4 +1,4 @@
-//! Decodes bytes to records and validates everything.
+//! Decodes a journal's bytes to records, and validates all of them.
 
 use crate::fields::*;
 use crate::wire::Cursor;
@@ -7,7 +7,8 @@ use iodock_event::{
     RawCall, Record, Start, TaskEnd, Text,
 };
 
-/// Maps a journal's numbers to this program's ids. `None`: this program's name table is full.
+/// Maps the numbers of names in a journal to this program's ids. An entry is `None` if this program's table
+/// of names is full.
 #[derive(Default)]
 pub struct NameReader {
     calls: Vec<Option<CallId>>,
@@ -37,8 +38,8 @@ impl NameReader {
     }
 }
 
-/// Reads a records frame into `batch`. `None`: it is damaged, and `batch` contains the records before the
-/// damage.
+/// Decodes a records frame into `batch`. Returns `None` if the frame is damaged; `batch` then contains the
+/// records before the damage.
 pub fn decode_records(payload: &[u8], names: &NameReader, batch: &mut Batch) -> Option<()> {
     let mut decoder =
         RecordDecoder { cursor: Cursor::new(payload), names, previous_time: 0, previous_tid: 0 };
@@ -87,14 +88,15 @@ impl RecordDecoder<'_> {
             return Some(Text::NONE);
         }
         let bytes = self.cursor.bytes()?;
-        // A text's offset has 32 bits: larger ones are indistinguishable from "none".
+        // Offsets of texts have 32 bits, and the largest value means "no text".
         if batch.bytes.len() + bytes.len() >= u32::MAX as usize {
             return None;
         }
         Some(batch.push_text(bytes))
     }
 
-    /// The outer `None` means damage, the inner one too many names.
+    /// Decodes a call. The outer `None` means that the frame is damaged, the inner one that there are too
+    /// many names.
     fn call(&mut self, mask: u64, batch: &mut Batch) -> Option<Option<RawCall>> {
         let known = self.names.call(self.cursor.varint()?)?;
         let mut call = RawCall::new(known.unwrap_or(CallId(0)), self.previous_tid);
@@ -221,7 +223,7 @@ impl RecordDecoder<'_> {
                 line: self.cursor.varint()?,
                 sample: self.cursor.string()?,
             };
-            // An unknown kind of loss still stands for missing records.
+            // A kind of loss that this version does not know still means that records are missing.
             let kind = LossKind::ALL.iter().find(|kind| kind.name().as_bytes() == name);
             let kind = kind.copied().unwrap_or(LossKind::DroppedRecords);
             batch.losses.add(kind, count);

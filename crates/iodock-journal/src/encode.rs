@@ -7,7 +7,7 @@ use iodock_event::{
     Start, TaskEnd, NO_FD, UNKNOWN,
 };
 
-/// This journal's numbering of names of calls and errors, in the order of first use.
+/// Numbers that this journal gives to the names of calls and errors, in the order of first use.
 #[derive(Default)]
 pub struct NameWriter {
     numbers: Vec<Option<u32>>,
@@ -15,7 +15,7 @@ pub struct NameWriter {
 }
 
 impl NameWriter {
-    /// The journal's number for `id`, and whether it is new.
+    /// Returns the journal's number for `id`, and whether the number is new.
     fn number(&mut self, id: u16) -> (u32, bool) {
         let index = usize::from(id);
         if index >= self.numbers.len() {
@@ -31,12 +31,12 @@ impl NameWriter {
     }
 }
 
-/// A frame of records being built, with the names that it is the first to use.
+/// Builds a frame of records, and the frame of the names that these records are the first to use.
 #[derive(Default)]
 pub struct RecordEncoder {
     calls: NameWriter,
     errnos: NameWriter,
-    /// Payload of the names frame that precedes it.
+    /// Payload of the names frame, which the writer puts before the records frame.
     pub names: Vec<u8>,
     pub records: Vec<u8>,
     pub count: u64,
@@ -85,7 +85,8 @@ impl RecordEncoder {
             Record::End(end) => self.push_end(end, batch),
             Record::Start(start) => self.push_start(start, batch),
             Record::Descriptor(descriptor) => self.push_descriptor(descriptor, batch),
-            // Only for back ends that keep raw records next to the journal.
+            // The journal does not store these records: the back ends that produce them also keep raw records
+            // in another file.
             Record::Identity(_) | Record::Interface(_) => self.count -= 1,
         }
     }
@@ -127,7 +128,8 @@ impl RecordEncoder {
         }
     }
 
-    /// A complete data call: equivalent to [`push`](Self::push), in a third of the time.
+    /// Encodes a complete data call. The result is the same as that of [`push`](Self::push), in a third of
+    /// the time.
     #[inline]
     pub fn push_data(&mut self, data: &DataCall) {
         self.count += 1;
@@ -222,7 +224,7 @@ impl RecordEncoder {
         }
     }
 
-    /// Forks of a batch; they follow the records of the frame.
+    /// Adds a fork. A frame contains its forks after its records.
     pub fn push_fork(&mut self, fork: &Fork) {
         let number = self.call_number(fork.call);
         for value in [u64::from(fork.parent_tid), u64::from(fork.child_tid), fork.flags, number] {
@@ -231,7 +233,8 @@ impl RecordEncoder {
         self.fork_count += 1;
     }
 
-    /// The finished payload; `losses` and `counts` are those since the last frame. Then begins a new frame.
+    /// Returns the payload of the finished frame, and begins a new frame. `counts` contains the losses and
+    /// counts since the previous frame.
     pub fn finish(&mut self, counts: &Batch) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.records.len() + self.forks.len() + 64);
         put_varint(&mut out, self.count);
@@ -248,8 +251,8 @@ impl RecordEncoder {
     }
 }
 
-/// A read or write, or another successful call that has only a descriptor and numbers. Times in ns;
-/// `requested` and `offset` may be unknown.
+/// A read or write, or another successful call that has only a descriptor and numbers. Times are in ns.
+/// `requested` and `offset` may be `UNKNOWN`.
 #[derive(Clone, Copy, Debug)]
 pub struct DataCall {
     pub call: CallId,
@@ -311,7 +314,7 @@ fn put_items(out: &mut Vec<u8>, items: &[AsyncItem]) {
     }
 }
 
-/// Whether a batch has losses or counts.
+/// Returns whether a batch has losses or counts.
 pub fn has_side(batch: &Batch) -> bool {
     !batch.losses.counts.is_empty() || has_counts(batch)
 }

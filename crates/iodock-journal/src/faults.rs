@@ -1,14 +1,14 @@
-//! Frames of page faults in mapped files. A fault takes 4 to 8 bytes: numbers are encoded as differences from
-//! the previous fault.
+//! Encodes and decodes frames of page faults in mapped files. A fault takes 4 to 8 bytes, because its numbers
+//! are encoded as differences from the previous fault.
 
 use crate::wire::{put_bytes, put_quantity, put_signed, put_varint, Cursor};
 use iodock_event::{FaultBatch, FaultKind, FileMap, PageFault};
 
-/// The fault belongs to another task, or another map, than the previous one.
+/// Flags for a fault that belongs to another task, or to another mapping, than the previous fault.
 const OTHER_TASK: u8 = 1 << 2;
 const OTHER_MAP: u8 = 1 << 3;
 const KIND: u8 = 3;
-/// Offsets are multiples of the smallest page.
+/// Bits of an offset within the smallest page. Offsets are multiples of it, so these bits are not stored.
 const PAGE_SHIFT: u32 = 12;
 
 pub fn encode_faults(batch: &FaultBatch) -> Vec<u8> {

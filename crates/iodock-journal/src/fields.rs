@@ -1,15 +1,15 @@
-//! Encoding of a record: a mask of the fields that follow, then the fields; times and thread ids are
-//! differences from the previous record, texts and control blocks are inline.
+//! Constants of the encoding of records. A record begins with a mask of the fields that follow. Times and
+//! thread ids are stored as differences from the previous record, texts and control blocks in full.
 
 use iodock_event::{RawCall, Text};
 
-// The lowest two bits of the mask: the kind of record.
+// The lowest two bits of the mask are the kind of record.
 pub const CALL: u64 = 0;
 pub const END: u64 = 1;
 pub const START: u64 = 2;
 pub const DESCRIPTOR: u64 = 3;
 
-// A call's mask; the most frequent fields come first, so that the mask takes two bytes.
+// Bits of a call's mask. The most frequent fields come first, so that the mask usually takes two bytes.
 pub const TID: u64 = 1 << 2;
 pub const BEGIN: u64 = 1 << 3;
 pub const DURATION: u64 = 1 << 4;
@@ -38,16 +38,16 @@ pub const RESULT_TEXT: u64 = 1 << 28;
 pub const ITEMS: u64 = 1 << 29;
 pub const PATH_CUT: u64 = 1 << 30;
 
-// Sections after the records in a frame.
+// Kinds of the sections that follow the records in a frame.
 pub const TAIL_FORKS: u64 = 1;
 pub const TAIL_LOSSES: u64 = 2;
 pub const TAIL_COUNTS: u64 = 3;
 
-/// The kind of a name, then its text: the number follows from the order.
+/// Kinds of names in a names frame. Each kind is followed by the name's text; its number is its position.
 pub const CALL_NAME: u8 = 0;
 pub const ERRNO_NAME: u8 = 1;
 
-/// Numeric fields in the order of writing.
+/// Returns the numeric fields of a call with their mask bits, in the order of writing.
 pub fn numbers(call: &RawCall) -> [(u64, i64); 11] {
     [
         (DURATION, call.duration),

@@ -1,11 +1,12 @@
-//! Frames: a header of 16 bytes, then the payload. All numbers little endian.
+//! Encodes frames: a header of 16 bytes, then the payload. All numbers are little endian.
 
-/// First bytes of every journal. The last two show a transfer that changed line ends.
+/// First bytes of every journal. The last two are changed by a transfer that converts line ends, so that
+/// readers detect it.
 pub const MAGIC: [u8; 8] = *b"IODOCKJ\n";
-/// Version of the format. Kinds of frames and keys are added without a new version: readers skip
-/// what they do not know.
+/// Version of the format. New kinds of frames and new keys do not need a new version, because readers skip
+/// unknown ones.
 pub const VERSION: u32 = 1;
-/// Magic, version, four bytes reserved.
+/// Bytes before the first frame: magic, version and four reserved bytes.
 pub const PREAMBLE: usize = 16;
 pub const HEADER: usize = 16;
 
@@ -19,9 +20,9 @@ pub enum FrameKind {
     Mounts = 5,
     Usages = 6,
     Closing = 7,
-    /// Maps of files and page faults in them.
+    /// Maps of files, and page faults in these maps.
     Faults = 8,
-    /// Data that a back end does not decode until the recording has ended.
+    /// Data of a back end that decodes them only after the recording has ended.
     Raw = 9,
 }
 
@@ -37,7 +38,8 @@ impl FrameKind {
 pub struct FrameHeader {
     pub length: u32,
     pub kind: u32,
-    /// 0, 1, 2 ...: shows whether a frame is missing (a lost page).
+    /// Number of the frame: 0, 1, 2 ... A gap shows that a frame is missing, for example after the loss of a
+    /// page.
     pub sequence: u32,
     pub checksum: u32,
 }
@@ -53,7 +55,7 @@ impl FrameHeader {
     }
 }
 
-/// Appends a frame to `out`. `None` if the payload is too long to be one.
+/// Appends a frame to `out`. Returns `None` if the payload is too long for a frame.
 pub fn put_frame(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[u8]) -> Option<()> {
     put_header(out, kind, sequence, payload)?;
     out.extend_from_slice(payload);
@@ -69,7 +71,8 @@ pub fn put_header(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[
     Some(())
 }
 
-/// CRC-32 (IEEE) over the header's first three numbers and the payload: a page of zeros is not a frame.
+/// Returns the CRC-32 (IEEE) of the header's first three numbers and the payload. The header is included so
+/// that a page of zeros is not a valid frame.
 fn checksum(length: u32, kind: u32, sequence: u32, payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for number in [length, kind, sequence] {

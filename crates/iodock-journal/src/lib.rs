@@ -1,11 +1,11 @@
 //! The journal: the file that a live recording writes while it runs.
 //!
-//! A Parquet file without its footer is unreadable, so a recorder can't write one: it appends frames to a
-//! journal, each with its own checksum, and everything that was flushed before a crash, a full disk or a
-//! power cut remains readable. When the recording ends (or when a store left by a crash is next opened)
-//! [`JournalReader`] passes the records to the same pipeline as any log.
+//! A Parquet file without its footer is unreadable, so a recorder can't write one while it runs. Instead it
+//! appends frames to a journal, each with its own checksum. Everything that it flushed before a crash or a
+//! full disk remains readable. When the recording ends, or when a store without tables is opened after a
+//! crash, [`JournalReader`] passes the records to the same pipeline as any log.
 //!
-//! The format, for other back ends: `docs/explanation/journal.md`.
+//! `docs/explanation/journal.md` describes the format for authors of other back ends.
 
 mod decode;
 mod encode;

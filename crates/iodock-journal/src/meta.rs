@@ -1,5 +1,5 @@
-//! First and last frame: the subject of the recording, and how it ended. Both are keys and values, so that a
-//! key can be added without a new format.
+//! Encodes the first and the last frame: what the recording is about, and how it ended. Both consist of keys
+//! and values, so that a key can be added without a new version of the format.
 
 use crate::wire::{put_bytes, put_varint, Cursor};
 use iodock_event::Clock;
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 type Fields = BTreeMap<String, Vec<u8>>;
 
-/// Facts that a recorder knows when it starts. Empty texts mean "not known".
+/// Facts that a recorder knows when it starts. An empty text means that the fact is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalMeta {
-    /// The writing program, e.g. `iodock 0.1.0`.
+    /// Name and version of the program that wrote the journal, e.g. `iodock 0.1.0`.
     pub writer: String,
     /// How calls are captured: `ptrace`, `preload`, `bpf`.
     pub how: String,
@@ -18,17 +18,17 @@ pub struct JournalMeta {
     pub kernel: String,
     pub cpus: Option<u32>,
     pub clock: Clock,
-    /// The command as bytes, an element per argument.
+    /// The recorded command, with one element per argument.
     pub command: Vec<Vec<u8>>,
     pub working_directory: Vec<u8>,
-    /// The recorder's own process.
+    /// Process id of the recorder.
     pub pid: Option<u32>,
-    /// MPI rank and number of ranks.
+    /// MPI rank of the recorded process, and number of ranks.
     pub rank: Option<i32>,
     pub ranks: Option<i32>,
-    /// ns since the epoch.
+    /// Start of the recording, ns since the epoch.
     pub start: Option<i64>,
-    /// Environment and further facts from a back end.
+    /// Environment variables, and further facts from a back end.
     pub extra: BTreeMap<String, String>,
 }
 
@@ -55,13 +55,13 @@ impl Default for JournalMeta {
 /// How a recording ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closing {
-    /// Exit code of the program that was started.
+    /// Exit code of the recorded program.
     pub exit_code: Option<i32>,
-    /// Name of the signal that killed it.
+    /// Name of the signal that killed the recorded program.
     pub exit_signal: Option<String>,
-    /// ns since the epoch.
+    /// End of the recording, ns since the epoch.
     pub end: Option<i64>,
-    /// Bytes that the recorder wrote itself, without this frame. Filled in by the writer.
+    /// Bytes that the recorder itself wrote, without this frame. The writer sets it.
     pub written_bytes: u64,
     pub extra: BTreeMap<String, String>,
 }

@@ -12,12 +12,12 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Returns a journal's records up to its end or to the first damaged frame. Samples, mounts and usages are
-/// collected on the way: take them between batches, or at the end.
+/// Returns a journal's records up to its end or to the first damaged frame. The reader also collects samples,
+/// mounts and usages: callers take them between batches, or at the end.
 pub struct JournalReader {
     name: String,
     input: BufReader<File>,
-    /// Bytes up to the end of the last good frame, and of the whole file.
+    /// Offset of the end of the last valid frame, and length of the file, in bytes.
     position: u64,
     length: u64,
     sequence: u32,
@@ -30,7 +30,7 @@ pub struct JournalReader {
     closing: Option<Closing>,
     /// Bytes after the last valid frame, if reading stopped before a closing frame.
     lost: Option<u64>,
-    /// Whether its recorder may append more.
+    /// Whether the journal's recorder may still append frames.
     is_growing: bool,
     spare: Vec<Batch>,
 }
@@ -41,8 +41,8 @@ enum Next {
 }
 
 impl JournalReader {
-    /// Opens a journal. Fails if the file can't be read, is not a journal, has a newer format, or was cut
-    /// inside its first frame.
+    /// Opens a journal. Fails if the file can't be read, is not a journal, has a newer format, or ends within
+    /// its first frame.
     pub fn open(path: impl AsRef<Path>) -> Result<JournalReader, SourceError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -74,23 +74,23 @@ impl JournalReader {
         &self.meta
     }
 
-    /// How the recording ended; `None` until the closing frame was read, and for a cut journal.
+    /// Returns how the recording ended. `None` until the closing frame is read, and for a cut journal.
     pub fn closing(&self) -> Option<&Closing> {
         self.closing.as_ref()
     }
 
-    /// Whether the end was reached without a closing frame.
+    /// Returns whether the journal ended without a closing frame.
     pub fn is_cut(&self) -> bool {
         self.lost.is_some()
     }
 
-    /// Opens a journal that is still being written: its present end is not a loss.
+    /// Marks the journal as still being written, so that its present end is not counted as a loss.
     #[must_use]
     pub fn growing(self) -> JournalReader {
         JournalReader { is_growing: true, ..self }
     }
 
-    /// Reads only its first bytes, up to a length that another reader found.
+    /// Limits reading to the first `length` bytes, a length that another reader has found.
     #[must_use]
     pub fn up_to(self, length: u64) -> JournalReader {
         JournalReader { length: length.min(self.length), ..self }
@@ -100,22 +100,22 @@ impl JournalReader {
         self.is_growing
     }
 
-    /// Number of bytes of the file that are read.
+    /// Returns the number of bytes of the file that this reader reads.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Samples since the last call.
+    /// Returns the samples that were read since the last call.
     pub fn take_samples(&mut self) -> Vec<Sample> {
         std::mem::take(&mut self.samples)
     }
 
-    /// Mounts since the last call.
+    /// Returns the mounts that were read since the last call.
     pub fn take_mounts(&mut self) -> Vec<Mount> {
         std::mem::take(&mut self.mounts)
     }
 
-    /// Usages since the last call.
+    /// Returns the usages that were read since the last call.
     pub fn take_usages(&mut self) -> Vec<TaskUsage> {
         std::mem::take(&mut self.usages)
     }
@@ -150,7 +150,7 @@ impl JournalReader {
         Err(refusal(&self.name, message.into(), "record again"))
     }
 
-    /// Reads a frame into `payload`; at the end or at damage returns that and records the loss.
+    /// Reads the next frame into `payload`. At the end of the file or at a damaged frame, records the loss.
     fn next_frame(&mut self) -> Result<Next, SourceError> {
         let mut header = [0; HEADER];
         if self.read(&mut header)? < HEADER {
@@ -158,7 +158,7 @@ impl JournalReader {
         }
         let header = FrameHeader::parse(&header);
         let left = self.length.saturating_sub(self.position + HEADER as u64);
-        // A length beyond the end of the file is never allocated.
+        // This check comes before the allocation, so that a damaged length can't request too much memory.
         if u64::from(header.length) > left || header.sequence != self.sequence {
             return self.end();
         }
@@ -181,7 +181,8 @@ impl JournalReader {
         })
     }
 
-    /// No complete frame follows: in a journal that is still being written, not yet.
+    /// Handles the lack of a further complete frame. This is no loss in a journal that is still being
+    /// written.
     fn end(&mut self) -> Result<Next, SourceError> {
         if !self.is_growing {
             return Ok(self.stop());
@@ -193,12 +194,12 @@ impl JournalReader {
     }
 
     fn stop(&mut self) -> Next {
-        // At least 1, so that a recording that was merely not closed is reported, too.
+        // The loss is at least 1, so that a journal without a closing frame is also reported.
         self.lost = Some(self.length.saturating_sub(self.position).max(1));
         Next::End
     }
 
-    /// Processes one frame; `None` if its payload is invalid although its checksum is right.
+    /// Processes one frame. Returns `None` if its payload is invalid although its checksum is right.
     fn take_frame(&mut self, kind: u32, batch: &mut Batch) -> Option<()> {
         match FrameKind::from_number(kind) {
             Some(FrameKind::Names) => self.names.add(&self.payload),
@@ -210,17 +211,17 @@ impl JournalReader {
                 self.closing = Some(Closing::decode(&self.payload)?);
                 Some(())
             }
-            // `next_faults` and `next_raw` read these.
+            // `next_faults` and `next_raw` read these frames.
             Some(FrameKind::Faults | FrameKind::Raw) => Some(()),
-            // A second meta frame, or a kind of frame from a later version, can be skipped.
+            // The reader skips a second meta frame, and kinds of frames that only later versions know.
             Some(FrameKind::Meta) | None => Some(()),
         }
     }
 
-    /// The next page faults; all other frames are skipped. `None` at the end.
+    /// Returns the next page faults, and skips all other frames. Returns `None` at the end.
     ///
     /// # Errors
-    /// The file can't be read further.
+    /// Fails if the file can't be read further.
     pub fn next_faults(&mut self) -> Result<Option<FaultBatch>, SourceError> {
         while self.closing.is_none() && self.lost.is_none() {
             let Next::Frame(kind) = self.next_frame()? else { break };
@@ -239,10 +240,10 @@ impl JournalReader {
         Ok(None)
     }
 
-    /// The next raw frame; all others are skipped. `None` at the end.
+    /// Returns the payload of the next raw frame, and skips all other frames. Returns `None` at the end.
     ///
     /// # Errors
-    /// The file can't be read further.
+    /// Fails if the file can't be read further.
     pub fn next_raw(&mut self) -> Result<Option<&[u8]>, SourceError> {
         while self.closing.is_none() && self.lost.is_none() {
             let Next::Frame(kind) = self.next_frame()? else { break };
@@ -257,7 +258,7 @@ impl JournalReader {
         Ok(None)
     }
 
-    /// Bytes after the last valid frame, if that is not the last of all.
+    /// Returns the number of bytes after the last valid frame, or 0 if the journal is complete.
     pub fn lost_bytes(&self) -> u64 {
         self.lost.unwrap_or(0)
     }

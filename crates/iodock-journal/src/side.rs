@@ -1,10 +1,10 @@
-//! Frames of samples, mounts and task usages. Texts that are repeated within a frame are written once.
+//! Encodes frames of samples, mounts and task usages. A text that is repeated within a frame is written once.
 
 use crate::wire::{put_bytes, put_quantity, put_signed, put_varint, Cursor};
 use iodock_event::{Mount, Sample, SampleKind, TaskUsage};
 use std::collections::HashMap;
 
-/// Texts of a frame: a number, and the text itself the first time.
+/// Writes the texts of a frame: each as a number, followed by the text itself the first time.
 #[derive(Default)]
 struct TextWriter<'a> {
     ids: HashMap<&'a str, u64>,

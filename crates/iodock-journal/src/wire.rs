@@ -1,4 +1,5 @@
-//! Numbers and texts as bytes: LEB128 varints, zigzag for signed numbers, length before bytes.
+//! Encodes numbers as LEB128 varints, signed numbers in zigzag form first, and texts with their length before
+//! their bytes.
 
 use iodock_event::UNKNOWN;
 
@@ -14,7 +15,8 @@ pub fn put_signed(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// A quantity that may be [`UNKNOWN`]: zigzag maps that to `u64::MAX`, and adding one wraps to 0.
+/// Writes a number that may be [`UNKNOWN`]. Zigzag maps that value to `u64::MAX`, and adding one wraps it to
+/// 0, which takes one byte.
 pub fn put_quantity(out: &mut Vec<u8>, value: i64) {
     put_varint(out, (((value << 1) ^ (value >> 63)) as u64).wrapping_add(1));
 }
@@ -24,7 +26,7 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A record of a few numbers, built in place: avoids a capacity check per byte.
+/// A record of a few numbers that is built in an array, so that not each byte needs a capacity check.
 pub struct ShortBytes {
     bytes: [u8; ShortBytes::ROOM],
     length: usize,
@@ -38,7 +40,8 @@ impl Default for ShortBytes {
 }
 
 impl ShortBytes {
-    /// Nine numbers, none of which takes more than ten bytes; some can't take half of that.
+    /// Enough bytes for nine numbers. A number takes at most ten bytes, and some of the nine at most half of
+    /// that.
     const ROOM: usize = 80;
 
     #[inline]
@@ -59,14 +62,14 @@ impl ShortBytes {
 
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>) {
-        // A copy of constant length needs no function call.
+        // Copying a constant length needs no call of `memcpy`; the extra bytes are then cut off.
         let end = out.len() + self.length;
         out.extend_from_slice(&self.bytes);
         out.truncate(end);
     }
 }
 
-/// The rest of a frame to be read. Every getter returns `None` if there are too few bytes.
+/// The unread rest of a frame. Every getter returns `None` if too few bytes are left.
 pub struct Cursor<'a> {
     bytes: &'a [u8],
 }

@@ -13,10 +13,11 @@ use std::time::Duration;
 
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
-/// A frame is written when its records reach this size: a few thousand calls.
+/// Size in bytes at which the collected records are written as a frame. It corresponds to a few thousand
+/// calls.
 const FRAME_BYTES: usize = 256 << 10;
 
-/// The journal could not be written. Frames flushed before remain readable.
+/// A write to the journal failed. Frames that were flushed before remain readable.
 #[derive(Debug)]
 pub struct JournalError {
     pub path: PathBuf,
@@ -38,7 +39,7 @@ impl std::error::Error for JournalError {
 }
 
 impl JournalError {
-    /// What to do about it.
+    /// Returns what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self.source.kind() {
             io::ErrorKind::StorageFull => "the disk is full; give the store a place with more room: -o PATH",
@@ -56,39 +57,39 @@ impl JournalError {
     }
 }
 
-/// Appends to a journal. Records are collected and written a frame at a time: call [`JournalWriter::flush`]
-/// about once a second, because a crash loses what is not flushed.
+/// Appends to a journal. The writer collects records and writes them a frame at a time. Call
+/// [`JournalWriter::flush`] about once a second, because a crash loses all that was not flushed.
 pub struct JournalWriter {
     path: PathBuf,
     file: File,
     encoder: RecordEncoder,
-    /// Losses and counts since the last frame; it contains no records.
+    /// Losses and counts since the last frame. This batch contains no records.
     side: Batch,
-    /// Frames not yet written; empty except during a call.
+    /// Finished frames that are not written yet. Empty between calls.
     out: Vec<u8>,
     sequence: u32,
     /// Length of the file up to the end of its last complete frame, and the number of frames.
     good_length: u64,
     good_sequence: u32,
-    /// Records in `out`.
+    /// Number of records in `out`.
     pending: u64,
     written: u64,
     frame_bytes: usize,
-    /// Set by the first error; from then on records are counted, not kept.
+    /// Set by the first write error. From then on the writer only counts records.
     failed: bool,
     dropped: u64,
 }
 
 impl JournalWriter {
-    /// Creates the file, which must not exist, and writes `meta`.
+    /// Creates the journal's file, which must not exist, and writes `meta`.
     pub fn create(path: impl AsRef<Path>, meta: &JournalMeta) -> Result<JournalWriter, JournalError> {
         let path = path.as_ref().to_path_buf();
         let file = match OpenOptions::new().append(true).create_new(true).open(&path) {
             Ok(file) => file,
             Err(source) => return Err(JournalError { path, source }),
         };
-        // Held as long as the recorder lives: a process that finds the journal unlocked may make tables from
-        // it. On a file system without locks there is no such protection.
+        // The recorder holds this lock until it ends: a process that finds the journal unlocked may convert
+        // it to tables. A file system without locks offers no such protection.
         lock(&file);
         let mut writer = JournalWriter {
             path,
@@ -113,33 +114,33 @@ impl JournalWriter {
         Ok(writer)
     }
 
-    /// The file.
+    /// Returns the path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes that this writer has written, for the recorder's own account.
+    /// Returns the number of bytes that this writer has written, which a recording reports as its own I/O.
     pub fn written_bytes(&self) -> u64 {
         self.written
     }
 
-    /// Counts bytes that the recorder wrote to other files.
+    /// Adds bytes that the recorder wrote to other files.
     pub fn add_written(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// Number of records received after a write error; they are lost.
+    /// Returns the number of records that are lost because they arrived after a write error.
     pub fn dropped_records(&self) -> u64 {
         self.dropped
     }
 
-    /// Whether a write failed. From then on nothing is stored.
+    /// Returns whether a write has failed. After that the writer stores nothing.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Adds one record, whose texts are in `batch`. An error is returned once; then records are only counted
-    /// ([`JournalWriter::dropped_records`]).
+    /// Adds one record, whose texts are in `batch`. The first failure returns an error; from then on records
+    /// are only counted ([`JournalWriter::dropped_records`]).
     pub fn push_record(&mut self, record: &Record, batch: &Batch) -> Result<(), JournalError> {
         if self.failed {
             self.dropped += 1;
@@ -152,10 +153,10 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// The same for a data call.
+    /// Adds a data call.
     ///
     /// # Errors
-    /// As `push_record`.
+    /// Fails like `push_record`.
     #[inline]
     pub fn push_data(&mut self, data: &DataCall) -> Result<(), JournalError> {
         if self.failed {
@@ -184,7 +185,7 @@ impl JournalWriter {
         result
     }
 
-    /// Counts a loss; written with the next flush.
+    /// Counts a loss. The next flush writes it.
     pub fn lose(&mut self, kind: LossKind, count: u64) {
         self.side.losses.add(kind, count);
     }
@@ -205,10 +206,10 @@ impl JournalWriter {
         self.write_side(FrameKind::Faults, || encode_faults(faults))
     }
 
-    /// Writes `payload` unchanged, immediately.
+    /// Writes a raw frame with `payload`, immediately.
     ///
     /// # Errors
-    /// As `push_record`; afterwards nothing is written.
+    /// Fails like `push_record`. After an error nothing more is written.
     pub fn raw(&mut self, payload: &[u8]) -> Result<(), JournalError> {
         if self.failed {
             return Ok(());
@@ -220,7 +221,7 @@ impl JournalWriter {
         self.write_out(payload)
     }
 
-    /// Writes the collected frames in one go. A recorder killed after it loses none of them.
+    /// Writes the collected frames with one write. If the recorder is killed after it, none of them is lost.
     pub fn flush(&mut self) -> Result<(), JournalError> {
         if self.failed {
             return Ok(());
@@ -229,14 +230,15 @@ impl JournalWriter {
         self.write_out(&[])
     }
 
-    /// Makes flushed frames survive a power cut, too (fsync). Slow; not done otherwise.
+    /// Writes the collected frames, and forces the data to the device (fdatasync), so that they survive a
+    /// power cut. This is slow, and the writer never does it by itself.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.flush()?;
         self.file.sync_data().map_err(|source| JournalError { path: self.path.clone(), source })
     }
 
-    /// Writes the collected frames and the closing frame. This is tried even after a write error: the frame
-    /// is small, and contains the number of missing records.
+    /// Writes the collected frames and the closing frame. The closing frame is tried even after a write
+    /// error, because it is small and contains the number of missing records.
     pub fn close(mut self, closing: &Closing) -> Result<(), JournalError> {
         let flushed = self.flush();
         self.failed = false;
@@ -294,20 +296,21 @@ impl JournalWriter {
         }
     }
 
-    /// Removes an incomplete frame, so that the journal ends cleanly, and stops writing.
+    /// Stops writing, and removes an incomplete frame, so that the journal ends with a complete one.
     fn error(&mut self, source: io::Error) -> JournalError {
         self.failed = true;
         self.dropped += self.pending;
         self.pending = 0;
         self.sequence = self.good_sequence;
         self.out.clear();
-        // If even that fails the reader still stops at the damaged frame.
+        // If the truncation also fails, the reader stops at the damaged frame.
         let _ = self.file.set_len(self.good_length);
         JournalError { path: self.path.clone(), source }
     }
 }
 
-/// A process that checks whether the recorder lives holds the lock for a moment.
+/// Locks the journal. It tries several times, because a process that checks whether the recorder is alive
+/// also holds the lock for a moment.
 fn lock(file: &File) {
     for _ in 0..LOCK_TRIES {
         let Err(TryLockError::WouldBlock) = file.try_lock() else { return };
@@ -315,7 +318,7 @@ fn lock(file: &File) {
     }
 }
 
-/// Usually one system call for both: a long `second` is not copied first.
+/// Writes both buffers, usually with one system call, without copying a long `second` first.
 fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
     let written = loop {
         match file.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]) {

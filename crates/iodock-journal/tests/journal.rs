@@ -1,4 +1,5 @@
-//! Round trips, cut and damaged journals, refusals.
+//! Tests that journals are read as they were written, that cut and damaged journals lose only what is
+//! missing, and that invalid files are refused.
 
 use iodock_event::{
     AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, FirstLoss, Fork, Items, LossKind, Mount, Outcome,
@@ -7,7 +8,7 @@ use iodock_event::{
 use iodock_journal::{Closing, JournalMeta, JournalReader, JournalWriter};
 use std::path::PathBuf;
 
-/// A folder of this test's own, removed at the end.
+/// A temporary folder of one test, removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -32,7 +33,7 @@ fn call_id(name: &str) -> CallId {
     CallId::intern(name.as_bytes()).unwrap()
 }
 
-/// Every kind of record, extreme values, invalid UTF-8.
+/// Returns a batch with every kind of record, extreme values and invalid UTF-8.
 fn everything() -> Batch {
     let mut batch = Batch::default();
     let mut read = RawCall::new(call_id("read"), 4711);
@@ -92,7 +93,7 @@ fn everything() -> Batch {
     batch
 }
 
-/// Records with their texts in a comparable form.
+/// Converts records and their texts to a form that can be compared.
 fn describe(batch: &Batch) -> Vec<String> {
     let show = |record: &Record| {
         let texts: Vec<Option<&[u8]>> = match record {
@@ -200,7 +201,7 @@ fn an_existing_journal_is_not_overwritten() {
     drop(writer);
 }
 
-/// A journal of `flushes` flushes with one record each, and the file's length after each.
+/// Writes a journal with `flushes` flushes of one record each. Returns the file's length after each flush.
 fn several_flushes(folder: &Folder, flushes: usize) -> Vec<u64> {
     let mut writer = JournalWriter::create(folder.file(), &meta()).unwrap();
     let mut lengths = vec![std::fs::metadata(folder.file()).unwrap().len()];
@@ -255,7 +256,7 @@ fn every_flipped_byte_is_detected() {
     }
 }
 
-/// Frames with right checksums and invalid payloads, as an attacker could create them.
+/// The frames have right checksums and invalid payloads, as an attacker could create them.
 #[test]
 fn hostile_payloads_do_not_panic() {
     let folder = Folder::new("hostile");
@@ -331,7 +332,7 @@ fn a_large_number_of_records_is_flushed_automatically() {
     assert!(records > 20_000 && records < 50_000, "{records}");
 }
 
-/// Needs root to mount a small file system: `cargo test -p iodock-journal -- --ignored`.
+/// Mounting a small file system needs root: `cargo test -p iodock-journal -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
 fn a_full_disk_keeps_the_written_records() {

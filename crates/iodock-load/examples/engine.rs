@@ -1,5 +1,5 @@
-//! Executes the plan (JSON) in the first line of standard input; events go to standard output. Ends when
-//! standard input does: `(cat plan.json; sleep 9999) | engine`.
+//! Executes the plan (JSON) in the first line of standard input, and writes events to standard output. The
+//! engine ends when standard input ends: `(cat plan.json; sleep 9999) | engine`.
 
 use iodock_load::{run, Plan};
 use std::io::{stdin, stdout, Read, Write};
@@ -7,7 +7,7 @@ use std::io::{stdin, stdout, Read, Write};
 fn main() {
     let mut line = Vec::new();
     let mut byte = [0u8];
-    // Byte by byte, since the rest of the input is not ours to read.
+    // The line is read byte by byte, because the engine itself reads the rest of the input.
     while matches!(stdin().lock().read(&mut byte), Ok(1)) && byte[0] != b'\n' {
         line.push(byte[0]);
     }

@@ -1,7 +1,7 @@
-//! Other activity on the machine during a step: load average, processors, other programs.
+//! Measures other activity on the machine during a step: load average, processors, other programs.
 //!
-//! Source: proc_loadavg(5), proc_stat(5), proc_pid_stat(5), proc_pid_io(5). It is read before the workers are
-//! forked and after they ended, so it costs no measured time.
+//! The sources are proc_loadavg(5), proc_stat(5), proc_pid_stat(5) and proc_pid_io(5). The engine reads them
+//! before it forks the workers and after the workers have ended, so that this takes no measured time.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -9,45 +9,47 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Number of programs named, of each kind.
+/// Number of programs that each list names.
 const NAMED: usize = 3;
 const MOST_PROCESSES: usize = 20_000;
-/// PF_KTHREAD in Linux's include/linux/sched.h: kernel threads, which may work for us, for example by writing
-/// out data.
+/// PF_KTHREAD in Linux's include/linux/sched.h. Kernel threads do not count as other programs, because they
+/// may work for the check-up, for example by writing out its data.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Part of the command line of an engine and its workers: these are other ranks of this check-up.
+/// Part of the command line of every engine and worker. Such processes are other ranks of this check-up and
+/// do not count as other programs.
 const ENGINE: &[u8] = b"load_engine";
 
-/// None means unknown.
+/// Other activity on the machine. `None` means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Busy {
-    /// Over the last minute, read at the end of the step.
+    /// Load average over the last minute, read at the end of the step.
     pub load_average: Option<f64>,
-    /// Share of all processors' time: user and system time of other programs.
+    /// Share of all processors' time that was user and system time of other programs.
     pub others_cpu_share: Option<f64>,
-    /// Share of all processors' time that the hypervisor took for others.
+    /// Share of all processors' time that the hypervisor gave to other virtual machines.
     pub steal_share: Option<f64>,
-    /// Other programs, the busiest first. Programs that ended before the step did are not seen.
+    /// Other programs by processor time, the busiest first. Programs that ended before the step ended are
+    /// missing.
     pub by_cpu: Option<Vec<CpuUser>>,
-    /// Only root can read this for programs of other users.
+    /// Other programs by I/O, the busiest first. For programs of other users only root can read this.
     pub by_io: Option<Vec<IoUser>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuUser {
     pub name: String,
-    /// 1 means one processor all the time.
+    /// Number of processors that the program used on average: 1 means one processor all the time.
     pub processors: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IoUser {
     pub name: String,
-    /// Bytes read from and written to devices.
+    /// Bytes per second that the program read from and wrote to devices.
     pub bytes_per_s: f64,
 }
 
-/// Time of all processors, in ticks.
+/// Time of all processors since boot, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Processors {
     total: u64,
@@ -60,14 +62,14 @@ struct Process {
     start: u64,
     name: String,
     ticks: u64,
-    /// Includes children that were waited for.
+    /// Clock ticks of the process and of the children that it has waited for.
     all_ticks: u64,
     io_bytes: Option<u64>,
     is_ours: bool,
     is_kernel: bool,
 }
 
-/// The machine at one moment.
+/// State of the machine at one moment.
 pub struct Moment {
     proc: PathBuf,
     at: Instant,
@@ -94,7 +96,7 @@ impl Moment {
         }
     }
 
-    /// Activity of other programs since then.
+    /// Returns the activity of other programs since this moment.
     pub fn until_now(&self) -> Busy {
         let now = Moment::of(&self.proc);
         let seconds = now.at.duration_since(self.at).as_secs_f64();
@@ -113,7 +115,8 @@ impl Moment {
         for (number, process) in &now.processes {
             let before = self.processes.get(number).filter(|before| before.start == process.start);
             if before.is_none() && self.started_tick.is_some_and(|tick| process.start + 1 < tick) {
-                // It existed but was not seen, so its earlier activity is unknown.
+                // The process existed at the first moment but could not be read, so its earlier activity is
+                // unknown.
                 continue;
             }
             if process.is_ours || process.is_kernel {
@@ -149,7 +152,7 @@ impl Moment {
     }
 }
 
-/// The largest users in descending order, without those that did nothing.
+/// Returns the largest users in descending order, without those whose value is 0.
 fn most(users: impl Iterator<Item = (String, f64)>) -> impl Iterator<Item = (String, f64)> {
     let mut users: Vec<_> = users.filter(|user| user.1 > 0.0).collect();
     users.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -157,7 +160,7 @@ fn most(users: impl Iterator<Item = (String, f64)>) -> impl Iterator<Item = (Str
 }
 
 impl Busy {
-    /// For several ranks or machines, keeps the busiest.
+    /// Adds the activity on another rank or machine, and keeps the busiest programs.
     pub fn merge(&mut self, other: &Busy) {
         let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.max(other)),
@@ -192,16 +195,16 @@ fn merged(one: Option<Users>, other: Option<Users>) -> Option<Users> {
 }
 
 fn ticks_per_s() -> f64 {
-    // SAFETY: no memory is involved.
+    // SAFETY: sysconf accesses no memory of the caller.
     (unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).max(1) as f64
 }
 
-/// The first line of /proc/stat. Guest time is included in user time; iowait counts as idle.
+/// Parses the first line of /proc/stat. User time includes guest time, and iowait counts as idle.
 fn processors_in(text: &str) -> Option<Processors> {
     let fields = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
     let [user, nice, system, ..] = ticks[..] else { return None };
-    // Interrupts are left out, since many of them are ours.
+    // Time for interrupts is left out, because many interrupts are caused by the check-up itself.
     Some(Processors {
         total: ticks.iter().take(8).fold(0, |sum, &one| sum.saturating_add(one)),
         programs: user.saturating_add(nice).saturating_add(system),
@@ -233,17 +236,17 @@ fn processes(proc: &Path) -> HashMap<u32, Process> {
         .collect()
 }
 
-/// One line of /proc/PID/stat. The name may contain blanks and brackets; it ends at the last bracket.
+/// Parses one line of /proc/PID/stat. The name may contain blanks and brackets; it ends at the last bracket.
 fn process_in(line: &[u8]) -> Option<Process> {
     let open = line.iter().position(|&byte| byte == b'(')?;
     let close = line.iter().rposition(|&byte| byte == b')')?;
     let name = String::from_utf8_lossy(line.get(open + 1..close)?).into_owned();
     let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // The first of them is field 3.
+    // The first field after the name is field 3 of proc_pid_stat(5).
     let at = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     let ticks = at(14)?.saturating_add(at(15)?);
-    // Signed in the kernel, and negative if a counter was damaged.
+    // This number is signed in the kernel, and negative if the counter is damaged.
     let children = at(16).unwrap_or(0).saturating_add(at(17).unwrap_or(0));
     Some(Process {
         start: at(22)?,
@@ -308,7 +311,7 @@ mod tests {
             vec![(1, process("cc1", 60, Some(3 << 20))), (2, ours), (3, kernel), (4, fresh)],
         );
         let busy = before.until(&now, 2.0);
-        // 160 ticks of programs, 40 of them ours and 10 of kernel threads.
+        // Programs used 160 ticks, of which 40 belong to this check-up and 10 to kernel threads.
         assert_eq!(busy.others_cpu_share, Some(110.0 / 400.0));
         assert_eq!(busy.steal_share, Some(0.05));
         let expected = 70.0 / ticks_per_s() / 2.0;

@@ -1,4 +1,4 @@
-//! Determines where a read came from and where a write went: memory, a device, or unknown.
+//! Determines where read data came from and where written data went: memory, a device, or unknown.
 
 use crate::shared::Pages;
 use crate::under::Under;
@@ -10,27 +10,27 @@ use std::os::fd::RawFd;
 pub enum Cache {
     Cached,
     Uncached,
-    /// It bypassed the file system's page cache, but a lower layer may have a cache on this machine.
+    /// The read bypassed the file system's page cache, but a lower layer may have a cache on this machine.
     MaybeCached,
-    /// A write that was not synced within the measured time: it went into the page cache.
+    /// The write was not synced within the measured time, so its data went into the page cache.
     PageCache,
     Unknown,
 }
 
-/// Where a kind of file system caches data, by statfs's magic number (statfs(2)).
+/// Place where a kind of file system caches data. The kind is the magic number of statfs(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
-    /// In the kernel's page cache, which mincore shows.
+    /// In the kernel's page cache. mincore(2) shows which pages are there.
     Pages,
-    /// Files exist in memory only.
+    /// In memory, where the files themselves are.
     Memory,
-    /// In its own cache on this machine, with this name, which no call shows.
+    /// In its own cache on this machine, which has this name. No system call shows its content.
     Elsewhere(&'static str),
-    /// Like `Elsewhere`, but on another machine, where all clients share it.
+    /// In a cache with this name that a server keeps for all its clients, perhaps on another machine.
     Served(&'static str),
 }
 
-/// O_DIRECT bypasses it.
+/// Name of a cache that O_DIRECT bypasses.
 const GPFS: &str = "GPFS's page pool";
 const NFS: i64 = 0x6969;
 
@@ -38,7 +38,7 @@ const NFS: i64 = 0x6969;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Own,
-    /// A rank on this machine, or on an unknown one.
+    /// A rank on this machine, or on an unknown machine.
     OtherRank,
     OtherMachine,
 }
@@ -54,14 +54,14 @@ fn keeps(magic: i64) -> Keeps {
     }
 }
 
-/// Whether files of such a file system exist in memory only.
+/// Returns whether this kind of file system keeps its files only in memory.
 pub fn is_in_memory(magic: i64) -> bool {
     keeps(magic) == Keeps::Memory
 }
 
-/// Kind of file system, as numbered in statfs(2); 0 if unknown.
+/// Returns the kind of file system, as statfs(2) numbers it; 0 if unknown.
 pub fn magic_of(fd: RawFd) -> i64 {
-    // SAFETY: zeroes are a valid statfs; the kernel fills it in.
+    // SAFETY: zeroes are a valid statfs, and the kernel fills it in.
     unsafe {
         let mut status: libc::statfs = std::mem::zeroed();
         if libc::fstatfs(fd, &mut status) == 0 {
@@ -72,12 +72,12 @@ pub fn magic_of(fd: RawFd) -> i64 {
     }
 }
 
-/// Asks the kernel to drop the first `length` bytes of a file from memory, then counts the pages that are
-/// still there.
+/// Requests that the kernel drop the first `length` bytes of a file from memory, then counts the pages that
+/// are still there.
 pub fn drop_and_look(fd: RawFd, length: u64) -> Pages {
     let mut pages = Pages::default();
     for _ in 0..2 {
-        // SAFETY: advice on an open descriptor.
+        // SAFETY: posix_fadvise accesses no memory of the caller, and the descriptor is open.
         unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED) };
         pages = look(fd, length);
         if pages.in_memory == 0 {
@@ -87,17 +87,19 @@ pub fn drop_and_look(fd: RawFd, length: u64) -> Pages {
     pages
 }
 
-/// The number of pages of the first `length` bytes in memory. Empty if it cannot be determined.
+/// Counts the pages of the first `length` bytes that are in memory. Returns zero pages if the kernel does not
+/// report them.
 pub fn look(fd: RawFd, length: u64) -> Pages {
     const WINDOW: u64 = 256 << 20;
-    // SAFETY: no memory is involved.
+    // SAFETY: sysconf accesses no memory of the caller.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as u64;
     let mut pages = Pages::default();
     let mut vector = Vec::new();
     for start in (0..length).step_by(WINDOW as usize) {
         let size = (length - start).min(WINDOW);
         vector.resize(size.div_ceil(page) as usize, 0u8);
-        // SAFETY: a new mapping of an open file that nothing touches; the vector has a byte for each page.
+        // SAFETY: the mapping is new and of an open file, its memory is not accessed, and the vector has a
+        // byte per page.
         let looked = unsafe {
             let (size, start) = (size as usize, start as libc::off_t);
             let map = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ, libc::MAP_SHARED, fd, start);
@@ -117,7 +119,7 @@ pub fn look(fd: RawFd, length: u64) -> Pages {
     pages
 }
 
-/// The label for a read, given the `pages` found before it, and the reason.
+/// Returns the label of a read and its reason. `pages` were counted before the read.
 pub fn label(magic: i64, under: &Under, pages: Pages, origin: Origin) -> (Cache, String) {
     let share = pages.in_memory as f64 / pages.looked_at.max(1) as f64;
     let written = match origin {
@@ -172,8 +174,8 @@ fn why_of(under: &Under) -> String {
     }
 }
 
-/// The label for a write, and the reason. `synced`: the time includes fsync. None if the data went as far as
-/// can be requested.
+/// Returns the label of a write and its reason. `synced` says that the measured time includes fsync. The
+/// label is None if the program requested that the data be written as far as possible.
 pub fn label_of_write(magic: i64, under: &Under, synced: bool, direct: bool) -> (Option<Cache>, String) {
     if keeps(magic) == Keeps::Memory {
         return (Some(Cache::Cached), "this file system keeps its files in memory".into());
@@ -185,7 +187,7 @@ pub fn label_of_write(magic: i64, under: &Under, synced: bool, direct: bool) -> 
             (Some(Cache::MaybeCached), format!("O_DIRECT without fsync, but {why}"))
         }
         _ if direct => (None, "O_DIRECT".into()),
-        // nfs(5): data are sent before close returns, and the time includes close.
+        // nfs(5): the client sends all data before close returns, and the measured time includes close.
         _ if magic & 0xffff_ffff == NFS => (None, "sent to the server by close".into()),
         _ => (Some(Cache::PageCache), "no fsync within the time: written into the page cache".into()),
     }
@@ -210,7 +212,7 @@ mod tests {
         assert_eq!(own(EXT4, pages(0, 0, 1)), Cache::Uncached);
         assert_eq!(own(0x0102_1994, pages(0, 0, 1)), Cache::Cached);
         assert_eq!(own(0x6573_5546, pages(1000, 0, 0)), Cache::Unknown);
-        // A server on this machine, or the host, may have it cached.
+        // The server, on this machine or on the host of this virtual machine, may have the data in its cache.
         assert_eq!(own(0x6573_5546, pages(0, 0, 1)), Cache::MaybeCached);
         assert_eq!(own(0x0102_1997, pages(0, 0, 1)), Cache::MaybeCached);
         assert_eq!(own(0x2fc1_2fc1, pages(0, 0, 1)), Cache::MaybeCached);
@@ -253,7 +255,7 @@ mod tests {
         assert_eq!(label(GPFS, &Under::Devices, pages(0, 0), Origin::OtherRank).0, Cache::Unknown);
         assert_eq!(far(EXT4, pages(0, 0)).0, Cache::Uncached);
         assert!(far(EXT4, pages(1000, 0)).1.starts_with("written on another node; dropped"));
-        // Pages that mincore shows are in memory, however they got there.
+        // mincore shows these pages in memory, so the read may have used them.
         assert_eq!(far(EXT4, pages(1000, 500)).0, Cache::Unknown);
         assert_eq!(far(0x0102_1997, pages(0, 0)).0, Cache::Unknown);
     }

@@ -1,4 +1,4 @@
-//! System calls on a worker's files, and the files' names.
+//! Makes the system calls on a worker's files, and builds the files' names.
 
 use crate::shared::Record;
 use crate::{cache, folders};
@@ -6,31 +6,31 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// Why a worker ended early.
+/// Reason why a worker ended early.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was asked to stop.
+    /// The engine requested a stop.
     Stopped,
     /// A system call failed: errno and purpose.
     Failed(i32, &'static str),
 }
 
-/// The error of the last system call.
+/// Returns the error of the last system call.
 pub fn failed(what: &'static str) -> Ended {
     Ended::Failed(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO), what)
 }
 
-/// An error of the standard library.
+/// Converts an error of the standard library.
 pub fn failed_of(error: &io::Error, what: &'static str) -> Ended {
     Ended::Failed(error.raw_os_error().unwrap_or(libc::EIO), what)
 }
 
-/// A name such as `f17` as a C string.
+/// Builds a numbered name such as `f17` as a C string.
 pub fn numbered(letter: u8, number: u64) -> CString {
     CString::new(format!("{}{number}", letter as char)).expect("no NUL")
 }
 
-/// A file name without allocation, for hot paths.
+/// Builds numbered file names without allocation, for loops that are measured.
 pub struct Name {
     bytes: [u8; 24],
     start: usize,
@@ -43,7 +43,7 @@ impl Name {
 
     #[inline]
     pub fn set(&mut self, letter: u8, mut number: u64) -> &CStr {
-        // The last byte stays NUL.
+        // The last byte is NUL and stays unchanged.
         let mut at = 22;
         loop {
             self.bytes[at] = b'0' + (number % 10) as u8;
@@ -65,8 +65,7 @@ impl Default for Name {
     }
 }
 
-/// Opens a file in the hot path, where no descriptor survives an exec and no other process writes to the
-/// folder.
+/// Opens a file in a worker's folder. `what` says in an error which operation failed.
 #[inline]
 pub fn open(folder: RawFd, name: &CStr, flags: i32, what: &'static str) -> Result<OwnedFd, Ended> {
     folders::open_at(folder, name, flags).map_err(|error| failed_of(&error, what))
@@ -76,12 +75,13 @@ pub fn open(folder: RawFd, name: &CStr, flags: i32, what: &'static str) -> Resul
 #[inline]
 pub fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> Result<(), Ended> {
     while !bytes.is_empty() {
-        // SAFETY: the slice is readable for its length.
+        // SAFETY: the slice is readable for its whole length.
         let done = unsafe { libc::pwrite(fd, bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t) };
         match done {
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             -1 => return Err(failed("write")),
-            // Nothing was written without an error. That is unexpected, and must not be repeated for ever.
+            // pwrite wrote nothing but reported no error. This is unexpected and must not be repeated
+            // forever.
             0 => return Err(Ended::Failed(libc::ENOSPC, "write")),
             done => {
                 bytes = &bytes[done as usize..];
@@ -92,14 +92,14 @@ pub fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> Result<(), End
     Ok(())
 }
 
-/// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
+/// Reads up to `buffer.len()` bytes at `offset`. It returns fewer only at the end of the file.
 #[inline]
 pub fn read_full(fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Ended> {
     let mut filled = 0;
     while filled < buffer.len() {
         let rest = &mut buffer[filled..];
         let place = (offset + filled as u64) as libc::off_t;
-        // SAFETY: the slice is writable for its length.
+        // SAFETY: the slice is writable for its whole length.
         match unsafe { libc::pread(fd, rest.as_mut_ptr().cast(), rest.len(), place) } {
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             -1 => return Err(failed("read")),
@@ -118,9 +118,9 @@ pub fn sync(fd: &OwnedFd) -> Result<(), Ended> {
     Ok(())
 }
 
-/// Closes and checks the result, because some file systems report a lack of space only then.
+/// Closes a file and checks the result, because some file systems report a lack of space only then.
 pub fn close(fd: OwnedFd) -> Result<(), Ended> {
-    // SAFETY: owned, and given away here.
+    // SAFETY: the function owns the descriptor and does not use it again.
     if unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(fd)) } != 0 {
         return Err(failed("close"));
     }
@@ -128,21 +128,22 @@ pub fn close(fd: OwnedFd) -> Result<(), Ended> {
 }
 
 pub fn unlink(folder: RawFd, name: &CStr) -> Result<(), Ended> {
-    // SAFETY: the descriptor is open, the name a C string.
+    // SAFETY: the descriptor is open, and the name is a C string.
     if unsafe { libc::unlinkat(folder, name.as_ptr(), 0) } != 0 {
         return Err(failed("unlink"));
     }
     Ok(())
 }
 
-/// The size of an open file.
+/// Returns the size of an open file.
 pub fn size_of_file(fd: &OwnedFd) -> Result<u64, Ended> {
     folders::status_of(fd.as_raw_fd())
         .map(|status| status.st_size as u64)
         .map_err(|error| failed_of(&error, "fstat"))
 }
 
-/// Examines the cache and adds the result to `record`. `forget`: drops the file from it first.
+/// Counts the cached pages of a file and adds them to `record`. With `forget`, drops the file from the cache
+/// first.
 pub fn look_at_cache(fd: &OwnedFd, length: u64, forget: bool, record: &mut Record) {
     let look = if forget { cache::drop_and_look } else { cache::look };
     let pages = look(fd.as_raw_fd(), length);

@@ -1,7 +1,8 @@
 //! Executes a plan: creates the tree, forks workers for each step, starts them together, and collects their
 //! results.
 //!
-//! Runs in its own process with a single thread, so that forking is safe. The process ends with its work.
+//! The engine runs in its own process with a single thread, so that forking is safe. The process ends when
+//! the plan is done.
 
 use crate::busy::Moment;
 use crate::error::{Kind, LoadError};
@@ -18,16 +19,16 @@ use crate::{cache, signals};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long a worker may continue after a stop request before it is killed.
+/// Time that a worker has to end after a stop request, before the engine kills it.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long to wait for a killed worker: one that hangs in the kernel does not end.
+/// Time that the engine waits for a killed worker. A worker that hangs in a system call does not end.
 const MOURNING: Duration = Duration::from_secs(60);
 const TURN: Duration = Duration::from_millis(10);
-/// More than file systems compress at a time, and less than a core's own cache, so that reading the source
-/// costs nothing.
+/// Requests begin at different offsets in the random data, up to this number of bytes. It is more than file
+/// systems compress at a time, and less than a core's cache, so that reading the data takes little time.
 const SOURCE_SLACK: usize = 256 << 10;
 
-/// The resources that the steps of a plan may need at one time, over all its ranks.
+/// Returns the resources that the steps of a plan may need at one time, over all its ranks.
 pub fn need_of(plan: &Plan) -> Need {
     let ranks = plan.job.as_ref().map_or(1, |job| u64::from(job.size));
     let of = |step: &Step| {
@@ -41,7 +42,7 @@ pub fn need_of(plan: &Plan) -> Need {
     })
 }
 
-/// Executes `plan` and reports events. However it ends, the tree is removed.
+/// Executes `plan` and reports events. Removes the tree in every case.
 pub fn run(plan: &Plan, tell: &mut dyn FnMut(&Event)) {
     signals::watch();
     let mut left = Vec::new();
@@ -83,7 +84,7 @@ fn prepared(plan: &Plan, tell: &mut dyn FnMut(&Event), left: &mut Vec<String>) -
 
 fn place_of(tree: &Tree) -> RankHost {
     let (boot, host) = (tree::boot_id(), tree::host_name());
-    // If a container hides the boot id, its host name is used.
+    // If a container hides the boot id, the host name identifies the machine.
     let machine = if boot.is_empty() { host.clone() } else { boot };
     let under = Roots::default().under(tree.path());
     RankHost { machine, host, magic: cache::magic_of(tree.fd()), under }
@@ -122,7 +123,7 @@ struct Engine {
     place: RankHost,
 }
 
-/// Forked processes that were not waited for yet.
+/// Forked processes that the engine has not waited for yet.
 struct Children(Vec<libc::pid_t>);
 
 impl Engine {
@@ -139,7 +140,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The results of all ranks in a step; None on all ranks but the first.
+    /// Returns the results of all ranks in a step on rank 0, and None on all other ranks.
     fn gathered(
         &mut self,
         step: &Step,
@@ -182,7 +183,8 @@ impl Engine {
             shared.control().stop();
         }
         children.end(done.is_err())?;
-        // A worker's own error is the cause of whatever the engine saw of it.
+        // An error that a worker reported itself is the cause, so it comes before the error that the engine
+        // noticed.
         if let Some(error) = (0..step.processes as usize).find_map(|worker| self.error_of(&shared, worker)) {
             return Err(error);
         }
@@ -210,7 +212,7 @@ impl Engine {
                 on_rank: step.processes,
                 ranks_per_node: self.ranks_per_node,
             };
-            // SAFETY: this process has one thread, so the child may do whatever it could have done.
+            // SAFETY: this process has only one thread, so the child may call any function.
             match unsafe { libc::fork() } {
                 -1 => return Err(LoadError::system("fork", &io::Error::last_os_error())),
                 0 => {
@@ -218,9 +220,11 @@ impl Engine {
                     let lived = std::panic::catch_unwind(|| {
                         let length = step.pattern.request_bytes() as usize;
                         let Ok(buffer) = map_anonymous(length, libc::MAP_PRIVATE) else { return false };
-                        // SAFETY: a mapping of that length of its own, kept until the process ends.
+                        // SAFETY: the mapping has this length, belongs only to this process, and stays until
+                        // it ends.
                         let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, length) };
-                        // So that the first reads do not include the kernel's page allocation.
+                        // Filling the buffer makes the kernel allocate its pages now, so that the first
+                        // measured reads do not.
                         buffer.fill(1);
                         let tree = self.tree.fd();
                         let task = Task {
@@ -235,7 +239,8 @@ impl Engine {
                         live(task, shared);
                         true
                     });
-                    // SAFETY: ends without the destructors and buffers of the process it was forked from.
+                    // SAFETY: _exit ends the process without running destructors or flushing buffers that
+                    // belong to the parent.
                     unsafe { libc::_exit(i32::from(!matches!(lived, Ok(true)))) };
                 }
                 child => children.0.push(child),
@@ -244,7 +249,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts each phase for all workers of all ranks together.
+    /// Starts each phase at the same time for all workers of all ranks.
     fn phases(
         &mut self,
         step: &Step,
@@ -280,7 +285,8 @@ impl Engine {
         Some(LoadError::system(what, &io::Error::from_raw_os_error(slot.error)))
     }
 
-    /// Removes the tree, or leaves that to rank 0; returns what had to stay.
+    /// Removes the tree, or with several ranks leaves this to rank 0. Returns files that could not be
+    /// removed.
     fn end(self, well: bool) -> Vec<String> {
         match self.meeting {
             None => self.tree.remove(),
@@ -297,15 +303,15 @@ impl Engine {
 }
 
 impl Children {
-    /// Notes which ones have ended.
+    /// Forgets the workers that have ended.
     ///
     /// # Errors
-    /// One ended unexpectedly: it was killed, or has an error in its slot.
+    /// Fails if one of them ended unexpectedly: it was killed, or has an error in its slot.
     fn check(&mut self, shared: &Shared) -> Result<(), LoadError> {
         let mut broken = None;
         self.0.retain(|&child| {
             let mut status = 0;
-            // SAFETY: a child of this process.
+            // SAFETY: the process is a child of this one, and `status` is writable.
             if unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
                 return true;
             }
@@ -329,20 +335,20 @@ impl Children {
         Ok(())
     }
 
-    /// Waits for all; `soon`: kills those that take long.
+    /// Waits for all workers. With `soon`, kills workers that do not end within `GRACE`.
     ///
     /// # Errors
-    /// One does not end even when killed.
+    /// Fails if a worker does not end even when killed.
     fn end(&mut self, soon: bool) -> Result<(), LoadError> {
         let start = Instant::now();
         let mut killed = false;
         while !self.0.is_empty() {
             self.0.retain(|&child| {
-                // SAFETY: a child of this process.
+                // SAFETY: the process is a child of this one, and the null pointer requests no status.
                 unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) == 0 }
             });
             if soon && !killed && start.elapsed() > GRACE {
-                // SAFETY: children that were not waited for, so the numbers are theirs.
+                // SAFETY: these children were not waited for, so their numbers still belong to them.
                 self.0.iter().for_each(|&child| unsafe {
                     libc::kill(child, libc::SIGKILL);
                 });
@@ -363,11 +369,11 @@ impl Children {
     }
 }
 
-/// Incompressible bytes, shared with all workers that are forked later.
+/// Returns incompressible bytes, which all workers that are forked later share.
 fn random_bytes(length: usize) -> Result<&'static [u8], LoadError> {
     let refused = |error: io::Error| LoadError::system("memory for what is written", &error);
     let base = map_anonymous(length, libc::MAP_PRIVATE).map_err(refused)?;
-    // SAFETY: a mapping of that length, never unmapped.
+    // SAFETY: the mapping has this length and is never unmapped.
     let bytes = unsafe { std::slice::from_raw_parts_mut(base, length) };
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
     for word in bytes.chunks_exact_mut(8) {

@@ -1,22 +1,22 @@
-//! Why a check-up failed, and what to do about it.
+//! Errors of a check-up, and what to do about them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 
-/// The kind of the error: callers use the kind, people read the message.
+/// Kind of an error. Programs act on the kind, and people read the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// No room: bytes, inodes or quota.
+    /// There is no room: bytes, inodes or quota.
     NoSpace,
     /// A stop was requested.
     Stopped,
-    /// There are files that are not ours, or that belong to a run that may be in progress.
+    /// The tree contains foreign files, or belongs to a check-up that may still run.
     Taken,
-    /// A plan that cannot be executed.
+    /// The plan cannot be executed.
     Plan,
-    /// Any other error of the system.
+    /// Another error of the operating system.
     System,
 }
 
@@ -32,7 +32,7 @@ impl LoadError {
         LoadError { kind, message: message.into(), hint: hint.into() }
     }
 
-    /// A failed system call: `what` names the file.
+    /// Builds the error of a failed system call. `what` names the file.
     pub fn system(what: impl fmt::Display, error: &io::Error) -> Self {
         let code = error.raw_os_error().unwrap_or(0);
         if code == libc::ENOSPC || code == libc::EDQUOT {

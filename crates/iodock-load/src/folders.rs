@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 pub fn open_at(folder: RawFd, name: &CStr, flags: i32) -> io::Result<OwnedFd> {
     let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: the name is a C string; a new descriptor is owned by nobody else.
+    // SAFETY: the name is a C string, and a new descriptor has no other owner.
     unsafe {
         match libc::openat(folder, name.as_ptr(), flags, 0o600) {
             -1 => Err(io::Error::last_os_error()),
@@ -20,7 +20,7 @@ pub fn open_directory(folder: RawFd, name: &CStr) -> io::Result<OwnedFd> {
 }
 
 pub fn status_of(fd: RawFd) -> io::Result<libc::stat> {
-    // SAFETY: zeroes are a valid stat; the kernel fills it in.
+    // SAFETY: zeroes are a valid stat, and the kernel fills it in.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();
         match libc::fstat(fd, &mut status) {

@@ -1,18 +1,19 @@
-//! Latencies of operations in log-linear buckets, so that any latency from 1 us to 1 h is known within 1 %.
+//! Counts the latencies of operations in log-linear buckets, so that any latency from 1 us to 1 h is known
+//! within 1 %.
 //!
 //! Below 128 ns a bucket holds one value. Above, each power of two is divided into 64 buckets, and the middle
-//! of a bucket is at most 1/128 from any value in it. Latencies below 1 us are equally precise. Those beyond
-//! the last bucket count in it. Minimum, maximum and sum are exact.
+//! of a bucket is at most 1/128 from any value in it. Latencies below 1 us are equally precise. Larger
+//! latencies than the last bucket's are counted in that bucket. Minimum, maximum and sum are exact.
 
 use serde::{Deserialize, Serialize};
 
 const SUB_BITS: u32 = 6;
 const LINEAR: u64 = 2 << SUB_BITS;
-/// 2^42 ns is 73 minutes.
+/// Number of bits of the largest latency in a bucket: 2^42 ns is 73 minutes.
 const LARGEST_BITS: u32 = 42;
 pub const BUCKETS: usize = LINEAR as usize + ((LARGEST_BITS - SUB_BITS - 1) as usize) * (1 << SUB_BITS);
 
-/// The bucket of a latency.
+/// Returns the bucket of a latency.
 pub fn bucket_of(ns: u64) -> usize {
     if ns < LINEAR {
         return ns as usize;
@@ -23,7 +24,7 @@ pub fn bucket_of(ns: u64) -> usize {
     (LINEAR as usize + ((octave as usize) << SUB_BITS) + within as usize).min(BUCKETS - 1)
 }
 
-/// The minimum of a bucket in nanoseconds, and one past its maximum.
+/// Returns the smallest latency of a bucket in nanoseconds, and the first one above it.
 pub fn bounds_of(bucket: usize) -> (u64, u64) {
     if (bucket as u64) < LINEAR {
         return (bucket as u64, bucket as u64 + 1);
@@ -35,14 +36,14 @@ pub fn bounds_of(bucket: usize) -> (u64, u64) {
     (low, low + width)
 }
 
-/// Counts of a fixed size, suitable for shared memory: all zeros means empty.
+/// Histogram of a fixed size, suitable for shared memory. Zeroed memory is an empty histogram.
 #[repr(C)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
     count: u64,
     sum_ns: u64,
     max_ns: u64,
-    /// Complement of the minimum, so that zeroed memory is an empty histogram.
+    /// Complement of the smallest latency, so that zeroed memory means that there is none.
     min_inverse_ns: u64,
 }
 
@@ -74,14 +75,14 @@ impl Histogram {
     }
 }
 
-/// The histogram without empty buckets, for sending, storing and merging.
+/// A histogram without its empty buckets, for sending, storing and merging.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Bucket and count, in ascending order of buckets.
+    /// Bucket and count of each bucket that is not empty, in ascending order.
     pub buckets: Vec<(u32, u64)>,
     pub count: u64,
     pub sum_ns: u64,
-    /// Meaningless if nothing was counted.
+    /// Smallest latency. It has no meaning if `count` is 0.
     pub min_ns: u64,
     pub max_ns: u64,
 }
@@ -102,8 +103,8 @@ impl Latencies {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
-    /// The latency that the share `quantile` (0 to 1) of all operations does not exceed, within 1 %; None if
-    /// there are none.
+    /// Returns the latency that a share of `quantile` (0 to 1) of all operations does not exceed, within 1 %.
+    /// Returns None if there are no operations.
     pub fn quantile(&self, quantile: f64) -> Option<f64> {
         let wanted = ((quantile * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     fn spread_values() -> impl Iterator<Item = u64> {
-        // A geometric series from 1 ns to an hour, in steps of 0.3 %.
+        // The values are a series from 1 ns to an hour, in steps of about 0.03 %.
         std::iter::successors(Some(1u64), |&ns| Some((ns + 1).max(ns + ns / 3000)))
             .take_while(|&ns| ns <= 3_600_000_000_000)
     }

@@ -1,8 +1,9 @@
-//! The benchmark engine. Input: plans of I/O patterns. Output: bytes and latencies of each operation.
+//! The benchmark engine. It executes plans of I/O patterns, and returns the bytes and latencies of each
+//! operation.
 //!
-//! Workers are processes that the engine, a process of its own, forks for each step. A barrier starts them
-//! together, and each records every operation in a histogram. All files are in a tree that the engine
-//! creates, tags, and removes however the run ends.
+//! The engine is a process of its own. It forks worker processes for each step. A barrier starts the workers
+//! at the same time, and each records every operation in a histogram. All files are in a tree that the engine
+//! creates and tags, and that it removes however the run ends.
 
 mod busy;
 mod cache;

@@ -1,10 +1,11 @@
-//! Synchronises ranks that mpirun or srun started: by small files in the tree, on any machines, or through
-//! the calling process, which has MPI.
+//! Synchronises the ranks that mpirun or srun started, on any number of machines. They use small files in the
+//! tree, or the calling process, which uses MPI.
 //!
 //! Rank 0 creates the tree, a state file for each rank, and its own file `go`. A rank that reaches a barrier
-//! writes the barrier's number into its state. Once all have, rank 0 writes it into `go`. Files are opened
-//! again for each check, which on NFS fetches what others wrote (close-to-open consistency). All files are
-//! created before any rank checks them, because clients cache for long that a file does not exist.
+//! writes the barrier's number into its state file. When all ranks have done this, rank 0 writes the number
+//! into `go`. Each check opens the files again, so that an NFS client fetches what other machines wrote
+//! (close-to-open consistency). Rank 0 creates all files before any rank reads them, because clients cache
+//! for a long time that a file does not exist.
 
 use crate::error::{Kind, LoadError};
 use crate::plan::{Job, Plan};
@@ -15,24 +16,24 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long to wait for a missing rank, so that a hung job ends by itself.
+/// Time that a rank waits for a missing rank, so that a job in which a rank hangs ends by itself.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Time limit at the start, where ranks with different installations would wait in different places. It
-/// allows for thousands of ranks that start Python from one slow file system, which may be minutes apart.
+/// Time limit at the start, when ranks with different installations may wait in different ways. It allows for
+/// thousands of ranks that start Python from one slow file system and may be minutes apart.
 const PATIENCE_AT_START: Duration = Duration::from_secs(300);
 const AT_START: &str =
     "are the folder, iodock and mpi4py the same on all nodes? --meet files does without mpi4py";
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LAST_PAUSE: Duration = Duration::from_millis(20);
-/// Interval for checking whether another rank has stopped, if files do not show its arrival.
+/// Interval at which a rank checks whether another has stopped, if MPI and not files show their arrival.
 const LOOK: Duration = Duration::from_millis(250);
 const FAREWELL: Duration = Duration::from_secs(20);
 const AWAY: &str = "0 away";
 const STOPPED: &str = "0 stopped";
 
-/// The name of a job's tree: the same on every rank.
+/// Returns the token in the name of a job's tree. It is the same on every rank.
 pub fn token_of(job: &Job) -> String {
-    // FNV-1a: a name, not a secret.
+    // FNV-1a is sufficient here, because the token is no secret.
     let hash = job
         .key
         .bytes()
@@ -40,7 +41,7 @@ pub fn token_of(job: &Job) -> String {
     format!("{hash:016x}")
 }
 
-/// The position of a rank among all.
+/// Synchronises one rank with the others of its job.
 pub struct Meeting {
     folder: PathBuf,
     pub rank: u32,
@@ -50,10 +51,11 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Rank 0: creates the files for synchronising. The plan comes last, and shows that they exist.
+    /// Creates the files for synchronising, on rank 0. The file `plan` is created last and shows that all
+    /// others exist.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// Fails if the folder cannot be written.
     pub fn open(tree: &Tree, job: &Job, plan: &Plan) -> Result<Self, LoadError> {
         let meeting = Meeting::of(job, tree.path().join("meet"));
         let made = fs::create_dir(&meeting.folder)
@@ -69,11 +71,11 @@ impl Meeting {
         Meeting { folder, rank: job.rank, size: job.size, met_outside: job.met_outside, barriers: 0 }
     }
 
-    /// Called by ranks other than 0: waits until rank 0 has made the tree, and returns its plan. `on` is
-    /// called at every turn.
+    /// Waits until rank 0 has created the tree, and returns its plan. All other ranks call it. It calls `on`
+    /// in every round of waiting.
     ///
     /// # Errors
-    /// The tree did not appear in time, or `on` requests a stop.
+    /// Fails if the tree did not appear in time, or `on` returns an error.
     pub fn join(
         plan: &Plan,
         job: &Job,
@@ -84,7 +86,8 @@ impl Meeting {
             on()?;
             if let Ok(tree) = Tree::join(&plan.directory, &token_of(job)) {
                 let folder = tree.path().join("meet");
-                // Listing a folder queries the server, while looking up a name may be answered from a cache.
+                // Listing a folder queries the server, but a client may answer the lookup of a name from its
+                // cache.
                 let there =
                     fs::read_dir(&folder).is_ok_and(|all| all.flatten().any(|one| one.file_name() == "plan"));
                 let text = if there { fs::read(folder.join("plan")).ok() } else { None };
@@ -104,18 +107,19 @@ impl Meeting {
         fs::write(self.folder.join(name), text)
     }
 
-    /// The barrier that a rank (or `go`) has reached, and its state.
+    /// Reads from the state file of a rank (or `go`) the number of the barrier and the state.
     fn read(&self, name: &str) -> Option<(u64, String)> {
         let text = fs::read_to_string(self.folder.join(name)).ok()?;
         let (number, state) = text.split_once(' ')?;
         Some((number.parse().ok()?, state.to_owned()))
     }
 
-    /// Waits until all ranks are here. `on` is called at every turn; `tell` reports the waiting to the
-    /// outside.
+    /// Waits until all ranks have reached the barrier. It calls `on` in every round of waiting. With MPI,
+    /// `tell` reports to the calling process that this rank waits.
     ///
     /// # Errors
-    /// A rank stopped, did not arrive within ten minutes (five the first time), or `on` requests a stop.
+    /// Fails if a rank stopped or did not arrive within ten minutes (five at the start), or if `on` returns
+    /// an error.
     pub fn barrier(
         &mut self,
         tell: &mut dyn FnMut(&Event),
@@ -155,8 +159,10 @@ impl Meeting {
         Ok(())
     }
 
+    /// Checks that all ranks are still there.
+    ///
     /// # Errors
-    /// A rank that is still needed has left.
+    /// Fails if a rank that is still needed has left.
     fn check_others(&self) -> Result<(), LoadError> {
         let names = if self.rank == 0 {
             (1..self.size).map(|rank| format!("r{rank}")).collect()
@@ -195,19 +201,20 @@ impl Meeting {
         }
     }
 
-    /// Stores this rank's results for rank 0, before the barrier at which rank 0 collects them.
+    /// Stores the results of this rank for rank 0. A rank calls this before the barrier after which rank 0
+    /// collects the results.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// Fails if the results cannot be written.
     pub fn hand_in(&self, step: u64, text: &str) -> Result<(), LoadError> {
         let name = format!("s{step}.{}", self.rank);
         self.write(&name, text).map_err(|error| LoadError::system(self.folder.join(name).display(), &error))
     }
 
-    /// Rank 0, after that barrier: the results of the other ranks.
+    /// Returns the results of the other ranks. Rank 0 calls this after the barrier.
     ///
     /// # Errors
-    /// A file with results is missing.
+    /// Fails if a file with results is missing.
     pub fn collect(&self, step: u64) -> Result<Vec<String>, LoadError> {
         let mut texts = Vec::new();
         for rank in 1..self.size {
@@ -219,7 +226,7 @@ impl Meeting {
     }
 
     /// Reports that this rank no longer uses the tree. Rank 0 waits a few seconds for the others, and returns
-    /// the number that did not answer.
+    /// the number of ranks that did not report this.
     pub fn leave(&self, well: bool) -> u32 {
         if self.rank > 0 {
             let _ = self.write(&format!("r{}", self.rank), AWAY);

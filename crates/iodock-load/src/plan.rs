@@ -1,4 +1,5 @@
-//! A plan: steps, each of which is an I/O pattern that a number of processes execute in phases.
+//! Defines plans. A plan consists of steps, each of which is an I/O pattern that a number of processes
+//! execute in phases.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -6,25 +7,25 @@ use std::path::PathBuf;
 /// A complete plan for the engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// The folder in which the engine creates its tree.
+    /// Folder in which the engine creates its tree.
     pub directory: PathBuf,
-    /// The ranks that execute the plan together; None for a single process.
+    /// Ranks that execute the plan together. None for a single process.
     #[serde(default)]
     pub job: Option<Job>,
     pub steps: Vec<Step>,
 }
 
-/// This rank among those that mpirun or srun started.
+/// Position of this rank among the ranks that mpirun or srun started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     pub rank: u32,
     pub size: u32,
-    /// Equal for all ranks of the job, and different for any other current job.
+    /// Key that is equal on all ranks of the job, and different from the key of any other current job.
     pub key: String,
-    /// Ranks on one machine: each rank reads what the rank this number further on wrote.
+    /// Number of ranks on one machine. Each rank reads the files of the rank whose number is higher by this.
     #[serde(default = "one")]
     pub per_node: u32,
-    /// The calling process synchronises the ranks through MPI: see `Event::Barrier`.
+    /// Whether the calling process synchronises the ranks through MPI: see `Event::Barrier`.
     #[serde(default)]
     pub met_outside: bool,
 }
@@ -35,11 +36,11 @@ fn one() -> u32 {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
-    /// Returned with the result.
+    /// Identifier that the result contains.
     pub id: u64,
     /// Number of processes on each rank.
     pub processes: u32,
-    /// After this time a phase ends, with what was done so far.
+    /// Time limit of a phase in seconds. At the limit the phase ends, with the work done until then.
     pub limit_seconds: f64,
     pub pattern: Pattern,
 }
@@ -52,23 +53,23 @@ pub enum Pattern {
     Mixed(Mixed),
 }
 
-/// Files written and read from start to end: phases write, read, reread.
+/// A pattern that writes and reads files from start to end, in the phases write, read and reread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Data {
-    /// For each process.
+    /// Number of files of each process.
     pub files: u64,
     pub file_bytes: u64,
     pub request_bytes: u64,
-    /// Bypasses the client's cache.
+    /// Whether requests bypass the client's cache (O_DIRECT).
     #[serde(default)]
     pub direct: bool,
-    /// fsync before each close, included in the time of writing.
+    /// Whether each file is synced (fsync) before it is closed. This is included in the time of writing.
     #[serde(default = "yes")]
     pub sync: bool,
-    /// One file for all processes, each of which writes its own block.
+    /// Whether all processes use one file, in which each writes its own block.
     #[serde(default)]
     pub shared: bool,
-    /// Read a second time, from the cache.
+    /// Whether each file is read a second time, from the cache.
     #[serde(default)]
     pub reread: bool,
 }
@@ -77,36 +78,37 @@ fn yes() -> bool {
     true
 }
 
-/// Directories and empty files are created, examined and removed, each process in its own folder.
+/// A pattern that creates, examines and removes directories and empty files. Each process uses its own
+/// folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Files, and directories, of each process.
+    /// Number of files of each process, and number of its directories.
     pub items: u64,
-    /// Directories too, not only files.
+    /// Whether the pattern includes directories.
     #[serde(default = "yes")]
     pub directories: bool,
 }
 
-/// Operations on whole files in a random order, on the process's own files.
+/// A pattern of operations on whole files in a random order. Each process uses its own files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mixed {
-    /// Files of each process at the start.
+    /// Number of files of each process at the start.
     pub files: u64,
-    /// Each file has one of these sizes.
+    /// Sizes of files in bytes. Each file gets one of them at random.
     pub sizes_bytes: Vec<u64>,
     pub request_bytes: u64,
-    /// Bytes that an append adds.
+    /// Number of bytes that an append adds.
     pub append_bytes: u64,
-    /// Operations of each process.
+    /// Number of operations of each process.
     pub operations: u64,
     pub seed: u64,
     pub weights: Weights,
-    /// fsync before closing a written file.
+    /// Whether a written file is synced (fsync) before it is closed.
     #[serde(default)]
     pub sync: bool,
 }
 
-/// Relative frequency of each operation.
+/// Relative frequencies of the operations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Weights {
@@ -127,9 +129,9 @@ impl Weights {
 /// One phase of a pattern, between two barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// Name in results; None if the phase is not measured.
+    /// Name of the operation in results. None if the phase is not measured.
     pub operation: Option<&'static str>,
-    /// Whether data are moved, so that their source or destination is reported.
+    /// Whether the phase moves data, whose source or destination is then reported.
     pub moves: Moves,
 }
 
@@ -144,7 +146,8 @@ const fn phase(operation: &'static str, moves: Moves) -> Phase {
     Phase { operation: Some(operation), moves }
 }
 
-/// Only a barrier: when all data are written, those of other ranks are examined and dropped from the cache.
+/// Phase that consists of a barrier only. After it, all data are written, so that each worker can examine the
+/// data of other ranks and drop them from the cache.
 const WRITTEN: Phase = Phase { operation: None, moves: Moves::Nothing };
 const REMOVING: Phase = Phase { operation: None, moves: Moves::Nothing };
 
@@ -157,11 +160,12 @@ pub const MIXED_OPERATIONS: [Phase; 6] = [
     phase("stat", Moves::Nothing),
 ];
 
-/// The largest number of phases of a pattern.
+/// Largest number of phases of a pattern.
 pub const MOST_PHASES: usize = 8;
 
 impl Pattern {
-    /// In order. A mixed workload has one phase, whose operations are measured separately.
+    /// Returns the phases in order. A mixed workload has one measured phase, whose operations are counted
+    /// separately.
     pub fn phases(&self) -> Vec<Phase> {
         match self {
             Pattern::Data(data) => {
@@ -180,14 +184,14 @@ impl Pattern {
         }
     }
 
-    /// Bytes and inodes that one process may use at one time.
+    /// Returns the numbers of bytes and inodes that one process may use at one time.
     pub fn need(&self) -> (u64, u64) {
         match self {
             Pattern::Data(data) => {
                 let each = data.file_bytes.div_ceil(4096).saturating_mul(4096);
                 (data.files.saturating_mul(each), data.files + 1)
             }
-            // An empty directory takes a block on many file systems.
+            // On many file systems an empty directory takes a block.
             Pattern::Metadata(metadata) => (metadata.items.saturating_mul(4096), metadata.items + 2),
             Pattern::Mixed(mixed) => {
                 let largest = mixed.sizes_bytes.iter().max().copied().unwrap_or(0);
@@ -198,7 +202,8 @@ impl Pattern {
         }
     }
 
-    /// Whether written data are synced within the measured time, and whether they bypass the page cache.
+    /// Returns whether written data are synced within the measured time, and whether they bypass the page
+    /// cache.
     pub fn writes(&self) -> (bool, bool) {
         match self {
             Pattern::Data(data) => (data.sync, data.direct),
@@ -207,7 +212,7 @@ impl Pattern {
         }
     }
 
-    /// The largest single request.
+    /// Returns the size of the largest request.
     pub fn request_bytes(&self) -> u64 {
         match self {
             Pattern::Data(data) => data.request_bytes,
@@ -216,7 +221,7 @@ impl Pattern {
         }
     }
 
-    /// Why the plan cannot be executed.
+    /// Returns the reason why the plan cannot be executed, if there is one.
     pub fn fault(&self) -> Option<&'static str> {
         match self {
             Pattern::Data(data) if data.request_bytes == 0 || data.file_bytes == 0 || data.files == 0 => {

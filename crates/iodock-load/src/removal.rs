@@ -1,4 +1,5 @@
-//! Removes a tree: files with our own names are removed, all others stay and are reported.
+//! Removes a tree. It removes only files with names that this program gives; all other files stay and are
+//! reported.
 
 use crate::folders::{open_directory, status_of};
 use std::ffi::{CStr, CString, OsStr};
@@ -8,12 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The file that names the owner of a tree.
+/// Name of the file that identifies the process that created a tree.
 pub const TAG: &CStr = c"tag";
-/// How long the removal may delay others.
+/// Longest time for which the removal waits, for example for a server.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Removes all our files in a tree, and the tree itself; returns what had to stay.
+/// Removes this program's files in a tree, and the tree itself. Returns the files that stay.
 pub fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
     let start = Instant::now();
     let mut foreign;
@@ -22,14 +23,16 @@ pub fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
         let device = status_of(root.as_raw_fd()).map(|status| status.st_dev).unwrap_or(0);
         empty(root, path, device, true, &mut foreign);
         if foreign.is_empty() {
-            // The tag is removed last, so that the rest of an interrupted removal can be removed later.
-            // SAFETY: the descriptor is open, the name a C string.
+            // The tag is removed last, so that a later run can still remove the rest if the removal is
+            // interrupted.
+            // SAFETY: the descriptor is open, and the name is a C string.
             unsafe { libc::unlinkat(root.as_raw_fd(), TAG.as_ptr(), 0) };
         }
         match std::fs::remove_dir(path) {
             Ok(()) => return Vec::new(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            // A server may still process an earlier creation, and NFS keeps removed files that are open.
+            // The folder may not be empty yet: a server may still process an earlier creation, and an NFS
+            // client keeps removed files that are open.
             Err(_) if foreign.is_empty() && start.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -42,7 +45,7 @@ pub fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
     foreign
 }
 
-/// Removes our files in a folder except the tag; notes all others.
+/// Removes this program's files in a folder, except the tag, and adds all others to `foreign`.
 fn empty(folder: &OwnedFd, path: &Path, device: libc::dev_t, is_root: bool, foreign: &mut Vec<String>) {
     let Ok(names) = entries(folder) else { return foreign.push(path.display().to_string()) };
     for name in names {
@@ -69,7 +72,7 @@ fn empty(folder: &OwnedFd, path: &Path, device: libc::dev_t, is_root: bool, fore
 }
 
 fn unlink(folder: &OwnedFd, name: &CStr, flags: i32) -> bool {
-    // SAFETY: the descriptor is open, the name a C string.
+    // SAFETY: the descriptor is open, and the name is a C string.
     unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) == 0 }
 }
 
@@ -79,7 +82,7 @@ enum Own {
     Folder,
 }
 
-/// The kind of object that one of our names means; None for other names.
+/// Returns whether a name that this program gives is that of a file or a folder. None for other names.
 fn kind_of(name: &[u8]) -> Option<Own> {
     let numbered =
         |rest: &[u8]| !rest.is_empty() && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -87,17 +90,18 @@ fn kind_of(name: &[u8]) -> Option<Own> {
         b"meet" => Some(Own::Folder),
         b"plan" | b"plan.new" | b"go" => Some(Own::File),
         [b'w' | b'd', rest @ ..] if numbered(rest) => Some(Own::Folder),
-        // Files of workers, states of ranks, and their results.
+        // These are files of workers, states of ranks, and results of ranks.
         [b'f' | b'r' | b's' | b'n', rest @ ..] if numbered(rest) => Some(Own::File),
         _ => None,
     }
 }
 
-/// Names in a folder, without `.` and `..`.
+/// Returns the names in a folder, without `.` and `..`.
 pub fn entries(folder: &OwnedFd) -> io::Result<Vec<CString>> {
-    // A separate descriptor, because the stream closes it and reading starts at the beginning.
+    // A separate descriptor is needed, because closedir closes it, and because reading must start at the
+    // beginning.
     let own = open_directory(folder.as_raw_fd(), c".")?;
-    // SAFETY: fdopendir takes the descriptor over; names are copied before the next readdir.
+    // SAFETY: fdopendir takes over the descriptor, and each name is copied before the next readdir.
     unsafe {
         let stream = libc::fdopendir(std::os::fd::IntoRawFd::into_raw_fd(own));
         if stream.is_null() {

@@ -1,4 +1,4 @@
-//! The result of a step: work, time and latencies of each operation, over all processes.
+//! Results of a step: work, time and latencies of each operation, over all processes.
 
 use crate::busy::Busy;
 use crate::cache::{self, Cache, Origin};
@@ -19,19 +19,19 @@ pub enum Event {
         machine: String,
     },
     Step(StepResult),
-    /// This rank waits for all others: `go` and a newline on standard input mean that they have arrived. Only
-    /// if the job is synchronised from outside.
+    /// This rank waits for all others, in a job that the calling process synchronises. The line `go` on
+    /// standard input tells the engine that all ranks have arrived.
     Barrier {
         number: u64,
     },
     Failed(LoadError),
-    /// The last event: what could not be removed.
+    /// The last event. It lists the files that could not be removed.
     Ended {
         left: Vec<String>,
     },
 }
 
-/// First start and last end on one machine, by its own clock.
+/// Time from the first start to the last end on one machine, by its own clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     pub machine: String,
@@ -39,21 +39,22 @@ pub struct Span {
     pub end_ns: u64,
 }
 
-/// One operation of a step.
+/// Result of one operation of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Done {
     pub operation: String,
-    /// Time from the barrier to the end of the last process: the longest of all machines.
+    /// Time from the barrier to the end of the last process, the longest of all machines.
     pub seconds: f64,
     pub operations: u64,
     pub bytes: u64,
-    /// Time of the slowest process from its own start, so that later starts of others do not count.
+    /// Longest time of one process from its own start. Unlike `seconds`, it excludes waiting for a late
+    /// start.
     #[serde(default)]
     pub longest_process_seconds: f64,
-    /// User and system time of all processes in this phase.
+    /// User and system time of all processes in this phase, in seconds.
     pub cpu_seconds: f64,
     pub processes: u32,
-    /// Number of processes that the time limit ended.
+    /// Number of processes that the time limit stopped.
     pub limited: u32,
     pub cache: Option<Cache>,
     pub cache_reason: Option<String>,
@@ -62,15 +63,15 @@ pub struct Done {
     pub pages: Pages,
 }
 
-/// Where a rank runs.
+/// Machine on which a rank runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RankHost {
-    /// Identifies a boot of a machine, and so its clock and its memory.
+    /// Identifier of a boot of a machine. Ranks with the same identifier share its clock and its memory.
     pub machine: String,
     pub host: String,
-    /// The kind of file system there, as numbered in statfs(2).
+    /// Kind of the file system that holds the tree, as statfs(2) numbers it.
     pub magic: i64,
-    /// The device under the file system there.
+    /// Device under the file system that holds the tree.
     #[serde(default)]
     pub under: Under,
 }
@@ -80,7 +81,7 @@ pub struct StepResult {
     pub id: u64,
     pub processes: u32,
     pub machines: u32,
-    /// Names of the hosts that took part, each once, sorted.
+    /// Sorted names of the hosts that took part, each once.
     pub hosts: Vec<String>,
     pub done: Vec<Done>,
     /// Other activity on the machines during the step.
@@ -119,7 +120,7 @@ pub fn of_rank(step: &Step, shared: &Shared, place: &RankHost, several_ranks: bo
     }
 }
 
-/// Records of work, each with the record that has its times.
+/// Combines records. Each comes with the record that contains its times.
 fn folded<'a>(
     phase: &Phase,
     records: impl Iterator<Item = (&'a Record, &'a Record)>,
@@ -180,7 +181,7 @@ fn labelled(mut done: Done, phase: &Phase, place: &RankHost, several_ranks: bool
     done
 }
 
-/// The phase that reads another rank's data, if there are several ranks.
+/// Name of the phase that reads the data of another rank, if there are several ranks.
 const FIRST_READ: &str = "read";
 
 impl Pages {
@@ -191,8 +192,8 @@ impl Pages {
     }
 }
 
-/// Combines the results of all ranks, in the order of ranks, which determines whose files each read. None if
-/// there are none.
+/// Combines the results of all ranks. Their order determines which rank reads whose files. Returns None if
+/// there are no results.
 pub fn together(
     step: &Step,
     ranks_per_node: u32,
@@ -217,7 +218,7 @@ pub fn together(
 }
 
 impl StepResult {
-    /// Labels the reads, once it is known that all data were written on another machine.
+    /// Labels the reads again. The caller has checked that another machine wrote all data.
     pub fn read_from_afar(&mut self, place: &RankHost) {
         for done in self.done.iter_mut().filter(|done| done.operation == FIRST_READ && done.cache.is_some()) {
             let (label, why) = cache::label(place.magic, &place.under, done.pages, Origin::OtherMachine);
@@ -277,7 +278,8 @@ mod tests {
 
     const GPFS: i64 = 0x4750_4653;
 
-    /// The results of each rank in a step: 2 s by the clock of its machine, one operation of `latency_ns`.
+    /// Returns the place and the results of a rank: 2 s by the clock of its machine, with one operation of
+    /// `latency_ns`.
     fn rank(machine: &str, clock_ns: u64, latency_ns: u64) -> (RankHost, StepResult) {
         let mut latencies = crate::histogram::Histogram::default();
         latencies.record(latency_ns);
@@ -360,12 +362,12 @@ mod tests {
         let (cache, why) = label(2, &["a", "a", "b", "b"]);
         assert_eq!(cache, Cache::Uncached);
         assert!(why.starts_with("written on another node"), "{why}");
-        // The launcher distributed ranks in turn, so each reads data that were written on its own machine.
+        // The launcher distributed the ranks in turn, so each rank reads data that its own machine wrote.
         let (cache, why) = label(2, &["a", "b", "a", "b"]);
         assert_eq!(cache, Cache::Unknown);
         assert!(why.starts_with("written by another rank"), "{why}");
         assert_eq!(label(2, &["a", "a"]).0, Cache::Unknown);
-        // One of three reads data from its own machine, so there is no label for all.
+        // One of three ranks reads data of its own machine, so no label applies to all.
         assert_eq!(label(1, &["a", "a", "b"]).0, Cache::Unknown);
     }
 }

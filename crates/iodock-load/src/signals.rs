@@ -1,4 +1,5 @@
-//! Signals that request the end, and the calling process: both are checked while waiting.
+//! Detects signals that request a stop, and the end of the calling process. The engine checks both while it
+//! waits.
 
 use crate::error::LoadError;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 static ASKED: AtomicI32 = AtomicI32::new(0);
 static LET_GO: AtomicBool = AtomicBool::new(false);
-/// Sent to us when all ranks have reached a barrier.
+/// Line that the calling process sends when all ranks have reached a barrier.
 const GO: &[u8] = b"go\n";
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
@@ -15,7 +16,7 @@ extern "C" fn note(signal: libc::c_int) {
 }
 
 fn handle(signal: i32, handler: libc::sighandler_t) {
-    // SAFETY: a handler that only stores into an atomic, or one of the system's own.
+    // SAFETY: the handler only stores into an atomic variable, or is SIG_IGN, which the system defines.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler;
@@ -23,11 +24,12 @@ fn handle(signal: i32, handler: libc::sighandler_t) {
     }
 }
 
-/// From now on signals that request the end are noted. They are unblocked, even if the caller blocked them.
+/// Installs handlers for signals that request a stop, and unblocks all signals, which the caller may have
+/// blocked.
 pub fn watch() {
     ENDING.iter().for_each(|&signal| handle(signal, note as *const () as libc::sighandler_t));
     handle(libc::SIGPIPE, libc::SIG_IGN);
-    // SAFETY: an empty set replaces this thread's.
+    // SAFETY: the set is initialised, and replaces the signal mask of this thread.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
@@ -35,15 +37,17 @@ pub fn watch() {
     }
 }
 
-/// In a worker: the engine decides when to end, and a worker ends with its engine.
+/// Prepares a worker. It ignores signals, because the engine decides when it ends, and the kernel kills it
+/// when the engine ends.
 ///
 /// A worker has its own session. With autogroup (sched(7)) all processes of a session share one part of the
-/// processors, so a build in the check-up's terminal would halve the results.
+/// processors, so a compilation in the check-up's terminal would halve the results.
 pub fn leave_to_engine(engine: libc::pid_t) {
     ENDING.iter().for_each(|&signal| handle(signal, libc::SIG_IGN));
-    // Beyond a file size limit, write then returns EFBIG.
+    // With SIGXFSZ ignored, a write beyond the file size limit returns EFBIG.
     handle(libc::SIGXFSZ, libc::SIG_IGN);
-    // SAFETY: plain calls; a parent that was gone before is seen by its number.
+    // SAFETY: these calls access no memory of the caller. If the engine has ended already, the parent's id
+    // differs.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -53,8 +57,10 @@ pub fn leave_to_engine(engine: libc::pid_t) {
     }
 }
 
+/// Checks whether a stop is requested.
+///
 /// # Errors
-/// A signal arrived, or the process at the other end of standard input is gone.
+/// Fails if a signal has arrived, or the process at the other end of standard input has ended.
 pub fn check() -> Result<(), LoadError> {
     match ASKED.load(Ordering::SeqCst) {
         0 => {}
@@ -65,15 +71,15 @@ pub fn check() -> Result<(), LoadError> {
     hear(Duration::ZERO)
 }
 
-/// Waits this long for input from the calling process.
+/// Waits at most `patience` for input from the calling process.
 fn hear(patience: Duration) -> Result<(), LoadError> {
     let mut input = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one struct.
+    // SAFETY: the kernel gets a pointer to one struct and the count 1.
     if unsafe { libc::poll(&mut input, 1, patience.as_millis() as libc::c_int) } <= 0 {
         return Ok(());
     }
     let mut word = [0u8; GO.len()];
-    // SAFETY: into a buffer of that length.
+    // SAFETY: the kernel gets the buffer and its length.
     let length = unsafe { libc::read(0, word.as_mut_ptr().cast(), word.len()) };
     if length == GO.len() as isize && word == GO {
         LET_GO.store(true, Ordering::SeqCst);
@@ -82,10 +88,11 @@ fn hear(patience: Duration) -> Result<(), LoadError> {
     Err(LoadError::stopped("asked to end"))
 }
 
-/// Whether a start was allowed since the last call; waits this long for it.
+/// Returns whether the calling process has allowed a start since the last call. Waits for it at most
+/// `patience`.
 ///
 /// # Errors
-/// Those of `check`.
+/// Fails like `check`.
 pub fn let_go(patience: Duration) -> Result<bool, LoadError> {
     if !LET_GO.load(Ordering::SeqCst) {
         hear(patience)?;

@@ -1,4 +1,4 @@
-//! Free space: bytes, inodes and the user's quota, checked before anything is written.
+//! Checks free space before a run writes anything: bytes, inodes and the user's quota.
 
 use crate::cache;
 use crate::error::{Kind, LoadError};
@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The maximum that a run may need at one time.
+/// Largest amounts that a run may need at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
     pub bytes: u64,
@@ -20,10 +20,12 @@ pub struct Free {
     pub inodes: Option<u64>,
 }
 
+/// Returns the free space of a file system.
+///
 /// # Errors
-/// The file system does not answer.
+/// Fails if the file system does not report it.
 pub fn free(fd: RawFd) -> io::Result<Free> {
-    // SAFETY: zeroes are a valid statvfs; the kernel fills it in.
+    // SAFETY: zeroes are a valid statvfs, and the kernel fills it in.
     let status = unsafe {
         let mut status: libc::statvfs = std::mem::zeroed();
         if libc::fstatvfs(fd, &mut status) != 0 {
@@ -31,24 +33,24 @@ pub fn free(fd: RawFd) -> io::Result<Free> {
         }
         status
     };
-    // A tmpfs without a size reports zero blocks.
+    // A tmpfs without a size limit reports zero blocks.
     let blocks = (status.f_blocks > 0).then(|| status.f_bavail.saturating_mul(status.f_frsize));
     let memory = if cache::is_in_memory(cache::magic_of(fd)) { memory_left() } else { None };
     Ok(Free {
         bytes: [blocks, memory].into_iter().flatten().min(),
-        // btrfs, NFS servers and others that create inodes as needed report zero.
+        // btrfs, NFS servers and other systems that create inodes as needed report zero.
         inodes: (status.f_files > 0).then_some(status.f_favail),
     })
 }
 
-/// Bytes that files in memory may use before programs would be killed: a tmpfs promises more than there is.
-/// None if /proc does not show it.
+/// Returns the bytes that files in memory may use before the kernel would kill programs. This limit is needed
+/// because a tmpfs may promise more than the memory holds. Returns None if /proc does not show it.
 fn memory_left() -> Option<u64> {
     let said = std::fs::read_to_string("/proc/meminfo").ok()?;
     Some(memory_in(&said)?.saturating_mul(1024) / 4 * 3)
 }
 
-/// KiB of free memory and swap in /proc/meminfo (proc(5)).
+/// Parses /proc/meminfo (proc(5)), and returns the KiB of free memory and swap.
 fn memory_in(said: &str) -> Option<u64> {
     let of = |name: &str| {
         let line = said.lines().find_map(|line| line.strip_prefix(name))?;
@@ -75,20 +77,20 @@ struct Quota {
 const Q_GETQUOTA: i32 = 0x80_0007;
 const SYS_QUOTACTL_FD: libc::c_long = 443;
 
-/// The remaining quota of this user, and of the group that new files there get. None if there is no quota or
-/// the file system does not report it. A folder's project quota is included in `free`; ordinary users may not
-/// query it.
+/// Returns the remaining quota of this user, and of the group that new files in the folder get. Its fields
+/// are None if there is no quota, or the file system does not report it. `free` already includes the project
+/// quota of a folder, which ordinary users may not query.
 pub fn quota(fd: RawFd) -> Free {
-    // SAFETY: no arguments, can't fail.
+    // SAFETY: geteuid has no arguments and can't fail.
     let user = unsafe { libc::geteuid() };
     let left = [(0, user), (1, group_of_new_files(fd))].map(|(kind, id)| quota_of(fd, kind, id));
     let least = |one: fn(&Free) -> Option<u64>| left.iter().filter_map(one).min();
     Free { bytes: least(|free| free.bytes), inodes: least(|free| free.inodes) }
 }
 
-/// A folder with the set-group-ID bit passes its group on.
+/// Returns the group of new files. A folder with the set-group-ID bit passes on its own group.
 fn group_of_new_files(fd: RawFd) -> u32 {
-    // SAFETY: zeroes are a valid stat; the kernel fills it in. getegid can't fail.
+    // SAFETY: zeroes are a valid stat, which the kernel fills in; getegid can't fail.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();
         let is_known = libc::fstat(fd, &mut status) == 0;
@@ -103,7 +105,7 @@ fn group_of_new_files(fd: RawFd) -> u32 {
 fn quota_of(fd: RawFd, kind: i32, id: u32) -> Free {
     let mut quota = Quota::default();
     let command = (Q_GETQUOTA << 8) | kind;
-    // SAFETY: the kernel fills in a struct of its layout; an unknown call number gives ENOSYS.
+    // SAFETY: the kernel fills in a struct of its layout. An unknown call number only gives ENOSYS.
     let done = unsafe { libc::syscall(SYS_QUOTACTL_FD, fd, command, id, std::ptr::from_mut(&mut quota)) };
     if done != 0 {
         return Free { bytes: None, inodes: None };
@@ -125,18 +127,19 @@ fn quota_of(fd: RawFd, kind: i32, id: u32) -> Free {
     Free { bytes: bytes.left(now), inodes: inodes.left(now) }
 }
 
-/// A limit of 0 means none; an end of 0 means that the grace time has not begun.
+/// Limits of a quota. A limit of 0 means that there is none; `grace_end` is 0 if the grace time has not
+/// begun.
 struct Limits {
     used: u64,
     soft: u64,
     hard: u64,
-    /// Time by which usage must be below the soft limit again, seconds since the epoch.
+    /// Time by which usage must be below the soft limit again, in seconds since the epoch.
     grace_end: u64,
 }
 
 impl Limits {
-    /// The amount that the kernel still allows: up to the hard limit, and nothing if the soft limit was
-    /// exceeded for too long. Exceeding the soft limit itself is allowed.
+    /// Returns the amount that the kernel still allows: up to the hard limit, or nothing if the soft limit
+    /// was exceeded for too long. A program may exceed the soft limit until the grace time ends.
     fn left(&self, now: u64) -> Option<u64> {
         if self.soft > 0 && self.used > self.soft && (1..=now).contains(&self.grace_end) {
             return Some(0);
@@ -145,10 +148,10 @@ impl Limits {
     }
 }
 
-/// Checks that there is room for `need`, plus a twentieth and 1 MiB for the file system's own tables.
+/// Checks that there is room for `need`, plus one twentieth and 1 MiB for the file system's metadata.
 ///
 /// # Errors
-/// `NoSpace`, with the required and the available amount.
+/// Fails with `NoSpace`, with the required and the available amount, if there is too little.
 pub fn check(fd: RawFd, place: &str, need: Need) -> Result<(), LoadError> {
     let free = free(fd).map_err(|error| LoadError::system(place, &error))?;
     let quota = quota(fd);
@@ -180,12 +183,12 @@ mod tests {
         assert_eq!(left(5, 0, 0, 0), None);
         assert_eq!(left(5, 0, 20, 0), Some(15));
         assert_eq!(left(25, 0, 20, 0), Some(0));
-        // Above the soft limit the hard limit counts until the grace time is over.
+        // Above the soft limit, the hard limit applies until the grace time is over.
         assert_eq!(left(15, 10, 20, 1001), Some(5));
         assert_eq!(left(15, 10, 20, 1000), Some(0));
         assert_eq!(left(15, 10, 0, 0), None);
         assert_eq!(left(15, 10, 0, 999), Some(0));
-        // Usage fell in time, so the recorded end of the grace time no longer counts.
+        // Usage fell below the soft limit in time, so the recorded end of the grace time no longer counts.
         assert_eq!(left(10, 10, 20, 999), Some(10));
     }
 
@@ -204,7 +207,7 @@ mod tests {
         let place = std::env::temp_dir().join(format!("iodock-load-group-{}", std::process::id()));
         std::fs::create_dir(&place).unwrap();
         let folder = std::fs::File::open(&place).unwrap();
-        // SAFETY: no arguments, can't fail.
+        // SAFETY: these functions have no arguments and can't fail.
         let (own, user) = unsafe { (libc::getegid(), libc::geteuid()) };
         assert_eq!(group_of_new_files(folder.as_raw_fd()), own);
         let other = if user == 0 { 65534 } else { own };

@@ -1,4 +1,4 @@
-//! The complete life of a process that executes a pattern.
+//! Runs a worker process, from its start to its end.
 
 use crate::calls::{failed, failed_of, numbered, Ended};
 use crate::plan::{Pattern, Phase, Step};
@@ -7,7 +7,7 @@ use crate::worker::{now, now_of, Position, Timer, Work, Worker};
 use crate::{folders, patterns};
 use std::os::fd::RawFd;
 
-/// The parameters of a worker process.
+/// Parameters of a worker process.
 pub struct Task<'a> {
     pub step: &'a Step,
     pub phases: &'a [Phase],
@@ -18,7 +18,7 @@ pub struct Task<'a> {
     pub buffer: &'a mut [u8],
 }
 
-/// Runs a worker: all phases, or an early end with its reason in the slot.
+/// Runs all phases in a worker. If the worker ends early, its slot contains the reason.
 pub fn live(task: Task, shared: &Shared) {
     let slot = shared.own_slot(task.position.local as usize);
     match carry_out(task, shared.control(), slot) {
@@ -36,7 +36,7 @@ pub fn live(task: Task, shared: &Shared) {
 fn carry_out(task: Task, control: &Control, slot: &mut Slot) -> Result<(), Ended> {
     let Task { step, phases, position, tree, source, source_slack, buffer } = task;
     let name = numbered(b'w', u64::from(position.index));
-    // SAFETY: the descriptor is open, the name a C string.
+    // SAFETY: the descriptor is open, and the name is a C string.
     if unsafe { libc::mkdirat(tree, name.as_ptr(), 0o700) } != 0 {
         return Err(failed("mkdir"));
     }
@@ -66,7 +66,8 @@ fn carry_out(task: Task, control: &Control, slot: &mut Slot) -> Result<(), Ended
         work.finish(&mut worker, at)?;
     }
     drop(worker);
-    // SAFETY: as above. What cannot be removed here is noticed when the whole tree is removed.
+    // SAFETY: the descriptor is open, and the name is a C string. A folder that can't be removed here is
+    // reported when the engine removes the whole tree.
     unsafe { libc::unlinkat(tree, name.as_ptr(), libc::AT_REMOVEDIR) };
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! The tree that a check-up creates, owns and removes: `DIR/.iodock-load-TOKEN/`, with a tag file that names
-//! the token.
+//! Manages the tree that a check-up creates, owns and removes: `DIR/.iodock-load-TOKEN/`, with a tag file
+//! that contains the token.
 //!
-//! Only files with our own names are removed, below a folder with our tag that belongs to this user, on the
-//! same file system, and never through a link. All other files stay and are reported.
+//! The program removes only files with names that it gives, in a folder with its tag that belongs to this
+//! user, on the same file system, and never through a link. All other files stay and are reported.
 
 use crate::error::{Kind, LoadError};
 use crate::folders::{open_at, open_directory, status_of};
@@ -18,15 +18,16 @@ use std::time::{Duration, Instant};
 
 pub const PREFIX: &str = ".iodock-load-";
 
-/// The creator of a tree; the content of its tag.
+/// Content of a tag file: the process that created the tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tag {
-    /// The end of the folder's name.
+    /// Last part of the tree's folder name.
     pub token: String,
     pub host: String,
     pub boot: String,
     pub pid: u32,
-    /// Start time of the process in clock ticks since boot, because pids are reused.
+    /// Start time of the process in clock ticks since boot. It is needed because the system reuses process
+    /// ids.
     pub start_ticks: u64,
     pub uid: u32,
 }
@@ -40,23 +41,23 @@ impl Tag {
             boot: boot_id(),
             pid,
             start_ticks: start_ticks(pid).unwrap_or(0),
-            // SAFETY: no arguments, can't fail.
+            // SAFETY: geteuid has no arguments and can't fail.
             uid: unsafe { libc::geteuid() },
         }
     }
 
-    /// Whether the process that created the tree runs on this machine.
+    /// Returns whether the process that created the tree still runs on this machine.
     fn runs_here(&self) -> bool {
         self.boot == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
     }
 }
 
-/// Identifies this boot of this machine: equal in all its containers.
+/// Returns the identifier of this boot of the machine. It is equal in all containers of the machine.
 pub fn boot_id() -> String {
     first_line("/proc/sys/kernel/random/boot_id")
 }
 
-/// The kernel's host name of this container or machine.
+/// Returns the kernel's host name of this container or machine.
 pub fn host_name() -> String {
     first_line("/proc/sys/kernel/hostname")
 }
@@ -65,29 +66,32 @@ fn first_line(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// Start time of a process; None if it does not exist, or is a zombie.
+/// Returns the start time of a process. None if it does not exist or is a zombie.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may contain any characters. The state follows it, and the start is the 20th field.
+    // The name in brackets may contain any characters. The state follows it, and the start time comes 19
+    // fields later.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     (!matches!(state, "Z" | "X")).then_some(())?;
     fields.nth(18)?.parse().ok()
 }
 
-/// A tree in use.
+/// A tree that this process uses.
 pub struct Tree {
     path: PathBuf,
     root: OwnedFd,
-    /// Locked while a process uses the tree; workers inherit it. None in ranks that did not create it.
+    /// Tag file, which is locked while a process uses the tree. Workers inherit the lock. None in ranks that
+    /// did not create the tree.
     _tag: Option<File>,
 }
 
 impl Tree {
-    /// Creates a tree in `directory`. `token` is given if several ranks must find it; otherwise it is random.
+    /// Creates a tree in `directory`. `token` is None for a random token; with several ranks it is given, so
+    /// that all ranks find the tree.
     ///
     /// # Errors
-    /// The folder cannot be written, or a tree of this name exists.
+    /// Fails if the folder cannot be written, or a tree with this token exists.
     pub fn make(directory: &Path, token: Option<&str>) -> Result<Self, LoadError> {
         let token = match token {
             Some(token) => token.to_owned(),
@@ -115,10 +119,10 @@ impl Tree {
         })
     }
 
-    /// The tree that another rank created.
+    /// Opens the tree that another rank created.
     ///
     /// # Errors
-    /// It does not exist (yet).
+    /// Fails if the tree does not exist (yet).
     pub fn join(directory: &Path, token: &str) -> io::Result<Self> {
         let path = directory.join(format!("{PREFIX}{token}"));
         let root = open_directory(libc::AT_FDCWD, &c_path(&path))?;
@@ -133,7 +137,7 @@ impl Tree {
         self.root.as_raw_fd()
     }
 
-    /// Removes all our files; returns what had to stay.
+    /// Removes this program's files and the tree. Returns the files that stay.
     pub fn remove(self) -> Vec<String> {
         remove_tree(&self.path, &self.root)
     }
@@ -153,28 +157,29 @@ fn random_token() -> io::Result<String> {
 fn write_tag(root: &OwnedFd, tag: &Tag) -> io::Result<File> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
     let mut file = File::from(open_at(root.as_raw_fd(), TAG, flags)?);
-    // If the file system has no locks, host and process must suffice. SAFETY: the descriptor is open.
+    // On a file system without locks, host and process in the tag must suffice.
+    // SAFETY: the descriptor is open.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     serde_json::to_writer(&mut file, tag)?;
     file.write_all(b"\n")?;
     Ok(file)
 }
 
-/// Trees that were left behind in `directory`, and what was done with them.
+/// Result of a search for trees that earlier check-ups left in `directory`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cleaned {
     pub removed: Vec<String>,
-    /// In use, or unclear: path and reason.
+    /// Paths of trees that are in use or may be in use, each with the reason.
     pub kept: Vec<(String, String)>,
     /// Files in removed trees that this program did not create.
     pub foreign: Vec<String>,
 }
 
-/// Removes this user's trees in `directory` that no check-up uses any more. `force`: includes those of other
-/// machines if locks do not show their use.
+/// Removes this user's trees in `directory` that no check-up uses any more. With `force`, this includes trees
+/// of other machines if locks do not show whether they are in use.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Fails if the folder cannot be read.
 pub fn clean(directory: &Path, force: bool) -> Result<Cleaned, LoadError> {
     let mut cleaned = Cleaned::default();
     let failed = |error: io::Error| LoadError::system(directory.display(), &error);
@@ -198,9 +203,10 @@ pub fn clean(directory: &Path, force: bool) -> Result<Cleaned, LoadError> {
     Ok(cleaned)
 }
 
-/// The root of a tree that is ours and not in use; None if it is not ours.
+/// Opens a tree that belongs to this user and is not in use. Returns None if it does not belong to the user,
+/// and the reason if it may be in use.
 fn left_behind(path: &Path, token: &str, force: bool) -> Result<Option<OwnedFd>, String> {
-    // SAFETY: no arguments, can't fail.
+    // SAFETY: geteuid has no arguments and can't fail.
     let user = unsafe { libc::geteuid() };
     let Ok(root) = open_directory(libc::AT_FDCWD, &c_path(path)) else { return Ok(None) };
     let owned = |fd: RawFd| status_of(fd).is_ok_and(|status| status.st_uid == user);
@@ -208,7 +214,8 @@ fn left_behind(path: &Path, token: &str, force: bool) -> Result<Option<OwnedFd>,
         return Ok(None);
     }
     let Ok(tag) = open_at(root.as_raw_fd(), TAG, libc::O_RDWR) else {
-        // The process was killed between mkdir and tag: an empty folder of our name and user can be removed.
+        // The process was killed between mkdir and the creation of the tag. Such an empty folder of this user
+        // can be removed.
         let empty = entries(&root).is_ok_and(|names| names.is_empty());
         return if empty { Ok(Some(root)) } else { Err("it has no tag, so it may be somebody's own".into()) };
     };
@@ -218,7 +225,7 @@ fn left_behind(path: &Path, token: &str, force: bool) -> Result<Option<OwnedFd>,
     let known: Option<Tag> = read.then(|| serde_json::from_str(&text).ok()).flatten();
     match known {
         Some(known) if known.token == token => in_use(&tag, &known, force).map_or(Ok(Some(root)), Err),
-        // The disk was full when the tag was written, or the process was killed.
+        // The tag is empty because the disk was full when it was written, or because the process was killed.
         None if read && text.is_empty() && lock(&tag) == Lock::Ours => Ok(Some(root)),
         _ => Err("its tag names another tree".into()),
     }
@@ -231,7 +238,7 @@ fn in_use(tag: &File, known: &Tag, force: bool) -> Option<String> {
         match lock(tag) {
             _ if known.runs_here() => return Some(who),
             Lock::Ours => return None,
-            // Workers of a killed engine end with it, but not immediately.
+            // Workers of a killed engine are killed too, but may hold the lock a little longer.
             Lock::Taken if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),
             Lock::Taken => return Some(who),
             Lock::Unknown if force || known.boot == boot_id() => return None,
@@ -285,7 +292,7 @@ mod tests {
         std::fs::create_dir(root.join("w0")).unwrap();
         std::fs::write(root.join("w0/f1"), "x").unwrap();
         std::fs::write(root.join("w0/thesis.tex"), "x").unwrap();
-        // A link with one of our names must not be followed.
+        // The removal must not follow a link that has one of this program's names.
         std::os::unix::fs::symlink(&folder, root.join("w1")).unwrap();
         std::os::unix::fs::symlink(&outside, root.join("f2")).unwrap();
         let left = tree.remove();
@@ -306,7 +313,7 @@ mod tests {
         assert!(cleaned.removed.is_empty() && cleaned.kept.len() == 2, "{cleaned:?}");
         let root = tree.path().to_owned();
         let mut tag: Tag = serde_json::from_str(&std::fs::read_to_string(root.join("tag")).unwrap()).unwrap();
-        // As after a kill: no lock, and its process number belongs to another.
+        // The test imitates a killed engine: there is no lock, and the process id belongs to another process.
         drop(tree);
         tag.start_ticks += 1;
         std::fs::write(root.join("tag"), serde_json::to_string(&tag).unwrap()).unwrap();

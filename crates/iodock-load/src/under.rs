@@ -1,7 +1,7 @@
-//! Finds the device under a file system, to decide whether a read that bypasses its page cache bypasses all
-//! memory of this machine.
+//! Finds the device under a file system. It determines whether a read that bypasses the page cache also
+//! bypasses all other memory of this machine.
 //!
-//! Sources: proc_pid_mountinfo(5), and Documentation/ABI in Linux for /sys/dev/block, `slaves`,
+//! The sources are proc_pid_mountinfo(5), and Documentation/ABI in Linux for /sys/dev/block, `slaves`,
 //! `loop/backing_file`, `loop/dio` and NVMe's `transport`.
 
 use iodock_counters::mountinfo;
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Under {
-    /// Hardware, or servers of a network file system.
+    /// Hardware, or the servers of a network file system.
     #[default]
     Devices,
-    /// A device with its data in this machine's memory, and the reason.
+    /// A device whose data are in this machine's memory, and the reason.
     Memory(String),
     /// A device that may keep data in this machine's memory, and the reason.
     Perhaps(String),
 }
 
-/// The folders to examine; different ones in tests.
+/// Files and folders to examine. Tests use other ones.
 pub struct Roots {
     pub sys: PathBuf,
     pub mountinfo: PathBuf,
@@ -37,7 +37,7 @@ impl Default for Roots {
 
 const MOST_LEVELS: u32 = 16;
 const IN_MEMORY: [&str; 3] = ["zram", "ram", "nullb"];
-/// Served by a process or another machine, which may be this machine.
+/// Names of devices that a process or a server provides. The server may be this machine.
 const SERVED: [&str; 6] = ["nbd", "rbd", "drbd", "ublkb", "etherd", "zd"];
 const OVERLAYS: [&str; 4] = ["overlay", "aufs", "ecryptfs", "unionfs"];
 
@@ -50,7 +50,7 @@ struct Mount {
 }
 
 impl Roots {
-    /// For the file system of `path`.
+    /// Returns the device under the file system of `path`.
     pub fn under(&self, path: &Path) -> Under {
         self.under_file(path, 0)
     }
@@ -65,7 +65,7 @@ impl Roots {
             if let Some(found) = of_type(&mount) {
                 return found;
             }
-            // Btrfs and others have their own device numbers; their source is the device.
+            // Btrfs and others have their own device numbers. For them the source of the mount is the device.
             if major == 0 {
                 let source = fs::metadata(&mount.source).ok().filter(|one| one.file_type().is_block_device());
                 return source.map_or(Under::Devices, |one| {
@@ -95,11 +95,11 @@ impl Roots {
         let exact = mounts.iter().filter(of_device).max_by_key(depth);
         let at = exact.or_else(|| mounts.iter().max_by_key(depth))?.point.clone();
         let is_exact = mounts.iter().any(|mount| mount.device == device);
-        // A later mount hides an earlier one at the same place.
+        // A later mount hides an earlier one at the same mount point.
         mounts.into_iter().rfind(|mount| mount.point == at && (!is_exact || mount.device == device))
     }
 
-    /// `device` is `MAJOR:MINOR`.
+    /// Examines the device with the numbers `MAJOR:MINOR`.
     fn under_device(&self, device: &str, level: u32) -> Under {
         let folder = self.sys.join("dev/block").join(device);
         let Ok(mut folder) = folder.canonicalize() else {
@@ -142,7 +142,7 @@ impl Roots {
         }
     }
 
-    /// Device mapper, md and similar: as good as their worst component.
+    /// Examines the components of a device such as device mapper or md, and returns the worst result.
     fn under_slaves(&self, folder: &Path, name: &str, level: u32) -> Under {
         let entries = fs::read_dir(folder.join("slaves")).into_iter().flatten().flatten();
         let slaves: Vec<String> = entries.filter_map(|one| read(&one.path().join("dev"))).collect();
@@ -162,7 +162,7 @@ impl Roots {
     }
 }
 
-/// Caching that the type of the file system implies.
+/// Returns the caching that the type of the file system implies.
 fn of_type(mount: &Mount) -> Option<Under> {
     let kind = mount.fs_type.as_str();
     let option = |name: &str| {
@@ -210,12 +210,12 @@ fn is_numbered(name: &str, kind: &str) -> bool {
     name.strip_prefix(kind).is_some_and(|rest| rest.bytes().next().is_some_and(|byte| byte.is_ascii_digit()))
 }
 
-/// scsi_debug, the kernel's test disk, keeps its data in memory.
+/// Returns whether the disk is scsi_debug, the kernel's test disk, which keeps its data in memory.
 fn model_is_debug(folder: &Path) -> bool {
     read(&folder.join("device/model")).is_some_and(|model| model.trim() == "scsi_debug")
 }
 
-/// How a remote disk is connected; None for one in this machine.
+/// Returns how a remote disk is connected. None for a disk in this machine.
 fn transport_of(folder: &Path) -> Option<String> {
     let path = folder.to_string_lossy();
     if path.contains("/session") {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A made-up /sys with block devices, and an empty mountinfo.
+    /// A simulated /sys with block devices, and an empty mountinfo.
     struct Machine(Roots, PathBuf);
 
     impl Machine {
@@ -310,7 +310,7 @@ mod tests {
         assert!(is_perhaps(&machine.under("7:1"), "can't be looked at"));
         assert!(is_perhaps(&machine.under("7:2"), "does not show"));
         assert!(is_perhaps(&machine.under("7:3"), "page cache"));
-        // Direct, and the file is on a disk.
+        // This loop device uses direct I/O, and its file is on a disk.
         let status = fs::metadata(&file).unwrap().dev();
         let disk = format!("{}:{}", libc::major(status), libc::minor(status));
         if libc::major(status) != 0 {

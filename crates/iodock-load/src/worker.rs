@@ -1,32 +1,32 @@
-//! The environment in which a pattern runs: the worker's position, its buffers, and its timer.
+//! Provides the environment in which a worker runs a pattern: its position, its buffers, and its timer.
 
 use crate::calls::{failed_of, numbered, Ended};
 use crate::folders;
 use crate::shared::{Control, Record};
 use std::os::fd::{OwnedFd, RawFd};
 
-/// Nanoseconds of one of the system's clocks.
+/// Returns the time of one of the system's clocks, in nanoseconds.
 #[inline]
 pub fn now_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in the struct; these clocks always exist.
+    // SAFETY: the kernel fills in the struct, and these clocks always exist.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds since this machine's boot.
+/// Returns the time since this machine's boot, in nanoseconds.
 #[inline]
 pub fn now() -> u64 {
     now_of(libc::CLOCK_MONOTONIC)
 }
 
-/// The position of a worker among all.
+/// Position of a worker among all workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
-    /// Index among the workers of all ranks.
+    /// Index of the worker among the workers of all ranks.
     pub index: u32,
     pub total: u32,
-    /// Index on this rank.
+    /// Index of the worker on its rank.
     pub local: u32,
     pub on_rank: u32,
     /// Number of ranks on one machine.
@@ -34,8 +34,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// The worker whose files to read. With several ranks these are files of the next machine, if ranks fill
-    /// one machine after the other, which is the default of launchers.
+    /// Returns the index of the worker whose files this worker reads. With several ranks these are files of
+    /// the next machine, if the launcher fills one machine after the other, as is the default.
     pub fn read_from(&self) -> u32 {
         if !self.several_ranks() {
             return self.index;
@@ -49,25 +49,26 @@ impl Position {
     }
 }
 
-/// Data that a pattern works with.
+/// Data with which a pattern works.
 pub struct Worker<'a> {
     pub position: Position,
     pub tree: RawFd,
-    /// The worker's own folder.
+    /// Descriptor of the worker's own folder.
     pub folder: OwnedFd,
-    /// Random bytes to write: at least the largest request, from any page-aligned `start` below `SLACK`.
+    /// Random bytes to write. A slice of the size of the largest request may begin at any page within the
+    /// first `source_slack` bytes.
     pub source: &'a [u8],
     pub source_slack: usize,
-    /// A page-aligned buffer for the largest request.
+    /// Page-aligned buffer for the largest request.
     pub buffer: &'a mut [u8],
     pub control: &'a Control,
 }
 
 impl<'a> Worker<'a> {
-    /// For loops without a timer.
+    /// Checks for a stop request, in loops without a timer.
     ///
     /// # Errors
-    /// A stop was requested.
+    /// Fails if the engine requested a stop.
     #[inline]
     pub fn go_on(&self) -> Result<(), Ended> {
         if self.control.is_stopped() {
@@ -76,7 +77,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// The bytes that request `number` writes. Neighbours and other processes write different ones.
+    /// Returns the bytes that request `number` writes. Successive requests and other processes write
+    /// different bytes.
     pub fn bytes_to_write(&self, number: u64, length: usize) -> &'a [u8] {
         let pages = (self.source_slack / 4096) as u64;
         let start =
@@ -85,7 +87,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// The record of a phase while it runs: the end of one operation is the start of the next.
+/// Measures the operations of a phase. The end of one operation is the start of the next.
 pub struct Timer<'a> {
     pub record: &'a mut Record,
     control: &'a Control,
@@ -94,15 +96,15 @@ pub struct Timer<'a> {
 }
 
 impl<'a> Timer<'a> {
-    /// Starts at `start_ns`, for `limit_ns` at most.
+    /// Starts a timer at `start_ns`, with a limit of `limit_ns`.
     pub fn start(record: &'a mut Record, control: &'a Control, start_ns: u64, limit_ns: u64) -> Self {
         Timer { record, control, last_ns: start_ns, deadline_ns: start_ns.saturating_add(limit_ns) }
     }
 
-    /// An operation ended after moving `bytes`. Returns whether there is time for another.
+    /// Records that an operation ended after moving `bytes`. Returns whether there is time for another.
     ///
     /// # Errors
-    /// A stop was requested.
+    /// Fails if the engine requested a stop.
     #[inline]
     pub fn done(&mut self, bytes: u64) -> Result<bool, Ended> {
         let end = now();
@@ -113,7 +115,7 @@ impl<'a> Timer<'a> {
         self.go_on()
     }
 
-    /// The time since the last operation belongs to no operation.
+    /// Excludes the time since the last operation from the next one.
     pub fn skip(&mut self) -> Result<bool, Ended> {
         self.last_ns = now();
         self.go_on()
@@ -136,14 +138,14 @@ impl<'a> Timer<'a> {
     }
 }
 
-/// Work between phases, while the clock is stopped.
+/// A pattern's work in its phases. The clock runs only during [`Work::run`].
 pub trait Work {
-    /// Before the barrier of phase `at`.
+    /// Prepares phase `at`, before its barrier.
     fn prepare(&mut self, _worker: &mut Worker, _at: usize, _record: &mut Record) -> Result<(), Ended> {
         Ok(())
     }
 
-    /// The phase itself.
+    /// Runs the measured part of a phase.
     fn run(
         &mut self,
         worker: &mut Worker,
@@ -152,13 +154,13 @@ pub trait Work {
         others: &mut [Record],
     ) -> Result<(), Ended>;
 
-    /// After its end.
+    /// Finishes a phase after its measured part.
     fn finish(&mut self, _worker: &mut Worker, _at: usize) -> Result<(), Ended> {
         Ok(())
     }
 }
 
-/// Opens a worker's folder: one's own or another's.
+/// Opens the folder of a worker, either its own or another worker's.
 pub fn folder_of(worker: &Worker, index: u32) -> Result<OwnedFd, Ended> {
     let name = numbered(b'w', u64::from(index));
     folders::open_directory(worker.tree, &name).map_err(|error| failed_of(&error, "open of a folder"))
@@ -174,10 +176,10 @@ mod tests {
         assert_eq!((0..6).map(|index| at(index).read_from()).collect::<Vec<_>>(), [2, 3, 4, 5, 0, 1]);
         let alone = Position { index: 1, total: 2, local: 1, on_rank: 2, ranks_per_node: 1 };
         assert_eq!(alone.read_from(), 1);
-        // Two machines of three ranks, two processes each.
+        // There are two machines with three ranks each, and each rank has two processes.
         let far = |index| Position { index, total: 12, local: index % 2, on_rank: 2, ranks_per_node: 3 };
         assert!((0..12).all(|index| far(index).read_from() / 6 != index / 6));
-        // All on one machine.
+        // All ranks are on one machine.
         let near = Position { index: 0, total: 12, local: 0, on_rank: 2, ranks_per_node: 6 };
         assert_eq!(near.read_from(), 2);
     }

@@ -1,5 +1,5 @@
-//! The files of a store that count. The catalogue is replaced in one rename, so that a reader never sees both
-//! a file and the file that replaces it.
+//! The catalogue, which lists the files that belong to a store. One rename replaces the catalogue, so a
+//! reader never sees both a file and the file that replaces it.
 
 use crate::disk;
 use crate::error::MonitorError;
@@ -20,15 +20,16 @@ const CHANGED: &str = "if you changed it yourself, remove the line \"checksum\" 
 pub struct Catalogue {
     format: String,
     version: u32,
-    /// File numbers are never reused.
+    /// Number of the next file. The collector never uses a number twice.
     pub next_file: u64,
-    /// The snapshot of the readings, and the first journal segment after it.
+    /// Name of the snapshot of the readings.
     pub state: Option<String>,
-    /// Checksum of the snapshot; none if it was written without one.
+    /// Checksum of the snapshot. None if an older version wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_checksum: Option<String>,
     pub journal: u64,
-    /// Senders (spool in hexadecimal, a blank, host) and the last batch whose rows are in files.
+    /// For each sender, the number of the last batch whose rows are in files. The key is the spool in
+    /// hexadecimal, a blank, and the host.
     pub applied: BTreeMap<String, u64>,
     /// Files by table and resolution, e.g. `job_io` and `fine`.
     pub tables: BTreeMap<String, BTreeMap<String, Vec<FileEntry>>>,
@@ -36,17 +37,17 @@ pub struct Catalogue {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Below the store's folder.
+    /// Path of the file, relative to the store's folder.
     pub file: String,
-    /// Earliest begin and latest end of its rows, ns since the epoch.
+    /// Earliest begin and latest end of the file's rows, ns since the epoch.
     pub begin: i64,
     pub end: i64,
     pub rows: u64,
-    /// Whether its rows are also summed into the next coarser resolution.
+    /// Whether the file's rows are also summed into the next coarser resolution.
     #[serde(default)]
     pub rolled: bool,
-    /// Checksum of its bytes; none if it was written without one. Not called `checksum`, which is the
-    /// document's own.
+    /// Checksum of the file's bytes. None if an older version wrote it. In JSON its key is not `checksum`,
+    /// because that is the checksum of the catalogue itself.
     #[serde(default, rename = "file_checksum", skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
 }
@@ -55,7 +56,7 @@ impl FileEntry {
     /// Adds the checksum of the file, which was just written.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Fails if the file can't be read.
     pub fn with_checksum(self, folder: &Path) -> Result<FileEntry, MonitorError> {
         let path = folder.join(&self.file);
         let checksum = checksum::of_file(&path, &|| false).map_err(MonitorError::io(&path))?;
@@ -78,7 +79,7 @@ impl Default for Catalogue {
     }
 }
 
-/// The same limit as for readers of the store.
+/// Largest size of a catalogue in bytes. Readers of the store have the same limit.
 const MOST_BYTES: u64 = 64 << 20;
 
 fn read_up_to(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
@@ -88,12 +89,12 @@ fn read_up_to(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 }
 
 impl Catalogue {
-    /// The catalogue of a folder. If there is none, an empty one is written before anything else, so that
+    /// Reads the catalogue of a folder. If there is none, writes an empty one before any other file, so that
     /// after a crash the next start recognises the store.
     ///
     /// # Errors
-    /// The folder contains other files, or the store is damaged or of a newer version; those of the file
-    /// system.
+    /// Fails if the folder contains other files, if the store is damaged or of a newer version, or if the
+    /// file system fails.
     pub fn open(folder: &Path) -> Result<Catalogue, MonitorError> {
         let path = folder.join(FILE);
         let no_store = |why: String| MonitorError::NotAStore { path: path.clone(), why };
@@ -125,18 +126,21 @@ impl Catalogue {
         }
     }
 
+    /// Writes the catalogue.
+    ///
     /// # Errors
-    /// Those of the file system; then the old one still counts.
+    /// Fails if the file system fails. The old catalogue then stays valid.
     pub fn write(&self, folder: &Path) -> Result<(), MonitorError> {
-        // Numbers and texts always have a JSON form.
+        // Serialising can't fail, because numbers and texts always have a JSON form.
         let document = serde_json::to_string(self).unwrap_or_default();
         disk::replace(&folder.join(FILE), checksum::sealed(&document).as_bytes())
     }
 
-    /// The path of a new file below the store's folder, whose folder is created.
+    /// Returns the name of a new file, relative to the store's folder, and its path. Creates the folder that
+    /// will contain it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Fails if the folder can't be created.
     pub fn new_file(
         &mut self,
         folder: &Path,
@@ -156,7 +160,7 @@ impl Catalogue {
         files.push(entry);
     }
 
-    /// Every file that counts.
+    /// Returns all files of the store.
     pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
         self.tables.values().flat_map(BTreeMap::values).flatten()
     }
@@ -171,16 +175,17 @@ pub fn name_of(sender: &SenderId) -> String {
     format!("{spool} {}", sender.host)
 }
 
-/// Whether the folder contains parts of a store: without a catalogue it is unknown which files count.
+/// Returns the name of a part of a store that the folder contains. Without a catalogue, the collector does
+/// not know which files belong to the store.
 fn remains(folder: &Path) -> Option<&'static str> {
     let is_there =
         |name: &&str| fs::read_dir(folder.join(name)).is_ok_and(|mut entries| entries.next().is_some());
     ["job_io", "targets", "losses", "events", "job_names", "journal"].into_iter().find(is_there)
 }
 
-/// The day of a moment (ns since the epoch) in UTC, as `2026-11-22`.
+/// Returns the day in UTC of a time in ns since the epoch, as `2026-11-22`.
 pub fn day_of(time: i64) -> String {
-    // Days from civil, backwards: Howard Hinnant, chrono-compatible low-level date algorithms.
+    // The algorithm is `civil_from_days` in Howard Hinnant, chrono-compatible low-level date algorithms.
     let days = time.div_euclid(86_400_000_000_000) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

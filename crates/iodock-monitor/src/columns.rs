@@ -1,15 +1,15 @@
-//! The counters with their own column in `job_io`. To add one, add its line here and in
+//! Defines the counters that have their own column in `job_io`. To add one, add its line here and in
 //! docs/explanation/monitor-store.md.
 
 use iodock_samples::sample::{Metric, Names, Quantity};
 
-/// A column's name, and its counters: the first of these that an entry has is used.
+/// A column's name and its counters, of which the first that an entry contains is used.
 pub type Counter = (&'static str, &'static [(&'static str, Quantity)]);
 
 use Quantity::{Bytes, Count};
 
-/// In the order of the columns. Lustre 2.12 and later count reads twice: as `read_bytes` and, for their
-/// times, as `read`.
+/// Columns in their order. Lustre 2.12 and later count each read twice: as `read_bytes`, and for its time as
+/// `read`.
 pub const COUNTERS: &[Counter] = &[
     ("read_bytes", &[("read_bytes", Bytes), ("read", Bytes), ("read_device", Bytes)]),
     ("write_bytes", &[("write_bytes", Bytes), ("write", Bytes), ("write_device", Bytes)]),
@@ -39,16 +39,17 @@ pub const COUNTERS: &[Counter] = &[
     ("punch", &[("punch", Count)]),
     ("readdir", &[("readdir", Count)]),
 ];
-/// The columns after those: number of all other operations, and the time of all in microseconds.
+/// Indexes of the columns after those: the number of all other operations, and the time of all operations in
+/// microseconds.
 pub const OTHER: usize = COUNTERS.len();
 pub const TIME: usize = OTHER + 1;
 pub const COLUMNS: usize = TIME + 1;
 
-/// These are also counted by another operation.
+/// Operations that Lustre also counts under another name, so that they do not count in the column `other`.
 pub const WITHIN_OTHERS: &[&str] =
     &["read", "write", "samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"];
 
-/// All columns in their order.
+/// Returns the names of all columns in their order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     COUNTERS.iter().map(|(name, _)| *name).chain(["other", "time_us"])
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Replaces a file's content.
 ///
 /// # Errors
-/// Those of the file system; the old content then remains.
+/// Fails if the file system fails. The old content then remains.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), MonitorError> {
     let draft = path.with_extension("draft");
     let write = || {
@@ -21,16 +21,18 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), MonitorError> {
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Makes names in the folder survive a power failure.
+/// Makes the names in the folder survive a power failure.
 ///
 /// # Errors
-/// Those of the file system.
+/// Fails if the file system fails.
 pub fn sync_folder(folder: &Path) -> Result<(), MonitorError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(MonitorError::io(folder))
 }
 
+/// Creates a folder and its parents.
+///
 /// # Errors
-/// Those of the file system.
+/// Fails if the file system fails.
 pub fn make_folder(folder: &Path) -> Result<(), MonitorError> {
     fs::create_dir_all(folder).map_err(MonitorError::io(folder))
 }

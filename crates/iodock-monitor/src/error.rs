@@ -1,4 +1,4 @@
-//! Errors of a monitor store, with the path and what to do.
+//! Errors of a monitor store. Each message says what to do and, where there is one, names the path.
 
 use iodock_samples::frame::Damage;
 use iodock_store::StoreError;
@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum MonitorError {
-    /// The pushed data are not a batch. Nothing was stored.
+    /// The pushed data are not a batch. The collector stored nothing of it.
     Refused(Damage),
-    /// A batch's clock is wrong: it shows this day.
+    /// The time in a batch is wrong: it is on this day.
     Clock { host: String, day: String },
     /// The sender's clock is this many ns ahead of the collector's, or behind it if negative.
     ClockApart { host: String, ahead: i64 },
-    /// A batch names a machine for which the sender may not push.
+    /// A batch names a machine for which this sender may not push.
     Name { host: String },
     /// Another collector uses the store.
     InUse { path: PathBuf },
     /// The folder contains other files, or the store is damaged.
     NotAStore { path: PathBuf, why: String },
-    /// The disk or its file system.
+    /// The disk or its file system failed.
     Io { path: PathBuf, source: io::Error },
-    /// Files of rows could not be written.
+    /// The collector could not write files of rows.
     Table(StoreError),
 }
 
@@ -67,7 +67,8 @@ impl fmt::Display for MonitorError {
 
 impl std::error::Error for MonitorError {}
 
-/// In hours or days, so that the text is the same for each push and is reported once.
+/// Returns a clock difference in hours or days. Its text is the same for each push, so that the collector
+/// reports it once.
 fn roughly(apart: i64) -> String {
     const HOUR: u64 = 3600 * 1_000_000_000;
     let hours = (apart.unsigned_abs() + HOUR / 2) / HOUR;

@@ -1,4 +1,5 @@
-//! Sums that fall when a counted object ends, while another object may take over its count.
+//! Computes growth from sums that fall when a counted process ends, while another process may take over its
+//! counts.
 
 use iodock_samples::sample::Metric;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,18 +10,18 @@ pub struct Share(BTreeMap<Metric, Sums>);
 
 #[derive(Default)]
 struct Sums {
-    /// Gains that no known loss explains, by owner (its index in the reading).
+    /// Gains that no known loss explains, by the owner's index in the reading.
     gained: BTreeMap<usize, u64>,
-    /// Losses that are certainly in no gain.
+    /// Losses that could not be assigned to one gain.
     lost: Vec<u64>,
     all_gained: u128,
     all_lost: u128,
-    /// Sums of `gained` and `lost` after losses were matched.
+    /// Sums of `gained` and of `lost` after [`Share::match_losses`].
     left: (u128, u128),
 }
 
 impl Share {
-    /// One counter of one owner, whose index in the reading is OWNER.
+    /// Adds one counter of the owner with index `owner` in the reading.
     pub fn add(&mut self, owner: usize, metric: Metric, before: u64, now: u64) {
         if now < before {
             self.lose(metric, before - now);
@@ -31,14 +32,14 @@ impl Share {
         }
     }
 
-    /// The count of something that has ended.
+    /// Adds the count of a process that has ended as a loss.
     pub fn lose(&mut self, metric: Metric, value: u64) {
         let sums = self.0.entry(metric).or_default();
         sums.lost.push(value);
         sums.all_lost += u128::from(value);
     }
 
-    /// The losses by metric, and the part of them that is in no gain.
+    /// Returns each metric with its losses and the part of them that exceeds all gains.
     pub fn unclaimed(&self) -> impl Iterator<Item = (Metric, u64, u64)> + '_ {
         let whole = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
         let lost = self.0.iter().filter(|(_, sums)| sums.all_lost > 0);
@@ -47,14 +48,14 @@ impl Share {
         })
     }
 
-    /// To be called after all were added. One process waits for another and takes over its whole count. A
-    /// loss for which only one gain is large enough is taken from that gain; the others are left to
-    /// [`Share::apply`].
+    /// Assigns losses to gains. Call it after all counters were added. A process that waits for another takes
+    /// over its whole count, so a loss for which only one gain is large enough is subtracted from that gain.
+    /// [`Share::apply`] distributes the other losses.
     pub fn match_losses(&mut self) {
         self.0.values_mut().for_each(Sums::match_losses);
     }
 
-    /// The part of OWNER's gain that no loss explains.
+    /// Reduces the growth of the owner with index `owner` to the part that no loss explains.
     pub fn apply(&self, owner: usize, grown: &mut Vec<(Metric, u64)>) {
         for (metric, value) in grown.iter_mut() {
             let Some(sums) = self.0.get(metric) else { continue };
@@ -92,7 +93,7 @@ impl Sums {
         let (gained, lost) = self.left;
         let (gained, new) = (gained.max(1), gained.saturating_sub(lost));
         let gain = self.gained.get(&owner).copied().unwrap_or(0);
-        // Both are below 2^64 in any undamaged file; otherwise nothing is certain.
+        // In an undamaged file both factors are below 2^64. If the product overflows, no growth is certain.
         u128::from(gain).checked_mul(new).map_or(0, |product| (product / gained) as u64)
     }
 }

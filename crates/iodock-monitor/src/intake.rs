@@ -1,4 +1,4 @@
-//! Receives pushes and writes files.
+//! Receives pushes, and writes the files of the store.
 
 use crate::catalogue::{day_of, name_of, Catalogue, FileEntry};
 use crate::disk;
@@ -17,21 +17,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// First bytes of a snapshot; the last is the version of the content.
+/// First bytes of a snapshot. The last of them is the version of its content.
 const STATE: &[u8] = b"IODOCKM\x02";
-/// For stores without steps.
+/// First bytes of a snapshot of an older version, which contains no job steps.
 const STATE_BEFORE: &[u8] = b"IODOCKM\x01";
-/// Limits the part of the journal that is read again after a crash.
+/// Interval between snapshots. It limits the part of the journal that must be read again after a crash.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(600);
 
-/// The only way to write into a store. Shared by threads.
+/// Writes into a store. All writes go through this type, which threads can share.
 pub struct Intake {
     folder: PathBuf,
     live: Mutex<Live>,
-    /// Held while files are written, so that two flushes do not write the same rows.
+    /// Locked while files are written, so that two flushes do not write the same rows.
     catalogue: Mutex<Catalogue>,
     replayed: Replayed,
-    /// Lock on the whole store, held while this lives.
+    /// Lock on the whole store, until this value is dropped.
     _lock: File,
 }
 
@@ -39,10 +39,10 @@ struct Live {
     readings: Readings,
     rows: Rows,
     journal: Journal,
-    /// The journal's disk failed. Only after a snapshot is it certain again what is stored.
+    /// Whether the journal's disk has failed. Until the next snapshot, it is not known what is stored.
     is_unsure: bool,
     snapshot: Instant,
-    /// A snapshot that no catalogue on the disk names yet.
+    /// A snapshot that no catalogue on the disk contains yet.
     saved: Option<Saved>,
 }
 
@@ -50,11 +50,11 @@ struct Live {
 struct Saved {
     state: String,
     checksum: String,
-    /// The segment that follows it.
+    /// Number of the first journal segment after the snapshot.
     journal: u64,
 }
 
-/// The result of a flush.
+/// Numbers of rows and files that a flush wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flushed {
     pub rows: u64,
@@ -62,10 +62,10 @@ pub struct Flushed {
 }
 
 impl Intake {
-    /// Opens a store, or creates it, and reads from the journal what is not in its files.
+    /// Opens or creates a store, and reads from the journal the batches that are not in its files.
     ///
     /// # Errors
-    /// It is in use or damaged, or the file system fails.
+    /// Fails if another collector uses the store, if it is damaged, or if the file system fails.
     pub fn open(folder: &Path) -> Result<Intake, MonitorError> {
         disk::make_folder(folder)?;
         let lock = lock(folder)?;
@@ -73,7 +73,7 @@ impl Intake {
         let mut readings = snapshot(folder, &catalogue)?;
         let mut rows = Rows::default();
         let replayed = journal::replay(&folder.join("journal"), catalogue.journal, &mut |batch| {
-            // The rows that are already in files are discarded, but the readings are kept.
+            // Rows that files contain already are discarded, but the readings of their batch are needed.
             let mut unwanted = Rows::default();
             let is_in_files = batch.sequence <= catalogue.applied(&SenderId::of(&batch));
             readings.apply(&batch, if is_in_files { &mut unwanted } else { &mut rows });
@@ -82,7 +82,8 @@ impl Intake {
         remove_strays(folder, &catalogue);
         let journal = Journal::begin(&folder.join("journal"), replayed.next)?;
         let snapshot = Instant::now();
-        // The replayed part is put into a snapshot, so that repeated crashes do not make starts longer.
+        // `is_unsure` makes the next flush write a snapshot with the replayed batches, so that repeated
+        // crashes do not make starts slower.
         let live = Live { readings, rows, journal, is_unsure: true, snapshot, saved: None };
         let (live, catalogue) = (Mutex::new(live), Mutex::new(catalogue));
         let intake = Intake { folder: folder.into(), live, catalogue, replayed, _lock: lock };
@@ -90,16 +91,16 @@ impl Intake {
         Ok(intake)
     }
 
-    /// The part of the journal that was in no file when the store was opened.
+    /// Returns which part of the journal was in no file when the store was opened.
     pub fn replayed(&self) -> &Replayed {
         &self.replayed
     }
 
-    /// Accepts the frames of one sender. They are safe only after the next [`Intake::sync`], which may serve
-    /// many.
+    /// Accepts frames of one sender. They are safe only after the next [`Intake::sync`], which may be for
+    /// many senders.
     ///
     /// # Errors
-    /// The disk fails.
+    /// Fails if the disk fails.
     pub fn take(&self, mut bytes: &[u8], terms: &Terms) -> Result<Taken, MonitorError> {
         let mut taken = Taken::default();
         while !bytes.is_empty() && !terms.most.is_some_and(|most| taken.work.is_spent(&most)) {
@@ -118,19 +119,19 @@ impl Intake {
         Ok(taken)
     }
 
-    /// Reports a loss: a row of `losses`.
+    /// Adds a row to the table `losses`.
     pub fn lose(&self, host: &str, name: &str, target: &str, count: u64, detail: &str) {
         let (host, name, target, detail) = (host.into(), name.into(), target.into(), detail.into());
         let row = LossRow { time: now(), host, name, source: "collector".into(), target, count, detail };
         self.live().rows.losses.push(row);
     }
 
-    /// Writes everything accepted so far to the disk.
+    /// Makes all accepted batches survive a power failure.
     ///
     /// # Errors
-    /// Those of the disk: its content is then unknown, and the next push begins a new journal.
+    /// Fails if the disk fails. It is then unknown what is stored, and the next push begins a new journal.
     pub fn sync(&self) -> Result<(), MonitorError> {
-        // A sync must not block other senders.
+        // The lock on `live` is released before the sync, so that other senders need not wait.
         let appended = self.live().journal.appended();
         appended.sync().inspect_err(|_| self.live().is_unsure = true)
     }
@@ -154,7 +155,7 @@ impl Intake {
     /// Writes the rows since the last flush into files.
     ///
     /// # Errors
-    /// Those of the file system; the rows are kept for the next flush.
+    /// Fails if the file system fails. The rows are kept for the next flush.
     pub fn flush(&self) -> Result<Flushed, MonitorError> {
         let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut live = self.live();
@@ -186,11 +187,12 @@ impl Intake {
         }
     }
 
-    /// Replaces files in one step: `replaced` are removed, `new` count from now on, and `rolled` are marked
-    /// as summed up in them. Names are those of the catalogue.
+    /// Replaces files in one step: the files in `replaced` are removed, those in `new` belong to the store
+    /// from now on, and those in `rolled` are marked as summed up in them. Names are those in the catalogue.
     ///
     /// # Errors
-    /// One of `replaced` no longer counts, or the file system fails; then nothing is changed.
+    /// Fails without a change if one of `replaced` does not belong to the store any more, or if the file
+    /// system fails.
     pub fn replace(
         &self,
         replaced: &[String],
@@ -220,16 +222,16 @@ impl Intake {
         next.write(&self.folder)?;
         *catalogue = next;
         for file in replaced {
-            // A reader may still have it open; a remaining file is removed at the next start.
+            // Removal may fail, for example while a reader has the file open. The next start then removes it.
             let _ = fs::remove_file(self.folder.join(file));
         }
         Ok(())
     }
 
-    /// A new file: its name in the catalogue and its path.
+    /// Returns the name in the catalogue and the path of a new file.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Fails if the file system fails.
     pub fn new_file(
         &self,
         table: &str,
@@ -271,11 +273,11 @@ fn snapshot(folder: &Path, catalogue: &Catalogue) -> Result<Readings, MonitorErr
     readings.map_err(|error| damaged(format!("damaged last readings: {error}")))
 }
 
-/// Saves the readings and begins a new segment of the journal. The catalogue may name them once all earlier
-/// rows are in files; until then the old snapshot and segments stay.
+/// Saves the readings and begins a new segment of the journal. The catalogue may refer to both only after all
+/// earlier rows are in files. Until then the old snapshot and segments stay.
 fn save(folder: &Path, live: &mut Live) -> Result<(), MonitorError> {
     let journal = Journal::begin(&folder.join("journal"), live.journal.number() + 1)?;
-    // Threads that wait for a sync get one of the new segment.
+    // Threads that sync after this sync the new segment, so the old one is synced here.
     live.journal.appended().sync()?;
     let name = format!("state-{:012}.bin", journal.number());
     let path = folder.join(&name);
@@ -288,7 +290,7 @@ fn save(folder: &Path, live: &mut Live) -> Result<(), MonitorError> {
     Ok(())
 }
 
-/// Writes rows, and then the catalogue with them.
+/// Writes rows into files, and then the catalogue with these files.
 fn write(folder: &Path, rows: &Rows, catalogue: &mut Catalogue) -> Result<Flushed, MonitorError> {
     let day = day_of(now());
     let mut files = BTreeMap::new();
@@ -310,8 +312,8 @@ fn write(folder: &Path, rows: &Rows, catalogue: &mut Catalogue) -> Result<Flushe
     Ok(Flushed { rows: rows.len() as u64, files: written.len() as u64 })
 }
 
-/// Snapshots and segments that the catalogue on the disk does not need. Files with other names are not ours
-/// and stay.
+/// Removes snapshots and segments that the catalogue on the disk does not need. Files whose names have
+/// another form stay.
 fn forget_old_states(folder: &Path, catalogue: &Catalogue) {
     let is_old_state = |name: &str| is_state(name) && Some(name) != catalogue.state.as_deref();
     let is_old_segment = |name: &str| {
@@ -321,27 +323,28 @@ fn forget_old_states(folder: &Path, catalogue: &Catalogue) {
     remove(&folder.join("journal"), &is_old_segment);
 }
 
-/// `state-000000000012.bin`, and its draft.
+/// Returns whether the name is that of a snapshot, such as `state-000000000012.bin`, or of its draft.
 fn is_state(name: &str) -> bool {
     let parts = name.strip_prefix("state-").and_then(|name| name.rsplit_once('.'));
     parts.is_some_and(|(text, ending)| matches!(ending, "bin" | "draft") && number(text).is_some())
 }
 
-/// The number of a snapshot or segment, which has at least twelve digits.
+/// Parses the number of a snapshot or segment, which has at least twelve digits.
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.len() >= 12)
 }
 
-/// Removes the files of a folder whose names match.
+/// Removes the files of a folder for whose names `is_old` returns true.
 fn remove(folder: &Path, is_old: &dyn Fn(&str) -> bool) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_old)) {
-        // A remaining file is removed the next time.
+        // A file that can't be removed now is removed the next time.
         let _ = fs::remove_file(entry.path());
     }
 }
 
-/// Removes entries whose files are missing, as in an incomplete copy. The remaining files can be queried.
+/// Removes entries from the catalogue whose files are missing, for example in an incomplete copy, so that
+/// queries can use the remaining files.
 fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) {
     let mut missing = Vec::new();
     for files in catalogue.tables.values_mut().flat_map(BTreeMap::values_mut) {
@@ -360,8 +363,8 @@ fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) 
     }
 }
 
-/// Removes files of rows that a crash left, whose numbers were not assigned yet. Other files that the
-/// catalogue does not name are not ours and stay.
+/// Removes files of rows that a crash left: their numbers are not assigned in the catalogue. Other files
+/// stay.
 fn remove_strays(folder: &Path, catalogue: &Catalogue) {
     let number = |path: &Path| path.file_name()?.to_str()?.strip_suffix(".parquet")?.parse::<u64>().ok();
     for table in ["job_io", "targets", "losses", "events", "job_names"] {
@@ -382,7 +385,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 pub(crate) mod tests {
     use super::*;
 
-    /// The folder of a test, removed at its end.
+    /// A temporary folder of one test, removed when it is dropped.
     pub struct Folder(pub PathBuf);
 
     impl Folder {
@@ -403,7 +406,8 @@ pub(crate) mod tests {
     #[test]
     fn an_interrupted_first_start_leaves_a_valid_store() {
         let folder = Folder::new("first-start");
-        // A journal cannot be created, as if the process was killed before that.
+        // A file in place of the journal's folder makes the start fail, as if the process was killed before
+        // it created the journal.
         fs::write(folder.0.join("journal"), b"").expect("room");
         assert!(Intake::open(&folder.0).is_err());
         fs::remove_file(folder.0.join("journal")).expect("it is there");

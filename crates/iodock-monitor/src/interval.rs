@@ -1,11 +1,11 @@
-//! The changes between two readings, as rows.
+//! Converts the changes between two readings to rows.
 
 use crate::columns::{self, COLUMNS};
 use crate::rows::{JobRow, Rows, ValueRow};
 use crate::sender::SenderTarget;
 use iodock_samples::sample::{Entry, Evidence, Metric, Names, Quantity};
 
-/// Between two readings of a place.
+/// Time between two readings of a target.
 pub struct Interval<'a> {
     pub place: &'a SenderTarget,
     pub begin: i64,
@@ -14,7 +14,8 @@ pub struct Interval<'a> {
 }
 
 impl Interval<'_> {
-    /// The growth of an owner's counters; no row if there was none and that is exact.
+    /// Adds a row with the growth of an owner's counters. Adds none if it is exactly known that there was no
+    /// growth.
     pub fn put(&self, names: &Names, entry: &Entry, grown: &[(Metric, u64)], rows: &mut Rows) {
         if grown.is_empty() && self.is_exact {
             return;
@@ -30,7 +31,7 @@ impl Interval<'_> {
         rows.jobs.push(JobRow { begin, end, place, owner, is_exact, counters });
     }
 
-    /// The levels without an owner.
+    /// Adds rows for levels of an entry without an owner.
     pub fn put_levels(&self, names: &Names, entry: &Entry, values: &[(Metric, u64)], rows: &mut Rows) {
         if entry.owner.evidence != Evidence::Nobody {
             return;

@@ -1,5 +1,5 @@
-//! Pushes that are not in files yet: consecutive frames, in segments that each begin with a snapshot of the
-//! readings.
+//! Stores pushes that are not in files yet. The journal consists of segments with consecutive frames. Each
+//! segment follows a snapshot of the readings.
 
 use crate::disk;
 use crate::error::MonitorError;
@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a segment that are read at a time.
+/// Number of bytes of a segment that are read at a time.
 const WINDOW: usize = 32 << 20;
 const LONGEST_FRAME: usize = frame::HEADER + frame::LONGEST + frame::LONGEST / 128;
 
@@ -22,7 +22,7 @@ pub struct Journal {
     synced: Arc<Mutex<u64>>,
 }
 
-/// Appended data that are not safe yet.
+/// Data that were appended to the journal and may not survive a power failure yet.
 pub struct Appended {
     path: PathBuf,
     file: Arc<File>,
@@ -34,13 +34,13 @@ impl Appended {
     /// Waits until the data survive a power failure. One sync serves all threads that wait for it.
     ///
     /// # Errors
-    /// Those of the disk: its content is then unknown.
+    /// Fails if the disk fails. It is then unknown what is stored.
     pub fn sync(&self) -> Result<(), MonitorError> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         if *synced >= self.end {
             return Ok(());
         }
-        // Everything in the file now is safe afterwards.
+        // The sync covers all data that the file contains now.
         let length = self.file.metadata().map_err(MonitorError::io(&self.path))?.len();
         self.file.sync_data().map_err(MonitorError::io(&self.path))?;
         *synced = length;
@@ -52,7 +52,7 @@ impl Journal {
     /// Begins segment `number` and discards its earlier content.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Fails if the file system fails.
     pub fn begin(folder: &Path, number: u64) -> Result<Journal, MonitorError> {
         disk::make_folder(folder)?;
         let path = segment(folder, number);
@@ -67,12 +67,14 @@ impl Journal {
         self.number
     }
 
+    /// Appends a frame.
+    ///
     /// # Errors
-    /// Those of the file system; the journal is then unchanged.
+    /// Fails if the file system fails. The journal is then unchanged.
     pub fn append(&mut self, frame: &[u8]) -> Result<(), MonitorError> {
         let path = segment(&self.folder, self.number);
         if let Err(error) = (&*self.file).write_all(frame) {
-            // An incomplete frame would hide those after it.
+            // An incomplete frame would make the frames after it unreadable.
             self.file.set_len(self.length).map_err(MonitorError::io(&path))?;
             return Err(MonitorError::Io { path, source: error });
         }
@@ -80,28 +82,28 @@ impl Journal {
         Ok(())
     }
 
-    /// Everything in the segment so far.
+    /// Returns a handle for syncing all data in the segment.
     pub fn appended(&self) -> Appended {
         let (file, synced) = (Arc::clone(&self.file), Arc::clone(&self.synced));
         Appended { path: segment(&self.folder, self.number), file, end: self.length, synced }
     }
 }
 
-/// The result of a replay.
+/// Result of reading the journal at the start.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Replayed {
     pub batches: u64,
-    /// Bytes after the last whole batch of a segment. The machine crashed while writing them, so they were
-    /// not acknowledged.
+    /// Number of bytes after the last complete batch of each segment. The machine crashed while the collector
+    /// wrote them, so the collector did not acknowledge them.
     pub torn: u64,
-    /// The number of the next segment.
+    /// Number of the next segment.
     pub next: u64,
 }
 
-/// Passes every batch from segment `first` on, in order of arrival.
+/// Calls `take` with every batch in segment `first` and later ones, in order of arrival.
 ///
 /// # Errors
-/// Those of the file system.
+/// Fails if the file system fails.
 pub fn replay(folder: &Path, first: u64, take: &mut dyn FnMut(Batch)) -> Result<Replayed, MonitorError> {
     let mut replayed = Replayed { next: first, ..Replayed::default() };
     for (number, path) in segments(folder).map_err(MonitorError::io(folder))? {
@@ -116,7 +118,7 @@ pub fn replay(folder: &Path, first: u64, take: &mut dyn FnMut(Batch)) -> Result<
     Ok(replayed)
 }
 
-/// Reads a segment of any length with memory for two windows, each of which holds the longest frame.
+/// Reads a segment of any length, with memory for two windows. A window holds at least the longest frame.
 fn replay_segment(
     input: &mut impl Read,
     window: usize,
@@ -143,7 +145,7 @@ fn replay_segment(
             }
             Err(damage) => {
                 let found = next_frame(rest, &damage).len();
-                // A frame that begins near the end of the window is completed by the next one.
+                // A frame that begins near the end of the window continues in the next window.
                 let kept = if found == 0 && !is_whole { LONGEST_FRAME - 1 } else { found };
                 replayed.torn += (rest.len() - kept) as u64;
                 start += rest.len() - kept;
@@ -152,10 +154,11 @@ fn replay_segment(
     }
 }
 
-/// The bytes after a damaged frame: the next whole frame, if there is one.
+/// Returns the bytes from the next complete frame on, or none if there is no further frame.
 fn next_frame<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
     let begins = |at: &usize| frame::split(&bytes[*at..]).is_ok();
-    // The end of a file is searched once, and whole frames seldom follow.
+    // After a cut frame, the search begins at the next byte. This is slow, but happens only once, at the end
+    // of a file.
     let from = if matches!(damage, Damage::Cut(_)) { 1 } else { frame::HEADER };
     let at = (from..bytes.len()).find(begins);
     at.map_or(&[], |at| &bytes[at..])

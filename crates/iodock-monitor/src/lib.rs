@@ -1,8 +1,9 @@
 //! The collector's intake: receives agents' batches, counts each once, and writes a store of Parquet files.
 //!
-//! [`Intake::take`] and [`Intake::sync`] store a batch safely in a [`journal`]. [`readings`] compute the
-//! growth of counters. [`rows`] become files at each [`Intake::flush`], and the [`catalogue`] names all files
-//! that count in one rename. The meaning of every column: docs/explanation/monitor-store.md.
+//! [`Intake::take`] and [`Intake::sync`] store a batch safely in a [`journal`]. [`readings`] computes the
+//! growth of counters. [`Intake::flush`] writes the [`rows`] into files. The [`catalogue`] lists the files
+//! that belong to the store, and one rename replaces it. docs/explanation/monitor-store.md explains every
+//! column.
 
 pub mod catalogue;
 mod columns;

@@ -1,4 +1,5 @@
-//! The last reading of every entry of every target, and the growth that the next one shows.
+//! Keeps the last reading of every entry of every target, and computes the growth from it to the next
+//! reading.
 
 mod lost;
 
@@ -16,15 +17,15 @@ use lost::Lost;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// A target that was not read for this long is forgotten, ns.
+/// Time in ns after which a target that was not read is forgotten.
 const FORGOTTEN: i64 = 7 * 86_400 * 1_000_000_000;
-/// Time after which a sender is forgotten: an agent that was away for longer must send all data.
+/// Time in ns after which a sender that sent nothing is forgotten. Its agent must then send all data again.
 const FORGOTTEN_SENDER: i64 = 60 * 86_400 * 1_000_000_000;
-/// Slurm does not start a requeued job for two minutes, until its credential has expired (`cred_expire` of
-/// slurm.conf(5)), ns.
+/// Shortest time in ns between two runs of a requeued job: Slurm waits two minutes, until the job's
+/// credential has expired (`cred_expire` of slurm.conf(5)).
 const REQUEUED: i64 = 120 * 1_000_000_000;
 
-/// Everything that must be known about the past to compute growth from the next batch.
+/// All past data that are needed to compute growth from the next batch.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Readings {
     senders: HashMap<SenderId, Sender>,
@@ -32,10 +33,10 @@ pub struct Readings {
     steps: Steps,
 }
 
-/// The state of a sender.
+/// State of a sender.
 #[derive(Default, Serialize, Deserialize)]
 struct Sender {
-    /// The time of its last batch.
+    /// Time of the sender's last batch.
     heard: i64,
     applied: u64,
     dropped: u64,
@@ -44,52 +45,52 @@ struct Sender {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Target {
-    /// Time at which it was last read to its end, after a full reading: unknown owners did not exist then. ns
-    /// since the epoch by the agent's clock.
+    /// Time of the last complete reading, if a full reading has arrived: owners without an entry did not
+    /// exist then. In ns since the epoch by the agent's clock.
     time: Option<i64>,
-    /// Readings are missing; until the next full one nothing is exact.
+    /// Whether readings are missing. Until the next full reading no growth is exact.
     is_unsure: bool,
-    /// Time of its last data, by the same clock.
+    /// Time of the last data of the target, ns since the epoch by the agent's clock.
     heard: i64,
     names: Vec<String>,
     entries: HashMap<Owner, Last>,
     pieces: Option<Pieces>,
 }
 
-/// A reading that is not complete yet.
+/// State of a reading whose pieces have not all arrived.
 #[derive(Serialize, Deserialize)]
 struct Pieces {
     time: i64,
     next: u32,
-    /// The owners present, for a full reading.
+    /// Owners in the pieces so far, if the reading is full.
     seen: HashSet<Owner>,
 }
 
 /// An entry as last read.
 #[derive(Default, Serialize, Deserialize)]
 struct Last {
-    /// Sorted by metric.
+    /// Values sorted by metric.
     values: Vec<(Metric, u64)>,
     start_time: Option<i64>,
     updated: Option<i64>,
 }
 
 impl Readings {
-    /// Converts the state of a store without steps.
+    /// Reads the state of an older version, which has no job steps.
     ///
     /// # Errors
-    /// It is damaged.
+    /// Fails if the state is damaged.
     pub fn without_steps(bytes: &[u8]) -> Result<Readings, postcard::Error> {
         let (senders, targets) = postcard::from_bytes(bytes)?;
         Ok(Readings { senders, targets, steps: Steps::default() })
     }
 
-    /// The last batch received from that sender, 0 if there is none.
+    /// Returns the number of the last batch that this sender sent, or 0 if there is none.
     pub fn applied(&self, sender: &SenderId) -> u64 {
         self.senders.get(sender).map_or(0, |sender| sender.applied)
     }
 
-    /// Every sender and its last batch.
+    /// Returns every sender with the number of its last batch.
     pub fn all_applied(&self) -> impl Iterator<Item = (&SenderId, u64)> {
         self.senders.iter().map(|(id, sender)| (id, sender.applied))
     }
@@ -99,7 +100,7 @@ impl Readings {
         Receipt { kept: sender.map_or(0, |it| it.applied), full: sender.is_none_or(|it| it.wants_full) }
     }
 
-    /// The number of names in a batch that would be new here, see [`work::Work::names`].
+    /// Returns how much the new names in a batch count (see [`work::Work::names`]).
     pub fn new_names(&self, batch: &Batch) -> u64 {
         let is_known = self.senders.contains_key(&SenderId::of(batch));
         let sender = if is_known { 0 } else { work::weight(batch.host.len()) };
@@ -114,13 +115,14 @@ impl Readings {
         sender + job_names + batch.parts.iter().map(of_part).sum::<u64>()
     }
 
-    /// Adds the content of a batch to `rows`; nothing if it was received before.
+    /// Adds the content of a batch to `rows`. Adds nothing if the batch arrived before.
     pub fn apply(&mut self, batch: &Batch, rows: &mut Rows) {
         let sender = self.senders.entry(SenderId::of(batch)).or_default();
         if batch.sequence <= sender.applied {
             return;
         }
-        // The first batches of this spool are unknown here; they may have gone to another collector.
+        // This spool's earlier batches never arrived here. They may have gone to another collector, so they
+        // are no loss.
         let missing = if sender.applied == 0 { 0 } else { batch.sequence - sender.applied - 1 };
         sender.note(batch, missing, rows);
         if missing > 0 {
@@ -133,7 +135,7 @@ impl Readings {
         let name_row =
             |named: &JobName| NameRow { time: batch.time, host: batch.host.clone(), named: named.clone() };
         rows.names.extend(batch.job_names.iter().map(name_row));
-        // Totals of steps come first: they include what samples of the same round show of those steps.
+        // Totals of steps come first, because they include the samples of the same round.
         let (totals, others): (Vec<_>, Vec<_>) =
             batch.parts.iter().partition(|part| part.source == steps::SOURCE);
         totals.into_iter().for_each(|part| self.take_totals(&SenderTarget::of(batch, part), part, rows));
@@ -151,10 +153,10 @@ impl Readings {
         }
     }
 
-    /// Each entry is the total of a step that has ended, and is complete.
+    /// Processes totals of job steps that have ended. Each entry is the complete total of one step.
     fn take_totals(&mut self, place: &SenderTarget, part: &Part, rows: &mut Rows) {
         let numbers: Vec<Name> = (0..part.names.len()).map(Name::numbered).collect();
-        // A part was checked on arrival.
+        // This can't fail, because the part was checked when it arrived.
         let Ok(names) = part.interned() else { return };
         for entry in &part.entries {
             let values = here(entry, &numbers);
@@ -167,7 +169,8 @@ impl Readings {
         }
     }
 
-    /// Forgets what was not read for a week before `now`, ns since the epoch.
+    /// Forgets targets and senders from which nothing arrived for a long time before `now`, in ns since the
+    /// epoch.
     pub fn forget_old(&mut self, now: i64) {
         self.targets.retain(|_, target| now.saturating_sub(target.heard) < FORGOTTEN);
         self.senders.retain(|_, sender| now.saturating_sub(sender.heard) < FORGOTTEN_SENDER);
@@ -214,7 +217,7 @@ impl Target {
         self.follow(part);
         let numbers = self.numbers(&part.names);
         let names = self.interned();
-        // An agent's clock that was set back must not produce intervals that end before they begin.
+        // If the agent's clock was set back, an interval would end before it begins.
         let begin = self.time.map_or(part.time, |time| time.min(part.time));
         let lost = self.take_lost();
         let share = self.share_of_falling(part, &numbers, &lost);
@@ -247,7 +250,8 @@ impl Target {
         }
     }
 
-    /// Notes a piece. If it does not follow the previous one, it shows nothing about entries that it lacks.
+    /// Records a piece of a reading. If it does not follow the previous piece, the reading stays incomplete
+    /// and shows nothing about entries that it lacks.
     fn follow(&mut self, part: &Part) {
         if part.piece == 0 {
             self.pieces = Some(Pieces { time: part.time, next: 0, seen: HashSet::new() });
@@ -262,14 +266,14 @@ impl Target {
         }
     }
 
-    /// Owners that are missing after a full reading.
+    /// Returns the known owners that are missing in a complete full reading.
     fn end(&self, part: &Part) -> Vec<Owner> {
         let Some(pieces) = self.pieces.as_ref().filter(|_| part.full) else { return Vec::new() };
         self.entries.keys().filter(|owner| !pieces.seen.contains(*owner)).cloned().collect()
     }
 
-    /// The growth of each counter of an entry, and whether it is complete and exact. VALUES: the entry's,
-    /// sorted.
+    /// Computes the growth of each counter of an entry, and returns whether all of it is exact. `values` are
+    /// the entry's values, sorted by metric.
     fn growth(
         &self,
         entry: &Entry,
@@ -280,7 +284,7 @@ impl Target {
         grown.clear();
         let last = self.entries.get(&entry.owner);
         if last.is_none() && self.time.is_none() {
-            // In the first reading of a target, counters may be old, so no growth is reported.
+            // In the first reading of a target, counters may contain old I/O, so no growth is reported.
             return true;
         }
         let mut is_exact = true;
@@ -295,7 +299,7 @@ impl Target {
                     same_cgroup(last.map(|last| last.value(metric)), value, self.time, part.time)
                 }
                 Trend::Grows => Expiry::default().growth(self.before(last, metric, part.time), &now),
-                // Ended processes left the sum, so it grew by at least the difference.
+                // Processes that ended have left the sum, so it grew by at least the difference.
                 Trend::Falls => {
                     Growth::AtLeast(value.saturating_sub(last.map_or(0, |last| last.value(metric))))
                 }
@@ -306,7 +310,7 @@ impl Target {
             }
         };
         values.iter().for_each(|&(metric, value)| add(metric, value));
-        // A missing value is zero: the counters started again.
+        // A missing value is zero, because the counters started again.
         let is_gone = |metric: &Metric| find(values, *metric).is_none();
         let before = last.iter().flat_map(|last| &last.values).map(|(metric, _)| *metric);
         before.filter(is_gone).for_each(|metric| add(metric, 0));
@@ -319,7 +323,7 @@ impl Target {
                 value: last.value(metric),
                 start_time: last.start_time,
                 updated: last.updated,
-                // It was read in pieces whose last one never came, so the time is recent.
+                // Without a complete reading, this entry is from a piece of a recent incomplete one.
                 time: time.unwrap_or(now),
             }),
             (None, Some(time)) => Before::Absent { time },
@@ -327,8 +331,8 @@ impl Target {
         }
     }
 
-    /// For sums that fall: the part of the owners' growth that is new. A process that waited for an ended one
-    /// takes over its count, so losses are subtracted from others' gains.
+    /// Returns the gains of owners in sums that fall, without the losses of others. A process that waited for
+    /// one that ended takes over its count, so losses are subtracted from the gains of other owners.
     fn share_of_falling(&self, part: &Part, numbers: &[Name], lost: &Lost) -> Option<Share> {
         if part.trend != Trend::Falls || self.time.is_none() {
             return None;
@@ -356,10 +360,10 @@ impl Target {
         *last = Last { values, start_time: entry.start_time, updated: entry.updated };
     }
 
-    /// This target's numbers for a part's names.
+    /// Returns this target's numbers for the names in a part.
     fn numbers(&mut self, texts: &[String]) -> Vec<Name> {
         let mut names = self.interned();
-        // Only a malicious sender has too many; then one name represents the rest.
+        // Only a malicious sender has too many names. The first name then represents the rest.
         let number = |text: &String| names.intern(text.as_bytes()).unwrap_or_default();
         let numbers = texts.iter().map(number).collect();
         self.names = names.texts().map(str::to_owned).collect();
@@ -375,8 +379,8 @@ impl Target {
     }
 }
 
-/// For a job's cgroup, which begins at 0 with the job and ends with it. No other job has its name, and a
-/// requeued job begins at least [`REQUEUED`] later.
+/// Computes the growth of a job's cgroup. Its counters begin at 0 with the job, and it ends with the job. No
+/// other job has its name, and a requeued job begins at least [`REQUEUED`] later.
 fn same_cgroup(before: Option<u64>, now: u64, read: Option<i64>, time: i64) -> Growth {
     let grown = now.checked_sub(before.unwrap_or(0));
     let is_same = read.is_some_and(|read| time - read < REQUEUED);
@@ -392,14 +396,14 @@ impl Last {
         find(&self.values, metric).unwrap_or(0)
     }
 
-    /// Whether nothing can have been counted between the last reading and the entry's end.
+    /// Returns whether nothing can have been counted between the last reading and the removal of the entry.
     fn is_whole(&self, time: i64, end: i64) -> bool {
         let last = Reading { value: 0, start_time: self.start_time, updated: self.updated, time };
         matches!(Expiry::default().last_growth(&last, end), Growth::Exact(_))
     }
 }
 
-/// An entry's values with this target's numbers of names, sorted.
+/// Returns an entry's values with this target's numbers of names, sorted by metric.
 fn here(entry: &Entry, numbers: &[Name]) -> Vec<(Metric, u64)> {
     let number = |&(metric, value): &(Metric, u64)| {
         (Metric { operation: numbers[metric.operation.number()], ..metric }, value)

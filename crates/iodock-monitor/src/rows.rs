@@ -1,4 +1,4 @@
-//! Rows of the store as they arrive, and their Parquet files.
+//! Rows of the store, and the Parquet files that contain them.
 
 use crate::columns::{COLUMNS, COUNTERS};
 use crate::error::MonitorError;
@@ -10,18 +10,18 @@ use iodock_store::{Cell, TableWriter};
 use std::fs::File;
 use std::path::Path;
 
-/// The activity of an owner on a target between two readings.
+/// Activity of an owner on a target between two readings.
 pub struct JobRow {
     pub begin: i64,
     pub end: i64,
     pub place: SenderTarget,
     pub owner: Owner,
-    /// If not, it did at least this much.
+    /// Whether the counters are exact. If not, they are lower bounds.
     pub is_exact: bool,
     pub counters: [u64; COLUMNS],
 }
 
-/// The growth of a counter without an owner between two readings, or a level at `end`.
+/// Growth of a counter without an owner between two readings, or a level at time `end`.
 pub struct ValueRow {
     pub begin: i64,
     pub end: i64,
@@ -49,13 +49,13 @@ pub struct EventRow {
 }
 
 pub struct NameRow {
-    /// Time of the report, ns since the epoch.
+    /// Time of the batch that contained the name, ns since the epoch.
     pub time: i64,
     pub host: String,
     pub named: JobName,
 }
 
-/// Rows since the last flush.
+/// Rows that arrived since the last flush.
 #[derive(Default)]
 pub struct Rows {
     pub jobs: Vec<JobRow>,
@@ -65,10 +65,10 @@ pub struct Rows {
     pub names: Vec<NameRow>,
 }
 
-/// A complete file of rows on the disk.
+/// A file of rows that was completely written to the disk.
 pub struct Written {
     pub table: &'static str,
-    /// Earliest begin and latest end, ns since the epoch.
+    /// Earliest begin and latest end of the rows, ns since the epoch.
     pub begin: i64,
     pub end: i64,
     pub rows: u64,
@@ -88,10 +88,10 @@ impl Rows {
         self.names.append(&mut later.names);
     }
 
-    /// Writes a file for every table that has rows, at the place that `path` returns.
+    /// Writes a file for every table that has rows, at the path that `path` returns.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Fails if the file system fails.
     pub fn write(
         &self,
         path: &mut dyn FnMut(&'static str) -> Result<std::path::PathBuf, MonitorError>,
@@ -162,7 +162,7 @@ fn job_io(rows: &[JobRow], path: &Path) -> Result<(), MonitorError> {
     finish(table, path)
 }
 
-/// An owner's ids as texts; `None` if there is none.
+/// Ids of an owner as texts. An id is `None` if the owner has none.
 struct Texts {
     job: Option<String>,
     user: Option<String>,
@@ -174,7 +174,7 @@ impl Texts {
     fn of(owner: &Owner) -> Texts {
         let text = |id: &[u8]| Some(unique_text(id)).filter(|text| !text.is_empty());
         Texts {
-            // An owner without an id differs from an entry without an owner.
+            // The text is empty for a job whose id is unknown, and null for an owner that is no job.
             job: owner.has_job().then(|| unique_text(&owner.job)),
             user: text(&owner.user),
             session: text(&owner.session),
@@ -256,7 +256,7 @@ fn job_names(rows: &[NameRow], path: &Path) -> Result<(), MonitorError> {
     finish(table, path)
 }
 
-/// Real counters are below 2^63; tables have signed numbers.
+/// Converts a counter to a signed number, which tables contain. Real counters are below 2^63.
 fn wide<'a>(value: u64) -> Cell<'a> {
     Cell::Wide(i64::try_from(value).unwrap_or(i64::MAX))
 }

@@ -1,9 +1,10 @@
-//! Senders, and their last readings.
+//! Identifies senders and their targets.
 
 use iodock_samples::batch::{Batch, Part, SpoolId};
 use serde::{Deserialize, Serialize};
 
-/// A spool and its machine: two machines made from one image may have the same spool id.
+/// A spool and its machine. The machine is needed because two machines made from one image may have the same
+/// spool id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SenderId {
     pub spool: SpoolId,
@@ -19,7 +20,7 @@ impl SenderId {
 /// One target of one sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SenderTarget {
-    /// Two machines with the same name are different.
+    /// Spool of the sender. It distinguishes two machines with the same host name.
     pub spool: SpoolId,
     pub host: String,
     pub source: String,
@@ -38,7 +39,7 @@ impl SenderTarget {
         }
     }
 
-    /// Whether it belongs to that sender.
+    /// Returns whether the target belongs to this sender.
     pub fn is_of(&self, sender: &SenderId) -> bool {
         self.spool == sender.spool && self.host == sender.host
     }

@@ -1,6 +1,6 @@
-//! Totals of job steps, taken by a scheduler's plugin at their end, compared with samples of their processes.
-//! Only the part of a total that samples lack becomes a row, so that both together are the total
-//! (docs/decisions/0013-a-steps-total-minus-its-samples.md).
+//! Compares the totals of job steps with samples of their processes. A scheduler's plugin takes the total
+//! when a step ends. Only the part of a total that samples lack becomes a row, so that the rows add up to the
+//! total (docs/decisions/0013-a-steps-total-minus-its-samples.md).
 
 use crate::columns::{self, COLUMNS};
 use crate::rows::JobRow;
@@ -9,13 +9,13 @@ use iodock_samples::sample::{Entry, Metric, Names};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The source of totals, and of the samples that they complete.
+/// Names of the source of totals, and of the source of samples that the totals complete.
 pub const SOURCE: &str = "slurm_step";
 pub const SAMPLES: &str = "process_io";
-/// A requeued job has the same step number again; this number of runs is distinguished.
+/// Largest number of runs of a step that are distinguished. A requeued job uses the same step numbers again.
 const MOST_RUNS: usize = 8;
 
-/// Steps with recent samples or a recent total.
+/// Steps that have recent samples or a recent total.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Steps(HashMap<StepId, Step>);
 
@@ -29,11 +29,11 @@ struct StepId {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Step {
-    /// The sum of samples since the last total, by the column's name.
+    /// Sums of samples since the last total, by name of the column.
     sampled: HashMap<String, u64>,
-    /// Runs whose totals arrived, the last one at the end.
+    /// Runs whose totals have arrived, the latest last.
     runs: Vec<Run>,
-    /// ns since the epoch, by the agent's clock.
+    /// Time of the last data, ns since the epoch by the agent's clock.
     heard: i64,
 }
 
@@ -43,17 +43,17 @@ struct Run {
     ended: i64,
 }
 
-/// A total that had not arrived before.
+/// Result of a total that arrived for the first time.
 pub struct Settled {
-    /// The part of the total that samples lacked, even if it is 0: the row shows that the step has ended, and
-    /// that both together are its total. Not exact if samples had more.
+    /// The part of the total that samples lacked. If it is 0, the row still shows that the step has ended. It
+    /// is not exact if samples contained more than the total.
     pub row: JobRow,
-    /// The sampled amounts of the total's values, in order; `None`: there were no samples.
+    /// For each value of the total, the part that samples contained. `None` if there were no samples.
     pub sampled: Option<Vec<u64>>,
 }
 
 impl StepId {
-    /// `None` if it is not a step.
+    /// Returns the step that an owner is. `None` if the owner is no step.
     fn of(place: &SenderTarget, owner: &iodock_samples::sample::Owner) -> Option<StepId> {
         let sender = || SenderId { spool: place.spool, host: place.host.clone() };
         let is_step = owner.has_job() && !owner.session.is_empty();
@@ -62,14 +62,14 @@ impl StepId {
 }
 
 impl Steps {
-    /// Notes what the rows from `first` on show of steps, and removes those whose step's total has already
-    /// arrived.
+    /// Counts the rows from index `first` on as samples of their steps. Removes rows whose step's total has
+    /// already arrived.
     pub fn sampled(&mut self, first: usize, rows: &mut Vec<JobRow>) {
         let new = rows.split_off(first);
         rows.extend(new.into_iter().filter(|row| self.note(row)));
     }
 
-    /// Takes in a row. Returns whether the row is kept.
+    /// Counts one row. Returns whether the row is kept.
     fn note(&mut self, row: &JobRow) -> bool {
         let Some(id) = StepId::of(&row.place, &row.owner) else { return true };
         let Some(step) = self.0.get_mut(&id) else {
@@ -85,8 +85,8 @@ impl Steps {
         !is_over
     }
 
-    /// Adds a step's total; `None` if it has already arrived. VALUES: the entry's. TIME: of its reading, by
-    /// the agent's clock.
+    /// Adds a step's total. Returns `None` if it has already arrived. `values` are the values of `entry`;
+    /// `time` is the time of its reading by the agent's clock.
     pub fn settle(
         &mut self,
         place: &SenderTarget,
@@ -106,7 +106,7 @@ impl Steps {
             was_sampled.then(|| values.iter().map(|value| step.sampled_of(names, *value)).collect());
         let (counters, is_exact) = step.missing(names, values);
         step.end(Run { began, ended }, time);
-        // A clock that was set in between must not produce intervals that end before they begin, or in the
+        // If the clock was set during the step, the interval would end before it begins, or end in the
         // future.
         let end = ended.min(time);
         let row = JobRow {
@@ -125,7 +125,8 @@ impl Steps {
         self.0.len()
     }
 
-    /// Forgets steps without data for this long before `now`, ended or not. All in ns.
+    /// Forgets steps without data before `now`: after `ended` if their total has arrived, else after
+    /// `others`. All times are in ns.
     pub fn forget_old(&mut self, now: i64, ended: i64, others: i64) {
         self.0.retain(|_, step| {
             let patience = if step.sampled.is_empty() { ended } else { others };
@@ -143,7 +144,7 @@ impl Step {
         }
     }
 
-    /// The part of a total that samples lack, and whether they showed no more than the total.
+    /// Returns the part of a total that samples lack, and whether samples contained no more than the total.
     fn missing(&self, names: &Names, values: &[(Metric, u64)]) -> ([u64; COLUMNS], bool) {
         let (mut counters, mut is_exact) = ([0; COLUMNS], true);
         columns::add(names, values, &mut counters);
@@ -155,7 +156,7 @@ impl Step {
         (counters, is_exact)
     }
 
-    /// For one of a total's values.
+    /// Returns the part of one value of a total that samples contained.
     fn sampled_of(&self, names: &Names, value: (Metric, u64)) -> u64 {
         let mut counters = [0; COLUMNS];
         columns::add(names, &[value], &mut counters);

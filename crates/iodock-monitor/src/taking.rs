@@ -1,4 +1,4 @@
-//! Which parts of a push are accepted, and which are refused.
+//! Decides which batches of a push are accepted, and which are refused.
 
 use crate::catalogue::day_of;
 use crate::error::MonitorError;
@@ -8,35 +8,35 @@ use iodock_samples::batch::{Batch, Receipt};
 use iodock_samples::frame;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How far an agent's clock may be from ours.
+/// Largest difference in ns between an agent's clock and the collector's.
 const APART: i64 = 3600 * 1_000_000_000;
-/// 2000-01-01: a clock before that was never set.
+/// 2000-01-01 in ns since the epoch. A clock before that was never set.
 const LONG_AGO: i64 = 946_684_800_000_000_000;
 
-/// Limits for a sender.
+/// Limits for a sender's push.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
-    /// For this machine only.
+    /// Name of the only machine for which this sender may push. `None` means any machine.
     pub host: Option<&'a str>,
-    /// After this amount of work, no more frames are accepted.
+    /// Amount of work after which no more frames are accepted.
     pub most: Option<Work>,
-    /// The sender's clock when it sent this, ns since the epoch. Older agents do not send it.
+    /// The sender's clock when it sent the push, ns since the epoch. Agents of older versions do not send it.
     pub sent: Option<i64>,
 }
 
-/// The accepted part of a push. Frames after a refused one, and those beyond [`Terms::most`], are not
-/// accepted.
+/// Result of a push. Frames after a refused frame, and those beyond [`Terms::most`], are not accepted.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub receipt: Receipt,
-    /// The sender of the last batch.
+    /// Sender of the last accepted batch.
     pub sender: Option<SenderId>,
     pub work: Work,
-    /// Why something was refused because of the sender.
+    /// Reason why a frame was refused, if the sender caused it.
     pub refused: Option<MonitorError>,
 }
 
-/// The first batch of `bytes`, its frame, and the bytes after it. A refused batch counts as work, too.
+/// Returns the first batch of `bytes`, its frame, and the bytes after it. A refused batch also counts as
+/// work.
 pub fn next_batch<'a>(
     bytes: &'a [u8],
     terms: &Terms,
@@ -52,8 +52,8 @@ pub fn next_batch<'a>(
     Ok((batch, encoded, rest))
 }
 
-/// A batch may be old, because it was kept until now. So only the sender's current time shows a clock that is
-/// behind.
+/// Checks the times in a push. A batch may be old, because the agent stored it for a while, so only the
+/// sender's current time shows that its clock is slow.
 fn check_clock(batch: &Batch, sent: Option<i64>) -> Result<(), MonitorError> {
     let now = now();
     if let Some(ahead) = sent.map(|sent| sent.saturating_sub(now)).filter(|by| !(-APART..=APART).contains(by))
@@ -69,7 +69,7 @@ fn check_clock(batch: &Batch, sent: Option<i64>) -> Result<(), MonitorError> {
     }
 }
 
-/// The time of this machine's clock, ns since the epoch.
+/// Returns the time of the collector's clock, ns since the epoch.
 pub(crate) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }

@@ -1,30 +1,31 @@
-//! The work that batches cause in a collector, for limiting senders.
+//! Measures the work that batches cause in a collector, which limits the work per sender.
 
 use iodock_samples::batch::{Batch, JobName, Part};
 use iodock_samples::sample::Owner;
 use std::ops::AddAssign;
 
-/// A name counts once more for each such number of letters.
+/// Number of characters of a name that count as one more name.
 const LETTERS: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Uncompressed bytes of batches.
     pub bytes: u64,
-    /// Entries and their values, losses, events and names of jobs.
+    /// Number of entries and their values, losses, events and names of jobs.
     pub values: u64,
-    /// New owners, targets and senders, and names of jobs, all of which are stored. A long one counts as
-    /// several.
+    /// Number of new names that the collector stores: owners, targets, senders and names of jobs. A long name
+    /// counts as several.
     pub names: u64,
 }
 
 impl Work {
-    /// Whether any of it reaches the limit in `most`.
+    /// Returns whether any of these amounts reaches its limit in `most`.
     pub fn is_spent(&self, most: &Work) -> bool {
         self.bytes >= most.bytes || self.values >= most.values || self.names >= most.names
     }
 
-    /// All but names, which can only be counted if the known ones are known.
+    /// Returns the work of a batch without names. These are counted by `Readings::new_names`, because new
+    /// names differ from those already known.
     pub fn of(batch: &Batch) -> Work {
         let entries = batch.parts.iter().flat_map(|part| &part.entries);
         let values: usize = entries.map(|entry| 1 + entry.values.len()).sum();
@@ -41,7 +42,7 @@ impl AddAssign for Work {
     }
 }
 
-/// The number that it counts as.
+/// Returns the number of names as which a name of this length counts.
 pub fn weight(letters: usize) -> u64 {
     1 + (letters / LETTERS) as u64
 }

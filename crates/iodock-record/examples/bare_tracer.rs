@@ -1,5 +1,6 @@
-//! A minimal two-stop tracer: stops at every call, reads arguments and results of those that iodock records,
-//! stores nothing. The cost of recording is compared with it.
+//! A minimal tracer that stops at the beginning and the end of every call. It reads arguments and results of
+//! the calls that iodock records, but stores nothing. It shows which part of the cost of recording is that of
+//! the stops.
 
 fn main() {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -24,7 +25,7 @@ mod bare {
             return 2;
         }
         pointers.push(ptr::null());
-        // SAFETY: the child only makes system calls, on memory that was allocated before the fork.
+        // SAFETY: the child makes only system calls, with memory that was allocated before the fork.
         unsafe {
             let child = libc::fork();
             if child == 0 {

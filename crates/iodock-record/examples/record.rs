@@ -1,5 +1,5 @@
-//! Records a command: `record STORE COMMAND...`. BACKEND names the back end, COMPLETE asks for all
-//! calls, QUIET hides the outcome.
+//! Records a command: `record STORE COMMAND...`. The environment variable BACKEND names the back end,
+//! COMPLETE requests all calls, and QUIET hides the outcome.
 
 use iodock_record::{record, ProgramExit, RecordOptions};
 

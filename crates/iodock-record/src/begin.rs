@@ -1,5 +1,6 @@
-//! A light recording without a recorder: the store contains everything that programs need to count, and the
-//! first process to open it makes the tables. For jobs that are always counted (docs/how-to/light-mode.md).
+//! Begins a light recording that needs no recorder process. The store contains all files that programs need
+//! to count their calls, and the first process that opens the store later makes the tables. It is for jobs
+//! that are always counted (docs/how-to/light-mode.md).
 
 use crate::backends::choice::{named, Choice};
 use crate::backends::reason::Reason;
@@ -18,21 +19,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The uncertainty of the readings is some millionths of it.
+/// Time between two readings of the clocks. The readings are uncertain by a few millionths of this time.
 const APART: Duration = Duration::from_millis(20);
 
-/// Result of beginning.
+/// Result of beginning a light recording.
 #[derive(Debug)]
 pub struct Begun {
     pub store: PathBuf,
-    /// For the environment of the programs.
+    /// Environment variables that the counted programs need.
     pub variables: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// Creates the store at `store`, in which programs with these variables count.
+/// Creates the store at `store`. Programs with the returned variables count their calls in it.
 ///
 /// # Errors
-/// Rewriting can't be used here, or the store can't be created. Nothing is left then.
+/// Fails if `rewrite` can't be used here, or if the store can't be created. Then no files remain.
 pub fn begin_counting(store: &Path, light: Light) -> Result<Begun, RecordError> {
     let choice = Choice { backend: named("rewrite")?, reason: Reason::Asked };
     let mut meta = meta(choice, Vec::new());
@@ -59,14 +60,14 @@ fn begin(part: &Part, meta: &JournalMeta, light: Light) -> Result<Begun, RecordE
     let write = || {
         let mut file = CallsWriter::create(&path, &session, 0)?;
         file.clock(pair(&session, &clock))?;
-        // A second reading, to determine the length of a tick.
+        // The second reading of the clocks is needed to determine the length of a tick.
         std::thread::sleep(APART);
         file.clock(pair(&session, &clock))?;
         file.flush()?;
         left::name_calls(&session, &path)
     };
     write().map_err(refused)?;
-    // Closed now, because no process will do it later.
+    // The journal is closed now, because no process closes it later.
     journal.close(&closing(ProgramExit::Running, clock.now(), false)).map_err(failed)?;
     let variables = vec![
         ("LD_PRELOAD", session.library().as_os_str().as_bytes().to_vec()),

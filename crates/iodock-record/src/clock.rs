@@ -1,9 +1,9 @@
-//! Time stamps: nanoseconds since the epoch that never decrease.
+//! Provides time stamps: nanoseconds since the epoch that never decrease.
 
 use iodock_preload::session::{self, Session};
 
-/// The monotonic clock with a fixed offset to the epoch: setting the clock during the run does not affect the
-/// record.
+/// The monotonic clock with a fixed offset to the epoch. Setting the system's clock during a recording does
+/// not affect it.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     offset: i64,
@@ -11,7 +11,8 @@ pub struct Clock {
 
 impl Clock {
     pub fn start() -> Self {
-        // Of several pairs, the one read closest together is the best.
+        // The two clocks are read several times. The pair with the shortest time between the readings is
+        // used.
         let offset = (0..5)
             .map(|_| {
                 let before = read(libc::CLOCK_MONOTONIC);
@@ -24,12 +25,12 @@ impl Clock {
         Clock { offset }
     }
 
-    /// Offset of the monotonic clock to the epoch, ns.
+    /// Returns the offset from the monotonic clock to the epoch, in ns.
     pub fn epoch(&self) -> i64 {
         self.offset
     }
 
-    /// ns since the epoch.
+    /// Returns the time in ns since the epoch.
     #[inline]
     pub fn now(&self) -> i64 {
         read(libc::CLOCK_MONOTONIC) + self.offset
@@ -39,12 +40,12 @@ impl Clock {
 #[inline]
 fn read(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to; these two clocks always exist.
+    // SAFETY: `time` has room for the result, and these two clocks always exist.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// The session's clock and ours, read together.
+/// Returns the session's clock and the recorder's clock, read at nearly the same time.
 pub(crate) fn pair(session: &Session, clock: &Clock) -> (u64, i64) {
     let pairs = (0..16).map(|_| {
         let before = clock.now();

@@ -1,8 +1,8 @@
-//! Communication with a running recording: signals, a cancel flag, the tick once a second.
+//! Communicates with a running recording: signals, a cancel flag, and a tick once a second.
 //!
-//! The recorder sleeps in `waitpid`, which only a signal ends. So a signal handler or the ticker thread
-//! stores its news in an atomic and wakes the recorder's thread with a dedicated signal. A wake that comes a
-//! moment too early is lost; the ticker repeats it.
+//! The recorder sleeps in `waitpid`, which only a signal interrupts. So a signal handler or the ticker thread
+//! stores a message in an atomic variable and then wakes the recorder's thread with a dedicated signal. If
+//! this signal arrives just before the recorder waits, it has no effect, and the ticker repeats it.
 
 use crate::faults::{Mode, PageFaults};
 use crate::locks::lock;
@@ -10,22 +10,23 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Signal handlers have no arguments of ours, hence statics; [`SignalGuard`] lets one recording at a
-/// time use them.
+/// These variables are static, because a signal handler gets no other data. [`SignalGuard`] lets only one
+/// recording at a time use them.
 static RECORDER_THREAD: AtomicI32 = AtomicI32::new(0);
 static SENT_COUNT: AtomicU32 = AtomicU32::new(0);
 static LAST_SENT: AtomicI32 = AtomicI32::new(0);
 static TERMINAL_COUNT: AtomicU32 = AtomicU32::new(0);
 static TOLD_COUNT: AtomicU32 = AtomicU32::new(0);
-/// A bit for each signal.
+/// Has one bit for each signal to be passed on.
 static TO_PASS_ON: AtomicU64 = AtomicU64::new(0);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Signals that request the end of a program.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// Signals that inform a program: a batch system announces the end of the time limit.
+/// Signals that inform a program. A batch system, for example, sends them before the time limit.
 const TELLING: [libc::c_int; 2] = [libc::SIGUSR1, libc::SIGUSR2];
-/// Other signals that would kill the recorder, and that a program may have sent to its whole group.
+/// Other signals that would kill the recorder. A program may send them to its whole process group, which
+/// includes the recorder.
 const OTHERS: [libc::c_int; 7] = [
     libc::SIGALRM,
     libc::SIGVTALRM,
@@ -36,28 +37,30 @@ const OTHERS: [libc::c_int; 7] = [
     libc::SIGXCPU,
 ];
 
-/// State shared by recorder and ticker.
+/// State that the recorder, the ticker and the sampler share.
 #[derive(Default)]
 pub struct Control {
     pub cancelled: Arc<AtomicBool>,
-    /// Shared with threads that may outlive the recording: see `sampler::readers`.
+    /// Samples of the counters. Reader threads share this list and may outlive the recording: see
+    /// `sampler::readers`.
     samples: Arc<Mutex<Vec<iodock_event::Sample>>>,
-    /// Recorded processes, whose /proc/PID/io the sampler sums.
+    /// Recorded processes. The sampler sums their /proc/PID/io.
     pub processes: Mutex<Vec<u32>>,
     pub finished: AtomicBool,
-    /// To be notified before a process maps a file.
+    /// Watches page faults. It is notified before a process maps a file.
     pub faults: PageFaults,
 }
 
-/// Numbers of received signals.
+/// Numbers of signals that were received, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Sent by a process (kill, mpirun, a batch system).
+    /// Number of signals that a process sent to request the end (kill, mpirun, a batch system), and the last
+    /// of them.
     pub sent: u32,
     pub last_sent: i32,
-    /// From the terminal's keys.
+    /// Number of signals from keys of the terminal.
     pub terminal: u32,
-    /// Those that only inform the program.
+    /// Number of signals that only inform the program.
     pub told: u32,
 }
 
@@ -75,7 +78,7 @@ impl Control {
         }
     }
 
-    /// The signals for the program since the last call.
+    /// Returns the signals for the program that arrived since the last call.
     pub fn take_to_pass_on(&self) -> impl Iterator<Item = libc::c_int> {
         let came = TO_PASS_ON.swap(0, SeqCst);
         TELLING.into_iter().filter(move |signal| came & (1 << signal) != 0)
@@ -89,7 +92,7 @@ impl Control {
         lock(&self.samples).append(samples);
     }
 
-    /// Where readers of counters store their samples.
+    /// Returns the list in which readers of counters store their samples.
     pub fn sample_box(&self) -> Arc<Mutex<Vec<iodock_event::Sample>>> {
         self.samples.clone()
     }
@@ -99,31 +102,31 @@ impl Control {
     }
 }
 
-/// The signal that ends the recorder's wait.
+/// Returns the signal that interrupts the recorder's wait.
 pub fn wake_signal() -> libc::c_int {
     libc::SIGRTMIN() + 5
 }
 
-/// Ends the recorder's wait, if it waits.
+/// Interrupts the recorder's wait, if it waits.
 pub fn wake() {
     let thread = RECORDER_THREAD.load(SeqCst);
     if thread != 0 {
-        // SAFETY: tgkill only sends a signal for which a handler is installed while the id is set.
+        // SAFETY: tgkill only sends a signal, which has a handler while the id is set.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, wake_signal()) };
     }
 }
 
-/// Called on the recorder's own thread: only the wake signal may reach it, so that a system call of the
-/// recorder is never cut short by another.
+/// Makes the calling thread the recorder's. Only the wake signal may reach this thread, so that no other
+/// signal interrupts a system call of the recorder.
 pub fn adopt_thread() {
     hear_wake_only();
-    // SAFETY: can't fail.
+    // SAFETY: gettid has no arguments and can't fail.
     RECORDER_THREAD.store(unsafe { libc::gettid() }, SeqCst);
 }
 
-/// Blocks all other signals in the calling thread.
+/// Blocks all signals except the wake signal in the calling thread.
 pub fn hear_wake_only() {
-    // SAFETY: plain calls on a local signal set.
+    // SAFETY: the functions access only a local signal set.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut set);
@@ -133,8 +136,8 @@ pub fn hear_wake_only() {
 }
 
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: errno is restored, since the signal may come between a call and its reader; `info` is the
-    // kernel's.
+    // SAFETY: errno is restored, because the signal may arrive between a call and the reading of errno; the
+    // kernel passes a valid `info`.
     unsafe {
         let errno = *libc::__errno_location();
         if (*info).si_code == libc::SI_KERNEL {
@@ -151,7 +154,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut
 extern "C" fn on_telling(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     TO_PASS_ON.fetch_or(1 << signal, SeqCst);
     TOLD_COUNT.fetch_add(1, SeqCst);
-    // SAFETY: as above.
+    // SAFETY: errno is restored, because the signal may arrive between a call and the reading of errno.
     unsafe {
         let errno = *libc::__errno_location();
         wake();
@@ -159,11 +162,12 @@ extern "C" fn on_telling(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut l
     }
 }
 
-/// Also handles signals that are not for us. (A handler is needed, because an ignored signal would stay
-/// ignored in the program.)
+/// Does nothing. It is also the handler of signals that are only for the program: they can't be ignored,
+/// because an ignored signal would also be ignored in the program.
 extern "C" fn on_wake(_: libc::c_int) {}
 
-/// Installs our signal handlers during a recording. Signals that were ignored stay ignored (nohup).
+/// Installs the recorder's signal handlers during a recording. Signals that were ignored stay ignored
+/// (nohup).
 pub struct SignalGuard {
     previous: Vec<(libc::c_int, libc::sigaction)>,
     _one: MutexGuard<'static, ()>,
@@ -178,7 +182,7 @@ impl SignalGuard {
         let mut guard = SignalGuard { previous: Vec::new(), _one: one };
         let told = libc::SA_SIGINFO | libc::SA_RESTART;
         for signal in OTHERS.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
-            // Our own signal must interrupt the wait.
+            // The wake signal must interrupt the wait, so its handler is installed without SA_RESTART.
             let flags = if signal == wake_signal() { 0 } else { libc::SA_RESTART };
             guard.replace(signal, on_wake as *const () as usize, flags);
         }
@@ -192,11 +196,12 @@ impl SignalGuard {
         guard
     }
 
-    /// Without this the kernel sends SIGCHLD to this process at every stop of a traced thread and wakes
-    /// another of our threads for it: measured, this adds half of the cost of the stop itself. And with
-    /// SIGCHLD ignored the program's exit status would be lost.
+    /// Suppresses SIGCHLD for stops. Otherwise the kernel sends it to this process at every stop of a traced
+    /// thread and wakes another thread of the recorder. Measurements show that this adds half of the cost of
+    /// the stop itself. If the caller ignored SIGCHLD, the program's exit status would be lost, so it is not
+    /// ignored.
     fn silence_stops(&mut self) {
-        // SAFETY: as in `replace`; whatever handler there was stays.
+        // SAFETY: both structures are valid, and the previous handler stays.
         unsafe {
             let mut old: libc::sigaction = std::mem::zeroed();
             libc::sigaction(libc::SIGCHLD, ptr::null(), &mut old);
@@ -212,7 +217,7 @@ impl SignalGuard {
     }
 
     fn replace(&mut self, signal: libc::c_int, handler: usize, flags: libc::c_int) {
-        // SAFETY: both structures are valid; the handlers only touch atomics and make async-signal-safe
+        // SAFETY: both structures are valid. The handlers use only atomic variables and async-signal-safe
         // calls.
         unsafe {
             let mut old: libc::sigaction = std::mem::zeroed();
@@ -235,7 +240,7 @@ impl Drop for SignalGuard {
     fn drop(&mut self) {
         RECORDER_THREAD.store(0, SeqCst);
         for (signal, old) in &self.previous {
-            // SAFETY: restores what sigaction returned.
+            // SAFETY: the structure is one that sigaction returned before.
             unsafe { libc::sigaction(*signal, old, ptr::null_mut()) };
         }
     }

@@ -1,4 +1,4 @@
-//! What this machine allows, and the consequences.
+//! Reports what this machine allows, and the consequences.
 
 use crate::error::Refusal;
 use std::fs;
@@ -7,9 +7,9 @@ use std::fs;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub name: String,
-    /// As the system reports it; empty if it does not exist.
+    /// Value as the system reports it. Empty if it does not exist.
     pub value: String,
-    /// The consequence for a user.
+    /// Consequence of the value for a user.
     pub consequence: String,
 }
 
@@ -26,13 +26,13 @@ fn status(name: &str) -> Option<String> {
     status.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_string()))
 }
 
-/// Whether this process may trace others. CAP_SYS_PTRACE is bit 19.
+/// Returns whether this process may trace processes of other users. CAP_SYS_PTRACE is bit 19.
 fn can_trace_any() -> bool {
     let capabilities = status("CapEff").and_then(|text| u64::from_str_radix(&text, 16).ok());
     capabilities.is_some_and(|bits| bits & 1 << 19 != 0)
 }
 
-/// The reason why no program can be traced here; `None` if it can.
+/// Returns the reason why no program can be traced here, or `None` if programs can be traced.
 pub fn ptrace_refusal() -> Option<Refusal> {
     let scope = setting("/proc/sys/kernel/yama/ptrace_scope").and_then(|scope| scope.parse::<u32>().ok());
     match scope {
@@ -55,7 +55,7 @@ fn bpf() -> Fact {
     }
 }
 
-/// Everything that matters for recording on this machine.
+/// Returns all facts that matter for recording on this machine.
 pub fn doctor() -> Vec<Fact> {
     let scope = setting("/proc/sys/kernel/yama/ptrace_scope");
     let scope_means = match (scope.as_deref(), can_trace_any()) {

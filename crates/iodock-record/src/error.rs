@@ -1,8 +1,8 @@
-//! Reasons why nothing could be recorded, and what to do about each.
+//! Errors of recording, each with what to do about it.
 
 use std::{fmt, io};
 
-/// The machine or the system's settings do not allow it.
+/// A reason why the machine or the system's settings do not allow recording, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub message: String,
@@ -17,15 +17,15 @@ impl Refusal {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// No such program: the shell's status 127.
+    /// There is no such program. A shell returns status 127.
     NotFound(Refusal),
-    /// It exists but is not executable: the shell's status 126.
+    /// The file exists but can't be executed. A shell returns status 126.
     NotExecutable(Refusal),
-    /// Recording it is not allowed or not possible here.
+    /// Recording the program is not allowed or not possible here.
     Refused(Refusal),
     /// The store can't be created or written.
     Store(Refusal),
-    /// An existing store can't be moved, which is no reason not to run the program.
+    /// An existing store can't be moved. The program can still run without being recorded.
     InTheWay(Refusal),
 }
 
@@ -40,12 +40,12 @@ impl RecordError {
         }
     }
 
-    /// What to do, one sentence.
+    /// Returns what to do about the error, in one sentence.
     pub fn hint(&self) -> &str {
         &self.refusal().hint
     }
 
-    /// The exit status that a shell, env or nohup would give.
+    /// Returns the exit status that a shell, env or nohup would return.
     pub fn exit_status(&self) -> i32 {
         match self {
             RecordError::NotFound(_) => 127,
@@ -63,7 +63,7 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// A shell's error for a program that can't be started.
+/// Returns the error for a program that can't be started, as in a shell.
 pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => RecordError::NotFound(Refusal::new(
@@ -85,7 +85,7 @@ pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
     }
 }
 
-/// The error's words without "(os error N)".
+/// Returns the text of the error without "(os error N)".
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()

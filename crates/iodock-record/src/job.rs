@@ -1,8 +1,8 @@
-//! The batch job of a recording, from the variables of its scheduler.
+//! Finds the batch job of a recording in the variables of its scheduler.
 
 use std::collections::BTreeMap;
 
-/// Scheduler, and its variables for id, name and number of nodes.
+/// Name of each scheduler, and its variables for id, name and number of nodes.
 const SCHEDULERS: [(&str, &str, &str, &str); 6] = [
     ("slurm", "SLURM_JOB_ID", "SLURM_JOB_NAME", "SLURM_JOB_NUM_NODES"),
     ("pjm", "PJM_JOBID", "PJM_JOBNAME", "PJM_NODE"),
@@ -12,7 +12,8 @@ const SCHEDULERS: [(&str, &str, &str, &str); 6] = [
     ("sge", "JOB_ID", "JOB_NAME", "NHOSTS"),
 ];
 
-/// `job.scheduler`, `job.id`, `job.name`, `job.nodes`, as far as `variable` knows them; empty outside a job.
+/// Returns `job.scheduler`, `job.id`, `job.name` and `job.nodes`, as far as `variable` has values for them.
+/// Empty outside of a job.
 pub fn described(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let known = |name: &str| variable(name).filter(|value| !value.is_empty());
     for (scheduler, id, name, nodes) in SCHEDULERS {

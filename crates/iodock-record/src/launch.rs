@@ -1,4 +1,4 @@
-//! Starts a program so that a tracer is attached before its first call.
+//! Starts a program in such a way that a tracer can attach before the program's first call.
 
 use crate::program::Program;
 use std::ffi::CString;
@@ -6,16 +6,16 @@ use std::{fs, io, ptr};
 
 const SHELL: &std::ffi::CStr = c"/bin/sh";
 
-/// Whether this number of further files can be opened.
+/// Checks whether this number of further files can be opened.
 ///
 /// # Errors
-/// `ulimit -n` or the machine's own limit.
+/// Fails if `ulimit -n` or the machine's own limit does not allow it.
 pub fn may_open(files: usize) -> io::Result<()> {
     let one = fs::File::open("/dev/null")?;
     (1..files).map(|_| one.try_clone()).collect::<io::Result<Vec<_>>>().map(drop)
 }
 
-/// A child that waits for its tracer.
+/// A child process that waits until the recorder releases it.
 pub struct Waiting {
     pub pid: libc::pid_t,
     gate: libc::c_int,
@@ -23,9 +23,9 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Lets the child continue to its exec.
+    /// Makes the child continue to its exec.
     pub fn release(&mut self) {
-        // SAFETY: writes one byte to a pipe that we own.
+        // SAFETY: the byte is valid memory, and this value owns the pipe.
         unsafe {
             libc::write(self.gate, b"g".as_ptr().cast(), 1);
             libc::close(self.gate);
@@ -33,11 +33,12 @@ impl Waiting {
         self.gate = -1;
     }
 
-    /// The reason why the child ended before its exec; `None` if it did exec.
+    /// Returns the reason why the child ended before its exec. `None` if the exec succeeded.
     pub fn failure(&self) -> Option<io::Error> {
         let mut errno = [0u8; 4];
         let mut wanted = libc::pollfd { fd: self.report, events: libc::POLLIN, revents: 0 };
-        // SAFETY: reads into a buffer of that size from a pipe that we own. (A child that another thread makes may have its other end.)
+        // SAFETY: the buffer has this size, and this value owns the pipe. poll comes first, because a child
+        // of another thread may keep the pipe's other end open.
         let count = unsafe {
             match libc::poll(&mut wanted, 1, 0) {
                 1 => libc::read(self.report, errno.as_mut_ptr().cast(), 4),
@@ -49,7 +50,8 @@ impl Waiting {
 
     /// Ends a child that never got a tracer.
     pub fn abandon(self) {
-        // SAFETY: our own child, which waits at the gate; a plain wait for it.
+        // SAFETY: the calls access no memory of the caller, and the child was not waited for, so its id is
+        // still valid.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, ptr::null_mut(), libc::__WALL);
@@ -61,21 +63,21 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         for descriptor in [self.gate, self.report] {
             if descriptor >= 0 {
-                // SAFETY: ours, closed once.
+                // SAFETY: this value owns the descriptor and closes it only once.
                 unsafe { libc::close(descriptor) };
             }
         }
     }
 }
 
-/// Forks a child that waits until [`Waiting::release`], and then executes the program.
+/// Forks a child that waits until [`Waiting::release`] and then executes the program.
 pub fn fork(program: &Program) -> io::Result<Waiting> {
     let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
         texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
     };
     let arguments = pointers(&program.c_arguments);
     let environment = pointers(&program.c_environment);
-    // A file that is not a binary is run as a shell script, as in execvp.
+    // A file that is not a binary is executed as a shell script, as in execvp.
     let mut shell = vec![SHELL.as_ptr(), program.c_path.as_ptr()];
     shell.extend(&arguments[1..]);
     let (gate, report) = (pipe()?, pipe()?);
@@ -89,17 +91,20 @@ pub fn fork(program: &Program) -> io::Result<Waiting> {
         mask: program.mask,
         ignores_children: program.ignores_children,
     };
-    // SAFETY: the child only runs `start`, which keeps to async-signal-safe calls on memory made before.
+    // SAFETY: the child runs only `start`, which makes async-signal-safe calls with memory that was allocated
+    // before.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // Closes the parent's ends in the child, so that the child notices the parent's death while it waits.
+        // The parent's ends are closed in the child, so that the child notices the parent's end while it
+        // waits.
+        // SAFETY: only the child's copies of the descriptors are closed.
         unsafe {
             libc::close(gate[1]);
             libc::close(report[0]);
             start(&plan)
         }
     }
-    // SAFETY: the child's ends, ours to close.
+    // SAFETY: the parent owns these descriptors, which are the child's ends.
     unsafe {
         libc::close(gate[0]);
         libc::close(report[1]);
@@ -113,7 +118,7 @@ pub fn fork(program: &Program) -> io::Result<Waiting> {
 
 fn pipe() -> io::Result<[libc::c_int; 2]> {
     let mut ends = [-1; 2];
-    // SAFETY: an array of two to write to.
+    // SAFETY: the array has room for two descriptors.
     match unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } {
         0 => Ok(ends),
         _ => Err(io::Error::last_os_error()),
@@ -131,12 +136,12 @@ struct Plan {
     ignores_children: bool,
 }
 
-/// The child, up to its exec.
+/// Runs in the child, up to its exec.
 ///
 /// # Safety
-/// To be called in a forked child only; every pointer of `plan` is valid.
+/// Call it only in a forked child. Every pointer in `plan` must be valid.
 unsafe fn start(plan: &Plan) -> ! {
-    // Python and Rust ignore these two signals; a program expects the state that a shell leaves.
+    // Python and Rust ignore these two signals, but a program expects the state that a shell sets.
     libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
     if plan.ignores_children {
@@ -160,10 +165,10 @@ unsafe fn start(plan: &Plan) -> ! {
     report(plan.report)
 }
 
-/// Reports the error to the recorder, and ends.
+/// Reports the error in errno to the recorder, and ends the child.
 ///
 /// # Safety
-/// In the forked child only.
+/// Call it only in a forked child.
 unsafe fn report(descriptor: libc::c_int) -> ! {
     let errno = *libc::__errno_location();
     libc::write(descriptor, errno.to_ne_bytes().as_ptr().cast(), 4);

@@ -1,9 +1,9 @@
-//! Live recording: starts a program, or attaches to running ones, follows all descendants, and appends their
-//! operations to a journal in the store at least once a second. `iodock_import` then makes the store's tables
-//! from the journal, with the same pipeline as for a log.
+//! Records running programs. It starts a program, or attaches to running ones, follows all descendants, and
+//! appends their operations to a journal in the store at least once a second. Afterwards `iodock_import`
+//! makes the store's tables from the journal, in the same way as from a log.
 //!
-//! One separate thread forks, traces, waits and writes; a second one wakes it once a second. Neither affects
-//! the threads, children or signals of the surrounding process beyond the recording.
+//! One separate thread forks, traces, waits and writes. A second thread wakes it once a second. Neither
+//! affects the threads, children or signals of the calling process after the recording.
 
 pub mod backends;
 mod begin;
@@ -51,12 +51,13 @@ use std::thread;
 
 /// Runs a command and records it until all its descendants have ended.
 ///
-/// Signals that request the end (SIGINT, SIGTERM, SIGHUP, SIGQUIT) are handled during this time: keys of the
-/// terminal reach the program as usual; a signal sent to this process is passed on to the program, and a
-/// second one kills it. `cancel`, once set, kills it too. However it ends, the store is valid.
+/// During this time the recorder handles signals that request the end (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
+/// Keys of the terminal reach the program as usual. The recorder passes a signal sent to this process on to
+/// the program, and a second signal kills the program. Setting `cancel` also kills it. The store is valid in
+/// every case.
 ///
 /// # Errors
-/// Nothing was recorded, and unless the store could not be created, the program was not run.
+/// Fails if nothing was recorded. The program has then not run, unless the store could not be created.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let mut program = Program::find(&options.command)?;
     let (light, whole) = (options.light, &options.whole);
@@ -74,7 +75,8 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         Some(_) if whole.is_none() => Stacks::Off,
         _ => Stacks::Sites,
     });
-    // (A tracer would show how that library is loaded; counters do not distinguish interfaces.)
+    // A tracer would record how this library is loaded, so it is not loaded with `complete`. Counters do not
+    // distinguish interfaces.
     let has_calls = light.is_none() || whole.is_some();
     if choice.backend.name() == "rewrite" && !options.complete && has_calls {
         program.interfaces = backends::interfaces::wanted(options.interfaces, &program);
@@ -119,11 +121,11 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     end(part, recorded)
 }
 
-/// Records running processes until they end or a signal or `cancel` stops the recording; then they continue
-/// unaffected.
+/// Records running processes until they end, or until a signal or `cancel` stops the recording. The processes
+/// continue unaffected.
 ///
 /// # Errors
-/// A process does not exist or may not be traced. None of them is changed.
+/// Fails if a process does not exist or may not be traced. None of the processes is then changed.
 pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let choice = choice::for_running(&options.backend, options.group.is_some())?;
     let command = options.pids.first().map_or_else(Vec::new, |&pid| {
@@ -139,7 +141,7 @@ pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<Record
     end(part, recorded)
 }
 
-/// Removes all traces of a recording that did not start.
+/// Removes all files of a recording that did not start, and closes the part of one that did.
 fn end(part: Part, recorded: Result<RecordOutcome, RecordError>) -> Result<RecordOutcome, RecordError> {
     let mut outcome = recorded.inspect_err(|_| part.abandon())?;
     outcome.must_finish = part.close()?;
@@ -172,8 +174,10 @@ fn meta(choice: Choice, command: Vec<Vec<u8>>) -> JournalMeta {
     }
 }
 
+/// Runs a back end, and writes the journal.
+///
 /// # Errors
-/// The program was not run. The files of the part written so far remain.
+/// Fails if the program was not run. The files that were written so far remain.
 fn run(
     Choice { backend, reason }: Choice,
     target: Target,
@@ -183,7 +187,7 @@ fn run(
     cancel: Arc<AtomicBool>,
 ) -> Result<RecordOutcome, RecordError> {
     let clock = Clock::start();
-    // Of several ranks in one store only one prints the warnings.
+    // If several ranks share a store, only the rank that created it prints the warnings.
     let mut warnings = if part.created { places::warnings(&part.store) } else { Vec::new() };
     let mut journal = part.open_journal(&meta)?;
     let mounts = sampler::mounts(&sampling.root, &mut warnings);

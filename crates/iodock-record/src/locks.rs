@@ -1,4 +1,4 @@
-//! Locks on data that stays valid even if a thread panicked: counters and lists.
+//! Locks data that stay valid even if a thread panicked, such as counters and lists.
 
 use std::sync::{Mutex, MutexGuard};
 

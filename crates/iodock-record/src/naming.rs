@@ -1,10 +1,11 @@
-//! Creates a recording's folder under the requested name. An existing store with that name gets a number
-//! (`run-1.iodock`, the newest with the highest), or is replaced (--force); ranks of one launch share one
-//! store. If the name belongs to something other than a store, the recording gets the number.
+//! Creates a recording's folder under the requested name. If a store has this name, it gets a number
+//! (`run-1.iodock`, where the newest store has the highest number), or is replaced (--force). Ranks of one
+//! launch share one store. If the name belongs to something other than a store, the recording gets the
+//! number.
 //!
-//! All recorders of a store share a lock on its folder; moving or replacing the store requires the exclusive
-//! lock. For this also the parent folder is locked, so that no rank mistakes a store that another rank has
-//! just created for an older one.
+//! All recorders of a store share a lock on its folder. Moving or replacing the store requires the exclusive
+//! lock, and also a lock on the parent folder, so that no rank mistakes a store that another rank has just
+//! created for an older one.
 
 use iodock_store::own;
 use std::ffi::OsString;
@@ -16,14 +17,14 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Number and interval of retries while others hold a lock: some seconds in all.
+/// Number of attempts to get a lock, and pause between them. Together they take some seconds.
 const TRIES: u32 = 250;
 const PAUSE: Duration = Duration::from_millis(20);
 const ENDING: &[u8] = b".iodock";
-/// Longer numbers are dates and similar.
+/// Largest number of digits of a store's number. Longer numbers are dates and similar.
 const MOST_DIGITS: usize = 6;
 
-/// The launch that this process is a rank of.
+/// The launch of an MPI program to which this process belongs.
 pub struct Launch {
     pub name: String,
     pub rank: i32,
@@ -32,33 +33,33 @@ pub struct Launch {
 /// How a store got its name.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// New path of the store that had the name.
+    /// New path of the store that had the name before.
     pub kept: Option<PathBuf>,
-    /// The reason why the name differs from the requested one.
+    /// Reason why the name differs from the requested one.
     pub elsewhere: Option<String>,
-    /// The topmost of its parent folders that had to be created.
+    /// The topmost parent folder of the store that had to be created.
     pub made: Option<PathBuf>,
 }
 
 pub struct Taken {
     pub store: PathBuf,
-    /// Lock shared by all recorders of the store; None if the file system has no locks.
+    /// Lock that all recorders of the store share. None if the file system has no locks.
     pub folder: Option<File>,
-    /// This recorder created the store; otherwise it joined one.
+    /// Whether this recorder created the store. Otherwise it joined the store of another one.
     pub created: bool,
     pub way: Way,
 }
 
 #[derive(Debug)]
 pub enum Claim {
-    /// It contains files that are not ours; with their description.
+    /// The folder contains files that do not belong to a store. The text describes them.
     Foreign(String),
-    /// Other recorders are using it.
+    /// Other recorders are using the store.
     Busy,
-    /// Another process changed it while it was being examined.
+    /// Another process changed the folder while it was being examined.
     Raced,
     Failed(io::Error),
-    /// A store has the name, can't be moved, and no other name is available.
+    /// A store has the name and can't be moved, and no other name is available.
     Stuck(io::Error),
 }
 
@@ -68,7 +69,7 @@ impl From<io::Error> for Claim {
     }
 }
 
-/// Creates a folder for a recording, or joins the one of this launch.
+/// Creates a folder for a recording, or joins the folder of this launch.
 pub fn take(asked: &Path, force: bool, launch: Option<&Launch>) -> Result<Taken, Claim> {
     let parent = asked.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let made = make_folders(parent)?;
@@ -83,11 +84,11 @@ fn take_in(parent: &Path, asked: &Path, force: bool, launch: Option<&Launch>) ->
         if let Some(taken) = free_or_joined(asked, launch)? {
             return Ok(taken);
         }
-        // On file systems without locks there is no locking.
+        // On file systems without locks, the lock counts as obtained.
         let is_ours = !matches!(alone.as_ref().map(File::try_lock), Some(Err(TryLockError::WouldBlock)));
         if is_ours {
             match make_way(asked, force, launch) {
-                // At this moment the old folder disappeared, or a new one appeared.
+                // The old folder disappeared in between, or a new one appeared, so this is tried again.
                 Err(Claim::Raced) => {}
                 other => return other,
             }
@@ -97,7 +98,8 @@ fn take_in(parent: &Path, asked: &Path, force: bool, launch: Option<&Launch>) ->
     make_way(asked, force, launch)
 }
 
-/// The folder if its name was free, or this launch's recording.
+/// Creates the folder if its name is free, or joins it if it is a recording of this launch. Returns `None`
+/// otherwise.
 fn free_or_joined(path: &Path, launch: Option<&Launch>) -> Result<Option<Taken>, Claim> {
     let taken = |folder, created| Some(Taken { store: path.into(), folder, created, way: Way::default() });
     match fs::create_dir(path) {
@@ -105,7 +107,7 @@ fn free_or_joined(path: &Path, launch: Option<&Launch>) -> Result<Option<Taken>,
             Ok(folder) => Ok(taken(folder, true)),
             Err(Claim::Busy | Claim::Raced) => Ok(None),
             Err(error) => {
-                // An incomplete store must not remain. (Among ranks another one may complete it.)
+                // An incomplete store must not remain. With several ranks, another rank may complete it.
                 let _ = launch.is_none().then(|| fs::remove_dir_all(path));
                 Err(error)
             }
@@ -123,10 +125,10 @@ fn free_or_joined(path: &Path, launch: Option<&Launch>) -> Result<Option<Taken>,
 /// Creates the initial files of a recording in a new folder.
 fn begin(store: &Path, launch: Option<&Launch>) -> Result<Option<File>, Claim> {
     let folder = shared(store)?;
-    // Another recorder may have taken the folder before we had its lock: the one that creates this folder has
-    // the store.
+    // Another recorder may have used the folder before this one locked it. The recorder that creates the
+    // folder `journal` has the store.
     if let Err(error) = fs::create_dir(store.join("journal")) {
-        // It remains if it is not empty.
+        // The folder remains if it is not empty.
         let _ = fs::remove_dir(store);
         return Err(if error.kind() == ErrorKind::AlreadyExists { Claim::Raced } else { error.into() });
     }
@@ -136,15 +138,15 @@ fn begin(store: &Path, launch: Option<&Launch>) -> Result<Option<File>, Claim> {
         "\"}\n"
     );
     fs::write(store.join("manifest.json"), manifest)?;
-    // Last, and atomically: a process that sees it, sees a store that is ready.
+    // This file is created last and in one step, so that a process that sees it sees a complete store.
     let draft = store.join("journal/job.draft");
     fs::write(&draft, launch.map_or("", |launch| &launch.name))?;
     fs::rename(draft, store.join("journal/job"))?;
     Ok(folder)
 }
 
-/// Whether it is a recording of this launch, without a part of this rank yet. Another rank may be creating it
-/// at this moment.
+/// Returns whether the store is a recording of this launch that has no part of this rank yet. Another rank
+/// may be creating it at this moment, so this waits.
 fn has_room_for(store: &Path, launch: &Launch) -> bool {
     for _ in 0..TRIES {
         match fs::read_to_string(store.join("journal/job")) {
@@ -156,15 +158,15 @@ fn has_room_for(store: &Path, launch: &Launch) -> bool {
     false
 }
 
-/// Whether the store already has a part of this rank. This happens if a rank records again, or if a launch
-/// has the name of an interrupted one by chance.
+/// Returns whether the store already has a part of this rank. This happens if a rank records again, or if a
+/// launch happens to have the name of an interrupted one.
 fn has_part(store: &Path, rank: i32) -> bool {
     let ours = format!("rank-{rank:05}-");
     let Ok(entries) = fs::read_dir(store.join("journal")) else { return false };
     entries.flatten().any(|entry| entry.file_name().as_bytes().starts_with(ours.as_bytes()))
 }
 
-/// It contains only the initial files of a recording.
+/// Returns whether another rank is creating this store: it contains only initial files of a recording.
 fn is_being_made(store: &Path) -> bool {
     let Ok(entries) = fs::read_dir(store) else { return false };
     let is_first = |name: OsString| name == "journal" || name == "manifest.json";
@@ -173,7 +175,8 @@ fn is_being_made(store: &Path) -> bool {
         && !fs::symlink_metadata(store).is_ok_and(|status| status.is_symlink())
 }
 
-/// The name is taken: the existing folder is moved, or the recording gets another name.
+/// Creates a recording's folder when the name is taken: moves or replaces the existing folder, or chooses
+/// another name.
 fn make_way(asked: &Path, force: bool, launch: Option<&Launch>) -> Result<Taken, Claim> {
     if let Some(taken) = free_or_joined(asked, launch)? {
         return Ok(taken);
@@ -231,7 +234,7 @@ fn elsewhere(asked: &Path, launch: Option<&Launch>, why: String) -> Result<Taken
     Err(Claim::Raced)
 }
 
-/// Moves a store to a numbered name, unless it is being recorded. An empty folder is removed.
+/// Moves a store to a numbered name, unless a recorder is using it. An empty folder is removed.
 fn keep(store: &Path) -> Result<Option<PathBuf>, Claim> {
     let folder = alone(store)?;
     if fs::remove_dir(store).is_ok() {
@@ -246,17 +249,18 @@ fn keep(store: &Path) -> Result<Option<PathBuf>, Claim> {
     let kept = numbered(store, next_number(store));
     fs::rename(store, &kept)?;
     if !is_at(&folder, &kept) {
-        // Without locks another process may have put a store there at this moment.
+        // On a file system without locks, another process may have created a store with this name at this
+        // moment.
         fs::rename(&kept, store)?;
         return Err(Claim::Raced);
     }
     Ok(Some(kept))
 }
 
-/// Removes a store, unless it is being recorded, or contains other files.
+/// Removes a store, unless a recorder is using it or it contains other files.
 fn replace(store: &Path) -> Result<(), Claim> {
     let _folder = alone(store)?;
-    // Under the lock: before, another rank may be creating the store.
+    // This is checked after locking, because before it another rank may have been creating the store.
     let foreign = own::foreign(store)?;
     if !foreign.is_empty() {
         let what =
@@ -266,7 +270,8 @@ fn replace(store: &Path) -> Result<(), Claim> {
     Ok(own::remove_own(store)?)
 }
 
-/// Locks a folder exclusively, against recorders and against making tables (for which `journal` is locked).
+/// Locks a folder exclusively, so that no recorder uses it and no process makes its tables (which locks
+/// `journal`).
 fn alone(store: &Path) -> Result<File, Claim> {
     let status = fs::symlink_metadata(store).map_err(gone)?;
     if status.is_symlink() {
@@ -288,7 +293,7 @@ fn alone(store: &Path) -> Result<File, Claim> {
     is_at(&folder, store).then_some(folder).ok_or(Claim::Raced)
 }
 
-/// The folder of a store, locked together with all its recorders.
+/// Locks the folder of a store together with all its other recorders.
 fn shared(store: &Path) -> Result<Option<File>, Claim> {
     let folder = open(store)?;
     held(folder.try_lock_shared())?;
@@ -299,7 +304,8 @@ fn open(store: &Path) -> Result<File, Claim> {
     File::open(store).map_err(gone)
 }
 
-/// It existed a moment ago: it is being moved or replaced.
+/// Converts an error for a folder that existed before: if it is missing, another process is moving or
+/// replacing it.
 fn gone(error: io::Error) -> Claim {
     match error.kind() {
         ErrorKind::NotFound => Claim::Raced,
@@ -307,7 +313,7 @@ fn gone(error: io::Error) -> Claim {
     }
 }
 
-/// On file systems without locks there is no locking.
+/// Converts the result of locking. On file systems without locks, the lock counts as obtained.
 fn held(lock: Result<(), TryLockError>) -> Result<(), Claim> {
     match lock {
         Err(TryLockError::WouldBlock) => Err(Claim::Busy),
@@ -315,21 +321,21 @@ fn held(lock: Result<(), TryLockError>) -> Result<(), Claim> {
     }
 }
 
-/// Whether the folder was not replaced by another one before it was locked.
+/// Returns whether the path still belongs to this folder, which may have been replaced before it was locked.
 fn is_at(folder: &File, path: &Path) -> bool {
     let identity = |status: fs::Metadata| (status.dev(), status.ino());
     let (held, there) = (folder.metadata().map(identity), fs::metadata(path).map(identity));
     matches!((held, there), (Ok(held), Ok(there)) if held == there)
 }
 
-/// Creates a folder with all its parents; returns the topmost one that did not exist.
+/// Creates a folder with all its parents. Returns the topmost folder that did not exist.
 fn make_folders(folder: &Path) -> io::Result<Option<PathBuf>> {
     let missing = folder.ancestors().take_while(|one| !one.as_os_str().is_empty() && !one.exists()).last();
     fs::create_dir_all(folder)?;
     Ok(missing.map(Path::to_path_buf))
 }
 
-/// `run-3.iodock` of `run.iodock`; without that ending `run-3` of `run`.
+/// Returns a numbered name, such as `run-3.iodock` for `run.iodock`, or `run-3` for `run`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let (stem, ending) = parts(path);
     let name = [stem, format!("-{number}").as_bytes(), ending].concat();
@@ -344,7 +350,7 @@ fn parts(path: &Path) -> (&[u8], &[u8]) {
     }
 }
 
-/// The numbers in use.
+/// Returns the numbers that stores with this name have.
 fn numbers(path: &Path) -> Vec<u32> {
     let (stem, ending) = parts(path);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -358,7 +364,7 @@ fn numbers(path: &Path) -> Vec<u32> {
     entries.filter_map(|entry| number(entry.file_name())).collect()
 }
 
-/// The newest has the highest number.
+/// Returns the number of the next store. The newest store has the highest number.
 fn next_number(path: &Path) -> u32 {
     numbers(path).into_iter().max().unwrap_or(0) + 1
 }

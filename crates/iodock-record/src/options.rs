@@ -13,43 +13,43 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Running a command.
+/// Options for running a command.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
     /// Program and arguments.
     pub command: Vec<OsString>,
-    /// The folder to create.
+    /// Folder that the recorder creates.
     pub store: PathBuf,
-    /// Replace an existing store.
+    /// Whether an existing store is replaced.
     pub force: bool,
-    /// `auto`, or a back end's name.
+    /// Name of a back end, or `auto`.
     pub backend: String,
     pub sampling: Settings,
-    /// When page faults in mapped files are recorded.
+    /// Says when page faults in mapped files are recorded.
     pub page_faults: Mode,
-    /// Also record calls before a recorder inside a program is loaded.
+    /// Whether calls before the library is loaded in a program are recorded, too.
     pub complete: bool,
-    /// Counters instead of calls.
+    /// Set if calls are counted and not recorded.
     pub light: Option<Light>,
-    /// Ranks whose calls are recorded nevertheless.
+    /// Ranks whose calls are recorded although others' are only counted.
     pub whole: Option<Whole>,
-    /// Whether calls of interfaces, such as MPI-IO, are recorded too.
+    /// Whether calls of interfaces, such as MPI-IO, are recorded, too.
     pub interfaces: Interfaces,
-    /// Where calls come from, by the back end `rewrite`. `None`: up to the innermost own line, if that back
-    /// end records the calls.
+    /// Which stacks of calls the back end `rewrite` records. `None` means up to the innermost line of the
+    /// program itself, if that back end records the calls.
     pub stacks: Option<Stacks>,
-    /// Called with the store's folder when calls begin to be recorded into it by the back end `rewrite`.
+    /// Function that is called with the store's folder when the back end `rewrite` begins to record calls.
     pub begun: Option<fn(&Path)>,
 }
 
-/// When calls of interfaces are recorded, by the back end `rewrite`.
+/// Says when the back end `rewrite` records calls of interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interfaces {
-    /// If the program has MPI, or starts programs that have it.
+    /// If the program uses MPI, or starts programs that use it.
     #[default]
     Auto,
     Always,
-    /// As `Always`, and calls of stdio.
+    /// As `Always`, and also calls of stdio.
     Stdio,
     Never,
 }
@@ -86,17 +86,17 @@ impl RecordOptions {
     }
 }
 
-/// Recording running processes.
+/// Options for recording running processes.
 #[derive(Clone, Debug)]
 pub struct AttachOptions {
     pub pids: Vec<u32>,
-    /// Instead of processes: a cgroup, by its folder, its name or as `slurm:JOBID`.
+    /// A cgroup to record instead of processes: its folder, its name, or `slurm:JOBID`.
     pub group: Option<PathBuf>,
     pub store: PathBuf,
     pub force: bool,
     pub backend: String,
     pub sampling: Settings,
-    /// When page faults in mapped files are recorded.
+    /// Says when page faults in mapped files are recorded.
     pub page_faults: Mode,
 }
 
@@ -114,36 +114,37 @@ impl AttachOptions {
     }
 }
 
-/// A completed recording.
+/// Result of a completed recording.
 #[derive(Debug)]
 pub struct RecordOutcome {
     pub store: PathBuf,
-    /// How it got its name.
+    /// Describes how the store got its name.
     pub way: Way,
-    /// The back end that recorded it, and the reason for it.
+    /// Back end that recorded the program, and the reason for choosing it.
     pub backend: &'static str,
     pub reason: Reason,
-    /// The program's own end, to be passed on.
+    /// How the program ended. The caller ends in the same way.
     pub exit: ProgramExit,
-    /// This process has to make the tables (`iodock_import::finish_recording`). Of several ranks in one
-    /// store, the last to end has to.
+    /// Whether this process must make the tables (`iodock_import::finish_recording`). If several ranks share
+    /// a store, the last one to end must do this.
     pub must_finish: bool,
     pub losses: Losses,
-    /// Sentences for the user.
+    /// Warnings for the user, in sentences.
     pub warnings: Vec<String>,
-    /// Recording stopped early (full disk) while the program went on: why, and what to do.
+    /// Reason why the recording stopped early while the program continued, such as a full disk, and what to
+    /// do about it.
     pub failure: Option<String>,
-    /// Bytes that the recorder itself wrote.
+    /// Number of bytes that the recorder itself wrote.
     pub written_bytes: u64,
-    /// Processes killed because they could not continue without being recorded.
+    /// Number of processes that were killed because they could not continue without the recorder.
     pub killed: u32,
-    /// The store's folder: while this is open no other recorder replaces it (--force). The process that makes
-    /// the tables must keep it open until then.
+    /// Descriptor of the store's folder with its lock. While it is open, no other recorder replaces the store
+    /// (--force). The process that makes the tables must keep it open until then.
     pub folder: Option<File>,
 }
 
 impl RecordOutcome {
-    /// Adds a warning why a cheaper back end could not start.
+    /// Adds a warning that says why a cheaper back end could not start.
     pub(crate) fn warned_of(mut self, refusal: Refusal) -> Self {
         self.warnings.insert(0, refusal.message);
         self

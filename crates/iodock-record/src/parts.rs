@@ -1,7 +1,7 @@
-//! A recording's place in its store. Usually a store has one journal; recorders started by mpirun or srun
-//! with the same `-o` each write their rank's journal to one store, and the last to end completes it. They
-//! coordinate through files, because nothing else connects them: `journal/job` names the job, each part
-//! leaves a `.done` next to its journal, and a lock decides which is last.
+//! Manages a recording's part of its store. Usually a store has one journal. Recorders that mpirun or srun
+//! started with the same `-o` each write the journal of their rank to one store, and the last one to end
+//! completes it. They coordinate only through files: `journal/job` names the job, each part has a `.done`
+//! file next to its journal when it is complete, and a lock decides which is last.
 
 use crate::error::{RecordError, Refusal};
 use crate::naming::{self, Claim, Launch, Taken, Way};
@@ -18,13 +18,13 @@ pub struct Part {
     name: String,
     ranks: Option<i32>,
     pub created: bool,
-    /// The store's folder, locked while it is recorded and its tables are made.
+    /// Descriptor of the store's folder. It is locked while the store is recorded and its tables are made.
     pub folder: Option<File>,
-    /// How the store got its name.
+    /// Describes how the store got its name.
     pub way: Way,
 }
 
-/// Rank and number of ranks, from the launcher's variables.
+/// Returns rank and number of ranks from the launcher's variables.
 pub fn rank_of_this_process() -> (Option<i32>, Option<i32>) {
     let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
     let is_step = std::env::var_os(SLURM_STEP).is_some();
@@ -36,19 +36,20 @@ pub fn rank_of_this_process() -> (Option<i32>, Option<i32>) {
     (None, None)
 }
 
-/// What all ranks of one launch have in common: the launcher's name for it, else their parent.
+/// Returns a name that all ranks of one launch have in common: the launcher's name for it, or else their host
+/// and parent process.
 fn job() -> String {
     let names =
         ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID", "HYDI_CONTROL_FD"];
     let step = std::env::var("SLURM_JOB_ID").unwrap_or_default();
     let name = names.iter().find_map(|name| std::env::var(name).ok());
-    // SAFETY: can't fail.
+    // SAFETY: getppid has no arguments and can't fail.
     let parent = unsafe { libc::getppid() };
     let host = crate::places::host_name();
     name.map_or_else(|| format!("{host} {parent}"), |name| format!("{step} {name}"))
 }
 
-/// The launcher's name for the launch where it is the same on all nodes.
+/// Returns the launcher's name for the launch, if it is the same on all nodes.
 pub fn launch() -> Option<String> {
     let names = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID"];
     let step = std::env::var("SLURM_JOB_ID").unwrap_or_default();
@@ -86,9 +87,9 @@ fn refusal(store: &Path, claim: Claim) -> RecordError {
 }
 
 impl Part {
-    /// Creates the store, or joins the one that another rank of this launch has created.
+    /// Creates the store, or joins a store that another rank of this launch has created.
     pub fn claim(store: &Path, force: bool, meta: &JournalMeta) -> Result<Part, RecordError> {
-        // Several recorders share a store only if the launcher gives the number of ranks.
+        // Several recorders share a store only if the launcher sets the number of ranks.
         let ranks = meta.ranks.filter(|&ranks| ranks > 1 && meta.rank.is_some());
         let name = match meta.rank {
             Some(rank) => format!("rank-{rank:05}-{}-{}", meta.host, std::process::id()),
@@ -106,16 +107,16 @@ impl Part {
             .map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))
     }
 
-    /// Path of the session of a recording without a recorder: inside the store, so that it exists when the
-    /// store is opened.
+    /// Returns the path of the session for a recording without a recorder process. It is inside the store, so
+    /// that it still exists when the store is opened.
     pub fn session(&self) -> PathBuf {
         self.store.join("journal").join(format!("{}.session", self.name))
     }
 
-    /// Removes this part's files, so that it may begin again.
+    /// Removes the files of this part, so that the recording can begin again.
     pub fn clear(&self) {
         let journal = self.store.join("journal");
-        // A file that can't be removed remains; there is no way to report it.
+        // A file that can't be removed remains, because this error can't be reported.
         use iodock_preload::calls::{ENDING, TRACED_ENDING};
         for ending in ["journal", ENDING, TRACED_ENDING, crate::faults::ENDING] {
             let _ = fs::remove_file(journal.join(format!("{}.{ending}", self.name)));
@@ -123,7 +124,7 @@ impl Part {
         let _ = fs::remove_dir_all(self.session());
     }
 
-    /// Nothing was recorded: removes all traces.
+    /// Removes all files of a recording that recorded nothing.
     pub fn abandon(&self) {
         self.clear();
         if self.created && self.ranks.is_none() {
@@ -135,7 +136,7 @@ impl Part {
         }
     }
 
-    /// This part is complete. Returns whether it is the last.
+    /// Marks this part as complete. Returns whether it is the last part.
     pub fn close(&self) -> Result<bool, RecordError> {
         let Some(ranks) = self.ranks else { return Ok(true) };
         self.mark_done(ranks).map_err(|error| store_error(&self.store, &error))
@@ -150,13 +151,13 @@ impl Part {
             .flatten()
             .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "done"))
             .count();
-        // Closing the file releases the lock.
+        // Closing the file at the end of this function releases the lock.
         Ok(done as i64 >= i64::from(ranks))
     }
 }
 
 fn wait_for(lock: &File) -> std::io::Result<()> {
-    // SAFETY: a descriptor that is open. On file systems without locks only the count decides.
+    // SAFETY: the descriptor is open. On file systems without locks only the count decides.
     let result = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) };
     let error = std::io::Error::last_os_error();
     match error.raw_os_error() {

@@ -1,4 +1,4 @@
-//! The location of the store, and the machine.
+//! Describes the location of the store, and the machine.
 
 use iodock_preload::local_disk::is_local;
 use std::fs;
@@ -18,21 +18,21 @@ fn trimmed(path: &str) -> String {
 }
 
 fn device(path: &Path) -> Option<u64> {
-    // For a folder that does not exist yet, its first existing parent.
+    // If the folder does not exist yet, its first existing parent is used.
     path.ancestors().find_map(|ancestor| {
         let ancestor = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
         fs::metadata(ancestor).ok().map(|status| status.dev())
     })
 }
 
-/// Whether the recorder writes to the network or parallel file system that the program uses. A local disk has
-/// no other users who would be affected.
+/// Returns whether the recorder writes to the network or parallel file system that the program uses. Local
+/// disks do not count, because there no other users are affected.
 pub fn on_measured_file_system(store: &Path) -> bool {
     device(store).is_some_and(|store| Some(store) == device(Path::new(".")))
         && !is_local(Path::new(".")).unwrap_or(true)
 }
 
-/// The warning about that, with a better place if there is one.
+/// Returns a warning if the store is on that file system, with a better place if there is one.
 pub fn warnings(store: &Path) -> Vec<String> {
     if !on_measured_file_system(store) {
         return Vec::new();
@@ -57,6 +57,6 @@ fn better_place(store: &Path) -> Option<PathBuf> {
 
 fn read_only(place: &Path) -> bool {
     let Ok(text) = std::ffi::CString::new(place.as_os_str().as_encoded_bytes()) else { return true };
-    // SAFETY: a NUL-terminated path.
+    // SAFETY: the path ends with NUL.
     unsafe { libc::access(text.as_ptr(), libc::W_OK) != 0 }
 }

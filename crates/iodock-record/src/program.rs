@@ -11,38 +11,38 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, ptr};
 
-/// A program ready to start: everything that the child needs is prepared before the fork, because between
-/// fork and exec a process with threads may only make plain system calls.
+/// A program that is ready to start. Everything that the child needs is prepared before the fork, because
+/// between fork and exec a child of a process with threads may only make plain system calls.
 #[derive(Clone)]
 pub struct Program {
     pub path: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Also record its calls before a recorder inside it is loaded.
+    /// Whether its calls before the library is loaded are recorded, too.
     pub complete: bool,
-    /// Its calls are counted, not recorded.
+    /// Set if its calls are counted and not recorded.
     pub light: Option<Light>,
-    /// But those of these ranks are recorded.
+    /// Ranks whose calls are recorded although others' are only counted.
     pub whole: Option<Whole>,
-    /// Calls of interfaces, such as MPI-IO, are recorded too.
+    /// Interfaces, such as MPI-IO, whose calls are recorded, too.
     pub interfaces: Layers,
-    /// Where its calls come from is recorded too.
+    /// Which stacks of its calls are recorded.
     pub stacks: Stacks,
-    /// Its initial libraries, once they were determined.
+    /// Libraries that are loaded at its start, once they were determined.
     pub(crate) libraries: OnceCell<Option<Vec<PathBuf>>>,
     pub(crate) c_path: CString,
     pub(crate) c_arguments: Vec<CString>,
     pub(crate) c_environment: Vec<CString>,
-    /// The signal mask at its start: that of the thread which looked it up.
+    /// Signal mask at its start. It is that of the thread that created this value.
     pub(crate) mask: libc::sigset_t,
-    /// SIGCHLD was ignored, which a program inherits; a recorder can't ignore it.
+    /// Whether the caller ignored SIGCHLD, which the program inherits. The recorder itself can't ignore it.
     pub(crate) ignores_children: bool,
 }
 
 impl Program {
-    /// Looks up `command[0]` in PATH as execvp does.
+    /// Finds `command[0]` in PATH as execvp does.
     ///
     /// # Errors
-    /// Not found, not executable, or with privileges that recording would remove.
+    /// Fails if the program is not found, can't be executed, or has privileges that recording would remove.
     pub fn find(command: &[OsString]) -> Result<Program, RecordError> {
         let name = command.first().filter(|name| !name.is_empty()).ok_or_else(|| {
             RecordError::NotFound(Refusal::new("no program given", "iodock record -- PROGRAM ARGUMENT..."))
@@ -71,7 +71,7 @@ impl Program {
         })
     }
 
-    /// The value of `name` in the program's environment, if it is set.
+    /// Returns the value of `name` in the program's environment, if it is set.
     pub fn variable(&self, name: &str) -> Option<&[u8]> {
         self.c_environment
             .iter()
@@ -87,7 +87,7 @@ impl Program {
         self.c_environment.extend(CString::new(pair));
     }
 
-    /// Arguments, NUL-separated.
+    /// Returns the arguments, separated by NUL.
     pub fn command_text(&self) -> Vec<u8> {
         self.arguments.iter().map(|argument| argument.as_bytes()).collect::<Vec<_>>().join(&0)
     }
@@ -97,14 +97,16 @@ extern "C" {
     static environ: *const *const libc::c_char;
 }
 
-/// Our environment, in the same order, as a program would get it without us. Python itself sets `LC_CTYPE` if
-/// no locale was set (PEP 538); another locale changes the behaviour of programs.
+/// Returns the environment of this process, in the same order, as a program would get it without the
+/// recorder. If no locale was set, Python itself sets `LC_CTYPE` (PEP 538), which is removed because another
+/// locale changes the behaviour of programs.
 fn environment() -> Vec<CString> {
     let names_it = |own: Vec<u8>| own.split(|&byte| byte == 0).any(|pair| pair.starts_with(b"LC_CTYPE="));
     let was_given = process::read_short("/proc/self/environ").map_or(true, names_it);
     let coerced = [&b"LC_CTYPE=C.UTF-8"[..], b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8"];
     let mut found = Vec::new();
-    // SAFETY: a list of NUL-terminated texts that ends with NULL; nobody changes it while a recording begins.
+    // SAFETY: `environ` is a list of texts that end with NUL. The list ends with NULL, and no thread changes
+    // it while a recording begins.
     unsafe {
         let mut pair = environ;
         while !pair.is_null() && !(*pair).is_null() {
@@ -119,7 +121,7 @@ fn environment() -> Vec<CString> {
 }
 
 fn signal_mask() -> libc::sigset_t {
-    // SAFETY: only reads this thread's mask.
+    // SAFETY: the call only reads the mask of this thread.
     unsafe {
         let mut mask = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut mask);
@@ -128,7 +130,7 @@ fn signal_mask() -> libc::sigset_t {
 }
 
 fn ignores_children() -> bool {
-    // SAFETY: only reads the handler.
+    // SAFETY: the call only reads the handler.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action);
@@ -144,7 +146,7 @@ fn look_up(name: &OsStr) -> Result<PathBuf, RecordError> {
     let mut denied = None;
     let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     for folder in env::split_paths(&path) {
-        // An empty entry is the working directory.
+        // An empty entry in PATH means the working directory.
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
         match check(&folder.join(name)) {
             Ok(found) => return Ok(found),
@@ -164,21 +166,22 @@ fn check(path: &Path) -> io::Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-/// By the effective ids, like exec.
+/// Returns whether the file may be executed, for the effective user and group, as in exec.
 fn may_execute(path: &CStr) -> bool {
-    // SAFETY: `path` is a NUL-terminated string.
+    // SAFETY: the path ends with NUL.
     let asked = unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
     match io::Error::last_os_error().raw_os_error() {
         _ if asked == 0 => true,
-        // This does not depend on the file: old containers answer so to unknown calls, such as faccessat2,
-        // which this is. access uses the real ids, which are usually the same. SAFETY: as above.
+        // This error does not depend on the file: old containers return it for unknown calls such as
+        // faccessat2, which this libc function makes. access checks the real ids, which are usually the same.
+        // SAFETY: the path ends with NUL.
         Some(libc::EPERM) => unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 },
         _ => false,
     }
 }
 
-/// The kernel removes a set-user-id program's privileges when an ordinary user traces it: it would run, but
-/// not do its work.
+/// Refuses a set-user-id program. The kernel removes its privileges when an ordinary user traces it, so that
+/// it would run but not do its work.
 fn refuse_privileged(path: &Path) -> Result<(), RecordError> {
     if is_root() {
         return Ok(());
@@ -196,15 +199,15 @@ fn refuse_privileged(path: &Path) -> Result<(), RecordError> {
 }
 
 pub fn is_root() -> bool {
-    // SAFETY: can't fail.
+    // SAFETY: geteuid has no arguments and can't fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Privileges that the file gives its caller and that a traced program does not get.
+/// Returns the kind of privileges that the file gives its caller and that a traced program does not get.
 pub fn privilege(path: &Path) -> Option<&'static str> {
     let status = fs::metadata(path).ok()?;
     let mode = status.permissions().mode();
-    // SAFETY: can't fail.
+    // SAFETY: these functions have no arguments and can't fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     if mode & libc::S_ISUID != 0 && status.uid() != user {
         return Some("set-user-id");
@@ -213,7 +216,7 @@ pub fn privilege(path: &Path) -> Option<&'static str> {
         return Some("set-group-id");
     }
     let text = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: asks only for the attribute's size; both strings are NUL-terminated.
+    // SAFETY: both texts end with NUL, and the size 0 requests only the attribute's size.
     let size = unsafe { libc::getxattr(text.as_ptr(), c"security.capability".as_ptr(), ptr::null_mut(), 0) };
     (size > 0).then_some("a program with file capabilities")
 }

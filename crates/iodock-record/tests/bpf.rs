@@ -1,5 +1,6 @@
-//! Compares `--backend bpf` with `--backend ptrace`: the same program gives the same calls, field by field.
-//! Needs root and a kernel that accepts BPF programs; otherwise each test prints that it was skipped.
+//! Compares `--backend bpf` with `--backend ptrace`: the same program must give the same calls, field by
+//! field. The tests need root and a kernel that accepts BPF programs. Otherwise each prints that it was
+//! skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 #[path = "common/both.rs"]
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
-/// Of clone: linux/sched.h.
+/// Flag of clone (linux/sched.h).
 const CLONE_FILES: u64 = 0x400;
 
 const SHARED: &str = "../iodock-preload/tests/programs";
@@ -45,7 +46,8 @@ fn every_field_equals_that_of_ptrace() {
     }
 }
 
-/// Records leave out what the previous one contained.
+/// The kernel's programs leave out values that the previous record contained, so similar calls may be
+/// confused.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn repeated_calls_are_distinguished_from_similar_ones() {
@@ -55,7 +57,8 @@ fn repeated_calls_are_distinguished_from_similar_ones() {
     let file = file.to_str().expect("text");
     let foreign_work = ["32-bit calls too"].repeat(usize::from(runs(&[&program, file, "32"])));
     let command = [&[program.as_str(), file], &foreign_work[..]].concat();
-    // The same program next to it, not recorded: its tasks and ours reuse each other's stacks in the kernel.
+    // The same program runs at the same time without being recorded: tasks of both reuse each other's stacks
+    // in the kernel.
     let beside = place.0.join("beside");
     let mut other = Command::new(&program).arg(&beside).spawn().expect("started");
     let mine = place.record("bpf", &command);
@@ -164,7 +167,7 @@ fn call_times_are_within_the_run_and_ordered_by_end() {
     assert!(last > before);
 }
 
-/// Few enough records for the smallest buffers, even if the reader never runs.
+/// The program makes so few calls that the smallest buffers hold all records, even if the reader never runs.
 #[test]
 fn no_call_that_fits_the_buffers_is_dropped() {
     let Some(place) = place("few") else { return };
@@ -177,8 +180,8 @@ fn no_call_that_fits_the_buffers_is_dropped() {
     assert!(mine.count("write") >= 8_000, "{} {:?}", mine.count("write"), mine.losses);
 }
 
-/// More than the buffers can hold: on a machine that delays the reader for long, records are lost, but
-/// counted.
+/// The program makes more calls than the buffers can hold. On a machine that delays the reader for a long
+/// time, records are lost, but the recorder counts them.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
@@ -195,7 +198,8 @@ fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
     assert_eq!(many - few, 2 * 999_000);
 }
 
-/// Of a thousand at a time some are decoded, and the others are counted.
+/// The program submits a thousand requests at a time. The recorder decodes a part of them and counts the
+/// others.
 #[test]
 fn requests_beyond_the_examined_ones_are_counted() {
     let Some(place) = place("many") else { return };
@@ -208,7 +212,7 @@ fn requests_beyond_the_examined_ones_are_counted() {
         mine.losses.count(LossKind::TooManyRequests)
     };
     assert_eq!(lost("ptrace"), 0);
-    // io_getevents twice, io_submit, sendmmsg.
+    // The calls are io_getevents (twice), io_submit and sendmmsg.
     assert_eq!(lost("bpf"), 2 * (1_000 - 512) + (1_000 - 256) + (1_000 - 256));
 }
 
@@ -228,8 +232,8 @@ fn calls_of_other_abis_are_counted_and_their_children_followed() {
     assert_eq!(mine.forks[0] & CLONE_FILES, CLONE_FILES);
 }
 
-/// Calls refused with an error, as strace shows them; those answered by SIGSYS were not made, and moved no
-/// bytes.
+/// Refused calls fail with an error, as in strace. Calls that the filter answers with SIGSYS were not made,
+/// and moved no bytes.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn calls_refused_by_the_programs_filter_are_recorded_as_by_ptrace() {
@@ -250,7 +254,7 @@ fn calls_refused_by_the_programs_filter_are_recorded_as_by_ptrace() {
     }
 }
 
-/// The ends of tasks may be among the losses. The recorder ends all the same, and reports its losses.
+/// Records of ends of tasks may be lost. The recorder must end anyway, and report its losses.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn a_recorder_stopped_during_many_forks_still_ends() {
@@ -268,10 +272,10 @@ fn a_recorder_stopped_during_many_forks_still_ends() {
     let started = store.join("journal/main.calls");
     until("the recording begins", || started.exists().then_some(()));
     let pid = recorder.id() as libc::pid_t;
-    // SAFETY: a child of ours, not waited for.
+    // SAFETY: kill accesses no memory, and the process is a child that was not waited for.
     unsafe { libc::kill(pid, libc::SIGSTOP) };
     std::thread::sleep(Duration::from_secs(6));
-    // SAFETY: as above.
+    // SAFETY: kill accesses no memory, and the process is a child that was not waited for.
     unsafe { libc::kill(pid, libc::SIGCONT) };
     let status = until("the recorder ends", || recorder.try_wait().expect("a child"));
     assert!(status.success(), "{status}");
@@ -298,7 +302,7 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     panic!("not within 2 minutes: {what}");
 }
 
-/// Not a test itself: the recorder of another test, in a separate process.
+/// This is no test. Another test runs it as its recorder, in a separate process.
 #[test]
 #[ignore = "run by another test"]
 fn records_a_program_for_another_test() {

@@ -1,4 +1,5 @@
-//! `--backend rewrite`: programs that the library does not reach, or that must not get its variables.
+//! Tests `--backend rewrite` with programs that the library does not reach, or that must not get its
+//! variables.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -12,7 +13,8 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Installs a filter that forbids nothing, and executes its arguments: from there on it is not recorded.
+/// Program that installs a filter which forbids nothing, and then executes its arguments. After that it is
+/// not recorded.
 const CONFINED: &str = "
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -72,7 +74,7 @@ fn a_static_program_is_traced_and_reported() {
 fn a_static_child_of_a_dynamic_program_is_traced() {
     let place = Place::new("below");
     let Some(program) = place.static_program() else { return };
-    // Dynamic and static programs: also below a static one, and in place of one.
+    // The commands are dynamic and static programs, also programs that a static one starts or becomes.
     let work = format!("cat {0} > /dev/null; {0} cat /dev/null; {0} {0} sh -c true; exec {0} true", program);
     let script = format!("cd {}; {work}", place.text());
     let command = ["sh", "-c", script.as_str()];
@@ -84,7 +86,7 @@ fn a_static_child_of_a_dynamic_program_is_traced() {
         assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
     }
     assert_eq!(by_both.losses.count(LossKind::BeforeLoad), 0);
-    // sh and cat; programs started by static ones are traced until their library is loaded.
+    // These are sh and cat. Programs that static ones start are traced until their library is loaded.
     assert_eq!(by_rewrite.losses.count(LossKind::BeforeLoad), 2);
     let (traced, seen) = (counts(&traced), counts(&seen));
     assert_eq!(counts(&all), traced);
@@ -114,7 +116,7 @@ fn a_program_with_another_dynamic_linker_is_traced_without_the_recorders_variabl
     }
 }
 
-/// As in the deep folders of Spack or Nix.
+/// Spack and Nix, for example, install dynamic linkers in deep folders.
 #[test]
 fn a_dynamic_linker_is_recognised_by_its_name_at_any_path() {
     let place = Place::new("deep");
@@ -178,7 +180,7 @@ fn ldd_does_not_list_the_recorders_library() {
     assert!(listed.matches("libc.so.6 =>").count() == 2 && !listed.contains("iodock"), "{listed}");
 }
 
-/// All calls are recorded, including those of programs without our variables.
+/// All calls are recorded, including those of programs without the recorder's variables.
 #[test]
 #[ignore = "part of `make test-all`: takes seconds"]
 fn an_exec_accepts_as_many_arguments_as_without_recording() {
@@ -250,7 +252,7 @@ fn valgrind_finds_no_fault_in_the_library() {
     assert!(paths.iter().any(|path| path == "/etc/hostname"));
 }
 
-/// As kernels before 4.14 do.
+/// Makes the call fail as on kernels before Linux 4.14.
 fn refuse_to_wipe_memory_on_fork() -> bool {
     refuse(libc::SYS_madvise, Some((2, libc::MADV_WIPEONFORK as u32)), libc::EINVAL)
 }
@@ -276,7 +278,7 @@ fn a_first_program_that_cannot_load_the_library_is_a_loss() {
 fn after_a_failed_exec_the_library_continues_recording() {
     let place = Place::new("fails");
     let Some(program) = place.static_program() else { return };
-    // A static program that is not executable: tracing is requested, and then refused.
+    // The static program may not be executed. The thread requests tracing, and then its exec fails.
     let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
     fs::set_permissions(&program, rights).expect("not executable");
     let script = format!("exec {program} || cat /dev/null");

@@ -1,4 +1,4 @@
-//! Records real programs: how they end, what is recorded, and that the counts equal strace's.
+//! Records real programs, and checks how they end, what is recorded, and that the counts equal strace's.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use iodock_event::{Outcome, Phase, Record, RecordSource};
@@ -14,7 +14,7 @@ use std::{env, fs, thread, time::Duration};
 #[path = "common/filters.rs"]
 mod filters;
 
-/// Signals to this process are part of some tests, so they don't run at the same time.
+/// Some tests signal this process, so no tests run at the same time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Place(PathBuf);
@@ -41,7 +41,7 @@ impl Place {
 
     fn record(&self, command: &[&str]) -> Result<RecordOutcome, RecordError> {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), self.store());
-        // Its journal contains the calls themselves, including those of the dynamic linker.
+        // This back end stores the calls themselves in the journal, including those of the dynamic linker.
         (options.force, options.backend) = (true, "ptrace".into());
         record(&options, Arc::default())
     }
@@ -50,7 +50,7 @@ impl Place {
         JournalReader::open(self.store().join("journal/main.journal")).expect("a journal")
     }
 
-    /// How each call of this name ended.
+    /// Returns how each call with this name ended.
     fn ends(&self, name: &str) -> Vec<Outcome> {
         let (mut reader, mut ends) = (self.journal(), Vec::new());
         while let Some(batch) = reader.next_batch().expect("readable") {
@@ -66,7 +66,7 @@ impl Place {
         ends
     }
 
-    /// Calls and errors by name.
+    /// Counts calls and errors by name.
     fn counts(&self) -> BTreeMap<String, (u64, u64)> {
         let mut counts = BTreeMap::new();
         let mut reader = self.journal();
@@ -95,7 +95,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What `strace -f -c` counts, over the calls that a recorder stops at.
+/// Returns the counts of `strace -f -c` for the calls that a recorder stops at.
 fn strace_counts(command: &[&str], log: &Path) -> BTreeMap<String, (u64, u64)> {
     Command::new("strace")
         .args(["-f", "-c", "-o"])
@@ -116,7 +116,7 @@ fn strace_counts(command: &[&str], log: &Path) -> BTreeMap<String, (u64, u64)> {
         })
         .filter(|(name, _)| {
             let id = iodock_event::CallId::intern(name.as_bytes()).unwrap();
-            // strace counts mmap without a descriptor too, and exit only in newer versions.
+            // strace also counts mmap without a descriptor, and counts exit only in newer versions.
             id.spec().is_recorded() && name != "mmap" && !name.starts_with("exit")
         })
         .collect()
@@ -129,8 +129,8 @@ fn same_as_strace(place: &Place, command: &[&str]) {
     assert_eq!(recorded, strace_counts(command, &place.0.join("strace.log")), "{command:?}");
 }
 
-/// Files that the kernel does not return from (a dead file system's counters) must not prevent the end of a
-/// recording.
+/// Reading a file, such as the counters of a dead file system, may hang forever. This must not prevent the
+/// end of a recording.
 #[test]
 fn counters_that_never_answer_do_not_hang_the_recorder() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -172,7 +172,7 @@ fn counts_equal_those_of_strace() {
     );
 }
 
-/// A program's own filter runs after the tracer, so refused calls are seen.
+/// The kernel runs the program's filter after the tracer, so the tracer sees refused calls.
 #[test]
 fn calls_refused_by_the_programs_filter_are_recorded() {
     let _alone = alone();
@@ -186,7 +186,7 @@ fn calls_refused_by_the_programs_filter_are_recorded() {
     counts.retain(|name, _| name != "mmap" && !name.starts_with("exit"));
     assert_eq!(counts, strace);
     assert_eq!((counts["mkdir"], counts["fsync"]), ((3, 3), (1, 1)));
-    // Answered by a signal: neither made nor failed.
+    // A signal handler answered these calls: they were not made, and did not fail.
     for name in ["pwrite64", "rmdir"] {
         assert_eq!(place.ends(name), [Outcome::NoResult], "{name}");
     }
@@ -293,7 +293,7 @@ fn a_signal_to_the_recorder_reaches_the_program() {
     let place = Place::new("signal");
     let sender = thread::spawn(|| {
         thread::sleep(Duration::from_millis(700));
-        // SAFETY: to this process, in which the recording handles it.
+        // SAFETY: kill accesses no memory. The recording handles the signal in this process.
         unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
     });
     let outcome = place.record(&["sleep", "20"]).unwrap();

@@ -1,5 +1,5 @@
-//! Compares `--backend rewrite` with `--backend ptrace`: the same program gives the same calls, processes and
-//! bytes, except for the dynamic linker's calls before the recorder is loaded.
+//! Compares `--backend rewrite` with `--backend ptrace`: the same program must give the same calls, processes
+//! and bytes, except for the dynamic linker's calls before the library is loaded.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -19,7 +19,7 @@ fn rewrite_records_the_same_calls_as_ptrace() {
     let (outcome, rewritten, paths) = place.record("rewrite", &[&program, place.text(), "997"]);
     assert_eq!((outcome.exit, outcome.killed, outcome.failure), (ProgramExit::Code(0), 0, None));
     assert_eq!(outcome.losses.count(LossKind::DroppedRecords), 0);
-    // The program itself, /bin/true twice, a shell.
+    // The processes are the program itself, /bin/true twice, and a shell.
     assert_eq!(outcome.losses.count(LossKind::BeforeLoad), 4);
     let (_, traced, _) = place.record("ptrace", &[&program, place.text(), "997"]);
     let (rewritten_counts, traced_counts) = (counts(&rewritten), counts(&traced));
@@ -80,7 +80,8 @@ fn a_killed_program_is_recorded_to_its_last_call() {
     assert_eq!(ends.len(), 1);
 }
 
-/// The calls of the first thread from its chdir on. `rewrite` reads the type only after a slow open.
+/// Returns the calls of the first thread from its chdir on. The type of an opened file is left out,
+/// because `rewrite` reads it only after a slow open.
 fn own_calls(records: &[Record], paths: &[String]) -> Vec<String> {
     let calls = records.iter().zip(paths).filter_map(|(record, path)| match record {
         Record::Call(raw) if raw.phase != Phase::Enter => Some((raw, path)),
@@ -124,7 +125,7 @@ fn a_process_in_another_pid_namespace_is_recorded_to_its_end() {
     let place = Place::new("namespace");
     let file = |name: &str| place.0.join(name).to_str().expect("text").to_string();
     let (one, two) = (file("one"), file("two"));
-    // Silent long enough for the recorder to suspect its end.
+    // The process makes no call for so long that the recorder checks whether it has ended.
     let script = format!("echo 1 > {one}; sleep 2.6; echo 2 > {two}");
     let command = ["unshare", "--fork", "--pid", "sh", "-c", script.as_str()];
     if !Command::new(command[0])
@@ -142,7 +143,8 @@ fn a_process_in_another_pid_namespace_is_recorded_to_its_end() {
     assert!(paths.contains(&one) && paths.contains(&two), "{:?}", counts(&records));
 }
 
-/// Before 6.14 a limit of ids applies to the whole machine.
+/// Returns whether a pid namespace has its own limit of ids. Before Linux 6.14 the limit applies to the whole
+/// machine.
 fn name_spaces_limit_their_ids() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let numbers: Vec<u32> = release.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -157,8 +159,8 @@ fn a_process_with_a_reused_id_has_its_own_start_and_end() {
         eprintln!("skipped: ids can't be limited here: that takes root and Linux 6.14");
         return;
     }
-    // Ids are reused from 300 on: here after twenty processes, which takes less time than a process needs to
-    // end.
+    // Linux reuses ids from 300 on, so here after twenty processes. This takes less time than a process needs
+    // to end.
     let script = "echo 320 > /proc/sys/kernel/pid_max; i=0; while [ $i -lt 900 ]; do (exit $((i % 3 + 40))); i=$((i+1)); done";
     let command = ["unshare", "--fork", "--pid", "--mount-proc", "sh", "-c", script];
     let (outcome, records, _) = place.record("rewrite", &command);
@@ -180,7 +182,8 @@ fn a_process_with_a_reused_id_has_its_own_start_and_end() {
         }
     }
     assert_eq!([40, 41, 42].map(|code| codes.get(&Some(code)).copied()), [Some(300); 3], "{codes:?}");
-    // The recording's first process, and that of the namespace, whose parent has another id for it.
+    // These are the first process of the recording, and that of the namespace, whose parent has another id
+    // inside it.
     assert_eq!(orphans, 2);
 }
 
@@ -198,7 +201,7 @@ fn cancelling_also_kills_new_processes() {
         cancel.store(true, std::sync::atomic::Ordering::SeqCst);
         recording.join().expect("no panic")
     });
-    // Otherwise it would not have returned while one of them sleeps.
+    // If new processes were not killed, the recording would not have ended while one of them sleeps.
     assert_eq!(outcome.exit, ProgramExit::Signal(libc::SIGKILL));
     assert!(outcome.killed > 1);
 }

@@ -1,5 +1,5 @@
-//! Behaviour if there is no space for the buffers of `rewrite`. Each test has its own file systems, for which
-//! it needs root; otherwise it prints that it was skipped.
+//! Tests the behaviour if there is no space for the buffers of `rewrite`. Each test needs root, because it
+//! mounts its own file systems. Otherwise it prints that it was skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use iodock_record::backends::reason::Reason;
@@ -22,7 +22,7 @@ fn with_own_mounts(work: impl FnOnce() + Send) {
 }
 
 fn leave_mounts() -> io::Result<()> {
-    // SAFETY: only this thread's view of the file systems changes; the text ends with a zero.
+    // SAFETY: only this thread's view of the file systems changes, and the text ends with NUL.
     let done = unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(
@@ -40,7 +40,7 @@ fn mount_memory(at: &Path, flags: libc::c_ulong, options: &str) {
     let text = |text: &str| CString::new(text).expect("no zeros");
     let (at, options) = (text(at.to_str().expect("text")), text(options));
     let memory = c"tmpfs".as_ptr();
-    // SAFETY: texts that end with a zero.
+    // SAFETY: all texts end with NUL.
     let mounted = unsafe { libc::mount(memory, at.as_ptr(), memory, flags, options.as_ptr().cast()) };
     assert_eq!(mounted, 0, "{}", io::Error::last_os_error());
 }
@@ -51,7 +51,7 @@ fn record_by(backend: &str, store: &Path) -> Result<RecordOutcome, RecordError> 
     record(&options, Arc::default())
 }
 
-/// Removed at the end.
+/// A store that is removed when this value is dropped.
 struct Store(PathBuf);
 
 impl Store {
@@ -71,7 +71,8 @@ fn names(folder: &str) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// `auto` uses another back end, for this reason; an explicit `rewrite` is refused, with these words.
+/// Checks that `auto` uses another back end for this reason, and that `rewrite` is refused with a message
+/// that contains these words.
 fn goes_without(name: &str, reason: Reason, words: &str) {
     let store = Store::new(name);
     let before = names(SHARED);

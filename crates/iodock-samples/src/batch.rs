@@ -1,78 +1,82 @@
 //! A round of readings as an agent's spool stores it and sends it to the collector.
 //!
-//! Values are the counters themselves, not their growth: a repeated batch changes nothing, and a lost one
-//! loses only a point in time. A part that is not `full` contains only changes since the previous batch.
-//! After a gap (batches dropped, another collector) the next one must be full: [`Receipt::full`] requests it.
+//! Values are the counters themselves, not their growth. A batch that arrives twice changes nothing, and a
+//! lost batch loses only one point in time. A part that is not `full` contains only changes since the
+//! previous batch. If batches were dropped or another collector takes over, the next batch must be full:
+//! [`Receipt::full`] requests it.
 
 use crate::event::Event;
 use crate::sample::{Entry, Name, Names, Owner, Quantity, Trend};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Version of the layout below. Version 1 had no events, and version 2 no names of jobs; all others are
-/// refused.
+/// Version of the layout below. Version 1 had no events, and version 2 no names of jobs. Batches of any other
+/// version are refused.
 pub const VERSION: u16 = 3;
 
-/// Header in which an agent sends its current time with each push and each answer to a pull: ns since the
-/// epoch. A batch cannot contain it, since it may have been stored for days.
+/// Name of the HTTP header with which an agent sends its current time, ns since the epoch, in each push and
+/// each answer to a pull. A batch cannot contain this time, because the spool may have stored it for days.
 pub const TIME_HEADER: &str = "iodock-time";
 
-/// Random, created with a spool: identifies the sender. A new spool is another sender.
+/// Random number that identifies the sender. The agent creates it with its spool, so a new spool counts as a
+/// new sender.
 pub type SpoolId = [u8; 16];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     pub spool: SpoolId,
-    /// 1, 2, 3 ... within the spool, even if the agent restarts.
+    /// Number of the batch within the spool: 1, 2, 3 ... It continues when the agent restarts.
     pub sequence: u64,
     pub host: String,
-    /// Start of the round, ns since the epoch by the agent's clock. A round may be several batches.
+    /// Start of the round, ns since the epoch by the agent's clock. A round may be divided into several
+    /// batches.
     pub time: i64,
-    /// Batches lost since the spool was created: dropped for lack of room, refused, or damaged.
+    /// Number of batches lost since the spool was created, because they were refused or damaged or there was
+    /// no room.
     pub dropped: u64,
     pub parts: Vec<Part>,
-    /// Losses of the whole round, in its last batch.
+    /// Losses of the whole round. Only its last batch contains them.
     pub losses: Vec<Loss>,
-    /// Events since the previous round, in the same batch.
+    /// Events since the previous round. Only the last batch of the round contains them.
     pub events: Vec<Event>,
-    /// Names learnt since then; for a full reading, all known ones.
+    /// Names of jobs that the agent learnt since the previous round; in a full reading, all known names.
     pub job_names: Vec<JobName>,
 }
 
-/// A reading of one target, or a piece of it. A reading of many entries is divided, and its pieces are in
-/// several batches, in order. Until the last piece, nothing is known about entries that are in no piece.
+/// A reading of one target, or a piece of it. A reading with many entries is divided into pieces, which
+/// several batches contain in order.
 ///
 /// For receivers: pieces of one reading have the same `time` and are numbered 0, 1, 2 ... A reading is
-/// complete when all its pieces have arrived. Entries that it lacks are then unchanged, or for a full one
-/// gone; a new entry was absent at the previous reading. If the last piece never arrives, the reading is
-/// incomplete: its entries are valid, and it shows nothing else. Another reading of the target, or a gap in
-/// the sequence, ends it.
+/// complete when all its pieces have arrived. An entry that a complete reading lacks is unchanged, or gone if
+/// the reading is `full`. An entry that is new in it was absent at the previous reading. If the last piece
+/// never arrives, the reading stays incomplete: its entries are valid, and all others are unknown. Another
+/// reading of the target, or a gap in the sequence, ends an incomplete reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// See [`crate::sample::Sample`].
+    /// Fields with the same names in [`crate::sample::Sample`] have the same meaning.
     pub source: String,
     pub file_system: String,
     pub target: String,
     pub trend: Trend,
     /// Time of reading, ns since the epoch by the agent's clock.
     pub time: i64,
-    /// For all pieces together: all entries are included, and those in no piece are gone.
+    /// Whether the pieces of this reading together contain all entries. Entries in none of them are gone.
     pub full: bool,
-    /// Number of the piece, from 0.
+    /// Number of this piece within the reading, from 0.
     pub piece: u32,
-    /// No piece follows.
+    /// Whether this is the last piece of the reading.
     pub last: bool,
     /// Names of the operations in `entries`.
     pub names: Vec<String>,
-    /// Changed entries. Each has all its values; values that a job's entry lacks are zero.
+    /// Changed entries, each with all its values. A value that the entry of a job lacks is zero.
     pub entries: Vec<Entry>,
-    /// Owners of the previous reading that are gone. Empty for a full one.
+    /// Owners that the previous reading contained and that are gone. Empty for a full reading.
     pub gone: Vec<Owner>,
 }
 
 impl Part {
-    /// A full reading without an owner: operation, quantity ([`Quantity::named`]) and value. `None`: no such
-    /// quantity, no such name, or too many values.
+    /// Builds a full reading without an owner from operations, quantities ([`Quantity::named`]) and values.
+    /// Returns `None` if a quantity or a name is invalid, or if there are too many values.
     pub fn of_target(
         source: String,
         target: String,
@@ -89,17 +93,17 @@ impl Part {
     }
 }
 
-/// The name that a user gives a job. It is not part of an [`Owner`], who must stay the same when the name is
-/// learnt later.
+/// The name that a user gives to a job. An [`Owner`] does not contain it, because an owner must stay the same
+/// when the name is learnt later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobName {
     pub job: Vec<u8>,
-    /// The user of the process that had the name, which counts for this user's job only.
+    /// User of the process that had the name. The name applies only to jobs of this user.
     pub user: Vec<u8>,
     pub name: Vec<u8>,
 }
 
-/// Something that could not be read: see the table of losses in docs/explanation/agent.md.
+/// Something that could not be read. docs/explanation/agent.md has a table of losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     pub name: String,
@@ -109,12 +113,13 @@ pub struct Loss {
     pub detail: String,
 }
 
-/// The collector's answer to a push, as JSON.
+/// The collector's answer to a push, encoded as JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// All of the sender's batches up to this one are stored safely. 0: none.
+    /// Number of the last batch up to which the collector has stored all of the sender's batches safely. 0
+    /// means none.
     pub kept: u64,
-    /// The next batch must be full, because something is missing.
+    /// Whether the next batch must be full, because the collector lacks an earlier one.
     pub full: bool,
 }
 
@@ -125,7 +130,7 @@ pub enum Unreadable {
     Name(String),
     Operation,
     Values(usize),
-    /// Losses, events, names of jobs, or letters of an id or text.
+    /// Number of losses, events or names of jobs, or of bytes in an id or text, above the limit.
     TooMany(usize),
 }
 
@@ -149,41 +154,42 @@ impl std::error::Error for Unreadable {}
 
 impl Batch {
     pub fn encode(&self) -> Vec<u8> {
-        // Into a growing buffer; serialising a batch cannot fail.
+        // Serialising a batch into a growing buffer can't fail.
         postcard::to_stdvec(self).unwrap_or_default()
     }
 
     /// Decodes bytes from any sender.
     ///
     /// # Errors
-    /// They are not a batch, or one that no agent sends.
+    /// Fails if the bytes are not a batch, or not one that an agent sends.
     pub fn decode(bytes: &[u8]) -> Result<Batch, Unreadable> {
         let batch: Batch = postcard::from_bytes(bytes).map_err(Unreadable::Layout)?;
         batch.check()?;
         Ok(batch)
     }
 
-    /// Like [`Batch::decode`], for an agent or spool of that version, at most [`VERSION`].
+    /// Decodes bytes of an agent or spool of an older version, at most [`VERSION`].
     ///
     /// # Errors
-    /// Those of [`Batch::decode`].
+    /// Fails like [`Batch::decode`].
     pub fn decode_version(mut bytes: Vec<u8>, version: u16) -> Result<Batch, Unreadable> {
-        // Each version adds a list at its end, and an empty list is one zero byte.
+        // Each version appends a list to the layout, and an empty list is encoded as one zero byte.
         bytes.resize(bytes.len() + usize::from(VERSION - version.min(VERSION)), 0);
         Batch::decode(&bytes)
     }
 }
 
-/// Limit for a batch; agents send 100.
+/// Largest number of losses in a batch. Agents send at most 100.
 const MOST_LOSSES: usize = 1000;
-/// Limit for a batch; agents send fewer.
+/// Largest number of events in a batch. Agents send fewer.
 pub const MOST_EVENTS: usize = 1000;
-/// Limit for a batch; agents send fewer.
+/// Largest number of job names in a batch. Agents send fewer.
 pub const MOST_JOB_NAMES: usize = 1000;
-/// Longest id or name: Linux allows no longer string in an environment.
+/// Longest id or name in bytes. Linux limits strings in an environment to the same length.
 const LONGEST_ID: usize = 128 << 10;
 
-/// Longest job name in bytes. Slurm, PBS and PJM allow fewer, but environments may contain any text.
+/// Longest job name in bytes. Slurm, PBS and PJM limit names to fewer bytes, but environments may contain any
+/// text.
 pub const LONGEST_JOB_NAME: usize = 256;
 
 fn within(limit: usize, lengths: impl IntoIterator<Item = usize>) -> Result<(), Unreadable> {
@@ -218,10 +224,10 @@ impl Batch {
 }
 
 impl Part {
-    /// The names, for use with [`Names::text`].
+    /// Returns the names, for use with [`Names::text`].
     ///
     /// # Errors
-    /// One is not a valid name, or is repeated.
+    /// Fails if a name is invalid or repeated.
     pub fn interned(&self) -> Result<Names, Unreadable> {
         let mut names = Names::default();
         for (at, text) in self.names.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! An event, as opposed to a counter: an array lost a member, a server did not answer. Similar ones are one
-//! event with a count.
+//! Events, as opposed to counters: an array lost a member, a server did not answer. Similar events are stored
+//! as one event with a count.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
-    /// Worth knowing, without need for action: a rebuild ended, a path is back.
+    /// Worth knowing, without need for action, such as the end of a rebuild or the return of a path.
     #[default]
     Note,
-    /// Slower, or less safe.
+    /// The system is slower or less safe than before.
     Warning,
     /// Something does not work, or data are in danger.
     Error,
@@ -25,39 +25,39 @@ impl Severity {
         }
     }
 
-    /// See [`Severity::name`].
+    /// Returns the severity with this name (see [`Severity::name`]).
     pub fn named(name: &str) -> Option<Severity> {
         Severity::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 
-/// One event, or many similar ones. The texts come from machines that may be damaged, so the creator escapes
-/// and cuts them.
+/// One event, or many similar ones. Its texts come from machines that may be damaged, so the agent escapes
+/// and shortens them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Time of the first, ns since the epoch by the agent's clock.
+    /// Time of the first similar event, ns since the epoch by the agent's clock.
     pub first: i64,
-    /// Time of the last.
+    /// Time of the last similar event, ns since the epoch by the agent's clock.
     pub last: i64,
-    /// The kind in kebab case: `array-degraded`. docs/reference/events.md lists them.
+    /// Kind of event in kebab case, such as `array-degraded`. docs/reference/events.md lists all kinds.
     pub kind: String,
     pub severity: Severity,
-    /// The source: `md`, `network`, `kernel-log`.
+    /// Source of the event, such as `md`, `network`, `kernel-log`.
     pub source: String,
-    /// Empty if unknown.
+    /// File system that the event concerns. Empty if unknown.
     pub file_system: String,
-    /// Array, device, interface, server; empty if unknown.
+    /// Array, device, interface or server that the event concerns. Empty if unknown.
     pub target: String,
     pub count: u64,
-    /// One line, from the first event.
+    /// Description in one line, from the first event.
     pub text: String,
 }
 
 impl Event {
-    /// Longest text in letters.
+    /// Longest text in characters.
     pub const LONGEST: usize = 500;
 
-    /// Are they similar, so that they are reported as one?
+    /// Returns whether the two events are similar, so that they are reported as one.
     pub fn is_like(&self, other: &Event) -> bool {
         self.kind == other.kind
             && self.source == other.source
@@ -65,7 +65,7 @@ impl Event {
             && self.target == other.target
     }
 
-    /// Adds an event for which [`Event::is_like`] holds.
+    /// Adds a similar event (see [`Event::is_like`]) to this one.
     pub fn absorb(&mut self, other: &Event) {
         if other.first < self.first {
             (self.first, self.text) = (other.first, other.text.clone());

@@ -1,20 +1,21 @@
-//! A batch as bytes, in spool files and requests: a header of 32 bytes, then the batch, compressed by LZ4.
-//! All numbers are little endian. Frames follow each other; a file may end within one (after a crash).
+//! Encodes a batch as bytes for spool files and requests: a header of 32 bytes, then the batch, compressed
+//! with LZ4. All numbers are little endian. Frames follow each other. After a crash a file may end within a
+//! frame.
 
 use crate::batch::{Batch, Unreadable, VERSION};
 use std::fmt;
 
 const MAGIC: [u8; 6] = *b"IODOCS";
-/// Magic, version, sequence, length compressed and uncompressed, checksum of header and payload, four
-/// reserved bytes.
+/// Bytes of the header: magic, version, sequence, compressed and uncompressed length, checksum of header and
+/// payload, four reserved bytes.
 pub const HEADER: usize = 32;
-/// Longest uncompressed batch. Agents make much shorter ones.
+/// Longest uncompressed batch in bytes. Agents make much shorter ones.
 pub const LONGEST: usize = 8 << 20;
 
-/// Why bytes are not a frame.
+/// Reason why bytes are not a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The bytes end within it; at least this many more are needed.
+    /// The bytes end within the frame, and at least this number of bytes is missing.
     Cut(usize),
     NoFrame,
     Version(u16),
@@ -40,19 +41,19 @@ impl fmt::Display for Damage {
 
 impl std::error::Error for Damage {}
 
-/// The content of a header.
+/// The decoded header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     version: u16,
     pub sequence: u64,
-    /// Length of the payload that follows.
+    /// Length in bytes of the payload after the header.
     pub length: usize,
-    /// Length of the uncompressed batch.
+    /// Length in bytes of the uncompressed batch.
     pub plain_length: usize,
     checksum: u32,
 }
 
-/// The batch as a frame. `None` if it is longer than [`LONGEST`].
+/// Encodes the batch as a frame. Returns `None` if it is longer than [`LONGEST`].
 pub fn encode(batch: &Batch) -> Option<Vec<u8>> {
     let plain = batch.encode();
     if plain.len() > LONGEST {
@@ -73,8 +74,10 @@ pub fn encode(batch: &Batch) -> Option<Vec<u8>> {
     Some(frame)
 }
 
+/// Decodes the header of the first frame in `bytes`.
+///
 /// # Errors
-/// [`Damage::Cut`], [`Damage::NoFrame`], [`Damage::Version`], [`Damage::TooLong`].
+/// Fails with [`Damage::Cut`], [`Damage::NoFrame`], [`Damage::Version`] or [`Damage::TooLong`].
 pub fn header(bytes: &[u8]) -> Result<Header, Damage> {
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {
@@ -95,10 +98,10 @@ pub fn header(bytes: &[u8]) -> Result<Header, Damage> {
     Ok(Header { version, sequence, length, plain_length, checksum: u32_at(24) })
 }
 
-/// The first frame of `bytes`, still encoded, and the bytes after it.
+/// Returns the header and the bytes of the first frame in `bytes`, still encoded, and the bytes after it.
 ///
 /// # Errors
-/// Those of [`header`], and a wrong checksum.
+/// Fails like [`header`], and if the checksum is wrong.
 pub fn split(bytes: &[u8]) -> Result<(Header, &[u8], &[u8]), Damage> {
     let header = header(bytes)?;
     let end = HEADER + header.length;
@@ -109,10 +112,10 @@ pub fn split(bytes: &[u8]) -> Result<(Header, &[u8], &[u8]), Damage> {
     Ok((header, frame, rest))
 }
 
-/// The first batch of `bytes`, and the bytes after it.
+/// Decodes the first batch in `bytes`, and returns it with the bytes after it.
 ///
 /// # Errors
-/// Those of [`split`], and a frame whose content is not a batch.
+/// Fails like [`split`], and if the frame's content is not a batch.
 pub fn decode(bytes: &[u8]) -> Result<(Batch, &[u8]), Damage> {
     let (header, frame, rest) = split(bytes)?;
     let plain = lz4_flex::block::decompress(&frame[HEADER..], header.plain_length)
@@ -165,7 +168,7 @@ mod tests {
     #[test]
     fn every_changed_byte_is_detected() {
         let bytes = encode(&batch(1)).expect("short");
-        // The last four bytes of the header are not used.
+        // The test changes each byte except the last four of the header, which are reserved.
         for at in (0..28).chain(HEADER..bytes.len()) {
             let mut changed = bytes.clone();
             changed[at] ^= 0x10;

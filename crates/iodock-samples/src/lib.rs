@@ -1,6 +1,6 @@
 //! The data types of monitoring: [`sample`], the counters of an owner on a target; [`growth`], their growth
-//! between two readings; [`event`], what happened; [`batch`], a round of readings as an agent sends it; and
-//! [`frame`], its bytes.
+//! between two readings; [`event`], events such as a failed disk; [`batch`], a round of readings as an agent
+//! sends it; and [`frame`], the encoding of a batch.
 
 pub mod batch;
 pub mod event;

@@ -1,13 +1,14 @@
-//! The result of every source: counters of an owner (a job, a session, the machine) on a target.
+//! Data types of readings, which every source returns: counters of an owner (a job, a session, the machine)
+//! on a target.
 
 use serde::{Deserialize, Serialize};
 
-/// A name within one [`Names`].
+/// Index of a name within one [`Names`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Name(u16);
 
 impl Name {
-    /// The name at that index of [`Names::texts`].
+    /// Returns the name at this index of [`Names::texts`].
     pub fn numbered(at: usize) -> Self {
         Name(u16::try_from(at).unwrap_or(u16::MAX))
     }
@@ -17,12 +18,13 @@ impl Name {
     }
 }
 
-/// Names of operations without duplicates. Their number is limited, because damaged files produce endless
-/// names.
+/// Names of operations without duplicates. Their number is limited, because a damaged file may contain any
+/// number of names.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
-    /// Entries list their operations in the same order, so the next name is most likely the next one here.
+    /// Index of the name that the next call of [`Names::intern`] tries first. Entries list their operations
+    /// in the same order.
     next: usize,
 }
 
@@ -30,7 +32,8 @@ impl Names {
     pub const LIMIT: usize = 512;
     const LONGEST: usize = 64;
 
-    /// The name's number; `None` if it is not a valid name (see [`is_name`]) or there are too many.
+    /// Returns the name with this text. `None` if the text is not a valid name (see [`is_name`]) or there are
+    /// too many names.
     pub fn intern(&mut self, text: &[u8]) -> Option<Name> {
         let is_it = |at: &usize| self.texts.get(*at).is_some_and(|known| known.as_bytes() == text);
         let found = Some(self.next).filter(is_it).or_else(|| (0..self.texts.len()).find(is_it));
@@ -54,50 +57,50 @@ impl Names {
         &self.texts[usize::from(name.0)]
     }
 
-    /// In the order of their numbers.
+    /// Returns the texts in the order of their indexes.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
     }
 }
 
-/// Letters, digits, `_`, `-`, `.`, `/`: the characters of names of operations, units and columns.
+/// Returns whether the text consists of characters that names of operations, units and columns may have.
 fn is_name(text: &[u8]) -> bool {
     (1..=Names::LONGEST).contains(&text.len())
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(byte))
 }
 
-/// What is counted. All quantities except [`Quantity::Level`] only grow at their origin; [`Trend`] says
-/// whether a report's sums do.
+/// Quantity that a counter counts. All quantities except [`Quantity::Level`] only grow where they are
+/// counted; [`Trend`] says whether sums of them also only grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Quantity {
     /// Number of operations.
     Count,
     Bytes,
-    /// Microseconds spent.
+    /// Time spent, in microseconds.
     Time,
-    /// Sum of another unit over all samples: requests, buffers, pages.
+    /// Sum over all samples in another unit, such as requests, buffers or pages.
     Amount,
-    /// Number of operations of at most `bucket` bytes and more than half of it.
+    /// Number of operations whose size is at most `bucket` bytes and more than half of `bucket`.
     BySize,
-    /// Number of operations with that many pages, in the same way.
+    /// Number of operations whose size in pages is at most `bucket` and more than half of `bucket`.
     ByPages,
-    /// Number of operations while `bucket` requests were in flight.
+    /// Number of operations that started while `bucket` requests were in flight.
     ByInFlight,
-    /// Number of operations at an offset of that many pages, in the same way.
+    /// Number of operations whose offset in pages is at most `bucket` and more than half of `bucket`.
     ByOffset,
     /// Number of operations with a latency of `bucket` microseconds.
     ByLatency,
-    /// A level at the time of reading.
+    /// A level at the time of the reading, such as a number of connections.
     Level,
 }
 
-/// Whether sums over existing objects may fall.
+/// Whether sums over existing objects may become smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trend {
     #[default]
     Grows,
-    /// Ended objects leave the sum, so a smaller value must not be taken for a reset.
+    /// Objects that end leave the sum, so a smaller value does not mean that a counter was reset.
     Falls,
 }
 
@@ -115,7 +118,8 @@ impl Quantity {
         Quantity::Level,
     ];
 
-    /// Quantities without a bucket, for readings that come as text: `count`, `bytes`, `time`, `level`.
+    /// Returns the quantity with this name, for readings that arrive as text. Only quantities without a
+    /// bucket have names: `count`, `bytes`, `time`, `level`.
     pub fn named(name: &str) -> Option<Quantity> {
         match name {
             "count" => Some(Quantity::Count),
@@ -130,8 +134,8 @@ impl Quantity {
         (Quantity::BySize..=Quantity::ByLatency).contains(&self)
     }
 
-    /// One name for an operation's counter. The operation's own name means its main counter: bytes for
-    /// `read_bytes`, else the number.
+    /// Returns the name of one counter of an operation. The operation's own name means its main counter: the
+    /// bytes for `read_bytes` and the like, else the number of operations.
     pub fn metric_name(self, operation: &str) -> String {
         let counts_bytes = operation.ends_with("_bytes");
         let suffix = match self {
@@ -149,7 +153,7 @@ impl Quantity {
         format!("{operation}{suffix}")
     }
 
-    /// `None` for levels, whose operation name implies the unit.
+    /// Returns the unit. It is `None` for levels, whose operation names contain the unit.
     pub fn unit(self) -> Option<&'static str> {
         match self {
             Quantity::Bytes => Some("bytes"),
@@ -164,7 +168,7 @@ impl Quantity {
 pub struct Metric {
     pub operation: Name,
     pub quantity: Quantity,
-    /// For histograms: the bucket in the quantity's unit; else 0.
+    /// Bucket of a histogram in the quantity's unit. 0 for other quantities.
     pub bucket: u64,
 }
 
@@ -174,21 +178,21 @@ impl Metric {
     }
 }
 
-/// How the owner was determined.
+/// Evidence from which the owner is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Evidence {
-    /// No owner: the whole machine, mount or target.
+    /// There is no owner: the counters are those of the whole machine, mount or target.
     #[default]
     Nobody,
-    /// The file system's server reports the job's id, which clients, and so users, choose.
+    /// The file system's server reports the job's id. Clients choose this id, so users can change it.
     Server,
     /// The scheduler put the processes into the job's cgroup.
     Cgroup,
     /// The processes' environment contains the job's id. Users can change it.
     Environment,
-    /// No job: user, login session and command.
+    /// The processes belong to no job. The owner is a user, a login session and a command.
     Session,
-    /// The scheduler's daemon reports it.
+    /// The scheduler's daemon reports the job's id.
     Scheduler,
 }
 
@@ -205,24 +209,24 @@ impl Evidence {
     }
 }
 
-/// The owner of I/O. Ids are bytes: job ids come from users and may contain any.
+/// The owner of I/O. Ids are bytes, because job ids come from users and may contain any byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Owner {
     pub evidence: Evidence,
     pub job: Vec<u8>,
     pub user: Vec<u8>,
-    /// Outside of jobs the login session; in a job its step, if known.
+    /// The login session outside of jobs. In a job, the step, if known.
     pub session: Vec<u8>,
     pub command: Vec<u8>,
 }
 
 impl Owner {
-    /// Also for a job without an id, which differs from no owner.
+    /// Returns whether the owner is a job. This includes a job whose id is unknown.
     pub fn has_job(&self) -> bool {
         !matches!(self.evidence, Evidence::Nobody | Evidence::Session)
     }
 
-    /// Keeps its memory for reuse.
+    /// Empties the fields, and keeps their memory for reuse.
     pub fn clear(&mut self) {
         self.evidence = Evidence::Nobody;
         for id in [&mut self.job, &mut self.user, &mut self.session, &mut self.command] {
@@ -239,15 +243,15 @@ impl Owner {
     }
 }
 
-/// All counters of one owner on one target. Readers fill one and reuse it.
+/// All counters of one owner on one target. Readers reuse one entry for all lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub owner: Owner,
-    /// For jobs, counters that are zero are left out: values that a present entry lacks are zero.
+    /// Counters and their values. In an entry of a job, counters that are zero are left out.
     pub values: Vec<(Metric, u64)>,
-    /// When the counters started at zero, ns since the epoch by the server's clock, if known.
+    /// Time at which the counters started at zero, ns since the epoch by the server's clock, if known.
     pub start_time: Option<i64>,
-    /// When they last changed, by the same clock.
+    /// Time at which the counters last changed, ns since the epoch by the server's clock, if known.
     pub updated: Option<i64>,
 }
 
@@ -258,20 +262,22 @@ impl Entry {
         (self.start_time, self.updated) = (None, None);
     }
 
-    /// More values than in any real file: 64 operations with 64 each. Damaged files produce endless ones.
+    /// Largest number of values: 64 operations with 64 values each, more than any real file has. A damaged
+    /// file may contain any number.
     pub const LIMIT: usize = 4096;
 
-    /// `None` without a change if it exists already or there are too many.
+    /// Adds a counter. Returns `None`, without a change, if the counter exists already or there are too many.
     pub fn push(&mut self, operation: Name, quantity: Quantity, value: u64) -> Option<()> {
         self.push_metric(Metric::new(operation, quantity), value)
     }
 
-    /// See [`Entry::push`].
+    /// Adds a counter, with the same result as [`Entry::push`].
     pub fn push_metric(&mut self, metric: Metric, value: u64) -> Option<()> {
         (self.values.len() < Self::LIMIT && !self.has(metric)).then(|| self.values.push((metric, value)))
     }
 
-    /// Each metric occurs once, and there are not too many, as [`Entry::push`] ensures.
+    /// Returns whether each metric occurs once and there are not too many. [`Entry::push`] ensures this, but
+    /// decoded bytes may violate it.
     pub fn is_sound(&self) -> bool {
         let mut metrics: Vec<Metric> = self.values.iter().map(|(metric, _)| *metric).collect();
         metrics.sort_unstable();
@@ -283,8 +289,8 @@ impl Entry {
     }
 }
 
-/// Names of files, devices and messages as one line of text: control characters and invalid UTF-8 become
-/// `\xNN`, so that different names stay different.
+/// Returns a name of a file or device, or a message, as one line of text. Control characters and invalid
+/// UTF-8 become `\xNN`.
 pub fn printable(name: &[u8]) -> String {
     let mut text = String::new();
     for chunk in name.utf8_chunks() {
@@ -299,7 +305,8 @@ pub fn printable(name: &[u8]) -> String {
     text
 }
 
-/// An id as text, different for different ids: like [`printable`], with each backslash doubled.
+/// Returns an id as text. Different ids have different texts: each backslash is doubled, and the rest is as
+/// in [`printable`].
 pub fn unique_text(id: &[u8]) -> String {
     id.split(|byte| *byte == b'\\').map(printable).collect::<Vec<_>>().join("\\\\")
 }
@@ -307,23 +314,23 @@ pub fn unique_text(id: &[u8]) -> String {
 /// One counter at one moment, as displayed and sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// The kind of file it comes from, e.g. `mdt_job_stats`.
+    /// Kind of file that the counter comes from, e.g. `mdt_job_stats`.
     pub source: &'static str,
     pub host: &'a str,
     /// The file system, if the source has one: `lfs` for `lfs-OST0001`, `server:/export` for NFS.
     pub file_system: &'a str,
-    /// Target, mount point, device or resource.
+    /// Target, mount point, device or resource that the counter belongs to.
     pub target: &'a str,
     pub owner: &'a Owner,
     pub operation: &'a str,
     pub quantity: Quantity,
     pub bucket: u64,
     pub value: u64,
-    /// See [`Entry::start_time`].
+    /// Time at which the counters started (see [`Entry::start_time`]).
     pub start_time: Option<i64>,
-    /// See [`Entry::updated`].
+    /// Time at which the counters last changed (see [`Entry::updated`]).
     pub updated: Option<i64>,
-    /// Time of reading, ns since the epoch by this machine's clock; rates are computed from it.
+    /// Time of the reading, ns since the epoch by the agent's clock. Rates are computed from it.
     pub time: i64,
 }
 

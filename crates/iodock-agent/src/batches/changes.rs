@@ -1,5 +1,5 @@
-//! Finds the entries of a target that changed since its last reading. Between readings only the owner and a
-//! hash of the values of each entry are kept, since a metadata server has 50,000 jobs.
+//! Finds the entries of a target that changed since its last reading. Between readings it keeps only the
+//! owner and a hash of the values of each entry, because a metadata server may have 50,000 jobs.
 
 use super::owners::{read_owner, write_owner};
 use super::Round;
@@ -8,22 +8,22 @@ use iodock_samples::batch::Part;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-/// Approximate size of a piece as it is sent. A reading keeps entries in memory up to this size.
+/// Approximate encoded size in bytes of a piece of a reading. At most this amount of entries is in memory.
 const PIECE_BYTES: usize = 128 << 10;
-/// Approximate size of an entry as it is sent, uncompressed.
+/// Approximate encoded sizes in bytes of an entry and of a value, before compression.
 const ENTRY_BYTES: usize = 24;
 const VALUE_BYTES: usize = 10;
 
-/// The state of a target between two readings.
+/// State of a target that is kept between two readings.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// Entries by the bytes of their owner.
+    /// Entries, with the encoded owner as key.
     entries: HashMap<Box<[u8]>, Seen>,
     /// Number of readings so far.
     reading: u32,
-    /// The number of requests for a full reading when the last one was made.
+    /// Value of [`Round::full`] at the last full reading.
     pub full: u64,
-    /// The round of the last reading.
+    /// Number of the round that contained the last reading.
     pub round: u64,
     hashing: RandomState,
 }
@@ -34,33 +34,33 @@ struct Seen {
     reading: u32,
 }
 
-/// The result of a reading.
+/// Result of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Number of entries that could not be sent.
     pub left_out: u64,
-    /// All pieces of the comparison are in the round, or none was needed.
+    /// Whether the round accepted all pieces of the reading.
     pub is_taken: bool,
 }
 
-/// One reading of a target, compared with the previous one. Passes its pieces to the round as they become
-/// ready.
+/// Compares one reading of a target with the previous one. Passes the changes to the round in pieces, as they
+/// become ready.
 pub struct Comparison {
     known: Known,
     round: Round,
-    /// The header that all pieces share.
+    /// Header that all pieces share, and the entries of the next piece.
     part: Part,
     weight: usize,
-    /// Values by the number of their name. The numbers are valid for one reading.
+    /// Hashes of the names, by the names' numbers. They are valid only for one reading.
     names: Vec<u64>,
     key: Vec<u8>,
     left_out: u64,
-    /// The round accepted all pieces so far.
+    /// Whether the round has accepted all pieces so far.
     is_taken: bool,
 }
 
 impl Comparison {
-    /// `part`: what is read, and the time of reading.
+    /// Begins a comparison. `part` contains the source, the target and the time of the reading.
     pub fn new(mut known: Known, round: Round, mut part: Part) -> Self {
         part.full = known.full < round.full;
         known.reading += 1;
@@ -73,7 +73,8 @@ impl Comparison {
         write_owner(&entry.owner, &mut self.key);
         let now = Seen { values: self.hash(entry, names), reading: self.known.reading };
         match self.known.entries.get_mut(&self.key[..]) {
-            // A second entry of the same owner in one file. Adding them up would need memory for all owners.
+            // The file has a second entry of the same owner. Adding the two would need all owners' values in
+            // memory.
             Some(seen) if seen.reading == now.reading => {
                 self.left_out += 1;
                 return;
@@ -89,7 +90,7 @@ impl Comparison {
                 self.known.entries.insert(self.key.as_slice().into(), now);
             }
         }
-        // The entry comes from a damaged file, and no collector accepts it.
+        // The entry comes from a damaged file, and the collector would not accept it.
         if !entry.is_sound() {
             self.left_out += 1;
             return;
@@ -101,7 +102,7 @@ impl Comparison {
         }
     }
 
-    /// Ends the comparison. `is_complete`: the target was read to its end.
+    /// Ends the comparison. `is_complete` says whether the target was read to its end.
     pub fn end(mut self, names: &Names, is_complete: bool) -> Ended {
         if is_complete {
             self.find_gone(names);
@@ -112,8 +113,8 @@ impl Comparison {
         if is_complete && self.part.full {
             self.known.full = self.round.full;
         }
-        // The collector does not know what the round rejected, so the next reading must start from the
-        // beginning.
+        // If the round rejected a piece, the collector lacks it, so the target's state is dropped and the
+        // next reading is a full one.
         if self.is_taken {
             self.round.put_back(&self.part, self.known);
         }
@@ -165,7 +166,7 @@ impl Comparison {
             hasher.write_u64(*value);
         }
         entry.start_time.hash(&mut hasher);
-        // The entry of a whole target always has the time of reading, which is no change.
+        // The entry of a whole target has the time of the reading in `updated`, which is not a change.
         if entry.owner.evidence != Evidence::Nobody {
             entry.updated.hash(&mut hasher);
         }

@@ -1,5 +1,5 @@
-//! Packs rounds into batches for the collector: the changes of each target. Batches are cut so that a busy
-//! server's first round is never in memory as a whole. `iodock_samples::batch` defines a batch.
+//! Packs the changes of each target in a round into batches for the collector. A batch is limited in size, so
+//! that a busy server's first round is never completely in memory. `iodock_samples::batch` defines a batch.
 
 mod changes;
 mod owners;
@@ -16,9 +16,9 @@ use iodock_samples::frame;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Approximate size of a batch before compression.
+/// Approximate size of a batch in bytes, before compression.
 const BATCH_BYTES: usize = 256 << 10;
-/// Limit for each round, so that a damaged machine does not fill the spool with losses.
+/// Largest number of losses per round, so that a damaged machine does not fill the spool with them.
 const MOST_LOSSES: usize = 100;
 /// Number of rounds after which a target that has disappeared is forgotten.
 const FORGOTTEN: u64 = 1000;
@@ -30,7 +30,7 @@ fn key(part: &Part) -> Key {
     (part.source.clone(), part.file_system.clone(), part.target.clone())
 }
 
-/// Makes batches from rounds and puts them into the spool.
+/// Builds batches from rounds and puts them into the spool.
 pub struct Batches {
     host: String,
     spool: Arc<Spool>,
@@ -39,7 +39,7 @@ pub struct Batches {
 
 #[derive(Default)]
 struct State {
-    /// The number of the open round, or of the last one.
+    /// Number of the open round, or of the last one.
     number: u64,
     is_open: bool,
     time: i64,
@@ -47,16 +47,17 @@ struct State {
     parts: Vec<Part>,
     weight: usize,
     job_names: Vec<JobName>,
-    /// Targets that are being read are not in here. If a source hangs, the state of its target is lost.
+    /// States of targets between readings. A target that is being read is absent, so its state is lost if the
+    /// source hangs.
     known: BTreeMap<Key, Known>,
 }
 
-/// A round, to which readings are added.
+/// A round, to which sources add their readings.
 #[derive(Clone)]
 pub struct Round {
     batches: Arc<Batches>,
     number: u64,
-    /// The number of requests for a full round so far.
+    /// Number of full rounds that were requested so far.
     full: u64,
 }
 
@@ -69,7 +70,7 @@ impl Batches {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a round, at `time` in ns since the epoch.
+    /// Begins a round. `time` is in ns since the epoch.
     pub fn begin(self: &Arc<Self>, time: i64) -> Round {
         let mut state = self.state();
         let full = self.spool.wish().begin();
@@ -77,7 +78,8 @@ impl Batches {
         Round { batches: Arc::clone(self), number: state.number, full }
     }
 
-    /// Ends the round. A round always makes a batch, since the collector must also know if nothing changed.
+    /// Ends the round. Each round makes at least one batch, because the collector must also know that nothing
+    /// changed.
     pub fn end(&self, mut losses: Vec<Loss>, events: Vec<Event>) {
         losses.truncate(MOST_LOSSES);
         let events = within_limit(events);
@@ -89,7 +91,7 @@ impl Batches {
         state.known.retain(|_, known| known.round + FORGOTTEN > number);
     }
 
-    /// Returns the batch's number.
+    /// Puts a batch into the spool and returns its number.
     fn flush(&self, state: &mut State, losses: Vec<Loss>, events: Vec<Event>) -> u64 {
         let sequence = self.spool.number();
         let batch = Batch {
@@ -112,7 +114,7 @@ impl Batches {
     }
 }
 
-/// Events beyond the limit of a batch are merged into one, so that all are counted.
+/// Merges the events beyond the limit of a batch into one, so that all are counted.
 fn within_limit(mut events: Vec<Event>) -> Vec<Event> {
     let more = events.split_off(events.len().min(MOST_EVENTS - 1));
     if let Some(first) = more.first() {
@@ -125,7 +127,8 @@ fn within_limit(mut events: Vec<Event>) -> Vec<Event> {
 }
 
 impl Round {
-    /// Begins a reading of `part`. `None` if the round is over or already has one.
+    /// Begins a reading of a target. Returns `None` if the round is over or already has a reading of this
+    /// target.
     pub fn compare(&self, source: &str, place: (&str, &str), trend: Trend, time: i64) -> Option<Comparison> {
         let (source, (file_system, target)) = (source.to_owned(), place);
         let (file_system, target) = (file_system.to_owned(), target.to_owned());
@@ -143,12 +146,13 @@ impl Round {
         Some(Comparison::new(known, self.clone(), part))
     }
 
-    /// The number of requests for a full round so far.
+    /// Returns the number of full rounds that were requested so far.
     pub fn full(&self) -> u64 {
         self.full
     }
 
-    /// Adds the name of a job. `false` if the round is over or its batch has the maximum of names.
+    /// Adds the name of a job. Returns `false` if the round is over or its batch has the maximum number of
+    /// names.
     pub fn name(&self, name: JobName) -> bool {
         let mut state = self.batches.state();
         let is_taken = state.is_open && state.number == self.number && state.job_names.len() < MOST_JOB_NAMES;
@@ -158,17 +162,17 @@ impl Round {
         is_taken
     }
 
-    /// The number of the last batch made.
+    /// Returns the number of the last batch that was made.
     pub fn made(&self) -> u64 {
         self.batches.spool.made()
     }
 
-    /// All batches up to this number are safe on the disk, or lost permanently.
+    /// Returns the number of the last batch up to which all are safe on the disk, or permanently lost.
     pub fn safe(&self) -> u64 {
         self.batches.spool.safe()
     }
 
-    /// `false` if the round is over.
+    /// Adds a piece to the round. Returns `false` if the round is over.
     fn take(&self, part: Part, weight: usize) -> bool {
         let mut state = self.batches.state();
         let is_taken = state.is_open && state.number == self.number;

@@ -1,4 +1,4 @@
-//! Encodes owners in few bytes, since tens of thousands are kept.
+//! Encodes owners in few bytes, because tens of thousands are kept in memory.
 
 use crate::sample::{Evidence, Owner};
 
@@ -11,12 +11,12 @@ const EVIDENCES: [Evidence; 6] = [
     Evidence::Scheduler,
 ];
 
-/// Different owners have different bytes.
+/// Encodes an owner. Different owners have different bytes.
 pub fn write_owner(owner: &Owner, bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.push(owner.evidence as u8);
     for id in [&owner.job, &owner.user, &owner.session, &owner.command] {
-        // Lengths of more than 127 take several bytes, as in LEB128.
+        // Lengths are encoded as in LEB128, so those above 127 take several bytes.
         let mut length = id.len();
         while length > 127 {
             bytes.push(length as u8 | 0x80);

@@ -26,7 +26,7 @@ impl Bench {
         Bench { folder, spool, batches, rounds: 0, read: Default::default() }
     }
 
-    /// Makes a round with a reading of jobs and their bytes. Returns the parts that it sends.
+    /// Makes a round with a reading of jobs and their bytes. Returns the parts that the agent sends.
     fn round(&mut self, jobs: &[(&str, u64)], is_complete: bool) -> Vec<Part> {
         self.rounds += 1;
         let round = self.batches.begin(self.rounds);
@@ -95,7 +95,7 @@ fn changed_and_removed_values_are_sent() {
     went.sort();
     assert_eq!((jobs(&third[0]).len(), went, third[0].time), (0, vec!["1".into(), "2".into()], 3));
     assert!(third[0].names.is_empty());
-    // It returned with the same value, which is still a change.
+    // The job disappeared and returned with the same value, which is still a change.
     assert_eq!(jobs(&bench.round(&[("3", 1), ("1", 5)], true)[0]), ["1"]);
 }
 
@@ -107,7 +107,7 @@ fn an_incomplete_reading_leaves_the_other_values_unchanged() {
     assert_eq!((cut[0].last, jobs(&cut[0]), gone(&cut[0]).len()), (false, vec!["1".into()], 0));
     let whole = bench.round(&[("1", 6), ("2", 5)], true);
     assert_eq!((whole[0].last, whole[0].full, jobs(&whole[0]).len()), (true, false, 0));
-    // A full reading that was interrupted must be repeated.
+    // A full reading that was interrupted must be repeated in the next round.
     bench.spool.wish().ask(u64::MAX);
     let cut = bench.round(&[("1", 6)], false);
     assert!(cut[0].full && !cut[0].last);
@@ -159,7 +159,7 @@ fn a_long_reading_is_split_into_ordered_pieces() {
     }
     let sent: Vec<String> = pieces.iter().flat_map(|piece| jobs(piece)).collect();
     assert_eq!(sent, ids);
-    // All of them disappear.
+    // All jobs disappear.
     let went: usize = bench.round(&[], true).iter().map(|part| part.gone.len()).sum();
     assert_eq!(went, ids.len());
 }

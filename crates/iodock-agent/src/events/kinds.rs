@@ -1,8 +1,8 @@
-//! All kinds of events, one line each. docs/reference/events.md is generated from this table.
+//! Table of all kinds of events, one line each. docs/reference/events.md is generated from it.
 
 use iodock_samples::event::Severity::{self, Error, Note, Warning};
 
-/// Name, severity and meaning.
+/// Name, severity and meaning of a kind of event.
 pub struct Kind {
     pub name: &'static str,
     pub severity: Severity,
@@ -94,7 +94,8 @@ impl Kind {
     }
 }
 
-/// An unlisted kind comes from a site's own rule, and is a warning.
+/// Returns the severity of a kind. A kind that is not in the table comes from a site's own rule and is a
+/// warning.
 pub fn severity(name: &str) -> Severity {
     Kind::named(name).map_or(Warning, |kind| kind.severity)
 }

@@ -1,5 +1,5 @@
-//! Remembers what was seen and read before. It is stored in a file next to the spool, so that a new agent
-//! does not report anything twice.
+//! Remembers earlier observations. They are stored in a file next to the spool, so that the next agent does
+//! not report anything twice.
 
 use super::kinds::severity;
 use super::quiet::Quiet;
@@ -14,42 +14,42 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "seen.json";
-/// Limit for remembered states. No healthy machine has that many, but a damaged one may produce them
-/// endlessly.
+/// Largest number of remembered states. Healthy machines have fewer, but a damaged one may produce any
+/// number.
 const MOST_SEEN: usize = 10_000;
-/// A target is gone after it was missing for this number of rounds.
+/// Number of rounds after which a missing target is reported as gone.
 const GONE: u32 = 3;
-/// A larger file was not written by iodock.
+/// Longest file in bytes. iodock does not write a longer one.
 const LONGEST_FILE: u64 = 32 << 20;
-/// Separates the parts of keys and values. Names are printable, so they do not contain it.
+/// Separator of the parts of keys and values. Names are printable, so they do not contain it.
 const APART: char = '\t';
 
-/// The memory of one machine.
+/// Memory of earlier observations on one machine.
 #[derive(Debug, Default)]
 pub struct Memory {
     path: Option<PathBuf>,
     kept: Kept,
-    /// The content of the file.
+    /// Content of the file as last read or written.
     written: Vec<u8>,
-    /// Known targets that are missing, and for how many rounds.
+    /// Known targets that are missing, each with the number of rounds.
     missing: BTreeMap<String, u32>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
-    /// By source, file system, target and aspect: the last state, working parts, speed or count.
+    /// For each source, file system, target and aspect: the last state, working parts, speed or count.
     seen: BTreeMap<String, String>,
-    /// Positions in logs.
+    /// For each log, the position up to which it was read.
     positions: BTreeMap<String, String>,
     quiet: Quiet,
 }
 
 impl Memory {
-    /// Reads the file that the previous agent left in a folder. A damaged file is ignored, so everything is
+    /// Reads the file that the previous agent left in a folder. A damaged file is ignored, and everything is
     /// reported as new.
     ///
     /// # Errors
-    /// The file exists but cannot be read.
+    /// Fails if the file exists but cannot be read.
     pub fn open(folder: &Path) -> io::Result<Memory> {
         let path = folder.join(FILE);
         let written = match fs::metadata(&path) {
@@ -62,12 +62,12 @@ impl Memory {
         Ok(Memory { path: Some(path), kept, written, ..Memory::default() })
     }
 
-    /// The position up to which each log was read.
+    /// Returns for each log the position up to which it was read.
     pub fn positions(&self) -> &BTreeMap<String, String> {
         &self.kept.positions
     }
 
-    /// The event for an observation at `now` (ns since the epoch), if it should be reported.
+    /// Returns the event for an observation at `now` (ns since the epoch), if one should be reported.
     pub fn see(&mut self, seen: Seen, now: i64) -> Option<Event> {
         let Seen { source, file_system, target, aspect, sight } = seen;
         let key = [source, &file_system, &target, aspect].join(&APART.to_string());
@@ -98,8 +98,9 @@ impl Memory {
         }
     }
 
-    /// Events after a round in which a source saw all existing targets: targets that are gone. A target must
-    /// be missing for several rounds, because devices are created again when their tables change.
+    /// Returns events for targets that are gone, after a round in which a source saw all existing targets. A
+    /// target must be missing for several rounds, because Linux creates devices again when their tables
+    /// change.
     pub fn end_round(&mut self, source: &str, seen: &BTreeSet<String>, now: i64) -> Vec<Event> {
         let begin = format!("{source}{APART}");
         let known =
@@ -120,22 +121,22 @@ impl Memory {
         events
     }
 
-    /// The events to report from a part of a log.
+    /// Returns the events of a part of a log that should be reported.
     pub fn read(&mut self, read: LogRead, now: i64) -> Vec<Event> {
         self.kept.positions.insert(read.log, read.position);
         read.events.into_iter().filter_map(|event| self.kept.quiet.take(event, now)).collect()
     }
 
-    /// Events that were held back and are reported now.
+    /// Returns the merged events that were held back and are due now.
     pub fn due(&mut self, now: i64) -> Vec<Event> {
         self.kept.quiet.due(now)
     }
 
-    /// Writes the file in one step if it changed. Call this before the events count as reported: an agent
-    /// that is killed in between must not report them twice.
+    /// Writes the file in one step if it changed. Call this before the events count as reported, so that an
+    /// agent that is killed in between does not report them twice.
     ///
     /// # Errors
-    /// The file cannot be written. Then a new agent may report events again.
+    /// Fails if the file cannot be written. The next agent may then report events again.
     pub fn save(&mut self) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let now = serde_json::to_vec(&self.kept)?;
@@ -152,12 +153,12 @@ impl Memory {
     }
 }
 
-/// The part of a key that identifies the target.
+/// Returns the part of a key that identifies the target.
 fn target_of(key: &str) -> Option<&str> {
     key.rsplit_once(APART).map(|(target, _)| target)
 }
 
-/// See [`Memory::end_round`].
+/// Returns the key of an observation's target, for [`Memory::end_round`].
 pub fn target_key(seen: &Seen) -> String {
     [seen.source, &seen.file_system, &seen.target].join(&APART.to_string())
 }
@@ -170,7 +171,7 @@ fn gone(target: &str, now: i64) -> Option<Event> {
     Some(Event { first: now, last: now, kind, severity, source, file_system, target, count: 1, text })
 }
 
-/// Cuts a text to [`Event::LONGEST`] letters.
+/// Cuts a text to [`Event::LONGEST`] characters.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(Event::LONGEST - 1) {
         Some((end, letter)) if text.len() > end + letter.len_utf8() => format!("{}…", &text[..end]),
@@ -188,7 +189,8 @@ fn change(kind: &'static str, text: String) -> Option<Change> {
     Some(Change { kind, text, count: 1 })
 }
 
-/// The state to remember, the event to report, and whether such events come in floods.
+/// Compares an observation with the remembered state. Returns the state to remember, the event to report, and
+/// whether such events may be frequent and need merging.
 fn compared(before: Option<&str>, sight: Sight) -> (String, Option<Change>, bool) {
     match sight {
         Sight::State { level, kind, text, is_told_at_first } => {
@@ -218,7 +220,8 @@ fn compared(before: Option<&str>, sight: Sight) -> (String, Option<Change>, bool
     }
 }
 
-/// Parts that stopped working are reported before those that work again, which may follow in the next round.
+/// Returns the change in a target's working parts. If some parts stopped and others work again, it reports
+/// the stopped ones; the next round may report the others.
 fn parts(
     before: Option<&str>,
     working: &BTreeSet<String>,
@@ -242,7 +245,7 @@ fn parts(
     match (gone.is_empty(), new.is_empty()) {
         (false, _) if working.is_empty() => change("all-paths-lost", gone.join(", ")),
         (false, _) => change(lost, format!("{}; {rest}", gone.join(", "))),
-        // Other parts still do not work.
+        // Some other parts still do not work, so this is not a recovery.
         (true, false) if !others.is_empty() => change(lost, format!("{} again; {rest}", new.join(", "))),
         (true, false) => change(back, format!("{}; {rest}", new.join(", "))),
         (true, true) => None,

@@ -1,12 +1,13 @@
-//! Merges similar events. The first is reported at once. Those that follow within [`QUIET`] are reported as
-//! one, with their count.
+//! Merges similar events. The first one is reported at once. Those that follow within [`QUIET`] are reported
+//! as one event with their count.
 
 use iodock_samples::event::Event;
 use serde::{Deserialize, Serialize};
 
-/// ns.
+/// Waiting time for further similar events, in ns.
 pub const QUIET: i64 = 300 * 1_000_000_000;
-/// Number of kinds and targets that are distinguished. Further ones are reported without their target.
+/// Largest number of kinds and targets that are distinguished. Events beyond it are reported without their
+/// target.
 const MOST: usize = 200;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -16,15 +17,15 @@ pub struct Quiet {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// An event like those held back.
+    /// First event of this kind. Similar events are held back.
     like: Event,
-    /// Time at which they are reported, ns since the epoch.
+    /// Time at which the events that were held back are reported, ns since the epoch.
     until: i64,
     waiting: Option<Event>,
 }
 
 impl Quiet {
-    /// The event to report now for this one, if any.
+    /// Takes an event. Returns it if it should be reported now, or `None` if it is held back.
     pub fn take(&mut self, event: Event, now: i64) -> Option<Event> {
         let event = if self.has_room(&event) { event } else { Event { target: String::new(), ..event } };
         match self.kept.iter_mut().find(|kept| kept.like.is_like(&event)) {
@@ -42,11 +43,11 @@ impl Quiet {
         }
     }
 
-    /// The events whose waiting time is over.
+    /// Returns the merged events whose waiting time is over.
     pub fn due(&mut self, now: i64) -> Vec<Event> {
         let mut due = Vec::new();
         self.kept.retain_mut(|kept| {
-            // If the clock was set back, nothing may be held back for ever.
+            // The second condition holds if the clock was set back. Without it, events would wait too long.
             let is_over = kept.until <= now || kept.until > now.saturating_add(QUIET);
             match kept.waiting.take_if(|_| is_over) {
                 Some(event) => {
@@ -90,7 +91,8 @@ mod tests {
         assert!(quiet.due(QUIET - 1).is_empty());
         let due = quiet.due(QUIET);
         assert_eq!((due.len(), due[0].count, due[0].first, due[0].last), (1, 999, 1, 999));
-        // It continues, so it is reported once more with its count. Then it is over.
+        // The event occurs again, so it is reported once more with its count. After that, nothing is held
+        // back.
         assert_eq!(quiet.take(event("a", QUIET + 1), QUIET + 1), None);
         assert_eq!(quiet.due(2 * QUIET).len(), 1);
         assert!(quiet.due(3 * QUIET).is_empty() && quiet.kept.is_empty());

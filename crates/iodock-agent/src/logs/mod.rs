@@ -1,5 +1,5 @@
-//! Events from log lines: which lines are events ([`rules`], [`site`]), when they were written ([`times`]),
-//! and how similar ones are merged ([`Sieve`]).
+//! Finds events in log lines. [`rules`] and [`site`] say which lines are events, [`times`] finds when they
+//! were written, and [`Sieve`] merges similar ones.
 
 pub mod rules;
 pub mod site;
@@ -16,13 +16,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The logs to read, their rules, and the files that stay open between rounds.
+/// Logs to read, their rules, and files that stay open between rounds.
 #[derive(Debug, Default)]
 pub struct Logs {
-    /// Files of syslog. `None`: the first existing one of the usual places, else the journal.
+    /// Syslog files. `None` means the first usual file that exists, else the journal.
     pub files: Option<Vec<PathBuf>>,
     pub rules: Rules,
-    /// Stores of `iodock probe`.
+    /// Stores that `iodock probe` writes.
     pub probes: Vec<PathBuf>,
     pub probe_limit: Option<Duration>,
     kernel: Mutex<Option<File>>,
@@ -30,7 +30,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// The kernel's log, open since the previous round.
+    /// Returns the kernel's log that was opened in an earlier round.
     pub fn kernel(&self) -> Option<File> {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -40,7 +40,8 @@ impl Logs {
         *self.kernel.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
     }
 
-    /// Should the journal be read now? That costs more than a whole round, so it is done less often.
+    /// Returns whether the journal should be read now. This costs more than a whole round, so it is done less
+    /// often.
     pub fn is_journal_due(&self, every: Duration) -> bool {
         let mut asked = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = asked.is_none_or(|asked| asked.elapsed() >= every);
@@ -51,24 +52,24 @@ impl Logs {
     }
 }
 
-/// Number of kinds and targets distinguished in one round of a log. Further ones are reported without their
-/// target.
+/// Largest number of kinds and targets that are distinguished in one round of a log. Events beyond it are
+/// reported without their target.
 const MOST: usize = 100;
-/// Only this many bytes of a line are examined.
+/// Number of bytes of a line that are examined. The rest is ignored.
 pub const LONGEST_LINE: usize = 4096;
 
-/// An event that says how often a part of a log was skipped.
+/// Returns an event that says how often a part of a log was skipped.
 pub fn skipped(source: &'static str, count: u64, text: String) -> Event {
     let time = now();
     let (kind, severity) = ("log-skipped".into(), Severity::Note);
     Event { first: time, last: time, kind, severity, source: source.into(), count, text, ..Event::default() }
 }
 
-/// Examines lines and collects events. Each kind and target has one event with a count.
+/// Examines lines and collects events, with one event and a count for each kind and target.
 pub struct Sieve<'a> {
     rules: &'a Rules,
     source: &'static str,
-    /// By kind, file system and target.
+    /// Events by kind, file system and target.
     found: BTreeMap<(String, String, String), Event>,
 }
 
@@ -77,8 +78,8 @@ impl<'a> Sieve<'a> {
         Sieve { rules, source, found: BTreeMap::new() }
     }
 
-    /// Examines a line that was written at `time`, ns since the epoch. `time` is called only if the line is
-    /// an event.
+    /// Examines a line. `time` returns when the line was written, in ns since the epoch. It is called only
+    /// for lines that are events.
     pub fn line(&mut self, line: &[u8], time: impl FnOnce() -> i64) {
         let line = &line[..line.len().min(LONGEST_LINE)];
         let Some(found) = self.rules.of(line) else { return };
@@ -104,7 +105,7 @@ impl<'a> Sieve<'a> {
         }
     }
 
-    /// The events in the order of their first occurrence.
+    /// Returns the events in the order of their first occurrence.
     pub fn events(self) -> Vec<Event> {
         let mut events: Vec<Event> = self.found.into_values().collect();
         events.sort_by_key(|event| event.first);

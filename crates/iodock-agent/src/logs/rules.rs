@@ -1,9 +1,10 @@
-//! Decides which lines of logs are events, by one table. The first rule applies all of whose texts appear in
-//! the line as written here. Sites add their own rules (`--rules FILE`, [`super::site`]).
+//! Decides which lines of logs are events. A rule matches a line that contains all of the rule's texts, with
+//! the same upper and lower case. The first matching rule in the table applies. Sites can add their own rules
+//! (`--rules FILE`, [`super::site`]).
 //!
-//! The texts come from the programs' sources: Lustre 2.x (lustre/ptlrpc/client.c, lustre/ldlm,
+//! The texts are from the source code of the programs: Lustre 2.x (lustre/ptlrpc/client.c, lustre/ldlm,
 //! lustre/obdclass), Linux (fs/nfs, net/sunrpc/clnt.c, block/blk-core.c, drivers/{scsi,nvme,ata,md},
-//! kernel/hung_task.c, fs/{ext4,xfs,btrfs}), and IBM's and Gluster's documentation of their messages.
+//! kernel/hung_task.c, fs/{ext4,xfs,btrfs}), and the documentation of messages by IBM and Gluster.
 
 use crate::events::{Kind, KINDS};
 use aho_corasick::AhoCorasick;
@@ -13,26 +14,26 @@ use std::collections::BTreeMap;
 
 type Text = Cow<'static, str>;
 
-/// How to find the object that a line concerns.
+/// How the object that a line concerns is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Subject {
     #[default]
     Nothing,
-    /// The word after this text.
+    /// The object is the word after this text.
     After(Text),
-    /// `lfs-OST0001` at any position, and its file system.
+    /// The object is a Lustre target such as `lfs-OST0001` at any position. Its file system is known, too.
     Lustre,
 }
 
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// A kind in [`KINDS`], or a site's own.
+    /// Kind of event: one in [`KINDS`], or one that a site defines.
     pub kind: Text,
     pub severity: Severity,
-    /// Texts that must all be in the line.
+    /// Texts that a line must all contain.
     pub texts: Vec<Text>,
     pub subject: Subject,
-    /// The file system, if the rule names it.
+    /// File system of the event, if the rule names it.
     pub file_system: String,
 }
 
@@ -42,7 +43,7 @@ const fn after(text: &'static str) -> Subject {
     Subject::After(Cow::Borrowed(text))
 }
 
-/// Kind, texts, subject.
+/// Kind, texts and subject of each rule.
 pub const RULES: &[(&str, &[&str], Subject)] = &[
     ("lustre-bug", &["LBUG"], Nothing),
     ("lustre-bug", &["LustreError", "ASSERTION("], Nothing),
@@ -119,7 +120,7 @@ pub const RULES: &[(&str, &[&str], Subject)] = &[
     ("out-of-memory", &["Out of memory: Kill"], Nothing),
 ];
 
-/// The event that a line reports.
+/// An event that a line reports.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Match<'a> {
     pub kind: &'a str,
@@ -128,31 +129,31 @@ pub struct Match<'a> {
     pub target: String,
 }
 
-/// A set of rules, which are all searched in one pass over a line.
+/// A set of rules. One pass over a line searches for the texts of all rules.
 #[derive(Debug)]
 pub struct Rules {
     rules: Vec<Rule>,
     search: AhoCorasick,
-    /// For each searched text, the rules that contain it, and its position in them.
+    /// For each searched text, the rules that contain it and its position in them.
     places: Vec<Vec<(usize, usize)>>,
 }
 
 impl Default for Rules {
-    /// Our own rules.
+    /// Returns the rules of the table only.
     fn default() -> Self {
-        // Our own table is small enough for this to succeed.
+        // The table is small enough for the search to be built.
         Rules::new(Vec::new()).unwrap_or_else(|_| unreachable!("our own texts are few"))
     }
 }
 
-/// Texts that one rule may have.
+/// Largest number of texts in one rule.
 pub const MOST_TEXTS: usize = 8;
 
 impl Rules {
-    /// Puts a site's own rules first, since they may be more specific than ours.
+    /// Builds a set of rules. The rules of a site come first, because they may be more specific.
     ///
     /// # Errors
-    /// There are too many.
+    /// Fails if there are too many rules.
     pub fn new(site: Vec<Rule>) -> Result<Rules, String> {
         let rules: Vec<Rule> = site.into_iter().chain(RULES.iter().map(built_in)).collect();
         let mut places: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
@@ -166,7 +167,7 @@ impl Rules {
         Ok(Rules { rules, search, places })
     }
 
-    /// The result of the first rule that matches the line.
+    /// Returns the result of the first rule that matches the line.
     pub fn of(&self, line: &[u8]) -> Option<Match<'_>> {
         let mut found: BTreeMap<usize, u8> = BTreeMap::new();
         for text in self.search.find_overlapping_iter(line) {
@@ -189,7 +190,7 @@ fn built_in((kind, texts, subject): &(&'static str, &'static [&'static str], Sub
     Rule { kind: Cow::Borrowed(kind), severity, texts, subject: subject.clone(), file_system: String::new() }
 }
 
-/// Longest name in bytes.
+/// Longest name of an object in bytes.
 const LONGEST: usize = 64;
 
 fn subject(subject: &Subject, line: &[u8]) -> (String, String) {
@@ -208,7 +209,7 @@ fn word_after(line: &[u8], text: &[u8]) -> String {
     crate::sample::printable(word.strip_suffix(b":").or(word.strip_suffix(b".")).unwrap_or(word))
 }
 
-/// `lfs` and `lfs-OST0001` from `lfs-OST0001-osc-ffff8800:`.
+/// Returns `lfs` and `lfs-OST0001` for a line with `lfs-OST0001-osc-ffff8800:`.
 fn lustre(line: &[u8]) -> Option<(String, String)> {
     let kinds: [&[u8]; 2] = [b"-OST", b"-MDT"];
     let at = kinds.into_iter().filter_map(|kind| memchr::memmem::find(line, kind)).min()?;
@@ -221,7 +222,7 @@ fn lustre(line: &[u8]) -> Option<(String, String)> {
         .then(|| (crate::sample::printable(name), crate::sample::printable(&line[begin..end])))
 }
 
-/// Kinds that a site's rules may not use, because they are observed, not read from logs.
+/// Returns whether the table of kinds contains this kind.
 pub fn is_known(kind: &str) -> bool {
     KINDS.iter().any(|known| known.name == kind)
 }

@@ -1,4 +1,4 @@
-//! A site's own rules: a TOML file.
+//! Reads a site's own rules from a TOML file.
 //!
 //! ```toml
 //! [[rule]]
@@ -14,9 +14,9 @@ use iodock_samples::event::Severity;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// A larger number of rules is probably a mistake.
+/// Largest number of rules. More are probably a mistake.
 const MOST_RULES: usize = 1000;
-/// Longest text to search for, and longest name.
+/// Largest lengths in bytes of a text to search for, and of a name.
 const LONGEST: usize = 500;
 const LONGEST_NAME: usize = 64;
 
@@ -37,10 +37,10 @@ struct Written {
     file_system: Option<String>,
 }
 
-/// Parses the rules in a file's text.
+/// Parses the rules in the text of a file.
 ///
 /// # Errors
-/// The mistake, with its rule or line.
+/// Fails with the mistake and its rule or line.
 pub fn rules(text: &str) -> Result<Vec<Rule>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
     if file.rule.len() > MOST_RULES {

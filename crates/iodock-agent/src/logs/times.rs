@@ -5,35 +5,35 @@ use iodock_counters::numbers::whole;
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// A line of syslog: `Nov 22 08:00:01 oss1 kernel: text` (RFC 3164, local time, no year) or
-/// `2026-11-22T08:00:01.25+09:00 oss1 kernel: text` (RFC 3339).
+/// A line of syslog in one of two formats. `Nov 22 08:00:01 oss1 kernel: text` (RFC 3164) has a local time
+/// without a year. The other is `2026-11-22T08:00:01.25+09:00 oss1 kernel: text` (RFC 3339).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     when: When,
-    /// The program without its process number; empty if the line does not name it.
+    /// Name of the program, without its process number. Empty if the line does not contain it.
     pub program: &'a [u8],
-    /// The text from the program on. For the kernel only its message, without `[ 1234.567890]`.
+    /// Text from the program's name on. For the kernel it is only the message, without `[ 1234.567890]`.
     pub text: &'a [u8],
 }
 
-/// The time as written. Few lines need their time, and converting local time takes longer than all other
-/// steps.
+/// Time as the line contains it. It is converted only for the few lines that are events, because converting
+/// local time takes longer than all other steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Nothing,
-    /// ns since the epoch.
+    /// Time in ns since the epoch.
     At(i64),
-    /// Month (0 is January), day, hour, minute, second.
+    /// Local time: month (0 is January), day, hour, minute, second.
     Local([i32; 5]),
 }
 
 impl Line<'_> {
-    /// It has no time zone and no fraction of a second.
+    /// Returns whether the time is local, without a time zone and without a fraction of a second.
     pub fn is_local(&self) -> bool {
         matches!(self.when, When::Local(_))
     }
 
-    /// ns since the epoch; `None` if the line has no valid time. No line is later than `now`.
+    /// Returns the time in ns since the epoch, at most `now`. `None` if the line has no valid time.
     pub fn time(&self, now: i64) -> Option<i64> {
         let time = match self.when {
             When::Nothing => None,
@@ -58,7 +58,7 @@ pub fn line(line: &[u8]) -> Line<'_> {
     Line { when, program, text }
 }
 
-/// The text after the `[ 1234.567890]` of printk.time.
+/// Returns the text after the `[ 1234.567890]` that printk.time adds.
 fn without_stamp(text: &[u8]) -> &[u8] {
     let text = text.trim_ascii_start();
     let Some((stamp, rest)) =
@@ -98,7 +98,7 @@ fn rfc3339(line: &[u8]) -> Option<(i64, &[u8])> {
     Some((time, &line[end + 1..]))
 }
 
-/// `.123456` as nanoseconds, and the text after it.
+/// Parses a fraction such as `.123456`. Returns it in nanoseconds, with the text after it.
 fn fraction(text: &[u8]) -> (i64, &[u8]) {
     let Some(digits) = text.strip_prefix(b".") else { return (0, text) };
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
@@ -107,7 +107,7 @@ fn fraction(text: &[u8]) -> (i64, &[u8]) {
     (value, &digits[end..])
 }
 
-/// Days since the epoch (Howard Hinnant, chrono-compatible low-level date algorithms).
+/// Returns the number of days since the epoch (Howard Hinnant, chrono-compatible low-level date algorithms).
 fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -132,17 +132,18 @@ fn rfc3164(line: &[u8]) -> Option<([i32; 5], &[u8])> {
     Some((parts, &line[16..]))
 }
 
-/// The last such day, for a date without a year. The clock may be slightly ahead.
+/// Returns the latest time with this month, day and time of day, for a line without a year. The line's clock
+/// may be slightly ahead of `now`.
 fn last_such_day([month, day, hour, minute, second]: [i32; 5], now: i64) -> Option<i64> {
     let year = local_year(now);
     let at = |year| local(year, month, day, [hour, minute, second]);
     at(year).filter(|time| *time <= now.saturating_add(DAY)).or_else(|| at(year - 1))
 }
 
-/// Years since 1900.
+/// Returns the local year, counted from 1900.
 fn local_year(now: i64) -> i32 {
     let seconds = now / SECOND;
-    // SAFETY: all zeroes is a value of this plain structure, and both pointers are to this function's own.
+    // SAFETY: zeroes are a valid tm, and both pointers are to variables of this function.
     unsafe {
         let mut parts: libc::tm = std::mem::zeroed();
         libc::localtime_r(&seconds, &mut parts);
@@ -151,11 +152,11 @@ fn local_year(now: i64) -> i32 {
 }
 
 fn local(year: i32, month: i32, day: i32, [hour, minute, second]: [i32; 3]) -> Option<i64> {
-    // SAFETY: all zeroes is a value of this plain structure.
+    // SAFETY: zeroes are a valid tm.
     let mut parts: libc::tm = unsafe { std::mem::zeroed() };
     (parts.tm_year, parts.tm_mon, parts.tm_mday) = (year, month, day);
     (parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_isdst) = (hour, minute, second, -1);
-    // SAFETY: it reads and writes the structure given.
+    // SAFETY: mktime reads and writes only the structure that it gets.
     let seconds = unsafe { libc::mktime(&mut parts) };
     seconds.checked_mul(SECOND).filter(|time| *time >= 0)
 }
@@ -164,7 +165,7 @@ fn local(year: i32, month: i32, day: i32, [hour, minute, second]: [i32; 3]) -> O
 mod tests {
     use super::*;
 
-    /// 2026-11-22T08:00:00Z
+    /// 2026-11-22T08:00:00Z in ns since the epoch.
     const NOW: i64 = 1_795_334_400 * SECOND;
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!((whole.program, whole.text), (&b"kernel"[..], &b"x"[..]));
         assert_eq!(read("2026-11-22T07:59:01Z oss1 mmfs[12]: x"), Some(NOW - 59 * SECOND));
         assert_eq!(read("2024-02-29T00:00:00-01:30 h p: x"), Some(1_709_170_200 * SECOND));
-        // Later than now, or not a valid day.
+        // The following lines are later than now, or have no valid date.
         for bad in [
             "2027-11-22T07:59:01Z h p: x",
             "9999-11-22T07:59:01Z h p: x",
@@ -192,7 +193,7 @@ mod tests {
     fn a_time_without_a_year_belongs_to_the_most_recent_such_day() {
         let at = |text: &'static str| line(text.as_bytes()).time(NOW).expect("a time");
         let hours = |time: i64| (NOW - time) / (3600 * SECOND);
-        // This holds in any time zone of the test machine.
+        // The limits are wide enough for any time zone of the test machine.
         assert!(hours(at("Nov 20 08:00:00 oss1 kernel: x")) / 24 <= 3);
         assert!((355..=370).contains(&(hours(at("Nov 25 08:00:00 oss1 kernel: x")) / 24)));
         assert_eq!(line(b"Nov 22 08:00:0x oss1 kernel: x").time(NOW), None);

@@ -1,5 +1,5 @@
-//! Sends one request to the collector. It does not follow redirects or use proxies, since they would receive
-//! the token.
+//! Sends requests to the collector. It does not follow redirects and uses no proxies, because these would
+//! receive the token.
 
 use super::{files, Push, Wrong};
 use crate::clock::now;
@@ -14,11 +14,11 @@ use ureq::{Agent, Body};
 
 const PATH: &str = "/api/v1/samples";
 const TYPE: &str = "application/x-iodock-samples";
-/// Limit for an answer. A receipt has about 40 bytes.
+/// Longest answer in bytes. A receipt has about 40.
 const LONGEST_ANSWER: u64 = 16 << 10;
 const LONGEST_COMPLAINT: usize = 200;
-/// How long an idle connection is reused. It covers the time to the next round; collectors keep connections
-/// for 75 s.
+/// Time for which an idle connection is reused. It is longer than the usual interval between rounds, and
+/// shorter than the 75 s for which collectors keep connections.
 const IDLE: Duration = Duration::from_secs(65);
 
 /// The result of a request.
@@ -27,13 +27,13 @@ pub enum Answer {
     Receipt(Receipt),
     /// The sender is not authorised.
     Unauthorised(String),
-    /// The batch will never be accepted.
+    /// The collector will never accept the batch.
     Refused(String),
-    /// Try again later.
+    /// The request failed, and the agent tries it again later.
     Failed(String),
 }
 
-/// A client with the collector's address and its own credentials.
+/// A client with the collector's address and the agent's credentials.
 pub struct Client {
     agent: Agent,
     address: String,
@@ -41,10 +41,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// The complete answer must arrive within `patience`.
+    /// Creates a client. The complete answer to a request must arrive within `patience`.
     ///
     /// # Errors
-    /// The address is invalid, the token must not be sent to it, or files cannot be used.
+    /// Fails if the address is invalid, if the token must not be sent to it, or if a file cannot be used.
     pub fn new(push: &Push, patience: Duration) -> Result<Client, Wrong> {
         let url = push.url.as_deref().unwrap_or_default();
         let is_encrypted = check(url, push.is_insecure)?;
@@ -124,13 +124,13 @@ fn complaint(status: StatusCode, text: Result<Vec<u8>, ureq::Error>) -> String {
     }
 }
 
-/// Formats text for a line that people read.
+/// Shortens text and makes it printable, for a message.
 fn told(text: &str) -> String {
     let shown = printable(text.as_bytes());
     shown.chars().take(LONGEST_COMPLAINT).collect()
 }
 
-/// Returns whether the connection is encrypted.
+/// Checks the address. Returns whether the connection is encrypted.
 fn check(url: &str, is_insecure: bool) -> Result<bool, Wrong> {
     let example = "as https://monitor.example:9847";
     let wrong = |why: &str| Wrong::new(format!("--push {}: {why}", told(url)), example);

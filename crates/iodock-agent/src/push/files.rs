@@ -1,4 +1,4 @@
-//! Reads the files with the agent's credentials and the trusted authorities.
+//! Reads the files with the agent's credentials and with the trusted certificate authorities.
 
 use super::{Push, Wrong};
 use std::fs::File;
@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use ureq::tls::{parse_pem, Certificate, ClientCert, PemItem, PrivateKey};
 
-/// Longest of these files.
+/// Largest size of such a file in bytes.
 const LONGEST_BYTES: u64 = 4 << 20;
-/// Certificate files of distributions: Debian, Red Hat, SUSE.
+/// Files with the certificate authorities of Debian, Red Hat and SUSE.
 const SYSTEMS: [&str; 3] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -32,7 +32,7 @@ fn unreadable(option: &str, path: &Path, error: &io::Error) -> Wrong {
     Wrong::new(format!("{option} {}: {error}", path.display()), "a file that the agent's user may read")
 }
 
-/// Reads a file that only its owner may read.
+/// Reads a file, and requires that only its owner may read it.
 pub fn secret(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
     let (text, mode) = read(path).map_err(|error| unreadable(option, path, &error))?;
     match mode & 0o077 {
@@ -44,12 +44,12 @@ pub fn secret(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
     }
 }
 
-/// The token, which is one line.
+/// Returns the token, which is one line.
 pub fn token(push: &Push) -> Result<Option<String>, Wrong> {
     push.token.as_deref().map(|path| token_of("--token-file", path)).transpose()
 }
 
-/// The token in the file that an option names.
+/// Reads the token from the file of an option.
 pub fn token_of(option: &str, path: &Path) -> Result<String, Wrong> {
     let text = secret(option, path)?;
     let token = String::from_utf8_lossy(text.trim_ascii()).into_owned();
@@ -67,7 +67,7 @@ pub fn own_files_belong_together(certificate: &str, key: &str) -> Wrong {
     Wrong::new(format!("{certificate} and {key} belong together"), "give both")
 }
 
-/// The authorities that may sign the collector's certificate.
+/// Returns the authorities that may have signed the collector's certificate.
 pub fn authorities(push: &Push) -> Result<Vec<Certificate<'static>>, Wrong> {
     let (option, path) = match &push.authorities {
         Some(path) => ("--ca", path.as_path()),
@@ -81,7 +81,7 @@ pub fn authorities(push: &Push) -> Result<Vec<Certificate<'static>>, Wrong> {
     certificates(option, path)
 }
 
-/// The agent's own certificate and key.
+/// Returns the agent's own certificate and key.
 pub fn own(push: &Push) -> Result<Option<ClientCert>, Wrong> {
     match (&push.certificate, &push.key) {
         (None, None) => Ok(None),

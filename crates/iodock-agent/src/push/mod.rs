@@ -1,5 +1,5 @@
-//! Sends the spool's batches to the collector in a thread of its own. Rounds continue whatever the collector
-//! does, and the spool keeps everything until then.
+//! Sends the spool's batches to the collector, in a separate thread. Rounds continue even if the collector
+//! does not answer, and the spool keeps the batches until then.
 
 mod client;
 pub(crate) mod files;
@@ -12,14 +12,15 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Size of a request, unless a single frame is larger.
+/// Largest size of a request in bytes, unless a single frame is larger.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
-/// Shortest and longest pause between attempts.
+/// Shortest and longest pause between attempts to send.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
-/// The complete answer must arrive within this time.
+/// Time within which the complete answer must arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// If the collector has this many more batches than the spool has made, another sender uses the same id.
+/// If the collector has this many more batches than the spool has made, another sender uses the same spool
+/// id.
 pub(crate) const ABSURD: u64 = 1 << 32;
 
 /// The collector's address and the agent's credentials.
@@ -30,11 +31,11 @@ pub struct Push {
     pub authorities: Option<PathBuf>,
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// Allow unencrypted connections to other machines.
+    /// Whether unencrypted connections to other machines are allowed.
     pub is_insecure: bool,
 }
 
-/// Arguments with which nothing can be sent.
+/// Arguments with which nothing can be sent: the problem and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub what: String,
@@ -47,12 +48,12 @@ impl Wrong {
     }
 }
 
-/// Sends without end.
+/// Sends batches until the process ends.
 pub struct Sender {
     push: Push,
     client: Client,
     say: Say,
-    /// Limit for the next request.
+    /// Largest size of the next request in bytes.
     most: usize,
     /// Number of consecutive failures.
     failures: u32,
@@ -60,8 +61,10 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// Creates a sender.
+    ///
     /// # Errors
-    /// See [`Client::new`].
+    /// Fails like [`Client::new`].
     pub fn new(push: Push, say: Say) -> Result<Self, Wrong> {
         let client = Client::new(&push, PATIENCE)?;
         Ok(Sender { push, client, say, most: MOST_BYTES, failures: 0, complaint: None })
@@ -81,7 +84,7 @@ impl Sender {
         }
     }
 
-    /// Sends a load and returns how long to wait.
+    /// Sends batches. Returns how long to wait before the next request.
     fn send(&mut self, spool: &Spool, load: &Load) -> Duration {
         match self.client.post(&load.bytes) {
             Answer::Receipt(receipt) if receipt.kept < load.first => {
@@ -98,14 +101,16 @@ impl Sender {
                 Duration::ZERO
             }
             Answer::Refused(why) if load.frames > 1 => {
-                // One frame, or their total size, may be the problem, so fewer are tried.
+                // The collector may have refused one of the frames, or their total size, so the next request
+                // has fewer.
                 self.most = load.bytes.len() / 2;
                 self.complain(Some(format!("{why}; sent in smaller pieces")));
                 Duration::ZERO
             }
             Answer::Refused(why) => {
                 let place = spool.refuse(load);
-                // With a pause: if the collector refuses everything, the spool must not be emptied at once.
+                // A pause follows, so that a collector that refuses everything does not empty the spool at
+                // once.
                 self.fail(spool, format!("{why}; refused batches are set aside: {place}"))
             }
             Answer::Unauthorised(why) => {
@@ -120,7 +125,8 @@ impl Sender {
         spool.push_failed();
         self.failures = self.failures.saturating_add(1);
         self.complain(Some(why));
-        // The files may have been renewed: token, key, certificates.
+        // An administrator may have renewed the files with the token, key or certificates, so they are read
+        // again.
         if let Ok(client) = Client::new(&self.push, PATIENCE) {
             self.client = client;
         }
@@ -128,7 +134,7 @@ impl Sender {
         doubled.min(LONGEST).mul_f64(jitter())
     }
 
-    /// Prints a complaint once, until it changes.
+    /// Prints a problem when it is new, has changed or is over.
     fn complain(&mut self, complaint: Option<String>) {
         if self.complaint == complaint {
             return;
@@ -143,7 +149,8 @@ impl Sender {
     }
 }
 
-/// A random factor from 0.5 to 1, because all agents lose the collector at the same moment.
+/// Returns a random factor from 0.5 to 1. All agents lose the collector at the same moment, and should not
+/// return at the same moment.
 fn jitter() -> f64 {
     let random = RandomState::new().hash_one(0) >> 11;
     0.5 + random as f64 / (1u64 << 54) as f64

@@ -1,4 +1,4 @@
-//! Access control. On the loopback interface, every client is accepted unless a token or certificate is
+//! Controls access. On the loopback interface, every client is accepted unless a token or certificate is
 //! configured. On other addresses, clients must present one of them, and only over TLS.
 
 use crate::push::files::{content, own_files_belong_together, secret, token_of};
@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// Files with the credentials.
+/// Files with credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    /// The token that clients must present.
+    /// File with the token that clients must present.
     pub token: Option<PathBuf>,
-    /// The agent's own certificate.
+    /// File with the agent's own certificate.
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// The authority that must have signed the client's certificate.
+    /// File with the authority that must have signed the certificate of a client.
     pub authority: Option<PathBuf>,
 }
 
@@ -37,8 +37,10 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// Reads the files with credentials.
+    ///
     /// # Errors
-    /// Files are unusable or readable by others, or one is missing.
+    /// Fails if a file is unusable, missing, or readable by other users.
     pub fn new(keys: &Keys) -> Result<Guard, Wrong> {
         let token = keys.token.as_deref().map(|path| token_of("--listen-token-file", path)).transpose()?;
         let config = match (&keys.certificate, &keys.key) {
@@ -53,8 +55,10 @@ impl Guard {
         Ok(Guard { token: token.map(Arc::from), tls, asks_for_certificate: keys.authority.is_some() })
     }
 
+    /// Checks that the credentials suffice for an address.
+    ///
     /// # Errors
-    /// The address requires credentials that are not configured.
+    /// Fails if the address requires credentials that are not configured.
     pub fn check(&self, address: SocketAddr) -> Result<(), Wrong> {
         if address.ip().is_loopback() {
             return Ok(());
@@ -72,7 +76,7 @@ impl Guard {
         }
     }
 
-    /// Does it accept every client?
+    /// Returns whether every client is accepted.
     pub fn is_open(&self) -> bool {
         self.token.is_none() && !self.asks_for_certificate
     }
@@ -81,7 +85,8 @@ impl Guard {
         self.tls.as_ref()
     }
 
-    /// Does the request's head contain the token, if there is one? Certificates were checked earlier.
+    /// Returns whether a request's head contains the required token, if there is one. TLS has checked
+    /// certificates before.
     pub fn lets_in(&self, head: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let shown = head.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -91,8 +96,9 @@ impl Guard {
         })
     }
 
-    /// If clients need no credentials, a page in a browser on this machine must not be able to send requests
-    /// by using its own host name for this address.
+    /// Returns whether the requested host name is allowed. If clients need no credentials, only loopback
+    /// names are: otherwise a web page in a browser on this machine could send requests through its own host
+    /// name that resolves to this address.
     pub fn knows_name(&self, head: &HeaderMap) -> bool {
         let authority = head.get(HOST).and_then(|value| Authority::try_from(value.as_bytes()).ok());
         let name = authority.as_ref().map_or("", |authority| authority.host().trim_matches(['[', ']']));

@@ -1,5 +1,5 @@
 //! Serves `/metrics` for Prometheus and other readers of its format. A request gets a new round, or the last
-//! of the rounds made at an interval. It also serves the spool, from which a collector can pull.
+//! round that was made at the interval. It also serves the spool, from which a collector can pull.
 
 mod guard;
 mod pulled;
@@ -35,20 +35,22 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_blocking;
 
-/// Requests within this time get the same answer, so that they do not load the machine.
+/// Time for which an answer is reused, so that frequent requests do not load the machine.
 const FRESH: Duration = Duration::from_secs(1);
-/// A round made for the collector also answers requests for this time, so that the machine is not read twice.
+/// Time for which a round made for the collector also answers requests, so that the machine is not read
+/// twice.
 const RECENT: Duration = Duration::from_secs(15);
-/// Time limits for the TLS handshake, for a request's head, for its body, and for the whole connection.
+/// Time limits: one for each of the TLS handshake, a request's head and its body, and one for the whole
+/// connection.
 const HEAD: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Receives each round.
+/// Function that receives each round.
 pub type Tell = Box<dyn Fn(&[SourceRound]) + Send + Sync>;
 
-/// The served metrics.
+/// Makes the metrics that are served.
 pub struct Metrics {
     options: Options,
     host: String,
@@ -57,7 +59,7 @@ pub struct Metrics {
     last: Mutex<Last>,
 }
 
-/// The place of rounds for the collector.
+/// The batches and the spool into which rounds for the collector go.
 #[derive(Clone)]
 pub struct Spooling {
     pub batches: Arc<Batches>,
@@ -67,13 +69,13 @@ pub struct Spooling {
 #[derive(Default)]
 struct Last {
     collector: Collector,
-    /// The last round made at the interval.
+    /// Time and result of the last round that was made at the interval.
     rounds: Option<(Instant, Vec<SourceRound>)>,
     answer: Option<(Instant, Bytes)>,
 }
 
 impl Metrics {
-    /// `memory`: remembered events, if they are sent.
+    /// Creates the metrics. `memory` contains the reported events, if events are sent.
     pub fn new(
         options: Options,
         host: String,
@@ -90,8 +92,8 @@ impl Metrics {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A round as OpenMetrics text, at most [`FRESH`] old, or [`RECENT`] if it was made at the interval. It
-    /// takes as long as the slowest source, and at most until the deadline.
+    /// Returns a round as OpenMetrics text. It is at most [`FRESH`] old, or [`RECENT`] if it was made at the
+    /// interval. A new round takes as long as the slowest source, and at most until the deadline.
     pub fn text(&self) -> Bytes {
         let mut last = self.last();
         if let Some((_, text)) = last.answer.as_ref().filter(|(time, _)| time.elapsed() < FRESH) {
@@ -114,12 +116,12 @@ impl Metrics {
     fn shown(&self, rounds: &[SourceRound]) -> Bytes {
         let mut text = Vec::new();
         let state = self.spooling.as_ref().map(|spooling| spooling.spool.state());
-        // Writing into memory does not fail.
+        // Writing into memory can't fail.
         let _ = exposition::write(rounds, &self.host, state, &mut text);
         Bytes::from(text)
     }
 
-    /// Makes a round; called at each interval.
+    /// Makes a round for the collector. It is called at each interval.
     pub fn round(&self) {
         let Some(Spooling { batches, .. }) = &self.spooling else { return };
         let mut last = self.last();
@@ -148,17 +150,18 @@ fn losses(rounds: &[SourceRound]) -> Vec<Loss> {
     .collect()
 }
 
-/// All served data, and the access control.
+/// All data that are served, and the access control.
 pub struct Served {
     pub metrics: Arc<Metrics>,
     pub pulled: Option<Pulled>,
     pub guard: Guard,
 }
 
-/// Serves until the process ends. `ready` gets the address of the metrics, whose port may have been 0.
+/// Serves requests until the process ends. `ready` gets the address of the metrics, because port 0 stands for
+/// any free port.
 ///
 /// # Errors
-/// The address may not be served, or it is in use.
+/// Fails if the address must not be served, or if it is in use.
 pub fn serve(served: Served, address: SocketAddr, ready: impl FnOnce(String)) -> Result<(), Wrong> {
     served.guard.check(address)?;
     let run = || {
@@ -182,27 +185,28 @@ async fn listen(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
         .run_until(async {
             loop {
                 let Ok((stream, address)) = listener.accept().await else {
-                    // There are no free descriptors. Some become free when connections end.
+                    // The process has no free descriptor. One becomes free when a connection ends.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                // Without a free slot the connection is closed: all other connections are being answered.
+                // Without a free slot, because all other connections are being answered, the new connection
+                // is closed.
                 let Some(place) = places.enter(address.ip()) else { continue };
                 let (served, place) = (Arc::clone(&served), Rc::new(place));
                 let kept = Rc::clone(&place);
                 let connection = tokio::task::spawn_local(async move {
-                    // The end of one connection does not affect others.
+                    // An error on one connection must not affect the others, so it is ignored.
                     let _ = tokio::time::timeout(LONGEST, follow(stream, served, kept)).await;
                 });
                 place.ended_by(connection.abort_handle());
-                // Let an aborted connection release its descriptor before the next one is accepted.
+                // This lets an aborted connection release its descriptor before the next one is accepted.
                 tokio::task::yield_now().await;
             }
         })
         .await
 }
 
-/// Handles one connection. If TLS or a certificate is required and missing, it is not answered.
+/// Handles one connection. If it must use TLS or a certificate and does not, it is closed without an answer.
 async fn follow(stream: TcpStream, served: Arc<Served>, place: Rc<ConnectionSlot>) {
     match served.guard.tls().cloned() {
         None => requests(stream, served, place).await,
@@ -251,7 +255,7 @@ async fn answer(
     Ok(answer)
 }
 
-/// Answers a pull request.
+/// Answers the pull request of a collector.
 async fn samples(
     served: Arc<Served>,
     request: Request<Incoming>,
@@ -263,7 +267,8 @@ async fn samples(
     if !served.guard.knows_name(request.headers()) {
         return plain(StatusCode::FORBIDDEN, "ask for 127.0.0.1 or localhost\n");
     }
-    // A browser page cannot send this type without a preflight request.
+    // This check excludes web pages: a browser sends this type to another origin only after a preflight
+    // request.
     if request.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a pull is application/json\n");
     }
@@ -294,7 +299,7 @@ fn frames(found: pulled::Answer) -> Response<Full<Bytes>> {
         ("iodock-more", Ok(HeaderValue::from_static(more))),
         (TIME_HEADER, Ok(HeaderValue::from(clock::now()))),
     ] {
-        // The host's name must be one line.
+        // A host name with a line break is not a valid header value, so it is left out.
         if let Ok(value) = value {
             answer.headers_mut().insert(HeaderName::from_static(name), value);
         }

@@ -1,5 +1,5 @@
-//! Serves the spool to a pulling collector: `POST /api/v1/samples`. The request contains what the collector
-//! has stored so far, like the answer to a push. The answer contains the batches that follow.
+//! Serves the spool to a collector that pulls: `POST /api/v1/samples`. The request says up to which batch the
+//! collector has stored everything, like the answer to a push. The answer contains the batches that follow.
 
 use crate::push::{ABSURD, MOST_BYTES};
 use crate::spool::{Load, Spool};
@@ -10,39 +10,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub const PATH: &str = "/api/v1/samples";
 pub const TYPE: &str = "application/x-iodock-samples";
-/// Limit for a request, which has about 100 bytes.
+/// Longest request in bytes. Usual requests have about 100.
 pub const LONGEST_REQUEST: usize = 4096;
 
-/// A spool that is pulled.
+/// A spool from which a collector pulls.
 pub struct Pulled {
     host: String,
     spool: Arc<Spool>,
-    /// The end of the last answer, without its bytes.
+    /// Position of the end of the last answer, without its bytes.
     last: Mutex<Load>,
 }
 
-/// The collector's request; `{}` if it does not know this agent.
+/// Request of the collector. It is `{}` if the collector does not know this agent.
 #[derive(Debug, Default, Deserialize)]
 pub struct Request {
-    /// The spool's id in hexadecimal. Information about another spool is ignored.
+    /// Id of the spool in hexadecimal. A request about another spool has no effect.
     #[serde(default)]
     spool: String,
-    /// All batches up to this one are stored.
+    /// Number of the batch up to which the collector has stored all batches.
     #[serde(default)]
     kept: u64,
-    /// The next round must be full.
+    /// Whether the next round must be full.
     #[serde(default)]
     full: bool,
-    /// The next batch will never be accepted.
+    /// Whether the collector will never accept the next batch.
     #[serde(default)]
     refused: bool,
 }
 
-/// The batches, and the information that the collector's next request needs.
+/// The batches, and the facts that the collector needs for its next request.
 pub struct Answer {
     pub host: String,
     pub spool: String,
-    /// More batches are waiting.
+    /// Whether more batches are waiting.
     pub has_more: bool,
     pub frames: Bytes,
 }
@@ -52,10 +52,10 @@ impl Pulled {
         Pulled { host, spool, last: Mutex::default() }
     }
 
-    /// Reads from the disk.
+    /// Reads the next batches from the disk.
     ///
     /// # Errors
-    /// The request is invalid, and no batch counts as stored.
+    /// Fails if the request is invalid. Then no batch counts as stored.
     pub fn answer(&self, request: &Request) -> Result<Answer, &'static str> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let id = hexadecimal(&self.spool.id());
@@ -79,7 +79,7 @@ impl Pulled {
         }
         self.spool.keep(receipt.kept, receipt.full);
         let next = self.spool.load(last, 0).filter(|_| request.refused);
-        // The collector can refuse only what it received.
+        // The collector can refuse only a batch that it has received.
         if let Some(next) = next.filter(|next| next.first <= last.last) {
             self.spool.refuse(&next);
         }

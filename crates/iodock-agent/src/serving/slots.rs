@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::task::AbortHandle;
 
-/// Limits in total and for one address. The usual clients are a Prometheus and a collector, or a few of them.
+/// Largest number of connections in total, and from one address. The usual clients are a Prometheus and a
+/// collector, or a few of them.
 const MOST: usize = 256;
 const MOST_OF_ONE: usize = 128;
 
@@ -20,26 +21,26 @@ pub struct ConnectionSlots {
 #[derive(Default)]
 struct Taken {
     next: u64,
-    /// In order of waiting, the longest first.
+    /// Connections, of which the one that has waited longest for its client comes first.
     places: Vec<Entry>,
 }
 
 struct Entry {
     number: u64,
     address: IpAddr,
-    /// The client is waiting for the agent.
+    /// Whether the agent is preparing an answer, so that the client waits.
     is_answering: bool,
     end: Option<AbortHandle>,
 }
 
-/// The slot of one connection, released when dropped.
+/// Slot of one connection. Dropping it releases the slot.
 pub struct ConnectionSlot {
     number: u64,
     taken: Rc<RefCell<Taken>>,
 }
 
 impl ConnectionSlots {
-    /// `None` if all other connections are being answered.
+    /// Takes a slot. Returns `None` if all other connections are being answered.
     pub fn enter(&self, address: IpAddr) -> Option<ConnectionSlot> {
         let mut taken = self.taken.borrow_mut();
         let of_one = taken.places.iter().filter(|one| one.address == address).count();
@@ -68,14 +69,15 @@ impl Taken {
 }
 
 impl ConnectionSlot {
-    /// Sets how to abort the connection.
+    /// Stores the handle that aborts the connection.
     pub fn ended_by(&self, end: AbortHandle) {
         if let Some(entry) = self.taken.borrow_mut().places.iter_mut().find(|one| one.number == self.number) {
             entry.end = Some(end);
         }
     }
 
-    /// While this future runs, the client waits for the agent. Afterwards the agent waits for the client.
+    /// Awaits the answer to a request. During this time the client waits for the agent, and afterwards the
+    /// agent waits for the client.
     pub async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
         self.mark(true);
         let answered = answer.await;
@@ -98,10 +100,10 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Raises the soft limit of open files to the hard limit, as far as allowed.
+/// Raises the soft limit of open files to the hard limit.
 pub fn raise_open_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls read or write the one struct, which lives until they return.
+    // SAFETY: both calls access only this struct, which lives until they return.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;

@@ -1,5 +1,5 @@
-//! Block I/O by cgroup (`io.stat` of cgroup v2). A cgroup's numbers include its descendants. So each branch
-//! is counted at one level: at its job, else at its user, else at its service.
+//! Reads block I/O by cgroup (`io.stat` of cgroup v2). The numbers of a cgroup include its descendants, so
+//! each branch of the tree is counted at only one level: at its job, else at its user, else at its service.
 
 use super::{jobs, Reading};
 use crate::lines::Faults;
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const PLACES: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
-/// Folders deeper than this belong to parts of a service.
+/// Deepest level of folders that is searched. Deeper ones belong to parts of a service.
 const DEEPEST: usize = 8;
 
 const COUNTERS: [(&[u8], &str, Quantity); 6] = [
@@ -27,7 +27,8 @@ const COUNTERS: [(&[u8], &str, Quantity); 6] = [
 struct Found {
     names: Names,
     faults: Faults,
-    /// By device, since a volume manager's device and the disks below it count the same bytes.
+    /// Entries by device. They are separate because a volume manager's device and the disks below it count
+    /// the same bytes.
     devices: BTreeMap<String, Vec<Entry>>,
 }
 
@@ -57,7 +58,7 @@ fn walk(reading: &Reading, folder: &Path, path: &[u8], depth: usize, found: &mut
     }
 }
 
-/// The owner of a cgroup; `None` if it is determined further down.
+/// Returns the owner of a cgroup. `None` means that a descendant may have one.
 fn owner(path: &[u8], name: &[u8]) -> Option<Owner> {
     if let Some(job) = jobs::of_path(path) {
         return Some(Owner { evidence: Evidence::Cgroup, job, ..Owner::default() });
@@ -71,8 +72,8 @@ fn owner(path: &[u8], name: &[u8]) -> Option<Owner> {
     }
 }
 
-/// A service or a scope, such as a container of docker, podman or Kubernetes under systemd. Some contain
-/// jobs.
+/// Returns whether the cgroup is a systemd service or scope, such as a container of docker, podman or
+/// Kubernetes. Those that contain jobs are excluded.
 fn is_service(name: &[u8]) -> bool {
     let is_unit = name.ends_with(b".service") || name.ends_with(b".scope");
     is_unit && name != b"pbs_jobs.service" && !name.ends_with(b"slurmstepd.scope")
@@ -91,7 +92,8 @@ fn counters(reading: &Reading, folder: &Path, owner: &Owner, found: &mut Found) 
     faults.absorb(of_file.unwrap_or_default(), &path);
 }
 
-/// `8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0`, and fields of other controllers.
+/// Parses a line `8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0`, which may also
+/// contain fields of other controllers.
 fn line(text: &[u8], names: &mut Names) -> Option<(String, Entry)> {
     let mut fields = words(text);
     let device = std::str::from_utf8(fields.next()?).ok()?;
@@ -107,7 +109,7 @@ fn line(text: &[u8], names: &mut Names) -> Option<(String, Entry)> {
     Some((device.into(), entry))
 }
 
-/// `sda` of `8:0`.
+/// Returns the name of a device, such as `sda` for `8:0`.
 fn device_name(root: &Path, device: &str) -> String {
     let link = fs::read_link(root.join("sys/dev/block").join(device)).ok();
     let name = link.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());

@@ -1,14 +1,15 @@
-//! Time of all processors together (/proc/stat, proc_stat(5)) and the machine's uptime (/proc/uptime). They
-//! show whether a file server works or waits: during a stall its processors are idle.
+//! Reads the time of all processors together (/proc/stat, proc_stat(5)) and the machine's uptime
+//! (/proc/uptime). They show whether a file server works or waits: during a stall its processors are idle.
 
 use super::Reading;
 use crate::lines::Faults;
 use crate::sample::{Entry, Names, Quantity};
 use iodock_counters::numbers::{finite, whole, words};
 
-/// In the order of the line `cpu`. The times of guests follow, but are also included in `user`.
+/// Names of the fields in the line `cpu`. Fields for guests follow in the file; their time is also included
+/// in `user`.
 const KINDS: [&[u8]; 8] = [b"user", b"nice", b"system", b"idle", b"iowait", b"irq", b"softirq", b"steal"];
-/// Length of a tick: the kernel always counts hundredths of a second (USER_HZ).
+/// Length of a tick in microseconds: the kernel always reports hundredths of a second (USER_HZ).
 const TICK_US: u64 = 10_000;
 
 pub fn read(reading: &Reading) {
@@ -37,7 +38,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// Kernels before 2.6.11 have no `steal`, so it is left out.
+/// Parses the line `cpu`. Kernels before 2.6.11 have no `steal`, which is then left out.
 fn times(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     let ticks: Option<Vec<u64>> = words(line).skip(1).take(KINDS.len()).map(whole).collect();
     let ticks = ticks.filter(|ticks| ticks.len() >= 4)?;

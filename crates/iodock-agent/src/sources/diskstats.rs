@@ -1,10 +1,11 @@
-//! Block devices: /proc/diskstats.
+//! Reads counters of block devices from /proc/diskstats.
 
 use super::Reading;
 use crate::sample::{printable, Entry, Names, Quantity};
 use iodock_counters::diskstats::{self, SECTOR_BYTES};
 
-/// The meaning of the fields in the file's order, and the factor to bytes or microseconds.
+/// Name and quantity of each field in the file's order, and the factor that converts it to bytes or
+/// microseconds.
 const FIELDS: [(&str, Quantity, u64); diskstats::FIELDS] = [
     ("read", Quantity::Count, 1),
     ("read_merged", Quantity::Count, 1),
@@ -41,7 +42,8 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// `None` also if a number of sectors exceeds the size of any disk.
+/// Parses the line of a disk. Returns `None` for invalid lines, and if a number of sectors exceeds the size
+/// of any disk.
 fn disk(line: &[u8], names: &mut Names) -> Option<(String, Entry)> {
     let line = diskstats::line(line)?;
     let mut entry = Entry::default();

@@ -1,5 +1,5 @@
-//! Reads environments of processes in separate threads. The kernel takes a memory lock of the process for
-//! that. A process that hangs in a page fault of a dead file system holds this lock for ever.
+//! Reads the environments of processes in separate threads. For this the kernel takes a memory lock of the
+//! process. A process that hangs in a page fault of a dead file system holds this lock forever.
 
 use super::is_gone;
 use super::jobs::{self, Job};
@@ -11,41 +11,42 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Only this much of a longer environment is read.
+/// Number of bytes of an environment that are read. The rest of a longer one is ignored.
 const LONGEST_BYTES: u64 = 1 << 20;
-/// Time limit for one environment, within the deadline.
+/// Time limit for one environment, which is shorter than the round's deadline.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Each stuck read blocks a thread until its process continues. After this number, no more are read.
+/// Largest number of environments that hang. Each blocks a thread until its process continues. After this
+/// number no further environments are read.
 const MOST_STUCK: usize = 4;
 
 /// The result of reading an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Said(Said),
-    /// The process has ended.
+    /// The process has ended before its environment was read.
     Gone,
 }
 
-/// Empty if the environment may not be read.
+/// Job and names in an environment. Both are empty if it may not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     pub job: Option<Job>,
-    /// See [`jobs::names_of_environment`].
+    /// Jobs and their names (see [`jobs::names_of_environment`]).
     pub names: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The results for all environments.
+/// Results for all environments.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// In the order of the request, up to the first that was not read. Files that did not answer have an
-    /// empty result.
+    /// Results in the order of the request, up to the first environment that was not read. The result is
+    /// empty for an environment that hung.
     pub said: Vec<Answer>,
     pub stuck: Vec<PathBuf>,
-    /// Set if no thread could be started.
+    /// Error if no thread could be started.
     pub error: Option<io::Error>,
 }
 
-/// Reads environments for at most `budget`. One that hangs is skipped.
+/// Reads environments for at most `budget`, and skips those that hang.
 pub fn ask(paths: &[PathBuf], budget: Duration) -> Answers {
     let until = Instant::now() + budget;
     let patience = PATIENCE.min(budget / (2 * MOST_STUCK as u32));
@@ -67,12 +68,12 @@ pub fn ask(paths: &[PathBuf], budget: Duration) -> Answers {
     answers
 }
 
-/// Reads those that answer within `patience` each. Errors: no thread can be started.
+/// Reads environments until one takes longer than `patience`. Fails if no thread can be started.
 fn read(paths: Vec<PathBuf>, patience: Duration, until: Instant) -> io::Result<Vec<Answer>> {
     let found: Arc<Mutex<Vec<Answer>>> = Arc::default();
     let (done, is_done) = channel::<()>();
     let answers = Arc::downgrade(&found);
-    // The thread is never joined, since it may hang for ever. Its end of the channel is dropped when it
+    // The caller never joins the thread, which may hang forever. Its end of the channel is dropped when it
     // finishes.
     let run = move || {
         let _done = done;
@@ -90,7 +91,7 @@ fn read(paths: Vec<PathBuf>, patience: Duration, until: Instant) -> io::Result<V
     }
 }
 
-/// Stops when the answers are no longer needed.
+/// Reads environments, and stops when the caller has dropped the list of answers.
 fn answer(paths: &[PathBuf], answers: &Weak<Mutex<Vec<Answer>>>) {
     let mut buffer = Vec::new();
     for path in paths {

@@ -1,4 +1,5 @@
-//! InfiniBand and RoCE ports: /sys/class/infiniband (Documentation/ABI/stable/sysfs-class-infiniband).
+//! Reads the counters of InfiniBand and RoCE ports: /sys/class/infiniband
+//! (Documentation/ABI/stable/sysfs-class-infiniband).
 
 use super::link::Link;
 use super::Reading;
@@ -7,10 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "infiniband";
-/// port_xmit_data and similar counters count words of 4 bytes.
+/// Unit in bytes of port_xmit_data and similar counters, which count words.
 const WORD_BYTES: u64 = 4;
 const DATA: [&str; 2] = ["port_rcv_data", "port_xmit_data"];
-/// Counters whose growth is an event.
+/// Counters whose growth is an event, with the kind of the event.
 const ERRORS: [(&str, &str); 6] = [
     ("symbol_error", "symbol-errors"),
     ("link_error_recovery", "link-errors"),
@@ -19,7 +20,8 @@ const ERRORS: [(&str, &str); 6] = [
     ("local_link_integrity_errors", "link-errors"),
     ("excessive_buffer_overrun_errors", "link-errors"),
 ];
-/// A port has about 60 counters in both folders. A damaged tree may have an endless number.
+/// Largest number of counters of a port. Ports have about 60 in both folders, but a damaged tree may have any
+/// number.
 const MOST_COUNTERS: usize = 256;
 
 pub fn read(reading: &Reading) {
@@ -35,7 +37,7 @@ fn port(reading: &Reading, target: String, folder: &Path) {
     let mut port = Link::new(reading, SOURCE, target);
     for path in counters(reading, folder) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        // Ports without performance counters have these files with `N/A (no PMA)` in them.
+        // In ports without performance counters these files contain `N/A (no PMA)`.
         let Some(value) = reading.number(&path) else { continue };
         match DATA.contains(&name) {
             true => port.value(name, Quantity::Bytes, value.saturating_mul(WORD_BYTES)),
@@ -56,23 +58,23 @@ fn port(reading: &Reading, target: String, folder: &Path) {
     port.tell();
 }
 
-/// The files of counters, sorted.
+/// Returns the sorted paths of the files with counters.
 fn counters(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         ["counters", "hw_counters"].into_iter().flat_map(|name| reading.files(&folder.join(name))).collect();
-    // `lifespan` is how long the driver caches values. It is writable, and not a counter.
+    // `lifespan` is the time for which the driver caches values. It is writable, and not a counter.
     found.retain(|path| path.file_name().is_some_and(|name| name != "lifespan"));
     found.truncate(MOST_COUNTERS);
     found
 }
 
-/// `4: ACTIVE`, `5: LinkUp`.
+/// Returns level, kind of event and text for a port with states such as `4: ACTIVE` and `5: LinkUp`.
 fn described(is_up: bool, state: &str, physical: &str) -> (&'static str, &'static str, String) {
     let (level, kind) = if is_up { ("up", "link-up") } else { ("down", "link-down") };
     (level, kind, format!("port state {state}, physical {physical}"))
 }
 
-/// `100 Gb/sec (4X EDR)`, `2.5 Gb/sec (1X)`.
+/// Parses a rate such as `100 Gb/sec (4X EDR)` or `2.5 Gb/sec (1X)`.
 fn megabits(rate: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(rate).ok()?;
     let gigabits: f64 = text.split(' ').next()?.parse().ok()?;

@@ -1,20 +1,20 @@
-//! The names that users give their jobs, from the environments of the jobs' processes. Each name is read once
-//! for a job and node and sent to the collector. It is sent again with each full reading, since an earlier
-//! batch may have been lost.
+//! Finds the names that users give their jobs, in the environments of the jobs' processes. The agent reads
+//! each name once per job and node, and sends it to the collector. It sends the name again with each full
+//! reading, because an earlier batch may have been lost.
 //!
-//! A name belongs to a job and to the user of the process. So a user who puts another job's id into an
-//! environment cannot name another user's job.
+//! A name belongs to a job and to the user of the process. So a user who puts the id of another user's job
+//! into an environment cannot name that job.
 
 use crate::batches::Round;
 use crate::sample::Owner;
 use iodock_samples::batch::JobName;
 use std::collections::BTreeMap;
 
-/// Number of processes of a job whose environment is read in a round.
+/// Number of processes of a job whose environments are read in one round.
 const ASKED: u32 = 2;
-/// Number of rounds in which it is tried. A job without a name by then has none.
+/// Number of rounds in which the agent tries to find a name. A job without a name by then has none.
 const ROUNDS: u32 = 6;
-/// A job is forgotten after this number of rounds without a process.
+/// Number of rounds without a process after which a job is forgotten.
 const FORGOTTEN: u64 = 60;
 
 /// Job and user.
@@ -28,18 +28,18 @@ pub struct Naming {
 #[derive(Debug, Default)]
 struct Known {
     name: Option<Vec<u8>>,
-    /// Number of rounds in which it was tried, and number of tries in the last of them.
+    /// Number of rounds in which the agent tried to find the name, and number of tries in the last of them.
     rounds: u32,
     asked: u32,
-    /// The last round that tried, and the last round that saw the job.
+    /// Numbers of the last round with a try, and of the last round with a process of the job.
     last_asked: u64,
     seen: u64,
-    /// The full reading with which the name was sent.
+    /// Value of [`Round::full`] when the name was last sent.
     told: Option<u64>,
 }
 
 impl Naming {
-    /// Notes a process of this owner, and returns whether its environment should be read.
+    /// Records a process of this owner. Returns whether its environment should be read.
     pub fn wants(&mut self, owner: &Owner, round: u64) -> bool {
         if !owner.has_job() || owner.user.is_empty() {
             return false;
@@ -70,7 +70,8 @@ impl Naming {
         known.name.get_or_insert_with(|| name.clone());
     }
 
-    /// Sends names that were not sent yet. `number`: of the round.
+    /// Sends names that were not sent since the last full reading was requested. `number` is the number of
+    /// the round.
     pub fn tell(&mut self, number: u64, round: Option<&Round>) {
         self.jobs.retain(|_, known| known.seen + FORGOTTEN > number);
         let Some(round) = round else { return };
@@ -80,7 +81,7 @@ impl Naming {
             };
             let told = JobName { job: job.clone(), user: user.clone(), name: name.clone() };
             if !round.name(told) {
-                // The round has no room or is over, so the next one sends these.
+                // The round is full or over, so a later round sends the remaining names.
                 return;
             }
             known.told = Some(round.full());

@@ -1,8 +1,8 @@
-//! Lustre `job_stats` of object servers (`obdfilter`) and metadata servers (`mdt`), releases 2.5 to 2.15
-//! (lustre/obdclass/lprocfs_jobstats.c).
+//! Parses Lustre's `job_stats` of object servers (`obdfilter`) and metadata servers (`mdt`), releases 2.5 to
+//! 2.15 (lustre/obdclass/lprocfs_jobstats.c).
 //!
-//! It looks like YAML but must not be parsed as such: `190:20:30` is an id here, and a number in base 60 in
-//! YAML. Units, minima, histograms, quoted ids and times were added independently in different releases, so
+//! The format looks like YAML but must not be parsed as YAML, in which an id such as `190:20:30` is a number
+//! in base 60. Different releases added units, minima, histograms, quoted ids and times independently, so
 //! each is accepted at any position. Minimum, maximum and sum of squares are not passed on, because no
 //! differences can be computed from them.
 
@@ -12,11 +12,12 @@ use crate::sample::{Entry, Evidence, Metric, Name, Names, Quantity};
 use iodock_counters::numbers::{instant, leading};
 use std::io::{self, Read};
 
-/// Lustre itself uses 32 bytes (LUSTRE_JOBID_SIZE). The limit allows for escapes and for changes by vendors.
+/// Longest id in bytes. Lustre itself uses 32 bytes (LUSTRE_JOBID_SIZE). The limit allows for escapes and for
+/// changes by vendors.
 const LONGEST_ID: usize = 256;
-/// Limit for one job; servers have about 20.
+/// Largest number of operations of one job. Servers have about 20.
 const MOST_OPERATIONS: usize = 64;
-/// Limit for one operation's histogram: the powers of two in a 64-bit number.
+/// Largest number of buckets in a histogram: the number of powers of two in a 64-bit number.
 const MOST_BUCKETS: usize = 64;
 
 pub fn read(reading: &Reading) {
@@ -27,7 +28,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// Parses every entry of a `job_stats` file. Errors: the file cannot be read.
+/// Parses every entry of a `job_stats` file. Fails if the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut reader = Reader::default();
     let Parsed { names, faults, entry: give } = parsed;
@@ -36,14 +37,14 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     Ok(())
 }
 
-/// The owner of the next lines.
+/// Owner of the following lines.
 #[derive(Default, PartialEq)]
 enum State {
-    /// Before the first job.
+    /// No job's line has appeared yet.
     #[default]
     Before,
     Job,
-    /// The line that names the owner is lost.
+    /// The owner is unknown, because the line that names it is damaged.
     Orphaned,
 }
 
@@ -51,7 +52,7 @@ enum State {
 struct Reader {
     entry: Entry,
     state: State,
-    /// Operations of the entry so far, including those that are zero.
+    /// Operations of the current entry, including those that are zero.
     seen: Vec<Name>,
 }
 
@@ -82,7 +83,7 @@ impl Reader {
         }
     }
 
-    /// `None` if the line cannot be parsed.
+    /// Parses a line within a job. Returns `None` if it has an unknown form.
     fn known_line(&mut self, line: &[u8], names: &mut Names, give: &mut Give) -> Option<()> {
         let colon = memchr::memchr(b':', line)?;
         let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii_start());
@@ -91,7 +92,7 @@ impl Reader {
         }
         let fields = value.strip_prefix(b"{")?.strip_suffix(b"}")?;
         let operation = names.intern(name)?;
-        // A repeated operation belongs to another job, whose id line is lost.
+        // If an operation appears twice, the second one belongs to another job, whose id line is missing.
         if self.seen.contains(&operation) {
             self.lose(names, give);
         }
@@ -126,7 +127,7 @@ impl Reader {
         self.state = State::Orphaned;
     }
 
-    /// Passes on the entry, which is complete now.
+    /// Passes the complete entry to `give`.
     fn finish(&mut self, names: &Names, give: &mut Give) {
         if std::mem::take(&mut self.state) == State::Job {
             give(&self.entry, names);
@@ -136,8 +137,8 @@ impl Reader {
     }
 }
 
-/// ` job_id:  ":988:ds88"`; the colon after `job_id` may be missing. Ids are quoted if they contain a byte
-/// outside of `[alnum.@-_:/]`. In quotes, such bytes may be written as `\xHH`.
+/// Parses a line such as ` job_id:  ":988:ds88"`. The colon after `job_id` may be missing. Ids are in quotes
+/// if they contain a byte outside of `[alnum.@-_:/]`. In quotes, such bytes may be written as `\xHH`.
 fn job_id(text: &[u8], id: &mut Vec<u8>) -> bool {
     id.clear();
     let Some(value) = text.trim_ascii_start().strip_prefix(b"job_id") else { return false };
@@ -178,7 +179,7 @@ fn unescape(mut text: &[u8], id: &mut Vec<u8>) {
     }
 }
 
-/// The content of an operation's braces.
+/// Values in the braces after an operation.
 #[derive(Default)]
 struct Fields {
     samples: Option<u64>,
@@ -222,8 +223,8 @@ impl Fields {
     }
 }
 
-/// ` samples: 5, unit: bytes, min: 1, max: 2, sum: 7, sumsq: 11, hist: { 1: 2, 4K: 3 } `; all but the first
-/// are optional.
+/// Parses the text in the braces: ` samples: 5, unit: bytes, min: 1, max: 2, sum: 7, sumsq: 11, hist: { 1: 2,
+/// 4K: 3 } `. All but the first are optional.
 fn counters(operation: Name, text: &[u8], entry: &mut Entry) -> Option<()> {
     let mut fields = Fields::default();
     let mut rest = text.trim_ascii();
@@ -242,7 +243,7 @@ fn counters(operation: Name, text: &[u8], entry: &mut Entry) -> Option<()> {
     Some(())
 }
 
-/// The text after the comma; `None` if there is neither a comma nor the end.
+/// Returns the text after a comma. `None` if there is neither a comma nor the end.
 fn next(rest: &[u8]) -> Option<&[u8]> {
     match rest.trim_ascii_start() {
         [] => Some(&[]),
@@ -251,7 +252,8 @@ fn next(rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// `{ 1: 5, 512: 7, 4K: 1 }`, and the text after it. Bucket 2^n counts values above 2^(n-1) and up to 2^n.
+/// Parses a histogram such as `{ 1: 5, 512: 7, 4K: 1 }`, and returns the text after it. Bucket 2^n counts
+/// values above 2^(n-1) and up to 2^n.
 fn histogram<'a>(operation: Name, unit: lustre::Unit, text: &'a [u8], entry: &mut Entry) -> Option<&'a [u8]> {
     let quantity = match unit.quantity {
         Quantity::Time => Quantity::ByLatency,

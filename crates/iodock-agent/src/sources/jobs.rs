@@ -1,10 +1,11 @@
-//! Finds the job of a process: by its cgroup, which the scheduler created, or by its environment, which users
-//! can change. Paths: Slurm (cgroup/v1 and v2 plugins), OpenPBS and PBS Professional (pbs_cgroups hook),
-//! Torque. PJM's paths are guessed from the form of the others, since no document describes them.
+//! Finds the job of a process by its cgroup, which the scheduler created, or by its environment, which users
+//! can change. The paths are those of Slurm (cgroup/v1 and v2 plugins), OpenPBS and PBS Professional
+//! (pbs_cgroups hook), and Torque. The paths of PJM are guessed from the others, because no document
+//! describes them.
 
 use iodock_samples::batch::LONGEST_JOB_NAME;
 
-/// Longest id. Ids are displayed and passed to other tools.
+/// Longest id in bytes. Ids are displayed and passed to other tools.
 const LONGEST_ID: usize = 128;
 
 fn is_id(text: &[u8]) -> bool {
@@ -17,11 +18,11 @@ fn is_id(text: &[u8]) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {
     pub id: Vec<u8>,
-    /// For Slurm: `step_0`, `step_batch`, `step_extern`; otherwise empty.
+    /// Step in Slurm: `step_0`, `step_batch`, `step_extern`. Empty for other schedulers.
     pub step: Vec<u8>,
 }
 
-/// The job in /proc/PID/cgroup. Any line (`0::/path`, `5:memory:/path`) may contain it.
+/// Returns the job in a /proc/PID/cgroup. Any of its lines (`0::/path`, `5:memory:/path`) may contain it.
 pub fn of_cgroups(text: &[u8]) -> Option<Job> {
     text.split(|&byte| byte == b'\n').find_map(|line| {
         let path = line.splitn(3, |&byte| byte == b':').nth(2)?;
@@ -29,14 +30,14 @@ pub fn of_cgroups(text: &[u8]) -> Option<Job> {
     })
 }
 
-/// `step_0` of `/slurm/uid_1000/job_123/step_0/task_0`.
+/// Returns the step in a path, such as `step_0` in `/slurm/uid_1000/job_123/step_0/task_0`.
 fn step_of_path(path: &[u8]) -> Vec<u8> {
     let mut parts = path.split(|&byte| byte == b'/').skip_while(|part| !part.starts_with(b"job_"));
     let step = parts.nth(1).and_then(|part| part.strip_prefix(b"step_"));
     step.and_then(step_named).unwrap_or_default()
 }
 
-/// The name of a step as used here; `None` if it is not a step's name. Numbers: slurm.h.
+/// Returns iodock's name of a step. `None` if the text is not a step's name. slurm.h defines the numbers.
 pub fn step_named(name: &[u8]) -> Option<Vec<u8>> {
     let name: &[u8] = match name {
         b"4294967290" => b"interactive",
@@ -49,17 +50,17 @@ pub fn step_named(name: &[u8]) -> Option<Vec<u8>> {
         .then(|| [b"step_", name].concat())
 }
 
-/// The step in the command line of a slurmstepd: `slurmstepd: [123.batch]`.
+/// Parses the job and step in the command line of a slurmstepd, such as `slurmstepd: [123.batch]`.
 pub fn of_title(title: &[u8]) -> Option<Job> {
     let rest = title.strip_prefix(b"slurmstepd: [")?;
     let name = &rest[..rest.iter().position(|&byte| byte == b']')?];
     let dot = name.iter().position(|&byte| byte == b'.')?;
-    // In a heterogeneous job the part follows: `123.0+1`.
+    // In a heterogeneous job the number of the part follows, as in `123.0+1`.
     let step = name[dot + 1..].split(|&byte| byte == b'+').next().and_then(step_named)?;
     is_id(&name[..dot]).then(|| Job { id: name[..dot].to_vec(), step })
 }
 
-/// The job in a cgroup's path.
+/// Returns the job in the path of a cgroup.
 pub fn of_path(path: &[u8]) -> Option<Vec<u8>> {
     let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
     let is_slurm = |at: usize| parts[..at].iter().any(|part| contains(part, b"slurm"));
@@ -81,8 +82,8 @@ pub fn of_path(path: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The job that a mount point was made for: its last folder of the form `job_ID` or `job-ID`. Users who mount
-/// choose this name.
+/// Returns the job for which a mount point was made: the last folder of the form `job_ID` or `job-ID`. The
+/// user who mounts chooses this name.
 pub fn of_mount_point(path: &[u8]) -> Option<Vec<u8>> {
     let of_part = |part: &[u8]| {
         let id = part.strip_prefix(b"job_").or_else(|| part.strip_prefix(b"job-"))?;
@@ -91,7 +92,7 @@ pub fn of_mount_point(path: &[u8]) -> Option<Vec<u8>> {
     path.rsplit(|&byte| byte == b'/').find_map(of_part)
 }
 
-/// `pjm/ID`, `PJM_ID`, `pjm-ID`, with or without `job` before the id.
+/// Parses folder names of PJM: `pjm/ID`, `PJM_ID`, `pjm-ID`, with or without `job` before the id.
 fn of_pjm(part: &[u8], next: Option<&[u8]>) -> Option<Vec<u8>> {
     let rest = part.get(..3).filter(|begin| begin.eq_ignore_ascii_case(b"pjm")).map(|_| &part[3..])?;
     let id = match rest {
@@ -109,21 +110,21 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// systemd writes bytes that are not allowed in a unit's name as `\x2d`.
+/// Replaces `\x2d`, which systemd writes in place of `-` in the name of a unit.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(text).replace("\\x2d", "-").into_bytes()
 }
 
-/// Variables with a job's id, and the variables with its name.
+/// Variables that contain a job's id, and those that contain its name.
 const VARIABLES: [(&[u8], &[u8]); 4] = [
     (b"SLURM_JOB_ID=", b"SLURM_JOB_NAME="),
     (b"PBS_JOBID=", b"PBS_JOBNAME="),
     (b"PJM_JOBID=", b"PJM_JOBNAME="),
     (b"SLURM_JOBID=", b"SLURM_JOB_NAME="),
 ];
-/// Number of parts of a heterogeneous job that get names.
+/// Largest number of parts of a heterogeneous job whose names are read.
 const MOST_PARTS: usize = 128;
-/// Marks the end of a name that was too long.
+/// Text at the end of a name that was cut.
 const CUT: &[u8] = "…".as_bytes();
 
 fn value<'a>(text: &'a [u8], variable: &[u8]) -> Option<&'a [u8]> {
@@ -131,7 +132,7 @@ fn value<'a>(text: &'a [u8], variable: &[u8]) -> Option<&'a [u8]> {
     entries.find_map(|entry| entry.strip_prefix(variable))
 }
 
-/// Jobs and their names in /proc/PID/environ: one for each scheduler whose variables are present.
+/// Returns jobs and their names in a /proc/PID/environ, one for each scheduler whose variables are present.
 pub fn names_of_environment(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let named = |(id, name): &(&[u8], &[u8])| {
         let id = value(text, id).filter(|id| is_id(id))?;
@@ -143,7 +144,7 @@ pub fn names_of_environment(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     names
 }
 
-/// In a heterogeneous job each part has its own id and name. `PACK` before Slurm 20.02.
+/// Returns the ids and names of the parts of a heterogeneous job. Slurm before 20.02 calls the parts `PACK`.
 fn names_of_parts(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let whole = value(text, b"SLURM_JOB_NAME=").filter(|name| !name.is_empty());
     let named = |entry: &[u8]| {
@@ -158,7 +159,7 @@ fn names_of_parts(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     text.split(|&byte| byte == 0).filter_map(named).take(MOST_PARTS).collect()
 }
 
-/// Names contain arbitrary text; multi-byte letters are not cut in two.
+/// Cuts a long name. Names contain arbitrary text, and a character of several bytes is not cut in two.
 fn cut(name: &[u8]) -> Vec<u8> {
     if name.len() <= LONGEST_JOB_NAME {
         return name.to_vec();
@@ -169,7 +170,8 @@ fn cut(name: &[u8]) -> Vec<u8> {
     [&name[..end], CUT].concat()
 }
 
-/// The job in /proc/PID/environ. A process with a Slurm job and no step belongs to the batch script.
+/// Returns the job in a /proc/PID/environ. A process with a Slurm job but no step belongs to the batch
+/// script.
 pub fn of_environment(text: &[u8]) -> Option<Job> {
     let value = |variable: &[u8]| value(text, variable);
     VARIABLES.iter().find_map(|(variable, _)| {
@@ -275,7 +277,7 @@ mod tests {
             let text = String::from_utf8(name).expect("whole letters");
             assert!(text.ends_with('…') && (LONGEST_JOB_NAME - 3..=LONGEST_JOB_NAME).contains(&text.len()));
         }
-        // Bytes that are not text are cut, too.
+        // Names of bytes that are not UTF-8 are cut, too.
         assert_eq!(cut(&[0x80; 4096]).len(), LONGEST_JOB_NAME);
     }
 

@@ -1,6 +1,6 @@
-//! Reads systemd's journal if no syslog file is read: `journalctl` prints what is new since its cursor. It
-//! runs once a minute, because starting it costs more than a round. If it hangs, it is killed at the
-//! deadline.
+//! Reads systemd's journal, if no syslog file is read. `journalctl` prints the messages after a cursor. The
+//! agent runs it once a minute, because starting it costs more than a round, and kills it at the deadline if
+//! it hangs.
 
 use super::{kernel_log, system_log, Reading};
 use crate::clock::now;
@@ -17,7 +17,7 @@ const SOURCE: &str = "journal";
 const PROGRAM: &str = "usr/bin/journalctl";
 const LOG: &str = "journal";
 const EVERY: Duration = Duration::from_secs(60);
-/// Limit for one round.
+/// Largest number of bytes that are read in one round.
 const MOST_BYTES: usize = 64 << 20;
 const MARGIN: Duration = Duration::from_millis(500);
 const FIELDS: &str = "--output-fields=MESSAGE,_TRANSPORT,SYSLOG_IDENTIFIER";
@@ -37,7 +37,8 @@ pub fn read(reading: &Reading) {
         .stderr(Stdio::null());
     match cursor {
         Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
-        // Messages from before the first agent's start are not new.
+        // Messages from before the first agent's start count as old, so only the last one is read for its
+        // cursor.
         None => command.arg("--lines=1"),
     };
     let started =
@@ -49,12 +50,13 @@ pub fn read(reading: &Reading) {
     };
     reading.announce(&program);
     take(reading, Patient { output, reading, left: MOST_BYTES }, cursor);
-    // The exit status is ignored. journalctl fails if a cursor no longer exists, and then continues after the
-    // next one.
+    // The exit status is ignored, because journalctl fails if the message of the cursor no longer exists, but
+    // still prints the messages after it.
     let _ = reading.tool().wait();
 }
 
-/// Stops early enough to report its result. The rest is read next time.
+/// Reads the output until shortly before the deadline, so that the source can report its result. The next
+/// round reads the rest.
 struct Patient<'a, R> {
     output: R,
     reading: &'a Reading,
@@ -95,13 +97,14 @@ fn take(reading: &Reading, mut output: impl Read, cursor: Option<&String>) {
         let text = "entries that are too long or cut";
         events.extend((faults.unreadable > 0).then(|| skipped(SOURCE, 1, text.into())));
     }
-    // An empty journal has no cursor, so all later messages are new.
+    // An empty journal returns no cursor. Then all later messages are new.
     if let Some(position) = last.or_else(|| cursor.cloned()) {
         reading.log(LogRead { events, log: LOG.into(), position });
     }
 }
 
-/// `s=0639...;i=4ece7;b=...`: it contains no characters that journalctl could interpret differently.
+/// Returns whether the text is a cursor such as `s=0639...;i=4ece7;b=...`. Other characters could have a
+/// meaning for journalctl and are not allowed.
 fn is_cursor(text: &str) -> bool {
     (1..300).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"=;".contains(&byte))
@@ -121,13 +124,13 @@ struct Entry {
     program: Option<Message>,
 }
 
-/// Text, or bytes if they are not valid text.
+/// A field of a message: text, or bytes if they are not valid text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Message {
     Text(String),
     Bytes(Vec<u8>),
-    /// A field that occurs several times.
+    /// A field that occurs several times in one message.
     Other(IgnoredAny),
 }
 
@@ -142,8 +145,8 @@ impl Message {
 }
 
 impl Entry {
-    /// Formats the message as in a syslog file: for the kernel only the text, for others with the program's
-    /// name first.
+    /// Formats the message like a line of syslog: only the text for the kernel, the program's name and the
+    /// text for others.
     fn line(&self) -> Vec<u8> {
         let message = self.message.as_ref().map_or(&b""[..], Message::bytes);
         match self.program.as_ref().filter(|_| self.transport.as_deref() != Some("kernel")) {

@@ -1,5 +1,6 @@
-//! Reads the kernel's messages: /dev/kmsg (Documentation/ABI/testing/dev-kmsg). Reading does not wait, and is
-//! limited to the kernel's buffer. So a round reads at most a megabyte or two, however much a driver writes.
+//! Reads the kernel's messages from /dev/kmsg (Documentation/ABI/testing/dev-kmsg). Reading does not wait,
+//! and is limited to the kernel's buffer. So a round reads at most one or two megabytes, however much a
+//! driver writes.
 
 use super::Reading;
 use crate::clock::now;
@@ -14,12 +15,13 @@ use std::path::{Path, PathBuf};
 
 pub const SOURCE: &str = "kernel-log";
 const LOG: &str = "kmsg";
-/// CONSOLE_EXT_LOG_MAX of the kernel; with a shorter buffer, reading fails.
+/// Size of the buffer for one record: the kernel's CONSOLE_EXT_LOG_MAX. Reading fails with a smaller buffer.
 const RECORD: usize = 8192;
-/// Limit for one round. The kernel's buffer holds fewer records, but a file in its place may hold more.
+/// Largest number of records in one round. The kernel's buffer holds fewer, but a file in its place may hold
+/// more.
 const MOST_RECORDS: u64 = 1_000_000;
 
-/// The path, for checking whether it is readable.
+/// Returns the path of the kernel's log.
 pub fn path(root: &Path) -> PathBuf {
     root.join("dev/kmsg")
 }
@@ -34,7 +36,7 @@ pub fn read(reading: &Reading) {
     let Some(clock) = Clock::read(reading) else { return };
     let mut position =
         positions.get(LOG).map_or_else(|| Position::first(&clock), |text| Position::of(text, &clock));
-    // A newly opened file starts with everything in the kernel's buffer.
+    // Reading a newly opened file starts at the beginning of the kernel's buffer.
     let Some(mut file) = logs.kernel().or_else(|| reading.opened(&path, open(&path))) else { return };
     reading.announce(&path);
     let mut sieve = Sieve::new(&logs.rules, SOURCE);
@@ -48,17 +50,19 @@ pub fn read(reading: &Reading) {
     } else if !reading.remaining().is_zero()
         && file.metadata().is_ok_and(|known| known.file_type().is_char_device())
     {
-        // After the deadline, the result was discarded, so it must be read again.
+        // The file stays open only if the result is in time. Otherwise the result is discarded, and the next
+        // round opens the file again to read the same messages.
         logs.keep_kernel(file);
     }
     let mut events = sieve.events();
-    // The kernel reports that messages were overwritten, but not how many.
+    // The kernel reports that messages were overwritten, but not their number.
     let text = "messages of the kernel were overwritten before they were read";
     events.extend((lost > 0).then(|| skipped(SOURCE, lost, text.into())));
     reading.log(LogRead { events, log: LOG.into(), position: position.text(&clock) });
 }
 
-/// Passes each record, and `None` where some were overwritten. Errors: the file cannot be read.
+/// Calls `take` with each record, or with `None` where the kernel has overwritten some. Fails if the file
+/// cannot be read.
 fn records(file: &mut File, mut take: impl FnMut(Option<&[u8]>)) -> io::Result<()> {
     if !file.metadata()?.file_type().is_char_device() {
         return lines(file, |line| take(Some(line)));
@@ -77,16 +81,16 @@ fn records(file: &mut File, mut take: impl FnMut(Option<&[u8]>)) -> io::Result<(
     Ok(())
 }
 
-/// Reads a copy of the log, for example from a support case.
+/// Reads a copy of the log, for example one that a site sent for support.
 fn lines(file: &mut File, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let mut faults = crate::lines::Faults::default();
     crate::lines::each_line(file, &mut faults, |line, _| take(line))
 }
 
-/// The origin of the kernel's time stamps.
+/// The machine's boot, and the time to which the kernel's time stamps refer.
 struct Clock {
     boot: String,
-    /// ns since the epoch.
+    /// Time of the boot, ns since the epoch.
     begin: i64,
     now_us: u64,
 }
@@ -103,20 +107,20 @@ impl Clock {
     }
 }
 
-/// The position in the messages of a boot: the number of the last record read, or, before the first, the time
-/// of the agent's start.
+/// Position in the messages of a boot: the number of the next record, and the time of the agent's start,
+/// before which messages are old.
 struct Position {
     next: u64,
     since_us: u64,
 }
 
 impl Position {
-    /// Messages from before the first agent's start are not new.
+    /// Returns the position of the first agent on this machine. Earlier messages are old for it.
     fn first(clock: &Clock) -> Position {
         Position { next: 0, since_us: clock.now_us }
     }
 
-    /// After another boot everything is new.
+    /// Parses a saved position. After another boot, all messages are new.
     fn of(text: &str, clock: &Clock) -> Position {
         let mut words = text.split(' ');
         let is_same_boot = words.next() == Some(&clock.boot);
@@ -129,7 +133,8 @@ impl Position {
         format!("{} {} {}", clock.boot, self.next, self.since_us)
     }
 
-    /// `6,339,5140900,-,caller=T1;text`, followed by lines that describe devices.
+    /// Parses a record `6,339,5140900,-,caller=T1;text`, which may be followed by lines that describe a
+    /// device.
     fn take(&mut self, record: &[u8], clock: &Clock, sieve: &mut Sieve) {
         let Some(end) = memchr::memchr(b';', record) else { return };
         let mut fields = record[..end].split(|byte| *byte == b',').map(whole);

@@ -1,4 +1,4 @@
-//! Code shared by network interfaces and fabric ports: counters, a state, a speed.
+//! Reads counters, state and speed of a link. Network interfaces and fabric ports share this code.
 
 use super::Reading;
 use crate::events::{Seen, Sight};
@@ -18,13 +18,13 @@ impl Link<'_> {
         Link { reading, source, target, names: Names::default(), entry: Entry::default() }
     }
 
-    /// Values that do not fit into an entry are left out.
+    /// Adds a value. Values for which the entry has no room are left out.
     pub fn value(&mut self, name: &str, quantity: Quantity, value: u64) {
         let name = self.names.intern(name.as_bytes());
         let _ = name.and_then(|name| self.entry.push(name, quantity, value));
     }
 
-    /// A counter whose growth by `least` or more is an event of `kind`.
+    /// Reports a counter of errors. Growth by `least` or more is an event of `kind`.
     pub fn errors(&self, aspect: &'static str, kind: &'static str, value: u64, least: u64) {
         self.see(aspect, Sight::Errors { kind, name: aspect.into(), value, least });
     }

@@ -1,4 +1,5 @@
-//! Load: the number of tasks that run or wait for a processor or a disk (/proc/loadavg, proc_loadavg(5)).
+//! Reads the load: the number of tasks that run or wait for a processor or a disk (/proc/loadavg,
+//! proc_loadavg(5)).
 
 use super::Reading;
 use crate::sample::{Entry, Names, Quantity};
@@ -17,8 +18,8 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// From `0.20 0.18 0.12 1/80 11206`: the mean of the last minute, in hundredths like sysstat's, and the
-/// number of running tasks.
+/// Parses a line `0.20 0.18 0.12 1/80 11206`: the mean of the last minute, in hundredths as in sysstat, and
+/// the number of running tasks.
 fn levels(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     let mut fields = words(line);
     let load = finite(fields.next()?).filter(|load| (0.0..1e9).contains(load))?;

@@ -1,4 +1,4 @@
-//! Code shared by the readers of Lustre's files: paths, names of targets, units.
+//! Paths, names of targets and units, which all readers of Lustre's files use.
 
 use super::{Reading, Target};
 use crate::sample::{printable, Quantity};
@@ -7,7 +7,7 @@ use iodock_counters::numbers::leading;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-/// Every `KIND/*/FILE`, each target once, sorted.
+/// Returns the files `KIND/*/FILE` sorted, with each target once.
 pub fn targets(reading: &Reading, kind: &str, file: &str) -> Vec<Target> {
     let mut found = BTreeMap::new();
     for place in PLACES {
@@ -22,25 +22,26 @@ pub fn targets(reading: &Reading, kind: &str, file: &str) -> Vec<Target> {
     found.into_values().collect()
 }
 
-/// `lfs` from `lfs-OST0001`, `lfs-MDT0000`, `lfs-OST0001-osc-ffff8800`, and from llite's `lfs-ffff8800`.
+/// Returns the file system of a target: `lfs` for `lfs-OST0001`, `lfs-MDT0000`, `lfs-OST0001-osc-ffff8800`,
+/// and for llite's `lfs-ffff8800`.
 pub fn file_system(target: &str) -> &str {
     let end = target.find("-OST").or_else(|| target.find("-MDT")).or_else(|| target.rfind('-'));
     end.map_or(target, |end| &target[..end])
 }
 
-/// The unit of a sum.
+/// Unit of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     pub quantity: Quantity,
-    /// Factor to bytes or microseconds.
+    /// Factor that converts the sum to bytes or microseconds.
     pub factor: u64,
 }
 
 impl Unit {
     pub const REQUESTS: Unit = Unit { quantity: Quantity::Amount, factor: 1 };
 
-    /// `bytes`, `usec(s)`, `sec(s)`. Others are plain counts: `reqs`, `regs` (a spelling of some releases),
-    /// `bufs`, `pages`. `None` if it is not a word.
+    /// Returns the unit with this name: `bytes`, `usec(s)`, `sec(s)`. Other names are plain counts: `reqs`,
+    /// `regs` (a spelling of some releases), `bufs`, `pages`. Returns `None` if the text is not a word.
     pub fn named(text: &[u8]) -> Option<Unit> {
         let (quantity, factor) = match text {
             b"" => return None,
@@ -54,7 +55,7 @@ impl Unit {
     }
 }
 
-/// `512`, `4K`, `1M`, and the text after it.
+/// Parses a number such as `512`, `4K` or `1M`, and returns the text after it.
 pub fn scaled(text: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = leading(text)?;
     let shift = match rest.first() {
@@ -67,7 +68,8 @@ pub fn scaled(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((number.checked_mul(1 << shift)?, &rest[1..]))
 }
 
-/// Removes `mds.MDS.mdt.stats=`, with which `lctl get_param` begins each file. Other lines are unchanged.
+/// Removes the parameter's name, such as `mds.MDS.mdt.stats=`, with which `lctl get_param` begins each file.
+/// Other lines are unchanged.
 pub fn without_parameter(line: &[u8]) -> &[u8] {
     match memchr::memchr(b'=', line) {
         Some(end) if line[..end].contains(&b'.') && !line[..end].iter().any(u8::is_ascii_whitespace) => {

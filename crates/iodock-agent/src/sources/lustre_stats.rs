@@ -1,9 +1,9 @@
-//! Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues), `llite.*.stats`,
-//! `mdc.*.stats` and `osc.*.stats` (clients; from the last two only the waiting time of requests). Their
-//! counts are not by job.
+//! Reads Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues), `llite.*.stats`,
+//! `mdc.*.stats` and `osc.*.stats` (clients; from the last two only the waiting time of requests). These
+//! files do not count by job.
 //!
-//! The services' files count requests when they are handled. During a complete stall the numbers stop
-//! growing, so an unchanged file does not mean health.
+//! The services count a request when they have handled it. During a complete stall their numbers stop
+//! growing, so an unchanged file may also mean a problem.
 
 use super::{lustre, Parsed, Reading};
 use crate::lines::{each_line, Faults};
@@ -25,7 +25,7 @@ pub fn read(reading: &Reading) {
     for (kind, file, source, parse) in FILES {
         for mut target in lustre::targets(reading, kind, file) {
             if kind == "mds/MDS" {
-                // `mdt`, `mdt_io` ... serve all file systems of the server.
+                // The services `mdt`, `mdt_io` ... serve all file systems of the server.
                 target.file_system.clear();
             }
             reading.file(source, &target, parse);
@@ -33,12 +33,12 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// All counters of the file as one entry. Errors: the file cannot be read.
+/// Parses all counters of the file as one entry. Fails if the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     parse_some(input, parsed, |_| true)
 }
 
-/// Reads the waiting time of all requests together, of any kind. Errors: the file cannot be read.
+/// Parses the waiting time of all requests together, of any kind. Fails if the file cannot be read.
 pub fn parse_requests(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     parse_some(input, parsed, |name| matches!(name, b"req_waittime" | b"req_active"))
 }

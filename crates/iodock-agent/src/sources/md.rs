@@ -1,4 +1,4 @@
-//! The kernel's RAID arrays: /proc/mdstat (md(4); drivers/md/md.c, md_seq_show).
+//! Reads the state of the kernel's RAID arrays: /proc/mdstat (md(4); drivers/md/md.c, md_seq_show).
 
 use super::Reading;
 use crate::events::{Seen, Sight};
@@ -8,16 +8,16 @@ use iodock_counters::numbers::{whole, words};
 
 const SOURCE: &str = "md";
 
-/// One array.
+/// State of one array.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Array {
     pub name: String,
     pub is_active: bool,
     pub failed: Vec<String>,
     pub spare: u64,
-    /// The number of members and of working members, from `[10/9]`. Arrays without redundancy have none.
+    /// Number of members and of working members, such as `[10/9]`. `None` for arrays without redundancy.
     pub members: Option<(u64, u64)>,
-    /// `[UUU_UUUUUU]`.
+    /// Text that shows which members work, such as `[UUU_UUUUUU]`.
     pub map: String,
     pub sync: Option<Sync>,
 }
@@ -25,14 +25,14 @@ pub struct Array {
 /// A resynchronisation that is running or waiting for another one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sync {
-    /// `recovery`, `resync`, `reshape`, `check`.
+    /// Kind of operation: `recovery`, `resync`, `reshape`, `check`.
     pub what: String,
-    /// `12.6 %`, or `delayed`.
+    /// Progress as text: `12.6 %`, or `delayed`.
     pub progress: String,
-    /// Blocks done and in total, of 1 KiB.
+    /// Number of blocks of 1 KiB that are done, and total number.
     pub blocks: Option<(u64, u64)>,
     pub speed_kib: Option<u64>,
-    /// The remaining time as printed by the kernel: `127.5min`.
+    /// Remaining time as the kernel prints it, such as `127.5min`.
     pub finish: String,
 }
 
@@ -52,10 +52,10 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The arrays in a whole file, for tests and tools.
+/// Parses all arrays of a file. Tests and tools use it.
 pub fn arrays(content: &[u8]) -> (Vec<Array>, Faults) {
     let (mut arrays, mut faults) = (Vec::new(), Faults::default());
-    // Reading from memory does not fail.
+    // Reading from memory can't fail.
     let _ = crate::lines::each_line(&mut &content[..], &mut faults, |line, faults| {
         take(line, &mut arrays, faults)
     });
@@ -78,7 +78,7 @@ fn take(line: &[u8], arrays: &mut Vec<Array>, faults: &mut Faults) {
     }
     let line = line.trim_ascii();
     let Some(array) = arrays.last_mut() else { return };
-    // `136448 blocks super 1.2 [2/2] [UU]`
+    // This line looks like `136448 blocks super 1.2 [2/2] [UU]`.
     if words(line).nth(1) == Some(b"blocks") {
         members(line, array);
     } else if let Some(sync) = sync(line) {
@@ -86,7 +86,7 @@ fn take(line: &[u8], arrays: &mut Vec<Array>, faults: &mut Faults) {
     }
 }
 
-/// `md2 : active (read-only) raid5 sdl1[9](F) sdk1[8]`
+/// Parses a line such as `md2 : active (read-only) raid5 sdl1[9](F) sdk1[8]`.
 fn head(line: &[u8]) -> Option<Array> {
     let mut parts = words(line);
     let (name, colon, state) = (parts.next()?, parts.next()?, parts.next()?);
@@ -106,7 +106,7 @@ fn head(line: &[u8]) -> Option<Array> {
     Some(array)
 }
 
-/// `[10/9] [UUU_UUUUUU]`
+/// Parses the part `[10/9] [UUU_UUUUUU]` of a line.
 fn members(line: &[u8], array: &mut Array) {
     let inside =
         |word: &'_ [u8]| word.strip_prefix(b"[").and_then(|word| word.strip_suffix(b"]")).map(<[u8]>::to_vec);
@@ -121,7 +121,8 @@ fn members(line: &[u8], array: &mut Array) {
     }
 }
 
-/// `[=>....]  recovery =  12.6% (37043392/292945152) finish=127.5min speed=33440K/sec`, `resync=DELAYED`
+/// Parses a line such as `[=>....]  recovery =  12.6% (37043392/292945152) finish=127.5min speed=33440K/sec`
+/// or `resync=DELAYED`.
 fn sync(line: &[u8]) -> Option<Sync> {
     let begin = ["recovery", "resync", "reshape", "check", "repair"]
         .into_iter()
@@ -200,7 +201,7 @@ fn failed(array: &Array) -> String {
     }
 }
 
-/// The progress changes all the time, which is not an event.
+/// Returns the running operation as a state. It excludes the progress, whose changes are not events.
 fn activity(array: &Array) -> Sight {
     match &array.sync {
         Some(sync) => {

@@ -1,5 +1,5 @@
-//! GPFS (Storage Scale) clients: `fs_io_s` for each file system and `io_s` in total, as printed by `mmpmon
-//! -p`.
+//! Reads counters of GPFS (Storage Scale) clients: `fs_io_s` for each file system and `io_s` in total, as
+//! `mmpmon -p` prints them.
 
 use super::{News, Reading};
 use crate::lines::{each_line, Faults};
@@ -37,7 +37,7 @@ pub fn read(reading: &Reading) {
         Err(error) => return reading.refuse(&program, &error),
     };
     let complaint = complaint(errors);
-    // The tool may end without reading its input. Its output then shows the reason.
+    // The tool may end without reading its input. The reason is then in its output, so this error is ignored.
     let _ = input.map(|mut input| input.write_all(REQUESTS));
     let lines = output.map_or(0, |mut output| report(reading, &mut output));
     let complaint = complaint.recv().unwrap_or_default();
@@ -48,7 +48,8 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The first line of the tool's stderr. All of stderr is read, so that the tool never blocks.
+/// Returns the first line of the tool's stderr. A thread reads all of stderr, so that the tool never blocks
+/// on it.
 fn complaint(errors: Option<ChildStderr>) -> Receiver<String> {
     const LONGEST_BYTES: u64 = 300;
     let (sender, complaint) = channel();
@@ -60,12 +61,12 @@ fn complaint(errors: Option<ChildStderr>) -> Receiver<String> {
         let _ = sender.send(printable(line.unwrap_or(b"it says nothing")));
         let _ = io::copy(&mut errors, &mut io::sink());
     };
-    // If no thread can be started, the tool's errors are unknown.
+    // If no thread can be started, the message stays empty.
     let _ = thread::Builder::new().name("mmpmon-errors".into()).spawn(read);
     complaint
 }
 
-/// Returns the number of lines.
+/// Reports the counters in the output, and returns the number of lines.
 fn report(reading: &Reading, output: &mut dyn Read) -> u64 {
     let (mut names, mut faults, mut found) = (Names::default(), Faults::default(), Vec::new());
     let read = each_line(output, &mut faults, |text, faults| match line(text, &mut names) {
@@ -84,11 +85,11 @@ fn report(reading: &Reading, output: &mut dyn Read) -> u64 {
     lines
 }
 
-/// One line of counters.
+/// Counters of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     pub source: &'static str,
-    /// Empty for `io_s`, which covers all file systems.
+    /// Name of the file system. Empty for `io_s`, which covers all of them.
     pub file_system: String,
     pub cluster: String,
     pub entry: Entry,
@@ -97,12 +98,13 @@ pub struct Counters {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     Counters(Box<Counters>),
-    /// A line without counters: a nonzero `_rc_` (nothing is mounted), or another answer.
+    /// A line without counters: its `_rc_` is not zero, because nothing is mounted, or it is another answer.
     Other,
     Unreadable,
 }
 
-/// `_fs_io_s_ _n_ ADDRESS _nn_ NODE _rc_ 0 _t_ SECONDS _tu_ MICROSECONDS _cl_ CLUSTER _fs_ FILESYSTEM _br_ ...`
+/// Parses a line `_fs_io_s_ _n_ ADDRESS _nn_ NODE _rc_ 0 _t_ SECONDS _tu_ MICROSECONDS _cl_ CLUSTER _fs_
+/// FILESYSTEM _br_ ...`.
 pub fn line(text: &[u8], names: &mut Names) -> Line {
     let source = match words(text).next() {
         Some(b"_fs_io_s_") => "mmpmon_fs_io",
@@ -119,7 +121,7 @@ pub fn line(text: &[u8], names: &mut Names) -> Line {
     }
 }
 
-/// The fields of a line except its counters.
+/// Fields of a line that are not counters.
 #[derive(Default)]
 struct Fields {
     seconds: Option<u64>,
@@ -150,7 +152,7 @@ impl Fields {
         Some(())
     }
 
-    /// `None` if a counter or the time is missing.
+    /// Combines fields and counters. Returns `None` if a counter or the time is missing.
     fn complete(self, source: &'static str, mut entry: Entry) -> Option<Box<Counters>> {
         let seconds = i64::try_from(self.seconds?).ok()?.checked_mul(1_000_000_000)?;
         let fraction = i64::try_from(self.microseconds).ok()?.checked_mul(1000)?;

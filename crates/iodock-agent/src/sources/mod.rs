@@ -1,5 +1,5 @@
-//! The sources, one file each. A source gets a [`Reading`], finds its files below the root and reports the
-//! entries of each target. To add a source, add its file here and its line to [`ALL`].
+//! Contains the sources, one file each. A source gets a [`Reading`], finds its files below the root and
+//! reports the entries of each target. To add a source, add its file here and its line to [`ALL`].
 
 pub mod cgroup_io;
 pub mod cpu;
@@ -71,22 +71,22 @@ pub const ALL: &[Source] = &[
     ("probe", probe::read),
 ];
 
-/// Where a reader puts its results.
+/// Destination of the results of a parser.
 pub struct Parsed<'a> {
     pub names: &'a mut Names,
     pub faults: &'a mut Faults,
-    /// Receives each complete entry, and the names known so far.
+    /// Function that receives each complete entry and the names known so far.
     pub entry: &'a mut dyn FnMut(&Entry, &Names),
 }
 
-/// Reads a whole file. Errors: the file cannot be read.
+/// Function that parses a whole file. It fails if the file cannot be read.
 pub type Parse = fn(&mut dyn Read, &mut Parsed) -> io::Result<()>;
 
-/// One file of counters.
+/// A file of counters and the target that it describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     pub path: PathBuf,
-    /// See [`crate::sample::Sample`].
+    /// File system, as in [`crate::sample::Sample`].
     pub file_system: String,
     pub name: String,
 }
@@ -100,22 +100,22 @@ pub struct Report {
     pub names: Names,
     pub table: Table,
     pub trend: Trend,
-    /// If a file has several targets, its faults are in a separate report without a target, even if no target
-    /// could be read.
+    /// Numbers of unreadable lines. If a file has several targets, they are in a separate report without a
+    /// target, even if no target could be read.
     pub faults: Option<Faults>,
-    /// Time of reading, ns since the epoch.
+    /// Time of the reading, ns since the epoch.
     pub time: i64,
 }
 
 impl Report {
-    /// A report without entries.
+    /// Returns a report without entries.
     pub fn new(source: &'static str, time: i64) -> Self {
         let (file_system, target, names) = (String::new(), String::new(), Names::default());
         let (table, trend) = (Table::default(), Trend::Grows);
         Report { source, file_system, target, names, table, trend, faults: None, time }
     }
 
-    /// All counters of the listed entries.
+    /// Returns all counters of the listed entries.
     pub fn samples<'a>(&'a self, host: &'a str) -> impl Iterator<Item = Sample<'a>> {
         self.table.listed.iter().flat_map(move |entry| {
             entry.values.iter().map(move |&(metric, value)| Sample {
@@ -136,7 +136,8 @@ impl Report {
     }
 }
 
-/// The file does not exist (any more): processes and mounts come and go.
+/// Returns whether the error means that the file does not exist, or not any more. Processes and mounts may
+/// end at any time.
 pub fn is_gone(error: &io::Error) -> bool {
     const NO_SUCH_PROCESS: i32 = 3;
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

@@ -1,7 +1,8 @@
-//! MooseFS clients: `.stats` at the root of each mount, which mfsmount provides, and the number of the
-//! mount's unanswered requests, from the kernel's FUSE. Form: mfsmount 3.0.117.
+//! Reads counters of MooseFS clients from `.stats`, which mfsmount provides at the root of each mount, and
+//! the number of the mount's unanswered requests from the kernel's FUSE. The format is that of mfsmount
+//! 3.0.117.
 //!
-//! mfsmount also counts the reading of `.stats`: a few operations each time, none of which reaches the
+//! mfsmount also counts the reading of `.stats` itself: a few operations each time, none of which reaches the
 //! master.
 
 use super::{Parsed, Reading};
@@ -16,9 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "mfs_mount";
-/// How the source of a mount begins: `mfs#10.0.0.1:9421`.
+/// Beginning of the source of a mount, such as `mfs#10.0.0.1:9421`.
 const PREFIX: &[u8] = b"mfs#";
-/// Counters that get a general name, so that readers need not know MooseFS.
+/// Counters that are renamed to general names, so that users need not know MooseFS.
 const RENAMED: [(&[u8], &[u8], Quantity); 6] = [
     (b"fuse_ops", b"operations", Quantity::Count),
     (b"master.packets_sent", b"requests", Quantity::Count),
@@ -27,14 +28,14 @@ const RENAMED: [(&[u8], &[u8], Quantity); 6] = [
     (b"master.bytes_received", b"answer_bytes", Quantity::Bytes),
     (b"master.reconnects", b"reconnects", Quantity::Count),
 ];
-/// Operations answered from a cache. The other cached ones are also counted under their own operation.
+/// Operations that a cache answered. Other cached operations are also counted under their own name.
 const CACHED: [&[u8]; 3] = [b"lookup.cached", b"readlink.cached", b"getattr-cached"];
 
-/// One mount of MooseFS.
+/// A mount of MooseFS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub device: Device,
-    /// Address and port.
+    /// Address and port of the master.
     pub master: String,
     pub mount_point: PathBuf,
 }
@@ -43,7 +44,7 @@ pub fn read(reading: &Reading) {
     let mut met = BTreeSet::new();
     let mut mounts = Vec::new();
     reading.lines(&reading.root().join("proc/self/mountinfo"), |line, _| {
-        // Bind mounts have the same device.
+        // Bind mounts have the same device and are skipped.
         mounts.extend(mount(line).filter(|mount| met.insert(mount.device)));
     });
     let mut all = Faults::default();
@@ -57,7 +58,7 @@ pub fn read(reading: &Reading) {
 
 fn one(reading: &Reading, mount: &Mount, all: &mut Faults) {
     let (mut names, mut entry, mut faults) = (Names::default(), Entry::default(), Faults::default());
-    // This does not access the file system itself.
+    // Reading this file does not access the file system itself.
     let connection = format!("sys/fs/fuse/connections/{}/waiting", mount.device.1);
     let waiting = reading.number(&reading.root().join(connection));
     let path = below(reading.root(), &mount.mount_point).join(".stats");
@@ -77,7 +78,8 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// For tools that read all formats in the same way. Errors: the file cannot be read.
+/// Parses the file as one entry, for tools that read all formats in the same way. Fails if the file cannot be
+/// read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut entry = Entry::default();
     values(input, &mut entry, parsed.names, parsed.faults)?;
@@ -91,12 +93,13 @@ fn values(input: &mut dyn Read, entry: &mut Entry, names: &mut Names, faults: &m
     })
 }
 
-/// `fuse_ops.lookup: 7`, or for a level `master.usec_ping: [238]`. `None` if it cannot be parsed.
+/// Parses a line such as `fuse_ops.lookup: 7`, or for a level `master.usec_ping: [238]`. Returns `None` if it
+/// has another form.
 fn value(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     let colon = line.windows(2).position(|pair| pair == b": ")?;
     let (key, text) = (&line[..colon], &line[colon + 2..]);
     let level = text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
-    // A difference between clocks may be negative.
+    // Levels that are differences between clocks may be negative.
     let digits = level.and_then(|level| level.strip_prefix(b"-")).or(level).unwrap_or(text);
     let number = whole(digits)?;
     if key == b"master.usec_ping" && level.is_some() {
@@ -121,12 +124,12 @@ fn value(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
     entry.push(names.intern(&name)?, Quantity::Count, number)
 }
 
-/// `None` for mounts of other file systems.
+/// Parses a line of mountinfo. Returns `None` for mounts of other file systems.
 pub fn mount(line: &[u8]) -> Option<Mount> {
     let found = mountinfo::line(line)?;
     let (device, source) = (mountinfo::number(found.device)?, mountinfo::unescaped(found.source));
     let server = source.strip_prefix(PREFIX)?;
-    // A subfolder may be mounted: `mfs#10.0.0.1:9421/projects`.
+    // The source of a mounted subfolder has a path, as in `mfs#10.0.0.1:9421/projects`.
     let server = &server[..server.iter().position(|&byte| byte == b'/').unwrap_or(server.len())];
     let mount_point = PathBuf::from(OsStr::from_bytes(&mountinfo::unescaped(found.point)));
     (!server.is_empty()).then(|| Mount { device, master: printable(server), mount_point })

@@ -1,9 +1,10 @@
-//! The MooseFS master on this machine: the requests of each mount, as the master reports them; how long that
-//! report takes; and the master's process, its processor time and start. The master has one thread. So its
-//! share of one processor shows how busy it is, and its answer waits behind the requests of the mounts.
+//! Reads the state of a MooseFS master on this machine: the requests of each mount, as the master reports
+//! them; how long this answer takes; and processor time and start of the master's process. The master has one
+//! thread. So its share of one processor shows how busy it is, and its answer waits behind the requests of
+//! the mounts.
 //!
-//! A stopped or overloaded master answers late or not at all. This is reported, and takes at most a part of
-//! the agent's deadline. Everything except the answer is read from /proc.
+//! A stopped or overloaded master answers late or not at all. The agent reports this, and waits only for a
+//! part of its deadline. It reads everything except the answer from /proc.
 
 use super::moosefs_sessions::{self as sessions, Session};
 use super::small_file::SmallFile;
@@ -23,20 +24,21 @@ use std::time::{Duration, Instant};
 const SERVICE: &str = "mfs_master";
 const SESSIONS: &str = "mfs_sessions";
 const PROGRAM: &[u8] = b"mfsmaster";
-/// The port for clients: MATOCL_LISTEN_PORT, unless a site changes it.
+/// Port for clients: MATOCL_LISTEN_PORT, unless a site changes it.
 const PORT: u16 = 9421;
-/// Share of the remaining time. The rest is needed for the steps after it.
+/// Share of the remaining time that the agent waits for the answer. It needs the rest for the following
+/// steps.
 const PATIENCE: f64 = 0.8;
 const LONGEST: Duration = Duration::from_secs(2);
-/// The kernel always counts hundredths of a second (USER_HZ).
+/// Length of a tick in microseconds: the kernel always reports hundredths of a second (USER_HZ).
 const TICK_US: u64 = 10_000;
 const TICKS_PER_SECOND: f64 = 100.0;
 
 pub fn read(reading: &Reading) {
     let Some(place) = place(reading) else { return };
-    // The time before the question, also for a late answer. Otherwise it would count for the next round.
+    // Time before the request. With the time of a late answer, its data would count for the next round.
     let time = now();
-    // If another service listens there, it gets no request.
+    // Without a master's process, another service may use the port, so no request is sent.
     let Some(process) = process(reading) else { return };
     let begin = Instant::now();
     let patience = reading.remaining().mul_f64(PATIENCE).min(LONGEST);
@@ -52,13 +54,13 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The address on which the master listens, and the name that its clients use.
+/// Address on which the master listens, and name of the file system that its clients use.
 struct Place {
     asked: SocketAddrV4,
     file_system: String,
 }
 
-/// `None`: there is no master on this machine.
+/// Finds the master's address in the list of sockets. Returns `None` if no master listens on this machine.
 fn place(reading: &Reading) -> Option<Place> {
     let (mut listens, mut known) = (None, BTreeMap::<Ipv4Addr, u64>::new());
     reading.lines(&reading.root().join("proc/net/tcp"), |line, _| match socket(line) {
@@ -70,7 +72,7 @@ fn place(reading: &Reading) -> Option<Place> {
     });
     let listens: Ipv4Addr = listens?;
     let asked = if listens.is_unspecified() { Ipv4Addr::LOCALHOST } else { listens };
-    // If it listens on all addresses, use the address of most clients.
+    // If the master listens on all addresses, the file system gets the address that most clients use.
     let most = known.into_iter().max_by_key(|(_, clients)| *clients).map(|(address, _)| address);
     let called = if listens.is_unspecified() { most? } else { listens };
     Some(Place { asked: SocketAddrV4::new(asked, PORT), file_system: format!("{called}:{PORT}") })
@@ -79,7 +81,7 @@ fn place(reading: &Reading) -> Option<Place> {
 const LISTENS: u64 = 0x0a;
 const CONNECTED: u64 = 0x01;
 
-/// Local address and state from a line of /proc/net/tcp.
+/// Parses the local address and the state in a line of /proc/net/tcp.
 fn socket(line: &[u8]) -> Option<(SocketAddrV4, u64)> {
     let mut fields = words(line).skip(1);
     let local = fields.next()?;
@@ -87,7 +89,7 @@ fn socket(line: &[u8]) -> Option<(SocketAddrV4, u64)> {
     let address = u32::try_from(hexadecimal(&local[..colon])?).ok()?;
     let port = u16::try_from(hexadecimal(&local[colon + 1..])?).ok()?;
     let state = hexadecimal(fields.nth(1)?)?;
-    // In memory byte order.
+    // The file contains addresses in the byte order of memory.
     Some((SocketAddrV4::new(Ipv4Addr::from(address.to_ne_bytes()), port), state))
 }
 
@@ -96,13 +98,13 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Processor time in microseconds, and running time.
+/// Processor time in microseconds and running time of the master's process.
 struct Process {
     time_us: u64,
     uptime_s: u64,
 }
 
-/// The master itself, not the children that it starts to write files.
+/// Finds the process of the master, and not one of the children that it starts to write files.
 fn process(reading: &Reading) -> Option<Process> {
     let mut small = SmallFile::default();
     let mut found = BTreeMap::new();
@@ -154,8 +156,8 @@ fn listed(reading: &Reading, time: i64, place: &Place, answer: &[u8]) {
     }
 }
 
-/// If a folder was mounted again, the master keeps the old session. Take the newest, preferably a connected
-/// one.
+/// Keeps one session per mount. If a folder was mounted again, the master still lists the old session, so a
+/// connected one is preferred, then the newest.
 fn by_mount(found: Vec<Session>) -> BTreeMap<String, Session> {
     let mut mounts = BTreeMap::<String, Session>::new();
     for session in found {
@@ -174,7 +176,7 @@ fn by_mount(found: Vec<Session>) -> BTreeMap<String, Session> {
     mounts
 }
 
-/// The owner is the job that the mount point names, else unknown.
+/// Returns the entry of a session. Its owner is the job in the name of the mount point, or unknown.
 fn entry(session: &Session, names: &mut Names) -> Option<Entry> {
     let job = jobs::of_mount_point(&session.mount_point).unwrap_or_default();
     let owner = Owner { evidence: Evidence::Server, job, ..Owner::default() };
@@ -185,7 +187,8 @@ fn entry(session: &Session, names: &mut Names) -> Option<Entry> {
     Some(entry)
 }
 
-/// The body of the answer. Errors: those of the connection, and `TimedOut` after `patience`.
+/// Requests the list of sessions, and returns the body of the answer. Fails if the connection fails, and with
+/// `TimedOut` after `patience`.
 fn ask(address: SocketAddrV4, patience: Duration) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + patience;
     let mut stream = TcpStream::connect_timeout(&address.into(), patience.max(Duration::from_millis(1)))?;
@@ -219,7 +222,7 @@ fn read_exact(stream: &mut TcpStream, buffer: &mut [u8], deadline: Instant) -> i
     Ok(())
 }
 
-/// A false length needs no more memory than the data that arrive.
+/// Reads `length` bytes. Memory grows with the data that arrive, so that a wrong length does no harm.
 fn read_all(stream: &mut TcpStream, body: &mut Vec<u8>, length: usize, deadline: Instant) -> io::Result<()> {
     let mut piece = [0; 16 << 10];
     while body.len() < length {

@@ -1,21 +1,20 @@
-//! The list of mounts that the MooseFS master sends to any client, as used by `mfscli -SMO`. For each mount
-//! it contains the number of each operation in the current hour of the master's clock. Form: `mfscli` and
-//! masters of 3.0.117; masters since
-//! 1.7.8 support this request.
+//! Parses the list of mounts that the MooseFS master sends to any client, as `mfscli -SMO` requests it. For
+//! each mount it contains the number of each operation in the current hour of the master's clock. The format
+//! is that of `mfscli` and masters of 3.0.117. Masters support this request since 1.7.8.
 
 use crate::sample::printable;
 use std::net::Ipv4Addr;
 
 const ASKED: u32 = 508;
 const ANSWER: u32 = 509;
-/// The requested form of a session.
+/// Requested version of the format of a session.
 const FORM: u8 = 2;
-/// Type, length and form.
+/// Request: type, length and version of the format.
 pub const QUESTION: [u8; 9] = [0, 0, (ASKED >> 8) as u8, ASKED as u8, 0, 0, 0, 1, FORM];
 pub const HEAD_BYTES: usize = 8;
-/// About 50,000 mounts.
+/// Longest accepted answer in bytes. It is enough for about 50,000 mounts.
 const LONGEST_ANSWER: usize = 16 << 20;
-/// Bytes for each mount: flags, user and group ids, limits.
+/// Number of bytes per mount for flags, user and group ids, and limits.
 const SETTINGS_BYTES: usize = 27;
 const OPERATIONS: [&str; 16] = [
     "statfs",
@@ -32,29 +31,30 @@ const OPERATIONS: [&str; 16] = [
     "link",
     "readdir",
     "open",
-    // The operation looks up where a part of a file is. Reads and writes themselves go to chunk servers.
+    // This operation finds the servers of a part of a file. The reads and writes themselves go to chunk
+    // servers.
     "read_chunk",
     "write_chunk",
 ];
 
-/// One mount of one client.
+/// A mount of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     pub number: u32,
     pub client: Ipv4Addr,
-    /// As reported by the client.
+    /// Path of the mount point, as the client reports it.
     pub mount_point: Vec<u8>,
     pub is_connected: bool,
     counts: Vec<u32>,
 }
 
 impl Session {
-    /// `10.0.0.7:/scratch/job_12`.
+    /// Returns client and mount point, such as `10.0.0.7:/scratch/job_12`.
     pub fn place(&self) -> String {
         format!("{}:{}", self.client, printable(&self.mount_point))
     }
 
-    /// Operations with a count above zero.
+    /// Returns the operations whose count is above zero.
     pub fn operations(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         let name =
             |at: usize| OPERATIONS.get(at).map_or_else(|| format!("operation_{at}"), ToString::to_string);
@@ -63,16 +63,17 @@ impl Session {
     }
 }
 
-/// Whether it is the answer, and its length. `None` if the rest should not be awaited.
+/// Decodes the head of a message: whether it is the answer, and the length of its body. Returns `None` if the
+/// message is not valid, so that its body is not read.
 pub fn head(head: [u8; HEAD_BYTES]) -> Option<(bool, usize)> {
     let mut rest = Bytes(&head);
     let (kind, length) = (rest.number()?, usize::try_from(rest.number()?).ok()?);
-    // Between answers, a master may send keep-alive messages.
+    // Before its answer, a master may send keep-alive messages.
     let is_sane = length <= LONGEST_ANSWER && (kind == ANSWER || (kind == 0 && length == 0));
     is_sane.then_some((kind == ANSWER, length))
 }
 
-/// All mounts; `None` if the answer is malformed.
+/// Decodes all mounts. Returns `None` if the answer is invalid.
 pub fn sessions(answer: &[u8]) -> Option<Vec<Session>> {
     let mut rest = Bytes(answer);
     let operations = usize::from(u16::from_be_bytes(rest.array()?));
@@ -112,7 +113,7 @@ impl<'a> Bytes<'a> {
         let _expires = self.number()?;
         let (mount_point, _folder) = (self.text()?.to_vec(), self.text()?);
         self.take(SETTINGS_BYTES)?;
-        // Counts of the current and of the previous hour.
+        // The counts of the current hour are used. Those of the previous hour follow and are skipped.
         let counts = self.take(4 * operations)?;
         self.take(4 * operations)?;
         let counts =
@@ -140,7 +141,8 @@ mod tests {
     #[test]
     fn a_truncated_session_list_is_refused() {
         for length in 0..REAL.len() {
-            // Cut between two mounts it is a shorter list, which contradicts the length in the head.
+            // An answer that is cut between two mounts is a valid shorter list. Its head would have another
+            // length.
             let found = sessions(&REAL[..length]);
             assert!(found.is_none_or(|found| found.len() < 4), "{length}");
         }

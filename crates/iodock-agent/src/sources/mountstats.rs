@@ -1,5 +1,6 @@
-//! NFS mounts: /proc/self/mountstats. Bind mounts, and exports that share a superblock in the kernel, show
-//! the same counters. They have the same device number in mountinfo, so they count once.
+//! Reads counters of NFS mounts: /proc/self/mountstats. Bind mounts, and exports that share a superblock in
+//! the kernel, show the same counters. They have the same device number in mountinfo, so they are counted
+//! once.
 
 use super::{Parsed, Reading};
 use crate::lines::{each_line, Faults};
@@ -10,7 +11,7 @@ use std::io::{self, Read};
 
 const BYTES: [&str; 6] = ["read", "write", "direct_read", "direct_write", "server_read", "server_write"];
 
-/// One mount: its device, where it is mounted, its counters.
+/// A mount with its device, mount point and counters.
 #[derive(Debug, Default)]
 pub struct Mount {
     pub device: String,
@@ -38,7 +39,7 @@ fn devices(reading: &Reading) -> Devices {
     devices
 }
 
-/// For tools that read all formats in the same way. Errors: the file cannot be read.
+/// Parses the file, for tools that read all formats in the same way. Fails if the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut mounts = Mounts::default();
     each_line(input, parsed.faults, |line, faults| mounts.line(line, parsed.names, faults))?;
@@ -47,15 +48,15 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     Ok(())
 }
 
-/// The mount to which the next lines belong.
+/// Mount to which the next lines belong.
 #[derive(Debug, Default)]
 enum Current {
     #[default]
     NotNfs,
-    /// A mount whose counters were already read at another mount point.
+    /// The counters of this mount were already read at another mount point.
     Again,
     Mount(Box<Mount>, Meeting),
-    /// The line that names the mount is lost.
+    /// The mount is unknown, because the line with its name is damaged.
     Orphaned,
 }
 
@@ -106,8 +107,9 @@ impl Mounts {
         }
     }
 
-    /// Stores the mount, which is complete now. Without mountinfo, two mounts of one device with equal
-    /// numbers count as one. Of two mounts at one place, programs see the upper one.
+    /// Stores the complete mount. Without mountinfo, two mounts of one device with equal numbers count as
+    /// one. If one device is mounted twice at one mount point, the later one, which programs see, replaces
+    /// the earlier one.
     fn keep(&mut self) {
         let Current::Mount(mount, meeting) = std::mem::take(&mut self.current) else { return };
         let is_known = |known: &Mount| known.device == mount.device && known.entry == mount.entry;
@@ -133,13 +135,14 @@ fn counters(line: Line, entry: &mut Entry, names: &mut Names) -> Option<()> {
     Some(())
 }
 
-/// `READ` contains the count and the total time; `READ/queue` and `READ/response` contain its parts.
+/// Adds an operation's counters. `READ` has the count and the total time; `READ/queue` and `READ/response`
+/// have parts of this time.
 fn one(operation: &Operation, entry: &mut Entry, names: &mut Names) -> Option<()> {
     let mut name = |suffix: &str| {
         let text = [operation.name.to_ascii_lowercase(), suffix.as_bytes().to_vec()].concat();
         names.intern(&text)
     };
-    // The bytes line also has `read`, in bytes. The quantity distinguishes the two.
+    // The line `bytes` also has a counter `read`. Its quantity is bytes, so the two differ.
     let [count, sent, timeouts, .., queue, response, total, errors] = operation.numbers;
     let whole = name("")?;
     entry.push(whole, Quantity::Count, count)?;

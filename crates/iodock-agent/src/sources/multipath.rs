@@ -1,5 +1,5 @@
-//! Devices with several paths (device mapper, multipath): which paths exist and work. Read from /sys, because
-//! `multipath -ll` may hang together with a path. The state of a path is that of its SCSI device
+//! Reads which paths of multipath devices (device mapper) exist and work. It reads /sys, because `multipath
+//! -ll` may hang together with a path. The state of a path is that of its SCSI device
 //! (Documentation/ABI/testing/sysfs-bus-scsi-devices; drivers/scsi/scsi_sysfs.c, sdev_states) or its NVMe
 //! controller.
 

@@ -1,5 +1,5 @@
-//! Hardware network interfaces and bonds: /sys/class/net (Documentation/ABI/testing/sysfs-class-net and
-//! sysfs-class-net-statistics).
+//! Reads counters and states of hardware network interfaces and bonds: /sys/class/net
+//! (Documentation/ABI/testing/sysfs-class-net and sysfs-class-net-statistics).
 
 use super::link::Link;
 use super::Reading;
@@ -26,15 +26,16 @@ const COUNTERS: [(&str, Quantity); 16] = [
     ("tx_fifo_errors", Quantity::Count),
     ("collisions", Quantity::Count),
 ];
-/// Counters whose growth is an event. Dropped packets are not: they also occur when a packet is meant for
-/// another machine.
+/// Counters whose growth is an event. Dropped packets are no event, because interfaces also drop packets for
+/// other machines.
 const ERRORS: [&str; 2] = ["rx_errors", "tx_errors"];
-/// From /usr/include/linux/if.h: the interface was switched on.
+/// Flag of an interface that an administrator has enabled (linux/if.h).
 const IFF_UP: u64 = 1;
 
 pub fn read(reading: &Reading) {
     for (name, folder) in reading.folders(&reading.root().join("sys/class/net")) {
-        // Bridges, tunnels and interfaces of containers have no device, and come and go.
+        // Bridges, tunnels and interfaces of containers have no `device`. They are skipped, because they come
+        // and go.
         if reading.is_there(&folder.join("device")) || reading.is_there(&folder.join("bonding")) {
             interface(reading, printable(name.as_bytes()), &folder);
         }
@@ -58,7 +59,7 @@ fn interface(reading: &Reading, target: String, folder: &Path) {
     if let Some(is_up) = is_up {
         link.state(is_up, described(is_up, reading.word(&folder.join("flags")).as_deref()));
     }
-    // A link that is down has no speed, or -1.
+    // If a link is down, its speed is missing or -1.
     if let Some(value) = reading.number(&folder.join("speed")).filter(|_| is_up != Some(false)) {
         link.speed(value);
     }

@@ -1,5 +1,5 @@
-//! Pressure stall information: how long tasks waited for a resource. Averages are left out, because the
-//! growth of the totals shows them for any interval.
+//! Reads pressure stall information: how long tasks waited for a resource. Averages are left out, because
+//! they follow from the growth of the totals in any interval.
 
 use super::Reading;
 use crate::lines::Faults;
@@ -11,7 +11,7 @@ pub fn read(reading: &Reading) {
     for resource in ["io", "cpu", "memory"] {
         let path = reading.root().join("proc/pressure").join(resource);
         let mut entry = Entry::default();
-        // Kernels with psi=0 have these files but refuse to read them.
+        // Kernels with psi=0 have these files, but reading them fails.
         let faults = reading.lines(&path, |line, faults| {
             let read = who_waited(line, &mut entry, &mut names);
             read.unwrap_or_else(|| faults.unreadable());

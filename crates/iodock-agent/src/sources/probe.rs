@@ -1,5 +1,6 @@
-//! Results of `iodock probe`: the logs of its store (src/iodock/file_system/probe/store.py), from the last
-//! position on. The response times of the last round are levels; whether it was healthy is a state.
+//! Reads results of `iodock probe` from the logs of its store (src/iodock/file_system/probe/store.py), from
+//! the last position on. The response times of the last round are levels, and whether the round was healthy
+//! is a state.
 
 pub mod records;
 
@@ -20,16 +21,16 @@ use std::time::Duration;
 const SOURCE: &str = "probe";
 const MARKER: &str = "iodock-probe-store";
 const VERSION: &[u8] = b"iodock probe store 1\n";
-/// Limit for a log in one round of the agent; earlier data are skipped. A month with a round per minute has
-/// 16 MB.
+/// Largest number of bytes of a log that one round of the agent reads. Earlier data are skipped. A month with
+/// a round per minute has 16 MB.
 const MOST_BYTES: u64 = 64 << 20;
 const PIECE_BYTES: u64 = 1 << 20;
 const LONGEST_RECORD: usize = 4 << 20;
-/// Limits for remembered runs and for files of a run.
+/// Largest number of remembered runs, and of files that are read in a store.
 const MOST_RUNS: usize = 1000;
 const MOST_FILES: usize = 1000;
 
-/// The position in a store, and the folder that each run watches.
+/// Position in each file of a store, and the folder that each run watches.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Position {
     files: BTreeMap<String, u64>,
@@ -48,8 +49,8 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// `before` is `None` if the store was never read; then its rounds are old. Errors: it is not a store, or
-/// cannot be read.
+/// Reads a store. `before` is `None` if it was never read; its present rounds are then old. Fails if it is
+/// not a store or cannot be read.
 fn store(
     reading: &Reading,
     folder: &Path,
@@ -90,15 +91,15 @@ fn store(
 fn logs_of(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
     let mut files = reading.files(folder);
     files.retain(|path| path.extension().is_some_and(|end| end == "log"));
-    // The newest months are last.
+    // The names end with the month, so the newest files are last.
     files.sort_by_key(|path| {
         path.file_stem().map(|stem| stem.as_bytes()[stem.len().saturating_sub(7)..].to_vec())
     });
     files.split_off(files.len().saturating_sub(MOST_FILES))
 }
 
-/// Passes the complete rounds after the position, each with the folder it watched. Returns the number of
-/// damaged records.
+/// Calls `take` with the complete rounds after the position and the folders that they watched. Returns the
+/// number of damaged records.
 fn new_rounds(path: &Path, position: &mut Position, take: &mut dyn FnMut(&str, Round)) -> io::Result<u64> {
     let name = path.file_name().map(|name| printable(name.as_bytes())).unwrap_or_default();
     let mut file = File::open(path)?;
@@ -107,10 +108,10 @@ fn new_rounds(path: &Path, position: &mut Position, take: &mut dyn FnMut(&str, R
     let mut begin = known.unwrap_or(0).max(length.saturating_sub(MOST_BYTES));
     file.seek(SeekFrom::Start(begin))?;
     let (mut content, mut damaged) = (Vec::new(), 0);
-    // Read in pieces, so that a month of rounds is not kept in memory.
+    // The file is read in pieces, so that a month of rounds is never completely in memory.
     while begin < length {
         let read = file.by_ref().take(PIECE_BYTES).read_to_end(&mut content)?;
-        // A record that is being written is read once it is complete.
+        // A record that `iodock probe` is still writing is read when it is complete.
         let end = memchr::memrchr(b'\n', &content).map_or(0, |end| end + 1);
         damaged += piece(&content[..end], position, take);
         content.drain(..end);
@@ -119,7 +120,7 @@ fn new_rounds(path: &Path, position: &mut Position, take: &mut dyn FnMut(&str, R
             break;
         }
     }
-    // A longer piece is not a record.
+    // A piece without a line end that is longer than this can't be a record, so it is skipped.
     begin += if content.len() > LONGEST_RECORD { content.len() as u64 } else { 0 };
     position.files.insert(name, begin);
     Ok(damaged)
@@ -161,7 +162,7 @@ fn report(reading: &Reading, file_system: &str, target: &str, round: &Round, lim
     if let Some(limit) = limit {
         let _ = level("limit_us", u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
     }
-    // Makes two equal rounds distinguishable.
+    // The number of the round distinguishes it from a later round with equal results.
     let _ = level("round", round.n);
     let target = printable(target.as_bytes());
     reading.entries(SOURCE, (file_system, &target), &names, [&entry]);
@@ -190,7 +191,8 @@ fn state(round: &Round, limit: Option<Duration>) -> Sight {
     Sight::State { level: kind.into(), kind, text, is_told_at_first: kind != "probe-well" }
 }
 
-/// Finds the file system of a folder, by the name that other sources use.
+/// Mount points and names of file systems, for finding the file system of a folder under the name that other
+/// sources use.
 struct Mounts(Vec<(Vec<u8>, String)>);
 
 impl Mounts {
@@ -201,7 +203,8 @@ impl Mounts {
         Mounts(lines.filter_map(mount).collect())
     }
 
-    /// Of two mounts at one place, the upper one is listed later.
+    /// Returns the file system of a folder. If two mounts have the same mount point, the later one is used,
+    /// because it hides the other.
     fn file_system(&self, folder: &str) -> String {
         let is_below = |point: &[u8]| {
             let rest = folder.as_bytes().strip_prefix(point);
@@ -212,10 +215,10 @@ impl Mounts {
     }
 }
 
-/// Mount point and name of the file system.
+/// Parses a line of mountinfo: mount point and name of the file system.
 fn mount(line: &[u8]) -> Option<(Vec<u8>, String)> {
     let found = mountinfo::line(line)?;
-    // `10.0.0.1@o2ib:/lfs`
+    // The source of a Lustre mount looks like `10.0.0.1@o2ib:/lfs`.
     let name = match found.fs_type {
         b"lustre" => found.source.rsplit(|byte| *byte == b'/').next().unwrap_or(found.source),
         _ => found.source,

@@ -1,16 +1,17 @@
-//! I/O accounting of processes (/proc/PID/io), summed by job; outside of jobs by user, session and command.
+//! Reads I/O accounting of processes (/proc/PID/io), summed by job. Outside of jobs it is summed by user,
+//! session and command.
 //!
 //! The counters of a process include the children that it has waited for. So at any moment, the sum over
-//! living processes counts nothing twice. The sum can fall: a process that ends without being waited for
-//! inside its job leaves it.
+//! living processes counts nothing twice. The sum can fall: if no process of a job waits for a process that
+//! ends, its counters leave the job's sum.
 //!
-//! slurmstepd waits for the processes of its step, so its counters belong to the step, except for what its
-//! own threads did. A process below a slurmstepd belongs to that step, whatever its environment contains:
-//! users change environments, and in the second part of a heterogeneous job, Slurm's own SLURM_JOB_ID is that
-//! of the first part.
+//! slurmstepd waits for the processes of its step, so its counters belong to the step, except for the I/O of
+//! its own threads. A process below a slurmstepd belongs to that step, whatever its environment contains:
+//! users change environments, and in the second part of a heterogeneous job, Slurm sets SLURM_JOB_ID to the
+//! id of the first part.
 //!
-//! The owner of each process is remembered between rounds, since finding it costs more than reading counters.
-//! Start time, command and code address show whether it is still the same program.
+//! The agent remembers the owner of each process between rounds, because finding it costs more than reading
+//! counters. Start time, command and code address show whether the process still runs the same program.
 
 use super::environment::Answer;
 use super::job_names::Naming;
@@ -31,8 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub type Values = [u64; FIELDS.len()];
 
-/// The names of [`FIELDS`]. `*_call` counts all data moved by read and write calls, including cached data,
-/// pipes and sockets; `*_device` counts data to and from devices.
+/// Names for the [`FIELDS`]. `*_call` counts all data that read and write calls moved, including cached data,
+/// pipes and sockets. `*_device` counts data to and from devices.
 const METRICS: [(&str, Quantity); FIELDS.len()] = [
     ("read_call", Quantity::Bytes),
     ("write_call", Quantity::Bytes),
@@ -43,17 +44,19 @@ const METRICS: [(&str, Quantity); FIELDS.len()] = [
     ("cancelled_write", Quantity::Bytes),
 ];
 
-/// Number of rounds in which the owner of a new process is checked: schedulers move it into its job's cgroup.
+/// Number of rounds in which the owner of a new process is determined again. Schedulers may move a process
+/// into its job's cgroup after its start.
 const NEW_ROUNDS: u32 = 3;
-/// An older process is checked again after this number of rounds, different ones in different rounds.
+/// Number of rounds after which the owner of an older process is determined again. The round depends on the
+/// process, so that not all are in the same one.
 const ASKED_AGAIN: u64 = 6;
 const STEP_DAEMON: &[u8] = b"slurmstepd";
-/// The step in which Slurm runs its own `sleep` as root. It also adopts users' ssh sessions.
+/// Step in which Slurm runs its own `sleep` as root. It also contains the ssh sessions of users.
 const EXTERN_STEP: &[u8] = b"step_extern";
-/// Limit for the depth of the process tree.
+/// Largest depth of the process tree that is followed.
 const DEEPEST: usize = 64;
 
-/// State between rounds. If a round hangs, its state is lost.
+/// State that is kept between rounds. If a round hangs, its state is lost.
 pub type Remembered = Arc<Mutex<Memory>>;
 
 #[derive(Debug, Default)]
@@ -68,14 +71,14 @@ struct Known {
     life: Life,
     owner: Owner,
     values: Values,
-    /// Number of rounds in which it was seen.
+    /// Number of rounds that contained this process.
     rounds: u32,
-    /// Whether its environment was read.
+    /// Whether the environment was read.
     is_asked: bool,
-    /// This process is Slurm's slurmstepd, which started a step.
+    /// Whether this is a slurmstepd of Slurm, which has started a step.
     is_step_daemon: bool,
-    /// The step whose slurmstepd is an ancestor of this process. The step never changes, but the process's
-    /// parents may end.
+    /// Step whose slurmstepd is an ancestor of this process. The step stays the same when the process's
+    /// parents end.
     step: Option<Job>,
 }
 
@@ -99,16 +102,17 @@ pub fn read(reading: &Reading) {
     *memory() = Memory { round, processes, names };
 }
 
-/// One process with I/O.
+/// A process with I/O.
 struct Process {
     number: u64,
     folder: PathBuf,
     known: Known,
-    /// The part of its counters that is not reported.
+    /// Part of the counters that is not reported.
     own: Values,
-    /// Whether its environment should be read in this round.
+    /// Whether the environment should be read in this round.
     is_wanted: bool,
-    /// It is Slurm's own process in a job whose user is still unknown. It is reported once the user is known.
+    /// Whether this is a process of Slurm in a job whose user is still unknown. It is reported when the user
+    /// is known.
     is_withheld: bool,
 }
 
@@ -121,7 +125,7 @@ struct Processes {
     small: SmallFile,
     faults: Faults,
     refused: u64,
-    /// Number of processes that ended during reading. Their numbers may belong to other processes now.
+    /// Number of processes that ended during the reading. Other processes may have their ids now.
     gone: u64,
 }
 
@@ -133,7 +137,7 @@ impl Processes {
             Err(error) => self.refused += u64::from(!is_gone(&error)),
         }
         self.faults.absorb(faults, &path);
-        // Kernel threads and processes without I/O.
+        // Kernel threads and processes without I/O are left out.
         if values.iter().all(|&value| value == 0) {
             return;
         }
@@ -146,21 +150,20 @@ impl Processes {
         }
     }
 
-    /// The owner of the process, as far as it can be found without the environment; `None` if the process has
-    /// ended.
+    /// Finds the owner of a process without reading its environment. Returns `None` if the process has ended.
     fn known(&mut self, number: u64, folder: &Path, values: Values) -> Option<Known> {
         let before = self.before.processes.remove(&number);
         let turn = (self.before.round + number).is_multiple_of(ASKED_AGAIN);
         let is_old = before.as_ref().is_some_and(|before| before.rounds >= NEW_ROUNDS);
         let before = match before {
-            // Its counters did not change, so its earlier owner is still right.
+            // The counters did not change, so the process is the same and its earlier owner is still valid.
             Some(before) if is_old && !turn && before.values == values => return Some(before),
             other => other,
         };
         let stat = self.small.read(&folder.join("stat")).ok()?.to_vec();
         let life = Life::of(&stat);
         let is_same_process = |before: &&Known| life.start.is_some() && life.start == before.life.start;
-        // This also holds if it executes another program.
+        // The step stays the same if the process executes another program.
         let step = before.as_ref().filter(is_same_process).and_then(|before| before.step.clone());
         let before = before.filter(|before| life.follows(&before.life));
         let Some(before) = before else {
@@ -172,8 +175,8 @@ impl Processes {
             return Some(Known { values, rounds, ..before });
         }
         let (owner, is_step_daemon) = self.owner(folder, &stat)?;
-        // The content of its environment is still valid, and so are the owners of the processes that it has
-        // waited for.
+        // The owner from the environment, and the owner that a slurmstepd got from its processes, are still
+        // valid.
         let is_said = before.owner.evidence == Evidence::Environment;
         let is_same_step = owner.job == before.owner.job && owner.session == before.owner.session;
         let owner = match owner.evidence {
@@ -184,7 +187,7 @@ impl Processes {
         Some(Known { owner, values, rounds, is_step_daemon, ..before })
     }
 
-    /// Also returns whether it is the slurmstepd of a step.
+    /// Returns the owner of a process, and whether it is the slurmstepd of a step.
     fn owner(&mut self, folder: &Path, stat: &[u8]) -> Option<(Owner, bool)> {
         let status = self.small.read(&folder.join("status")).ok()?;
         let is_daemon = stat::command(stat) == STEP_DAEMON && users::is_root(status);
@@ -196,7 +199,8 @@ impl Processes {
             session: job.step,
             ..Owner::default()
         };
-        // Its cgroup may belong to the job as a whole.
+        // The command line is read first, because the cgroup of a slurmstepd may belong to the job as a
+        // whole.
         let title = if is_daemon { self.small.content(&folder.join("cmdline")) } else { &[] };
         if let Some(job) = jobs::of_title(title) {
             return Some((owned(Evidence::Scheduler, job, Vec::new()), true));
@@ -209,20 +213,21 @@ impl Processes {
         Some((Owner { evidence: Evidence::Session, user, session, command, ..Owner::default() }, false))
     }
 
-    /// The I/O of a process's threads. It is read after the process's counters, so that rather too much is
-    /// subtracted than too little.
+    /// Returns the I/O of a process's own threads. They are read after the process's counters, so that the
+    /// difference is rather too small than too large.
     fn own(&mut self, folder: &Path) -> Values {
         let mut sum = Values::default();
         for thread in fs::read_dir(folder.join("task")).into_iter().flatten().flatten() {
             let mut values = Values::default();
-            // A thread may end during reading, which is no fault. An unreadable line was already counted.
+            // A thread that ends during the reading is no fault, and unreadable lines in files of threads are
+            // not counted.
             read_values(self.small.content(&thread.path().join("io")), &mut values, &mut Faults::default());
             sum.iter_mut().zip(values).for_each(|(sum, value)| *sum = sum.saturating_add(value));
         }
         sum
     }
 
-    /// Finds the slurmstepd above each new process whose cgroup does not show its step.
+    /// Finds the step of each new process whose cgroup does not show it, by the slurmstepd above it.
     fn find_steps(&mut self, proc: &Path) {
         let places: HashMap<u64, usize> =
             self.found.iter().enumerate().map(|(at, process)| (process.number, at)).collect();
@@ -240,10 +245,10 @@ impl Processes {
         }
     }
 
-    /// The step of the nearest slurmstepd among a process's ancestors.
+    /// Returns the step of the nearest slurmstepd among a process's ancestors.
     fn step_above(&mut self, mut life: Life, proc: &Path, places: &HashMap<u64, usize>) -> Option<Job> {
         for _ in 0..DEEPEST {
-            // Process 1 adopts orphans.
+            // Process 1 is the parent of orphans, so the search ends there.
             let number = life.parent.filter(|parent| *parent > 1)?;
             let parent = match places.get(&number) {
                 Some(&at) => {
@@ -252,7 +257,7 @@ impl Processes {
                     let step = if known.is_step_daemon { Some(daemons()) } else { known.step.clone() };
                     (known.life.clone(), step)
                 }
-                // The process has not read or written anything.
+                // This parent is not in the list, because it has not read or written anything.
                 None => {
                     let folder = proc.join(number.to_string());
                     let stat = self.small.read(&folder.join("stat")).ok()?.to_vec();
@@ -263,7 +268,7 @@ impl Processes {
                     (Life::of(&stat), step)
                 }
             };
-            // The parent has ended, and a later process has its number.
+            // The parent has ended, and a process that started later has its id.
             if parent.0.start > life.start {
                 return None;
             }
@@ -275,9 +280,9 @@ impl Processes {
         None
     }
 
-    /// A slurmstepd runs as root, but gets the same owner as the processes that it waits for. When they end,
-    /// their counters move to it, and the sum must stay the same. In a job's extern step, I/O of root is
-    /// Slurm's own, so the same applies.
+    /// Gives each slurmstepd, which runs as root, the owner of the processes that it waits for. When they
+    /// end, their counters move to it, and the sum must stay the same. In a job's extern step, I/O of root is
+    /// also Slurm's own and gets the job's user.
     fn give_steps_their_users(&mut self) {
         let root = self.users.of_number(b"0");
         let is_slurms = |process: &Process| {
@@ -316,8 +321,8 @@ impl Processes {
         }
     }
 
-    /// Reads the environments of processes without a job's cgroup, and of some processes of jobs that have no
-    /// name yet.
+    /// Reads the environments of processes that are not in a job's cgroup, and of some processes of jobs
+    /// whose name is unknown.
     fn ask_environments(&mut self, reading: &Reading) {
         let round = self.before.round + 1;
         for process in &mut self.found {
@@ -326,7 +331,7 @@ impl Processes {
         }
         let asked = self.found.iter().filter(|process| process.is_wanted);
         let paths: Vec<_> = asked.map(|process| process.folder.join("environ")).collect();
-        // The other half of the time is for the steps that follow.
+        // The other half of the remaining time is for the following steps.
         let answers = environment::ask(&paths, reading.remaining() / 2);
         let unread = paths.len() - answers.said.len();
         self.take_answers(answers.said, round);
@@ -349,7 +354,7 @@ impl Processes {
         self.gone += (before - self.found.len()) as u64;
     }
 
-    /// Returns the state to remember.
+    /// Reports the sums, and returns the state to remember.
     fn report(self, reading: &Reading) -> HashMap<u64, Known> {
         let (mut names, mut sums) = (Names::default(), BTreeMap::<Owner, Values>::new());
         for process in self.found.iter().filter(|process| !process.is_withheld) {
@@ -379,12 +384,12 @@ impl Processes {
 }
 
 impl Known {
-    /// Sets the owner from its step.
+    /// Sets the owner to the job and step of `step`.
     fn take_step(&mut self) {
         let Some(step) = &self.step else { return };
         let owner = &mut self.owner;
         if owner.evidence == Evidence::Cgroup {
-            // The owner is already the job as a whole.
+            // The owner is already this job, but without a step.
             if owner.job == step.id {
                 owner.session.clone_from(&step.step);
             }
@@ -401,7 +406,7 @@ impl Process {
         self.known.owner.evidence == Evidence::Session && !self.known.is_asked
     }
 
-    /// Applies the content of its environment; returns whether the process still exists. `learn` gets its
+    /// Applies the content of the environment. Returns whether the process still exists. `learn` gets the
     /// owner and the names of jobs.
     fn take(
         &mut self,
@@ -412,7 +417,7 @@ impl Process {
         let is_known = !self.has_no_job_yet();
         let said = match answer {
             Some(Answer::Said(said)) => said,
-            // The I/O of an ended process belongs to its job nevertheless.
+            // Without an environment, a process whose owner was known is still counted, even if it has ended.
             other => return is_known || other != Some(Answer::Gone),
         };
         self.known.is_asked |= !is_known;
@@ -426,7 +431,7 @@ impl Process {
         if !is_new && said.names.is_empty() {
             return true;
         }
-        // The environment may be that of a later process with the same number, whose job must not get these
+        // The environment may be that of a later process with the same id, whose job must not get these
         // bytes.
         let start = self.known.life.start;
         let is_same = small.read(&self.folder.join("stat")).is_ok_and(|stat| stat::start_time(stat) == start);
@@ -437,7 +442,7 @@ impl Process {
     }
 }
 
-/// A last line without a newline is cut, perhaps within its number.
+/// Parses the counters of a file. If the last line has no newline, it was cut, perhaps within its number.
 fn read_values(text: &[u8], values: &mut Values, faults: &mut Faults) {
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         faults.lines += 1;
@@ -448,7 +453,7 @@ fn read_values(text: &[u8], values: &mut Values, faults: &mut Faults) {
     }
 }
 
-/// An entry for this owner, with the values in the order of [`FIELDS`].
+/// Builds an entry for this owner. The values are in the order of [`FIELDS`].
 pub fn entry(owner: &Owner, values: &Values, names: &mut Names) -> Option<Entry> {
     let mut entry = Entry { owner: owner.clone(), ..Entry::default() };
     for ((operation, quantity), &value) in METRICS.iter().zip(values) {

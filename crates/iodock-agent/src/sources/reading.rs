@@ -1,4 +1,4 @@
-//! The interface of sources: files below the root to read, and a channel for results.
+//! The interface of sources. It has functions that read files below the root, and a channel for results.
 
 use super::process_io::Remembered;
 use super::slurm_step::Sent;
@@ -21,47 +21,47 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Limit for a small file.
+/// Largest size in bytes of a file that contains one word.
 const LONGEST_WORD: u64 = 4096;
-/// EINVAL, ENODEV, ENODATA, EOPNOTSUPP: errors of drivers for something that has no value at present.
+/// Errors of drivers for values that do not exist at present: EINVAL, ENODEV, ENODATA, EOPNOTSUPP.
 const NOTHING_TO_SAY: [i32; 4] = [22, 19, 61, 95];
 
 /// A message from a source.
 pub enum News {
     Report(Box<Report>),
-    /// An existing file could not be read, or not to its end.
+    /// A file exists but could not be read, or not to its end.
     Refused(PathBuf, String),
-    /// A state, to be compared with the previous round.
+    /// A state, which is compared with the previous round.
     Seen(Seen),
-    /// The events of a log, and the position up to which it was read.
+    /// Events of a log, and the position up to which it was read.
     Log(LogRead),
     /// A remark, for example on processes whose counters only root may read.
     Remark(String),
 }
 
-/// The path that a source is about to read, which is reported if it hangs. It is a shared variable and not a
-/// message, since there are thousands in a round.
+/// Path that a source is about to read, which is reported if the reading hangs. It is a shared variable and
+/// not a message, because a round opens thousands of paths.
 pub type Opening = Arc<Mutex<PathBuf>>;
 
-/// How to read a round.
+/// Parameters of a round.
 #[derive(Clone)]
 pub struct Terms {
     pub root: PathBuf,
-    /// Number of entries listed for each target; the others are summed.
+    /// Number of entries that are listed per target. The others are summed.
     pub limit: usize,
     pub deadline: Instant,
-    /// Collects changes for the collector.
+    /// Collects changes for the collector, if there is one.
     pub round: Option<Round>,
-    /// State of processes between rounds.
+    /// State of processes that is kept between rounds.
     pub processes: Remembered,
-    /// Positions in logs; `None` if they are not remembered, and then logs are not read.
+    /// Positions in logs. `None` if no positions are remembered; then logs are not read.
     pub positions: Option<Arc<BTreeMap<String, String>>>,
-    /// Additional files to read, which are not at a known place.
+    /// Logs and probe stores to read.
     pub logs: Arc<Logs>,
     pub records: Sent,
 }
 
-/// One round of one source.
+/// One reading of one source in a round.
 pub struct Reading {
     terms: Terms,
     news: Sender<News>,
@@ -78,22 +78,22 @@ impl Reading {
         &self.terms.root
     }
 
-    /// Time until the deadline.
+    /// Returns the time until the deadline.
     pub fn remaining(&self) -> Duration {
         self.terms.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Facts about processes from earlier rounds.
+    /// Returns facts about processes from earlier rounds.
     pub fn processes(&self) -> &Remembered {
         &self.terms.processes
     }
 
-    /// Records sent by earlier rounds.
+    /// Returns the records that earlier rounds sent.
     pub fn records(&self) -> &Sent {
         &self.terms.records
     }
 
-    /// Collects changes for the collector.
+    /// Returns the round that collects changes for the collector.
     pub fn round(&self) -> Option<&Round> {
         self.terms.round.as_ref()
     }
@@ -102,49 +102,50 @@ impl Reading {
         &self.tool
     }
 
-    /// Logs and probe stores to read; `None`: this round does not read logs.
+    /// Returns the logs and probe stores to read, and their positions. `None` if this round does not read
+    /// logs.
     pub fn logs(&self) -> Option<(&Logs, &BTreeMap<String, String>)> {
         let positions = self.terms.positions.as_deref()?;
         Some((&self.terms.logs, positions))
     }
 
-    /// See [`Reading::open`].
+    /// Handles the result of opening a file like [`Reading::open`].
     pub fn opened(&self, path: &Path, result: io::Result<File>) -> Option<File> {
         self.judge(path, result)
     }
 
-    /// Reports what was read from a log.
+    /// Reports events of a log and the position in it.
     pub fn log(&self, read: LogRead) {
         self.say(News::Log(read));
     }
 
-    /// Reports a state, so that a change becomes an event.
+    /// Reports a state. A change of it becomes an event.
     pub fn see(&self, seen: Seen) {
         self.say(News::Seen(seen));
     }
 
-    /// After the deadline the receiver no longer exists, and messages are discarded.
+    /// Sends a message. After the deadline the receiver no longer exists, and the message is discarded.
     pub fn say(&self, news: News) {
         let _ = self.news.send(news);
     }
 
-    /// Announces the next path.
+    /// Stores the path that is read next.
     pub fn announce(&self, path: &Path) {
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         opening.clear();
         opening.push(path);
     }
 
-    /// Reports that a path cannot be read, and names the responsible part of it: if a folder may not be
-    /// searched, its content is unknown.
+    /// Reports that a path cannot be read, with the part of it that is responsible: if a folder must not be
+    /// searched, this is the folder.
     pub fn refuse(&self, path: &Path, error: &io::Error) {
         let is_seen = |path: &&Path| fs::symlink_metadata(path).is_ok();
         let blamed = path.ancestors().find(is_seen).unwrap_or(path);
         self.say(News::Refused(blamed.into(), error.to_string()));
     }
 
-    /// The successful result. `None` if the file does not exist, or if the operation failed, which is
-    /// reported.
+    /// Returns a successful result. Returns `None` if the file does not exist or the operation failed, and
+    /// reports the failure.
     fn judge<T>(&self, path: &Path, result: io::Result<T>) -> Option<T> {
         result
             .inspect_err(|error| {
@@ -155,24 +156,24 @@ impl Reading {
             .ok()
     }
 
-    /// Opens a file. `None` if it does not exist, or cannot be opened, which is reported.
+    /// Opens a file. Returns `None` if it does not exist or cannot be opened, and reports the latter.
     pub fn open(&self, path: &Path) -> Option<File> {
         self.announce(path);
         self.judge(path, File::open(path))
     }
 
-    /// `false` also if it cannot be determined, which is reported.
+    /// Returns whether a path exists. If this cannot be determined, returns `false` and reports the error.
     pub fn is_there(&self, path: &Path) -> bool {
         self.announce(path);
         self.judge(path, fs::metadata(path)).is_some()
     }
 
-    /// Names and paths of the folders in a folder (including some links), sorted.
+    /// Returns the sorted names and paths of the folders and links in a folder.
     pub fn folders(&self, path: &Path) -> Vec<(OsString, PathBuf)> {
         self.entries_in(path, false)
     }
 
-    /// Paths of the files in a folder, sorted.
+    /// Returns the sorted paths of the files in a folder.
     pub fn files(&self, path: &Path) -> Vec<PathBuf> {
         self.entries_in(path, true).into_iter().map(|(_, path)| path).collect()
     }
@@ -189,8 +190,8 @@ impl Reading {
         found
     }
 
-    /// The single line of a small file in /sys, without surrounding blanks. `None` if the file does not exist
-    /// or has no value, such as the speed of a link that is down.
+    /// Returns the single line of a small file in /sys, without surrounding blanks. Returns `None` if the
+    /// file does not exist or has no value, such as the speed of a link that is down.
     pub fn word(&self, path: &Path) -> Option<Vec<u8>> {
         self.announce(path);
         let mut content = Vec::new();
@@ -201,12 +202,12 @@ impl Reading {
         }
     }
 
-    /// See [`Reading::word`].
+    /// Parses the single line of a small file in /sys as a number (see [`Reading::word`]).
     pub fn number(&self, path: &Path) -> Option<u64> {
         whole(&self.word(path)?)
     }
 
-    /// Passes each line of a file; `None` if it cannot be opened.
+    /// Calls `line` with each line of a file. Returns `None` if the file cannot be opened.
     pub fn lines(&self, path: &Path, line: impl FnMut(&[u8], &mut Faults)) -> Option<Faults> {
         let mut faults = Faults::default();
         let mut file = self.open(path)?;
@@ -235,7 +236,8 @@ impl Reading {
         self.report(Report { source, file_system, target, names, table, trend, faults, time });
     }
 
-    /// Reports entries from a file with several targets, which was read already: see [`Reading::faults`].
+    /// Reports entries of a file that describes several targets. [`Reading::faults`] reports its unreadable
+    /// lines.
     pub fn entries<'a>(
         &self,
         source: &'static str,
@@ -246,7 +248,7 @@ impl Reading {
         self.entries_of(now(), source, place, names, entries);
     }
 
-    /// Like [`Reading::entries`], for a given time.
+    /// Reports entries like [`Reading::entries`], with a given time.
     pub fn entries_of<'a>(
         &self,
         time: i64,
@@ -261,7 +263,7 @@ impl Reading {
     }
 
     /// Reports sums over existing objects, which fall when an object ends. Returns whether the round accepted
-    /// them.
+    /// all of them.
     pub fn sums(&self, source: &'static str, names: Names, entries: &[Entry], faults: Faults) -> bool {
         let report = Report { trend: Trend::Falls, faults: Some(faults), ..Report::new(source, now()) };
         self.whole(report, names, entries)
@@ -282,7 +284,7 @@ impl Reading {
             comparison.iter().for_each(|_| all.add(entry));
         }
         shown.finish().listed.iter().for_each(|entry| ranking.add(entry));
-        // Each owner once: a service may have several cgroups.
+        // `all` has added up entries of the same owner, such as several cgroups of a service.
         for entry in &all.finish().listed {
             comparison.iter_mut().for_each(|comparison| comparison.entry(entry, &names));
         }
@@ -296,7 +298,7 @@ impl Reading {
         self.terms.round.as_ref()?.compare(source, place, trend, time)
     }
 
-    /// Whether the round accepted all of it.
+    /// Ends a comparison. Returns whether the round accepted all of it.
     fn compared(&self, comparison: Option<Comparison>, names: &Names, is_complete: bool) -> bool {
         let Some(comparison) = comparison else { return false };
         let Ended { left_out, is_taken } = comparison.end(names, is_complete);
@@ -307,7 +309,7 @@ impl Reading {
         is_taken
     }
 
-    /// Reports the unreadable parts of a source's files, even if nothing could be read.
+    /// Reports the numbers of unreadable lines in a source's files, even if no entry could be read.
     pub fn faults(&self, source: &'static str, faults: Faults) {
         self.report(Report { faults: Some(faults), ..Report::new(source, now()) });
     }
@@ -317,7 +319,8 @@ impl Reading {
     }
 }
 
-/// Steps of a job are distinguished for the collector only. In metrics there would be a series for each step.
+/// Removes the step from an entry's owner. Only the collector gets steps, because in metrics there would be a
+/// series for each.
 fn without_step(entry: &Entry) -> Entry {
     let mut entry = entry.clone();
     if entry.owner.has_job() {

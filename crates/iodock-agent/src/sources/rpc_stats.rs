@@ -1,5 +1,5 @@
-//! `rpc_stats` of Lustre clients (`osc.*`, `mdc.*`): requests in flight, and histograms of their pages, their
-//! concurrency, their offsets and (in newer releases) their latency.
+//! Reads `rpc_stats` of Lustre clients (`osc.*`, `mdc.*`): requests in flight, and histograms of their pages,
+//! their concurrency, their offsets and (in newer releases) their latency.
 
 use super::{lustre, Parsed, Reading};
 use crate::lines::each_line;
@@ -15,7 +15,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The whole file as one entry. Errors: the file cannot be read.
+/// Parses the whole file as one entry. Fails if the file cannot be read.
 pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
     let mut reader = Reader::default();
     let Parsed { names, faults, entry: give } = parsed;
@@ -32,13 +32,13 @@ pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
 #[derive(Default)]
 struct Reader {
     entry: Entry,
-    /// The headings above the columns: `read`, `write`, `modify`.
+    /// Headings of the columns: `read`, `write`, `modify`.
     columns: Vec<Name>,
     quantity: Option<Quantity>,
 }
 
 impl Reader {
-    /// `None` if the line cannot be parsed.
+    /// Parses a line. Returns `None` if it has an unknown form.
     fn line(&mut self, line: &[u8], names: &mut Names) -> Option<()> {
         let Some(colon) = memchr::memchr(b':', line) else { return self.heading(line, names) };
         let (key, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -52,8 +52,8 @@ impl Reader {
         Some(())
     }
 
-    /// `read    write`, or the line below it that describes the rows. Another line without a colon is junk,
-    /// and the table continues.
+    /// Parses a line of headings, such as `read    write`, or the line below it that describes the rows.
+    /// Another line without a colon is damaged, and the table continues after it.
     fn heading(&mut self, line: &[u8], names: &mut Names) -> Option<()> {
         const COLUMNS: [&[u8]; 3] = [b"read", b"write", b"modify"];
         if words(line).all(|word| COLUMNS.contains(&word)) {
@@ -72,7 +72,8 @@ impl Reader {
         Some(())
     }
 
-    /// `16:   511  99 100   |   784   0 100`: number, share and cumulative share for each column.
+    /// Parses a row such as `16:   511  99 100   |   784   0 100`: number, share and cumulative share for
+    /// each column.
     fn bucket(&mut self, key: &[u8], value: &[u8]) -> Option<()> {
         let (bucket, rest) = lustre::scaled(key)?;
         let quantity = self.quantity.filter(|_| rest.is_empty())?;
@@ -82,7 +83,7 @@ impl Reader {
             let read = columns.next().zip(leading(column.trim_ascii_start()));
             let pushed = read.and_then(|(&operation, (count, _))| {
                 let metric = Metric { operation, quantity, bucket };
-                // Most buckets are empty.
+                // Most buckets are empty and are left out.
                 match count == 0 && !self.entry.has(metric) {
                     true => Some(()),
                     false => self.entry.push_metric(metric, count),
@@ -96,7 +97,7 @@ impl Reader {
         Some(())
     }
 
-    /// `read RPCs in flight:  0`.
+    /// Parses a line such as `read RPCs in flight:  0`.
     fn level(&mut self, key: &[u8], value: &[u8], names: &mut Names) -> Option<()> {
         let (value, rest) = leading(value)?;
         let key: Vec<u8> =

@@ -1,6 +1,6 @@
-//! Totals of Slurm's job steps: records that the plugin of integrations/slurm writes at a step's end, one for
-//! each step and node. The collector knows which ones it has counted, so a record may be sent more than once.
-//! It is removed when the batch that contains it is safe in the spool.
+//! Reads totals of Slurm's job steps. The plugin in integrations/slurm writes a record at the end of each
+//! step on each node. The collector knows which records it has counted, so the agent may send a record more
+//! than once. It removes a record when the batch that contains it is safe in the spool.
 
 use super::jobs::step_named;
 use super::process_io::{entry, Values};
@@ -19,30 +19,30 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// On a tmpfs, so that neither a step's end nor a round waits for a disk.
+/// Folder of the records. It is on a tmpfs, so that neither the end of a step nor a round waits for a disk.
 const FOLDER: &str = "run/iodock-steps";
 const ENDING: &[u8] = b".step";
-/// Folder for damaged records.
+/// Name of the folder for damaged records.
 const DAMAGED: &str = "damaged";
-/// The plugin's records have about 300 bytes.
+/// Longest record in bytes. Those of the plugin have about 300.
 const LONGEST_BYTES: u64 = 4096;
-/// The plugin writes no more records than this.
+/// Largest number of records. The plugin writes no more.
 const MOST: usize = 4096;
 const FIRST_LINE: &[u8] = b"iodock-step 1";
 const LAST_LINE: &[u8] = b"end";
 
-/// State between rounds: records that were sent, and the last batch that may contain them; 0 until that is
-/// known.
+/// Records that were sent, with the number of the last batch that may contain them, or 0 until that is known.
+/// Kept between rounds.
 pub type Sent = Arc<Mutex<BTreeMap<OsString, u64>>>;
 
-/// The I/O of a step on this node.
+/// I/O of a step on this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     pub job: Vec<u8>,
-    /// The step's name, from [`step_named`].
+    /// Name of the step, from [`step_named`].
     pub step: Vec<u8>,
     pub user: Vec<u8>,
-    /// ns since the epoch.
+    /// Start and end of the step, ns since the epoch.
     pub began: i64,
     pub ended: i64,
     pub values: Values,
@@ -61,7 +61,8 @@ pub fn read(reading: &Reading) {
     report(reading, &folder, &left);
 }
 
-/// Names of all files; `None` if the folder does not exist or other users may write to it.
+/// Returns the names of all files. Returns `None` if the folder does not exist or if other users may write to
+/// it.
 fn names(reading: &Reading, folder: &Path) -> Option<Vec<OsString>> {
     reading.announce(folder);
     match is_safe(folder) {
@@ -83,21 +84,21 @@ fn names(reading: &Reading, folder: &Path) -> Option<Vec<OsString>> {
     Some(names)
 }
 
-/// The folder belongs to root or to the agent's user, and no other user may write to it.
+/// Returns whether the folder belongs to root or to the agent's user, and no other user may write to it.
 fn is_safe(folder: &Path) -> io::Result<bool> {
     let status = fs::symlink_metadata(folder)?;
-    // SAFETY: has no preconditions.
+    // SAFETY: geteuid has no arguments and can't fail.
     let own = unsafe { libc::geteuid() };
     Ok(status.is_dir() && (status.uid() == 0 || status.uid() == own) && status.mode() & 0o022 == 0)
 }
 
-/// Removes records that are safe in the spool; returns the others.
+/// Removes the records that are safe in the spool, and returns the others.
 fn remove_sent(reading: &Reading, folder: &Path, names: Vec<OsString>) -> Vec<OsString> {
     let Some(round) = reading.round() else { return names };
     let mut sent = reading.records().lock().unwrap_or_else(PoisonError::into_inner);
     let there: BTreeSet<&OsString> = names.iter().collect();
     sent.retain(|name, _| there.contains(name));
-    // The round that sent them is over, so no later batch contains them for the first time.
+    // The round that sent these records is over, so its last batch is the last that may contain them.
     sent.values_mut().filter(|last| **last == 0).for_each(|last| *last = round.made());
     let safe = round.safe();
     let mut left = Vec::new();
@@ -118,8 +119,8 @@ fn remove_sent(reading: &Reading, folder: &Path, names: Vec<OsString>) -> Vec<Os
     left
 }
 
-/// If a step ran twice (its job was requeued), the first record is reported now and the second in a later
-/// round.
+/// Reports the records. If a step ran twice, because its job was requeued, the first record is reported now
+/// and the second in a later round.
 fn report(reading: &Reading, folder: &Path, files: &[OsString]) {
     let (mut names, mut faults, users) = (Names::default(), Faults::default(), Users::read(reading));
     let (mut told, mut entries) = (Vec::new(), BTreeMap::<Owner, Entry>::new());
@@ -156,10 +157,11 @@ fn report(reading: &Reading, folder: &Path, files: &[OsString]) {
     }
 }
 
-/// The content of a plain file. Errors: it cannot be read, or is not a record.
+/// Reads a plain file. Fails if it cannot be read or can't be a record.
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
-    // A pipe must not block the round, and a link may point anywhere.
+    // With these flags, opening a pipe does not block the round, and a link, which may point anywhere, is not
+    // followed.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
@@ -173,7 +175,8 @@ fn content(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Sets a damaged record aside, so that it is reported only once. Done only where records are removed, too.
+/// Moves a damaged record to another folder, so that it is reported only once. This is done only in rounds
+/// for a collector, in which records are also removed.
 fn set_aside(reading: &Reading, path: &Path) {
     if reading.round().is_none() {
         return;
@@ -196,14 +199,14 @@ fn of_record(record: &Record, users: &Users, names: &mut Names) -> Option<Entry>
     Some(Entry { start_time: Some(record.began), updated: Some(record.ended), ..entry })
 }
 
-/// A complete record. If it is torn or has another form, there is no result, and the first bad line is
-/// counted.
+/// Parses a complete record. If it is cut or has another form, returns `None` and counts the first unreadable
+/// line.
 pub fn record(text: &[u8], faults: &mut Faults) -> Option<Record> {
     let (mut record, mut known, mut lines) = (Record::default(), 0u32, Lines { rest: text, faults });
     lines.next().filter(|line| *line == FIRST_LINE).or_else(|| lines.refuse())?;
     while let Some(line) = lines.next() {
         if line == LAST_LINE {
-            // Each field once, and nothing after the end.
+            // A complete record has each field once, and nothing after the end.
             let is_whole = known == (1 << (FIELDS.len() + 5)) - 1 && lines.rest.is_empty();
             return if is_whole { Some(record) } else { lines.refuse() };
         }
@@ -221,7 +224,7 @@ struct Lines<'a, 'b> {
 }
 
 impl<'a> Lines<'a, '_> {
-    /// The next line without its newline. A line without one was cut.
+    /// Returns the next line without its newline. If it has none, the record was cut.
     fn next(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|&byte| byte == b'\n')?;
         let line = &self.rest[..end];
@@ -237,7 +240,7 @@ impl<'a> Lines<'a, '_> {
     }
 }
 
-/// The index of the field in a line: first the counters, then the others.
+/// Parses the field in a line, and returns its index: first the counters, then the other fields.
 fn take(line: &[u8], record: &mut Record) -> Option<usize> {
     if let Some((field, value)) = process_io::line(line) {
         record.values[field] = value;

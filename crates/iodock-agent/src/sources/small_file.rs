@@ -1,10 +1,10 @@
-//! Reads files of /proc/PID, of which there are thousands in a round.
+//! Reads the files in /proc/PID. A round reads thousands of them.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Uses one buffer for all files.
+/// Reads small files into one buffer.
 pub struct SmallFile(Vec<u8>);
 
 impl Default for SmallFile {
@@ -14,11 +14,11 @@ impl Default for SmallFile {
 }
 
 impl SmallFile {
-    /// A read that returns less than this returned everything, since the kernel returns up to a page at a
-    /// time.
+    /// Number of bytes below which a read has certainly returned everything, because the kernel returns up to
+    /// a page at a time.
     const SURELY_ALL: usize = 2048;
 
-    /// The content, up to the buffer's size. Errors: the file cannot be opened or read.
+    /// Returns the content of a file, up to the buffer's size. Fails if the file cannot be opened or read.
     pub fn read(&mut self, path: &Path) -> io::Result<&[u8]> {
         let mut file = File::open(path)?;
         let mut filled = 0;
@@ -31,7 +31,8 @@ impl SmallFile {
         }
     }
 
-    /// Empty if it cannot be read, since processes come and go.
+    /// Returns the content of a file. It is empty if the file cannot be read, because its process may have
+    /// ended.
     pub fn content(&mut self, path: &Path) -> &[u8] {
         self.read(path).unwrap_or_default()
     }

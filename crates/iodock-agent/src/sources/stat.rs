@@ -1,8 +1,8 @@
-//! /proc/PID/stat (proc_pid_stat(5)): command, session, and start time.
+//! Parses /proc/PID/stat (proc_pid_stat(5)): command, session, and start time.
 
 use iodock_counters::numbers::{whole, words};
 
-/// The command, which may contain blanks and parentheses, and the text after it.
+/// Returns the command, which may contain blanks and parentheses, and the text after it.
 fn parts(stat: &[u8]) -> Option<(&[u8], &[u8])> {
     let begin = stat.iter().position(|&byte| byte == b'(')?;
     let end = stat.iter().rposition(|&byte| byte == b')').filter(|end| *end > begin)?;
@@ -13,29 +13,29 @@ pub fn command(stat: &[u8]) -> &[u8] {
     parts(stat).map_or(&[], |(command, _)| command)
 }
 
-/// Clock ticks since boot. Together with its number, it distinguishes a process from a later one.
+/// Returns the start time in clock ticks since boot. Process id and start time together identify a process.
 pub fn start_time(stat: &[u8]) -> Option<u64> {
-    // Field 22; the state, number 3, is the first after the command.
+    // The start time is field 22. The first field after the command is number 3, the state.
     words(parts(stat)?.1).nth(19).and_then(whole)
 }
 
-/// Clock ticks that the process's own threads used processors, in programs and in the kernel.
+/// Returns the clock ticks that the process's own threads used processors, in programs and in the kernel.
 pub fn ticks(stat: &[u8]) -> Option<u64> {
-    // Fields 14 and 15.
+    // These are fields 14 and 15.
     let mut times = words(parts(stat)?.1).skip(11).map(whole);
     times.next()??.checked_add(times.next()??)
 }
 
-/// One program of one process.
+/// Identifies one program that runs in one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Life {
-    /// See [`start_time`].
+    /// Start time of the process (see [`start_time`]).
     pub start: Option<u64>,
     pub command: Vec<u8>,
-    /// The address of its code, which changes when it executes another program. 1 if it may not be read, 0 if
-    /// the process has ended and was not waited for.
+    /// Address of the program's code, which changes when the process executes another program. It is 1 if it
+    /// may not be read, and 0 if the process has ended and was not waited for.
     code: Option<u64>,
-    /// Parent of the process when it was first read. A process whose parent ends gets another one.
+    /// Parent of the process when it was first read. If the parent ends, the process gets another one.
     pub parent: Option<u64>,
 }
 
@@ -44,27 +44,27 @@ impl Life {
         let after = parts(stat).map_or(&[][..], |(_, after)| after);
         let mut numbers = words(after).skip(19).map(whole);
         let start = numbers.next().flatten();
-        // Fields 4, 22 and 26.
+        // These are the fields 4, 22 and 26.
         let parent = words(after).nth(1).and_then(whole);
         Life { start, command: command(stat).to_vec(), code: numbers.nth(3).flatten(), parent }
     }
 
-    /// Is it the same program, or what remains of it?
+    /// Returns whether this is the same program as `before`, or the process after that program has ended.
     pub fn follows(&self, before: &Life) -> bool {
         let is_same_code = self.code == before.code || self.code == Some(0);
         self.start.is_some() && self.start == before.start && self.command == before.command && is_same_code
     }
 }
 
-/// The login session (from audit, which `sudo` and `su` keep), else `sid-` and the session leader's process
-/// id.
+/// Returns the login session, which audit assigns and `sudo` and `su` keep. Without one, returns `sid-` and
+/// the process id of the session leader.
 pub fn session(audit: &[u8], stat: &[u8]) -> Vec<u8> {
     const UNSET: &[u8] = b"4294967295";
     let audit = audit.trim_ascii();
     if whole(audit).is_some() && audit != UNSET {
         return audit.to_vec();
     }
-    // State, parent, group and session.
+    // The fields after the command are state, parent, group and session.
     let leader =
         parts(stat).and_then(|(_, after)| words(after).nth(3)).filter(|leader| whole(leader).is_some());
     leader.map_or_else(Vec::new, |leader| [b"sid-", leader].concat())

@@ -1,5 +1,6 @@
-//! Syslog files: those named with `--log`, else the first existing one of the usual places. Rotation (the old
-//! file is read to its end) and truncation are followed. Of a flood of messages only a part is read.
+//! Reads syslog files: those that `--log` names, else the first usual file that exists. If a file was
+//! rotated, the old file is read to its end; truncated files are read from their beginning. Of very many
+//! messages only a part is read.
 
 use super::{is_gone, kernel_log, Reading};
 use crate::clock::now;
@@ -15,14 +16,16 @@ use std::path::{Path, PathBuf};
 
 pub const SOURCE: &str = "system-log";
 const USUAL: [&str; 2] = ["var/log/messages", "var/log/syslog"];
-/// Limit for a file in one round: 300,000 lines. Earlier lines are skipped, which is reported.
+/// Largest number of bytes of a file that one round reads: about 300,000 lines. Earlier lines are skipped,
+/// which the agent reports.
 const MOST_BYTES: u64 = 32 << 20;
-/// Bytes read at once. A longer line is skipped.
+/// Number of bytes that are read at once. A longer line is skipped.
 const BUFFER: usize = 256 << 10;
 
 pub fn read(reading: &Reading) {
     let Some((logs, positions)) = reading.logs() else { return };
-    // If the kernel's log is read, the kernel's messages would appear twice.
+    // If the kernel's log can be read, the kernel's messages in syslog are skipped, so that they do not count
+    // twice.
     let has_kernel = kernel_log::open(&kernel_log::path(reading.root())).is_ok();
     for path in files(reading, logs.files.as_deref()) {
         let log = format!("file {}", printable(path.as_os_str().as_bytes()));
@@ -42,7 +45,7 @@ pub fn read(reading: &Reading) {
     }
 }
 
-/// The files to read, whether or not they exist.
+/// Returns the files to read, whether or not they exist.
 pub fn files(reading: &Reading, named: Option<&[PathBuf]>) -> Vec<PathBuf> {
     let below = |path: &Path| reading.root().join(path.strip_prefix("/").unwrap_or(path));
     match named {
@@ -56,15 +59,15 @@ pub fn files(reading: &Reading, named: Option<&[PathBuf]>) -> Vec<PathBuf> {
     }
 }
 
-/// Caches the time of lines with the same beginning. In a flood most lines have the same second, and
-/// converting times is slow.
+/// Keeps the converted time of lines that begin with the same time. Converting times is slow, and if there
+/// are many lines, most have the same second.
 #[derive(Default)]
 struct Moment {
     begin: [u8; STAMP],
     time: i64,
 }
 
-/// Length of `Nov 22 08:00:01`.
+/// Length of a time such as `Nov 22 08:00:01`.
 const STAMP: usize = 15;
 
 impl Moment {
@@ -87,7 +90,7 @@ fn take(line: &[u8], has_kernel: bool, sieve: &mut Sieve, last: &mut Moment) {
     }
 }
 
-/// The file's identity and the position in it. All zero: the file did not exist.
+/// Identity of a file and the position in it. All fields are zero if the file did not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LogPosition {
     device: u64,
@@ -111,22 +114,22 @@ impl LogPosition {
     }
 }
 
-/// Passes the lines after `before` (`None`: none, since all existing lines are old). Returns the new position
-/// and the number of bytes skipped. Errors: the file cannot be read.
+/// Calls `line` with the lines after `before`. If that is `None`, all existing lines are old. Returns the new
+/// position and the number of bytes skipped. Fails if the file cannot be read.
 fn follow(
     path: &Path,
     before: Option<LogPosition>,
     line: &mut dyn FnMut(&[u8]),
 ) -> io::Result<(LogPosition, u64)> {
     let mut file = match fs::metadata(path) {
-        // When it appears it is new, even with the inode of the old one.
+        // A file that appears later is new, even if it has the inode of the old one.
         Err(error) if is_gone(&error) => {
             let old = before.and_then(|before| Some((rotated(path, before)?, before.offset)));
             let skipped =
                 old.map_or(Ok(0), |(mut old, begin)| rest(&mut old, begin, line).map(|(_, more)| more));
             return Ok((LogPosition::default(), skipped?));
         }
-        // Opening a pipe would wait for a writer.
+        // Opening a pipe would wait for a program that writes to it.
         Ok(known) if !known.is_file() => return Err(io::Error::other("not a file")),
         known => known.and_then(|_| File::open(path))?,
     };
@@ -140,14 +143,14 @@ fn follow(
         }
         begin = 0;
     } else if known.len() < before.offset {
-        // Truncated: everything in it is new.
+        // The file was truncated, so all of its content is new.
         begin = 0;
     }
     let (end, more) = rest(&mut file, begin, line)?;
     Ok((here(end), skipped + more))
 }
 
-/// The file that was at this position, under its new name.
+/// Finds the file of this position under its new name.
 fn rotated(path: &Path, before: LogPosition) -> Option<File> {
     let (folder, name) = (path.parent()?, path.file_name()?);
     let is_like = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
@@ -156,13 +159,14 @@ fn rotated(path: &Path, before: LogPosition) -> Option<File> {
     File::open(old.path()).ok()
 }
 
-/// Passes the whole lines from `begin` on. Returns the end of the last line, and the number of bytes skipped.
+/// Calls `line` with the complete lines from `begin` on. Returns the end of the last one, and the number of
+/// bytes skipped.
 fn rest(file: &mut File, begin: u64, line: &mut dyn FnMut(&[u8])) -> io::Result<(u64, u64)> {
     let length = file.metadata()?.len();
     let from = begin.max(length.saturating_sub(MOST_BYTES));
     let skipped = from - begin.min(from);
     file.seek(SeekFrom::Start(from))?;
-    // The position is inside a line, whose end is not a line.
+    // Reading may start within a line. The rest of this line is skipped.
     let mut is_cut = skipped > 0;
     let (mut buffer, mut filled, mut end) = (vec![0; BUFFER], 0, from);
     loop {
@@ -181,7 +185,7 @@ fn rest(file: &mut File, begin: u64, line: &mut dyn FnMut(&[u8])) -> io::Result<
         end += at as u64;
         buffer.copy_within(at..filled, 0);
         filled -= at;
-        // A writer that is as fast as this reader must not keep it busy for ever.
+        // The limit is needed because a program may write as fast as the agent reads.
         if read == 0 || end - from > MOST_BYTES {
             return Ok((end, skipped));
         }

@@ -1,4 +1,4 @@
-//! Runs a tool for a source. At the deadline, the tool and its children are killed.
+//! Runs a tool for a source. At the deadline, the agent kills the tool and its children.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Interval for checking whether a tool that has closed its output has ended.
+/// Interval at which the agent checks whether a tool that has closed its output has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Default)]
@@ -15,11 +15,11 @@ enum State {
     #[default]
     Free,
     Running(Child),
-    /// No tool may be started any more.
+    /// The round is over, and no tool may be started.
     Closed,
 }
 
-/// A tool, shared between the source and the thread that watches its deadline.
+/// A tool, which the source and the thread that watches the deadline share.
 #[derive(Clone, Debug, Default)]
 pub struct Tool(Arc<Mutex<State>>);
 
@@ -28,8 +28,8 @@ impl Tool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts `command`; `take` gets the child for its pipes. Errors: it cannot be started, or the deadline
-    /// is over.
+    /// Starts `command`. `take` gets the child, to take its pipes. Fails if the tool cannot be started or the
+    /// deadline is over.
     pub fn start<T>(&self, command: &mut Command, take: impl FnOnce(&mut Child) -> T) -> io::Result<T> {
         die_with_the_agent(command);
         let mut child = command.process_group(0).spawn()?;
@@ -43,8 +43,8 @@ impl Tool {
         Ok(taken)
     }
 
-    /// Exit status of the tool; `None` if it was killed at the deadline. Call this after its output has
-    /// ended.
+    /// Waits for the tool and returns its exit status. Returns `None` if it was killed at the deadline. Call
+    /// this after its output has ended.
     pub fn wait(&self) -> Option<ExitStatus> {
         loop {
             match self.status() {
@@ -55,7 +55,7 @@ impl Tool {
         }
     }
 
-    /// Errors: no tool is running.
+    /// Returns the exit status if the tool has ended. Fails if no tool is running.
     fn status(&self) -> io::Result<Option<ExitStatus>> {
         let mut state = self.state();
         let State::Running(child) = &mut *state else { return Err(io::ErrorKind::NotFound.into()) };
@@ -66,32 +66,34 @@ impl Tool {
         Ok(status)
     }
 
-    /// Called at the end of the source's round: kills a running tool, and prevents later starts. It does not
-    /// wait, since the tool may be unkillable.
+    /// Kills a running tool and prevents later starts. It is called at the end of the source's round. It does
+    /// not wait, because the kernel may be unable to kill the tool.
     pub fn close(&self) {
         if let State::Running(mut child) = std::mem::replace(&mut *self.state(), State::Closed) {
-            // It may have ended while its children still run. It was not waited for, so its number is not
-            // reused.
+            // The tool may have ended while its children still run. It was not waited for, so no other
+            // process has its id.
             kill(&mut child);
         }
     }
 }
 
-/// Kills it together with its children.
+/// Kills the tool together with its children.
 fn kill(child: &mut Child) {
-    // SAFETY: sends a signal to the group that the child leads, which is not waited for yet.
+    // SAFETY: the signal goes to the process group that the child leads. The child was not waited for, so no
+    // other group has its id.
     unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
     let _ = child.try_wait();
 }
 
-/// If the agent ends while the tool is being started, it cannot kill the tool.
+/// Makes the kernel kill the tool when the agent ends. Otherwise an agent that ends during the start could
+/// not kill it.
 fn die_with_the_agent(command: &mut Command) {
     let parent = std::process::id();
-    // SAFETY: between fork and exec only system calls that are safe there.
+    // SAFETY: between fork and exec this makes only system calls, which are allowed there.
     unsafe {
         command.pre_exec(move || {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // The agent may have ended before.
+            // The agent may have ended before prctl was called.
             if libc::getppid() as u32 != parent {
                 libc::_exit(1);
             }

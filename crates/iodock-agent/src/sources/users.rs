@@ -1,4 +1,4 @@
-//! User names. Users of a directory service are shown by number.
+//! Finds the names of users. A user of a directory service, who is not in /etc/passwd, is shown by number.
 
 use super::{is_gone, News, Reading};
 use iodock_counters::numbers::words;
@@ -10,17 +10,17 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// Only this much of a longer file is read.
+/// Number of bytes of the file that are read. The rest of a longer file is ignored.
 const LONGEST_BYTES: u64 = 4 << 20;
-/// Time limit, which is also limited to a quarter of the remaining round.
+/// Time limit for reading the file. It is also limited to a quarter of the remaining round.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Names by number.
+/// Names of users by number.
 #[derive(Debug, Default)]
 pub struct Users(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Users {
-    /// Reads /etc/passwd, leaving time for the processes.
+    /// Reads /etc/passwd, within a time that leaves enough for the processes.
     pub fn read(reading: &Reading) -> Users {
         let path = reading.root().join("etc/passwd");
         let (answer, answered) = channel();
@@ -38,7 +38,7 @@ impl Users {
         Users::default()
     }
 
-    /// If a number has two names, the first counts, as in getpwuid(3).
+    /// Parses /etc/passwd. If a number has two names, the first one is used, as in getpwuid(3).
     fn of_passwd(text: &[u8]) -> Users {
         let mut users = Users::default();
         for line in text.split(|&byte| byte == b'\n') {
@@ -51,23 +51,23 @@ impl Users {
         users
     }
 
-    /// The real user's name from /proc/PID/status, else the number.
+    /// Returns the name of the real user in /proc/PID/status, or the number if there is no name.
     pub fn of_status(&self, status: &[u8]) -> Vec<u8> {
         self.of_number(real(status))
     }
 
-    /// The name of this user, else the number.
+    /// Returns the name of this user, or the number if there is no name.
     pub fn of_number(&self, number: &[u8]) -> Vec<u8> {
         self.0.get(number).map_or_else(|| number.to_vec(), Vec::clone)
     }
 }
 
-/// Whether a process belongs to root, from its /proc/PID/status.
+/// Returns whether root owns a process, from its /proc/PID/status.
 pub fn is_root(status: &[u8]) -> bool {
     real(status) == b"0"
 }
 
-/// The real user's number in /proc/PID/status.
+/// Returns the number of the real user in /proc/PID/status.
 fn real(status: &[u8]) -> &[u8] {
     let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
     line.and_then(|line| words(line).next()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Opens a spool's folder: locks it for one agent, reads its id, and finds what the previous agent left.
+//! Opens a spool's folder: locks it for one agent, reads its id, and finds the files of the previous agent.
 
 use super::segment::{read, Frames, Segment};
 use iodock_samples::batch::SpoolId;
@@ -8,30 +8,31 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Longer files were not written by iodock.
+/// Largest size of a file in bytes. iodock does not write longer ones.
 const LONGEST_SEGMENT: u64 = 256 << 20;
 
 #[derive(Debug)]
 pub struct Folder {
     pub path: PathBuf,
     pub id: SpoolId,
-    /// Oldest first.
+    /// Files of frames, the oldest first.
     pub segments: VecDeque<Segment>,
     pub state: Saved,
-    /// Damaged or cut frames that no earlier agent has counted.
+    /// Number of damaged or cut frames that no earlier agent has counted.
     pub damaged: u64,
-    /// Held while the agent lives.
+    /// Lock on the folder, held until the agent ends.
     pub lock: File,
 }
 
-/// Saved state apart from frames. If it is lost or outdated, batches are sent twice and the count of lost
-/// ones is wrong.
+/// Saved numbers that frames do not contain. If they are lost or outdated, the agent sends some batches
+/// twice, and its count of lost batches is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     pub kept: u64,
     pub lost: u64,
     pub next: u64,
-    /// For each segment, by its first number: how many damaged places are already included in `lost`.
+    /// For each segment, by the number of its first frame: how many of its damaged places `lost` includes
+    /// already.
     pub damaged: BTreeMap<u64, u64>,
 }
 
@@ -39,7 +40,8 @@ impl Folder {
     /// Opens the folder, and creates it if necessary.
     ///
     /// # Errors
-    /// It cannot be created or written, other users may write to it, or another agent uses it.
+    /// Fails if the folder cannot be created or written, if other users may write to it, or if another agent
+    /// uses it.
     pub fn open(path: &Path) -> io::Result<Folder> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         if fs::metadata(path)?.mode() & 0o022 != 0 {
@@ -56,7 +58,7 @@ impl Folder {
         Ok(Folder { path: path.into(), id, segments, state, damaged, lock })
     }
 
-    /// The number of the next batch, which was never used before.
+    /// Returns the number of the next batch, which was never used before.
     pub fn next(&self) -> u64 {
         let used = self.segments.iter().map(|segment| segment.last.max(segment.first.saturating_sub(1)));
         let used = used.max().unwrap_or(0).max(self.state.kept);
@@ -68,7 +70,7 @@ fn file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     how.read(true).write(true).mode(0o600).open(path)
 }
 
-/// The id, created once. It identifies the sender to the collector.
+/// Reads the id, or creates it the first time. It identifies the sender to the collector.
 fn id(folder: &Path) -> io::Result<SpoolId> {
     let path = folder.join("id");
     let known = fs::read(&path).ok().and_then(|text| parse_id(&text));
@@ -89,7 +91,7 @@ fn parse_id(text: &[u8]) -> Option<SpoolId> {
     is_id.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
 }
 
-/// Replaces a file in one step and syncs it.
+/// Replaces a file in one step and syncs it to the disk.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let written = file(&new, OpenOptions::new().create(true).truncate(true))
@@ -103,20 +105,20 @@ fn segments(folder: &Path, saved: &Saved) -> io::Result<(VecDeque<Segment>, u64)
         let name = entry?.file_name();
         let Some(first) = name.to_str().and_then(Segment::named) else { continue };
         let (segment, torn) = scan(folder, first)?;
-        // A damaged place stays in its file until all of the file is stored by the collector.
+        // A damaged place stays in its file until the collector has stored the whole file.
         let counted = saved.damaged.get(&first).copied().unwrap_or(0);
-        // If the collector has the frames after it, it also has those before it.
+        // If the collector has the last frame of the file, it also has all earlier ones, so nothing is lost.
         let is_kept = segment.frames > 0 && segment.last <= saved.kept;
         damaged += if is_kept { 0 } else { segment.damaged.saturating_sub(counted) };
         damaged += u64::from(torn);
         found.push(segment);
     }
     found.sort_by_key(|segment: &Segment| segment.first);
-    // Numbering continues here, even if no frame is left.
+    // Segments without frames are kept, too, because numbering continues at the number in their name.
     Ok((found.into(), damaged))
 }
 
-/// Also returns whether the file ended within a frame.
+/// Reads a segment. Also returns whether the file ended within a frame.
 fn scan(folder: &Path, first: u64) -> io::Result<(Segment, bool)> {
     let mut segment = Segment::empty(first);
     let path = segment.path(folder);
@@ -130,7 +132,7 @@ fn scan(folder: &Path, first: u64) -> io::Result<(Segment, bool)> {
     let torn = frames.torn;
     segment.damaged = frames.damaged;
     if let Some(end) = torn {
-        // The agent was killed while writing.
+        // The agent was killed while it wrote this frame, so the frame is cut off.
         segment.bytes = end as u64;
         file(&path, &mut OpenOptions::new())?.set_len(segment.bytes)?;
     }
@@ -154,7 +156,7 @@ impl Saved {
         saved
     }
 
-    /// A write error is ignored, since the frames contain most of it.
+    /// Writes the saved state. A write error is ignored, because most of it is also known from the frames.
     pub fn write(&self, folder: &Path) {
         let damaged = self.damaged.iter().map(|(first, damaged)| format!(" {first} {damaged}"));
         let damaged: String = damaged.collect();

@@ -1,7 +1,7 @@
 //! Keeps batches on the local disk until the collector has stored them. They survive the agent's end at any
 //! moment. They also survive a crash of the machine, except for rounds that were not synced yet. If the disk
-//! is full or the limit is reached, the oldest are dropped and counted. Adding a batch never waits for the
-//! disk.
+//! is full or the limit is reached, the oldest batches are dropped and counted. Adding a batch never waits
+//! for the disk.
 
 mod folder;
 mod segment;
@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Limit for batches in memory, while the disk cannot be written or does not respond.
+/// Largest number of bytes of batches in memory, while the disk cannot be written or does not respond.
 const MOST_WAITING: usize = 8 << 20;
-/// A new file is started beyond this size. Dropping or sending affects at most one file.
+/// Size in bytes at which the agent starts a new file. Dropping or sending affects at most one file.
 const SEGMENT_BYTES: u64 = 2 << 20;
 
-/// Receives notes for people.
+/// Function that receives notes for people.
 pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 
 pub struct Spool {
@@ -33,9 +33,9 @@ pub struct Spool {
     id: SpoolId,
     limit: u64,
     shared: Mutex<Shared>,
-    /// Signals that there is something to write.
+    /// Signals that a batch waits to be written.
     put: Condvar,
-    /// Signals that there is something to send.
+    /// Signals that a batch has been written and can be sent.
     written: Condvar,
     wish: Mutex<Wish>,
     say: Say,
@@ -46,59 +46,59 @@ pub struct Spool {
 struct Shared {
     waiting: VecDeque<(u64, Vec<u8>)>,
     waiting_bytes: usize,
-    /// Oldest first; the last one is being written.
+    /// Files, the oldest first. The last one is the file that is being written.
     segments: VecDeque<Segment>,
-    /// The number of the next batch.
+    /// Number of the next batch.
     next: u64,
-    /// The collector has stored all batches up to this one.
+    /// Number of the batch up to which the collector has stored all batches.
     kept: u64,
     lost: u64,
-    /// Batches were lost, and the collector has not answered since.
+    /// Whether batches were lost and the collector may not know this yet.
     is_gap_unknown: bool,
     state: State,
-    /// Number of writes.
+    /// Number of writes so far.
     writes: u64,
 }
 
-/// State of a spool, as shown in /metrics.
+/// State of a spool, which /metrics shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Bytes in files.
+    /// Number of bytes in files.
     pub bytes: u64,
-    /// Batches that the collector has not stored yet.
+    /// Number of batches that the collector has not stored yet.
     pub waiting: u64,
-    /// Lost since the spool was created: for lack of room, refused, or damaged.
+    /// Number of batches lost since the spool was created: refused, damaged, or dropped for lack of room.
     pub lost: u64,
-    /// Stored by the collector since the agent started.
+    /// Number of batches that the collector has stored since the agent started.
     pub kept: u64,
     pub damaged: u64,
     pub refused: u64,
     pub push_failures: u64,
 }
 
-/// Frames to send, and their positions.
+/// Frames to send, and their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     pub bytes: Vec<u8>,
     pub first: u64,
     pub last: u64,
     pub frames: u64,
-    /// Segment and offset of the text that follows the load.
+    /// Segment and offset at which the next load begins.
     end: (u64, u64),
 }
 
 impl Load {
-    /// Only the end of the load.
+    /// Returns the load without its bytes, which keeps its end position.
     pub fn sent(self) -> Self {
         Load { bytes: Vec::new(), ..self }
     }
 }
 
 impl Spool {
-    /// Opens or creates the spool, and starts the thread that writes.
+    /// Opens or creates the spool, and starts the thread that writes it.
     ///
     /// # Errors
-    /// Those of [`Folder::open`].
+    /// Fails like [`Folder::open`].
     pub fn open(path: &Path, limit: u64, say: Say) -> io::Result<Arc<Spool>> {
         let folder = Folder::open(path)?;
         let next = folder.next();
@@ -113,7 +113,7 @@ impl Spool {
         let shared = Shared { next, kept: folder.state.kept, lost, state, ..Shared::default() };
         let shared = Shared { segments: folder.segments, is_gap_unknown: folder.damaged > 0, ..shared };
         if folder.damaged > 0 {
-            // The next agent must not count them again.
+            // The state is saved now, so that the next agent does not count the damaged frames again.
             shared.saved().write(&folder.path);
         }
         let spool = Arc::new(Spool {
@@ -145,25 +145,26 @@ impl Spool {
         self.id
     }
 
-    /// The number for the next batch.
+    /// Returns the number for the next batch.
     pub fn number(&self) -> u64 {
         let mut shared = self.shared();
         shared.next += 1;
         shared.next - 1
     }
 
-    /// The number of the last batch made.
+    /// Returns the number of the last batch that was made.
     pub fn made(&self) -> u64 {
         self.shared().next - 1
     }
 
-    /// All batches up to this number are safe on the disk, stored by the collector, or lost and counted.
+    /// Returns the number of the last batch up to which all are safe on the disk, stored by the collector, or
+    /// lost and counted.
     pub fn safe(&self) -> u64 {
         let shared = self.shared();
         shared.segments.iter().map(|segment| segment.last).fold(shared.kept, u64::max)
     }
 
-    /// Number of batches lost since the spool was created.
+    /// Returns the number of batches lost since the spool was created.
     pub fn lost(&self) -> u64 {
         self.shared().lost
     }
@@ -172,7 +173,7 @@ impl Spool {
         self.shared().lose(count);
     }
 
-    /// Adds a batch. Numbers must increase.
+    /// Adds a batch. Its number must be larger than that of the previous one.
     pub fn put(&self, sequence: u64, frame: Vec<u8>) {
         let mut shared = self.shared();
         shared.waiting_bytes += frame.len();
@@ -196,8 +197,9 @@ impl Spool {
         }
     }
 
-    /// The next batches to send: at most `most` bytes, or one frame. `None` if the collector has everything.
-    /// `after` is the previous load; its stored part is not read again.
+    /// Returns the next batches to send: at most `most` bytes, or one frame. Returns `None` if the collector
+    /// has all batches. `after` is the previous load; if the collector has stored it, its part of the file is
+    /// not read again.
     pub fn load(&self, after: &Load, most: usize) -> Option<Load> {
         let (kept, segments) = {
             let shared = self.shared();
@@ -206,20 +208,21 @@ impl Spool {
         segments.iter().filter(|segment| segment.unkept(kept) > 0).find_map(|segment| {
             let is_behind = after.end.0 == segment.first && after.last <= kept;
             let begin = if is_behind { after.end.1 } else { 0 };
-            // The file may have been dropped just now.
+            // The writing thread may have dropped the file just now.
             let bytes = read(&segment.path(&self.folder), begin, segment.bytes).ok()?;
             load(&bytes, segment.first, begin, kept, most)
         })
     }
 
-    /// Waits until something was written since this function returned `writes`.
+    /// Waits until the writing thread has written something since this function returned `writes`.
     pub fn wait(&self, writes: u64) -> u64 {
         let shared = self.shared();
         let shared = self.written.wait_while(shared, |shared| shared.writes == writes);
         shared.unwrap_or_else(PoisonError::into_inner).writes
     }
 
-    /// The collector has stored all batches up to `kept`. Files that need not be sent any more are removed.
+    /// Records that the collector has stored all batches up to `kept`, and removes files that are no longer
+    /// needed.
     pub fn keep(&self, kept: u64, is_full_wanted: bool) {
         let is_gap_unknown = {
             let mut shared = self.shared();
@@ -227,14 +230,14 @@ impl Spool {
             shared.kept = shared.kept.max(kept);
             let after = shared.segments.iter().map(|segment| segment.unkept(shared.kept)).sum::<u64>();
             shared.state.kept += before - after;
-            // The collector has batches that this spool has not created yet: the disk was restored to an
+            // If the collector has batches that this spool has not created yet, the disk was restored to an
             // older state.
             let is_ahead = kept >= shared.next;
             shared.next = shared.next.max(kept.saturating_add(1));
             shared.is_gap_unknown |= is_ahead;
             shared.is_gap_unknown
         };
-        // The lost data may belong to a full round that is still being sent. Another one is requested once
+        // The lost data may belong to a full round that is still waiting. Another one is requested only after
         // that has arrived.
         if (is_full_wanted || is_gap_unknown) && self.wish().ask(kept) {
             self.shared().is_gap_unknown = false;
@@ -242,7 +245,8 @@ impl Spool {
         self.forget_kept();
     }
 
-    /// The first frame of a load is always refused, so it is set aside. Returns the path, or why it failed.
+    /// Handles a load of which the collector refuses the first frame: saves this frame in another file and
+    /// counts it as lost. Returns the path, or the error.
     pub fn refuse(&self, load: &Load) -> String {
         let Some(found) = Frames::of(&load.bytes).next() else { return String::new() };
         let aside = set_aside(&self.folder, found.sequence, &load.bytes[found.begin..found.end]);
@@ -260,7 +264,7 @@ impl Spool {
         self.shared().state.push_failures += 1;
     }
 
-    /// Removes files whose frames are all stored, except the one being written.
+    /// Removes files whose frames the collector has stored, except for the file that is being written.
     fn forget_kept(&self) {
         let mut removed = Vec::new();
         let mut shared = self.shared();
@@ -291,7 +295,7 @@ impl Shared {
     }
 }
 
-/// The frames of `bytes` after `kept`; `bytes` begins at `begin` in the segment.
+/// Returns the frames of `bytes` after number `kept`. `bytes` begins at offset `begin` of the segment.
 fn load(bytes: &[u8], segment: u64, begin: u64, kept: u64, most: usize) -> Option<Load> {
     let mut load = Load::default();
     for found in Frames::of(bytes).filter(|found| found.sequence > kept) {

@@ -1,4 +1,4 @@
-//! A file of frames. Damaged parts are skipped up to the next frame.
+//! Reads a file of frames. Damaged parts are skipped up to the next frame.
 
 use iodock_samples::frame::{self, Damage};
 use memchr::memmem;
@@ -7,19 +7,19 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The first bytes of each frame.
+/// First bytes of each frame.
 const MAGIC: &[u8] = b"IODOCS";
 const ENDING: &str = ".frames";
 
-/// The synced part of a file.
+/// The part of a file that was synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Part of the file's name: no frame has a smaller number.
+    /// Number in the file's name. No frame in the file has a smaller number.
     pub first: u64,
     pub last: u64,
     pub frames: u64,
     pub bytes: u64,
-    /// Damaged places that the spool has counted as lost.
+    /// Number of damaged places that the spool has counted as lost.
     pub damaged: u64,
 }
 
@@ -32,13 +32,13 @@ impl Segment {
         folder.join(format!("{:020}{ENDING}", self.first))
     }
 
-    /// The first number in a segment's name.
+    /// Returns the number in a segment's name.
     pub fn named(name: &str) -> Option<u64> {
         let digits = name.strip_suffix(ENDING)?;
         (digits.len() == 20).then(|| digits.parse().ok())?
     }
 
-    /// The number of frames after `kept`.
+    /// Returns the number of frames after number `kept`.
     pub fn unkept(&self, kept: u64) -> u64 {
         match self.frames {
             0 => 0,
@@ -48,7 +48,7 @@ impl Segment {
     }
 }
 
-/// A whole frame's position in the bytes, and its number.
+/// Position of a complete frame in the bytes, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub begin: usize,
@@ -60,7 +60,7 @@ pub struct Found {
 pub struct Frames<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Places without a valid frame, followed by another frame or by nothing.
+    /// Number of places without a valid frame.
     pub damaged: u64,
     /// Position of an incomplete frame at the end of the bytes.
     pub torn: Option<usize>,
@@ -90,7 +90,8 @@ impl Iterator for Frames<'_> {
                     return Some(Found { begin, end: self.at, sequence: header.sequence });
                 }
                 Err(Damage::Cut(_)) => {
-                    // A damaged length has the same effect, but then another frame follows.
+                    // A damaged length also looks like a cut frame. But then another frame follows, so it
+                    // counts as damaged.
                     let at = self.at;
                     self.skip();
                     if self.at == self.bytes.len() {
@@ -105,7 +106,7 @@ impl Iterator for Frames<'_> {
     }
 }
 
-/// The bytes from `begin` to `end` of a file. Errors: the file cannot be read.
+/// Reads the bytes from `begin` to `end` of a file. Fails if the file cannot be read.
 pub fn read(path: &Path, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(end.saturating_sub(begin)).unwrap_or(0)];
     File::open(path)?.read_exact_at(&mut bytes, begin)?;
@@ -139,7 +140,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x40;
             let (found, count, torn) = numbers(&damaged);
-            // Four bytes of a header are not used.
+            // The last four bytes of a header are not used.
             let is_unused = (28..32).contains(&at);
             assert_eq!(
                 (found, count, torn),

@@ -1,37 +1,39 @@
-//! Decides whether the next round must be full: at the start, and when the collector lacks data.
+//! Decides whether the next round must be full. It must be at the start, and when the collector lacks data.
 
-/// Requests and full rounds are counted, so that a round that was already running does not answer a new
-/// request.
+/// Counts requests for full rounds and full rounds that were made. So a round that was already running does
+/// not count as the answer to a new request.
 #[derive(Debug)]
 pub struct Wish {
     wanted: u64,
     made: u64,
-    /// The last batch of the last full round.
+    /// Number of the last batch of the last full round.
     sequence: u64,
 }
 
 impl Default for Wish {
-    /// The first round is full.
+    /// Requests that the first round be full.
     fn default() -> Self {
         Wish { wanted: 1, made: 0, sequence: 0 }
     }
 }
 
 impl Wish {
-    /// A round begins. Targets whose last full reading is older than the request are read in full.
+    /// Begins a round. Returns the number of requests so far: targets whose last full reading is older are
+    /// read in full.
     pub fn begin(&self) -> u64 {
         self.wanted
     }
 
-    /// The round that began with `wanted` ended with batch `sequence`.
+    /// Records that the round that began with `wanted` ended with batch `sequence`.
     pub fn end(&mut self, wanted: u64, sequence: u64) {
         if wanted > self.made {
             (self.made, self.sequence) = (wanted, sequence);
         }
     }
 
-    /// The collector, which has stored all batches up to `kept`, lacks data. If a full round is already on
-    /// its way, returns `false`: otherwise each batch of a long backlog would request one.
+    /// Requests a full round, because the collector, which has stored all batches up to `kept`, lacks data.
+    /// Returns `false` if a full round is already waiting to be sent. Otherwise each batch before it would
+    /// request another one.
     pub fn ask(&mut self, kept: u64) -> bool {
         if self.wanted == self.made && kept >= self.sequence {
             self.wanted += 1;
@@ -54,7 +56,7 @@ mod tests {
         assert_eq!(wish.begin(), first);
         assert!(wish.ask(3));
         assert!(wish.begin() > first);
-        // Requested again before it is made.
+        // The second request arrives before its full round is made.
         assert!(wish.ask(9));
         let second = wish.begin();
         wish.end(second, 12);

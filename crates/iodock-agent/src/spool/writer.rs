@@ -1,4 +1,4 @@
-//! The thread that writes a spool's files. It is the only one that waits for the disk.
+//! Writes the files of a spool in a separate thread. Only this thread waits for the disk.
 
 use super::segment::Segment;
 use super::{Spool, SEGMENT_BYTES};
@@ -9,12 +9,12 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Pause before writing is tried again after an error.
+/// Pause after a write error, before the next attempt.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Number of files within the limit, so that dropping one file removes only a small part.
+/// Least number of files within the limit, so that dropping one file removes only a small part of the data.
 const SEGMENTS: u64 = 8;
 
-/// Never ends.
+/// Writes batches until the process ends.
 pub fn write(spool: &Arc<Spool>) {
     let mut writer = Writer { spool, file: None, current: Segment::default(), complaint: None };
     loop {
@@ -31,7 +31,7 @@ pub fn write(spool: &Arc<Spool>) {
 struct Writer<'a> {
     spool: &'a Spool,
     file: Option<File>,
-    /// The current file, including the part that is not synced yet.
+    /// Current file, including the part that is not synced yet.
     current: Segment,
     complaint: Option<String>,
 }
@@ -65,8 +65,8 @@ impl Writer<'_> {
         }
     }
 
-    /// `false` if the frame is longer than the whole limit. Errors: write errors that more room would not
-    /// avoid.
+    /// Appends a frame. Returns `false` if it is longer than the limit of the spool. Fails with a write error
+    /// that removing old files would not avoid.
     fn append(&mut self, sequence: u64, frame: &[u8]) -> io::Result<bool> {
         self.notice_removal();
         let length = frame.len() as u64;
@@ -92,7 +92,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    /// If the file was removed, written data would be invisible.
+    /// Checks whether the current file was removed, because data written to it would be lost.
     fn notice_removal(&mut self) {
         let is_removed = |file: &File| file.metadata().is_ok_and(|metadata| metadata.nlink() == 0);
         if !self.file.as_ref().is_some_and(is_removed) {
@@ -109,12 +109,12 @@ impl Writer<'_> {
     fn write(&self, frame: &[u8]) -> io::Result<()> {
         let Some(file) = &self.file else { return Err(io::ErrorKind::NotFound.into()) };
         file.write_all_at(frame, self.current.bytes).inspect_err(|_| {
-            // The incompletely written part would be a torn frame. The next frame overwrites it in any case.
+            // If the truncation fails, too, an incomplete frame remains, which the next frame overwrites.
             let _ = file.set_len(self.current.bytes);
         })
     }
 
-    /// Makes room below the limit. `false` if a frame is longer than that.
+    /// Removes old files until the frame fits into the limit. Returns `false` if the frame alone is longer.
     fn make_room(&mut self, sequence: u64, length: u64) -> io::Result<bool> {
         while self.total() + length > self.spool.limit {
             if self.drop_oldest() {
@@ -135,7 +135,7 @@ impl Writer<'_> {
         known - synced + self.current.bytes
     }
 
-    /// `false` if only the current file exists.
+    /// Removes the oldest file. Returns `false` if only the current file exists.
     fn drop_oldest(&mut self) -> bool {
         let (oldest, saved) = {
             let mut shared = self.spool.shared();
@@ -152,34 +152,35 @@ impl Writer<'_> {
         true
     }
 
-    /// Starts a new file with that frame as its first.
+    /// Starts a new file, whose first frame will be `sequence`.
     fn begin(&mut self, sequence: u64) -> io::Result<()> {
         self.sync();
         let segment = Segment::empty(sequence);
         let path = segment.path(&self.spool.folder);
-        // The folder may have been removed.
+        // The folder is created again if it was removed.
         DirBuilder::new().recursive(true).mode(0o700).create(&self.spool.folder)?;
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         let mut shared = self.spool.shared();
-        // An empty one that the agent before has left.
+        // The previous agent may have left an empty file with this number.
         shared.segments.retain(|known| known.first != sequence);
         shared.segments.push_back(segment);
         drop(shared);
         (self.file, self.current) = (Some(file), segment);
-        // The file's name must survive a power failure. If syncing fails, the next attempt may succeed.
+        // The file's name must survive a power failure. An error is ignored, because the next attempt may
+        // succeed.
         let _ = File::open(&self.spool.folder).and_then(|folder| folder.sync_all());
         Ok(())
     }
 
-    /// Only synced data are sent. Otherwise, a machine that crashed would reuse numbers that the collector
-    /// knows already.
+    /// Syncs the current file and then releases its data for sending. If data were sent before they are
+    /// synced, a machine that crashed would use numbers again that the collector knows already.
     fn sync(&mut self) {
         let Some(file) = &self.file else { return };
         let is_known = self.spool.shared().segments.back() == Some(&self.current);
         if is_known {
             return;
         }
-        // The disk is failing, but its data may still be readable.
+        // The disk is failing, but the data in the file may still be readable, so they are sent.
         if let Err(error) = file.sync_data() {
             (self.spool.say)(&format!("note: spool: {}: {error}", self.spool.folder.display()));
         }
@@ -191,7 +192,7 @@ impl Writer<'_> {
         self.spool.written.notify_all();
     }
 
-    /// Prints a complaint once, until it changes.
+    /// Prints a problem when it is new, has changed or is over.
     fn complain(&mut self, complaint: Option<String>) {
         if self.complaint == complaint {
             return;

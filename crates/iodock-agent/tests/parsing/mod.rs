@@ -1,4 +1,4 @@
-//! The result of a reader for a given text.
+//! Runs a reader on a text and returns its result.
 
 use iodock_agent::lines::Faults;
 use iodock_agent::sample::{Entry, Names, Quantity};
@@ -15,7 +15,7 @@ impl Read {
         self.entries.iter().map(|entry| entry.owner.job.escape_ascii().to_string()).collect()
     }
 
-    /// (operation, quantity, bucket, value) of an entry.
+    /// Returns operation, quantity, bucket and value of each counter of an entry.
     pub fn values(&self, at: usize) -> Vec<(&str, Quantity, u64, u64)> {
         let values = self.entries[at].values.iter();
         values

@@ -1,4 +1,4 @@
-//! A collector for tests that behaves as configured.
+//! A collector for tests, which behaves as the test configures it.
 
 use super::frames;
 use iodock_samples::batch::{Batch, Receipt};
@@ -11,31 +11,31 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Conduct {
     Keep,
-    /// Stores the batches, then closes the connection without an answer.
+    /// Stores the batches, and then closes the connection without an answer.
     KeepOnce,
     /// Answers with a status and additional header lines.
     Status(u16, String),
-    /// Refuses longer requests.
+    /// Refuses requests with more bytes than this.
     AtMost(usize),
-    /// Refuses requests that contain this batch.
+    /// Refuses requests that contain the batch with this number.
     Not(u64),
-    /// Stores the batches, and requests a full round.
+    /// Stores the batches and requests a full round.
     AskFull,
-    /// Claims to have stored all batches up to this one.
+    /// Claims to have stored all batches up to this number.
     Says(u64),
     /// Never answers.
     Hang,
-    /// Answers endlessly, byte by byte or all at once.
+    /// Answers without an end, byte by byte or as fast as possible.
     Drip,
     Flood,
 }
 
 #[derive(Default)]
 pub struct Seen {
-    /// Headers of the requests.
+    /// Headers of all requests.
     pub heads: Vec<String>,
     pub lengths: Vec<usize>,
-    /// All batches in order of arrival, including those not stored.
+    /// All batches in order of arrival, including those that were not stored.
     pub batches: Vec<Batch>,
     pub kept: Vec<Batch>,
 }
@@ -61,7 +61,7 @@ impl Collector {
         spawn(move || {
             for stream in listener.incoming().flatten() {
                 let serves = serves.clone();
-                // A client that disconnects does not matter.
+                // An error is ignored, because the agent may disconnect.
                 spawn(move || drop(serves.connection(stream)));
             }
         });
@@ -81,7 +81,7 @@ impl Collector {
         self.seen.lock().expect("no panic")
     }
 
-    /// Numbers of the stored batches, in order of arrival.
+    /// Returns the numbers of the stored batches, in order of arrival.
     pub fn kept(&self) -> Vec<u64> {
         self.seen().kept.iter().map(|batch| batch.sequence).collect()
     }

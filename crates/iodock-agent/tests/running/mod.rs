@@ -1,6 +1,6 @@
-//! A running agent, its output, and its spool.
+//! Starts an agent, and reads its output and its spool.
 
-// Each test program uses a part of it.
+// Each test program uses only a part of this module.
 #![allow(dead_code)]
 
 pub mod collector;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// An event that has not happened by then never will.
+/// Time limit for an event that a test waits for.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn wait_for<T>(what: &str, mut is_there: impl FnMut() -> Option<T>) -> T {
@@ -32,7 +32,7 @@ pub fn wait_for<T>(what: &str, mut is_there: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Checks a time that the agent reports, in ns since the epoch.
+/// Checks that a time that the agent reports, in ns since the epoch, is about now.
 pub fn assert_is_now(said: &str) {
     let said: i64 = said.trim().parse().expect("a number");
     assert!((iodock_agent::clock::now() - said).abs() < 600_000_000_000, "{said} is not now");
@@ -48,7 +48,7 @@ impl Agent {
         Agent::run(Command::new(env!("CARGO_BIN_EXE_iodock-agent")), tree, arguments)
     }
 
-    /// `command` is the agent, or a program that runs it.
+    /// Starts the agent. `command` is the agent itself, or a program that runs it.
     pub fn run(mut command: Command, tree: &Tree, arguments: &[&str]) -> Self {
         let mut process = command
             .args(["run", "--listen", "127.0.0.1:0", "--root"])
@@ -75,7 +75,7 @@ impl Agent {
         wait_for(text, || self.said().contains(text).then_some(()));
     }
 
-    /// The address on which it listens.
+    /// Returns the address on which the agent listens.
     pub fn address(&self) -> String {
         wait_for("an address", || {
             let said = self.said();
@@ -93,14 +93,14 @@ impl Agent {
         answer.split_once("\r\n\r\n").expect("a head").1.into()
     }
 
-    /// `None` if there is no such line.
+    /// Returns the value of a metric. `None` if there is no such line.
     pub fn metric(&self, name: &str) -> Option<u64> {
         let text = self.metrics();
         let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")))?.to_owned();
         line.rsplit_once(' ')?.1.parse().ok()
     }
 
-    /// As kill -9 does.
+    /// Kills the agent like kill -9.
     pub fn kill(mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ends");
@@ -126,7 +126,7 @@ pub fn spool_bytes(spool: &Path) -> u64 {
     segments(spool).iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
 }
 
-/// All whole frames of undamaged files.
+/// Returns all complete frames of undamaged files.
 pub fn batches(spool: &Path) -> Vec<Batch> {
     segments(spool).iter().filter_map(|path| fs::read(path).ok()).flat_map(|bytes| frames(&bytes)).collect()
 }
@@ -142,14 +142,14 @@ pub fn frames(mut bytes: &[u8]) -> Vec<Batch> {
 
 pub fn write_opens(tree: &Tree, opens: u64) {
     let text = format!("job_stats:\n- job_id: 7\n  open: {{ samples: {opens}, unit: reqs }}\n");
-    // In one step, so that the agent does not read half of it.
+    // The file is replaced in one step, so that the agent never reads a part of it.
     let new = tree.write("new", text);
     let path = tree.0.join("proc/fs/lustre/mdt/lfs-MDT0000/job_stats");
     fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
     fs::rename(new, path).expect("renamed");
 }
 
-/// The values of this job in a batch.
+/// Returns the values of the job in a batch.
 pub fn opens(batch: &Batch) -> Vec<u64> {
     let parts = batch.parts.iter().filter(|part| part.source == "mdt_job_stats");
     parts.flat_map(|part| &part.entries).flat_map(|entry| &entry.values).map(|(_, value)| *value).collect()

@@ -1,4 +1,4 @@
-//! A pushing agent with its own tree and spool.
+//! An agent that pushes, with its own tree and spool.
 
 use super::collector::Collector;
 use super::{wait_for, write_opens, Agent};
@@ -19,14 +19,14 @@ impl Site {
         Site::spooling(name).with("--push", url)
     }
 
-    /// A site whose collector pulls.
+    /// Creates a site whose collector pulls.
     pub fn pulled(name: &str) -> Self {
         let mut site = Site::spooling(name);
         site.arguments.push("--serve-spool".into());
         site
     }
 
-    /// A site without a collector.
+    /// Creates a site without a collector.
     pub fn spooling(name: &str) -> Self {
         let tree = Tree::new(name);
         write_opens(&tree, 1);
@@ -41,7 +41,7 @@ impl Site {
         self
     }
 
-    /// A file with the given mode.
+    /// Creates a file with the given mode.
     pub fn file(&self, name: &str, text: impl AsRef<[u8]>, mode: u32) -> String {
         let path = self.tree.write(name, text);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
@@ -52,7 +52,7 @@ impl Site {
         Agent::start(&self.tree, &self.arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Runs it with wrong arguments, and returns its messages.
+    /// Runs the agent with invalid arguments, and returns its messages.
     pub fn ends(&self) -> String {
         let mut agent = self.start();
         assert_eq!(wait_for("its end", || agent.process.try_wait().expect("it ran")).code(), Some(2));
@@ -65,12 +65,12 @@ pub fn has_kept(collector: &Collector, count: usize) {
     wait_for("a push", || (collector.kept().len() >= count).then_some(()));
 }
 
-/// Checks that the numbers are consecutive and unique.
+/// Checks that the numbers are 1, 2, 3 ..., each once.
 pub fn assert_all(kept: &[u64]) {
     assert!(kept.iter().copied().eq(1..=kept.len() as u64), "{kept:?}");
 }
 
-/// Path of a certificate fixture.
+/// Returns the path of a fixture with a certificate or key.
 pub fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tls").join(name);
     path.to_str().expect("text").into()

@@ -1,6 +1,6 @@
-//! A fake tree of files for the agent, and checks of its output.
+//! Builds a tree of files for the agent, and checks the agent's output.
 
-// Each test program uses a part of it.
+// Each test program uses only a part of this module.
 #![allow(dead_code)]
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder that is removed with its owner.
+/// A folder that is removed when this value is dropped.
 pub struct Tree(pub PathBuf);
 
 impl Tree {
@@ -52,8 +52,8 @@ impl Drop for Tree {
     }
 }
 
-/// Checks the rules of OpenMetrics: an end mark, each family once and contiguous, each series once, one
-/// sample per line.
+/// Checks the rules of OpenMetrics: there is an end mark, each family appears once and without a gap, each
+/// series appears once, and each line has one sample.
 pub fn check_form(text: &str) {
     assert!(text.ends_with("# EOF\n"));
     let (mut families, mut series, mut family) = (BTreeSet::new(), BTreeSet::new(), String::new());
@@ -75,7 +75,7 @@ pub fn has(text: &str, line: &str) {
     assert!(text.lines().any(|found| found == line), "no {line}\nin\n{text}");
 }
 
-/// Sum over a family's samples.
+/// Returns the sum of a family's samples.
 pub fn sum(text: &str, family: &str) -> u64 {
     let values = text.lines().filter(|line| line.starts_with(family));
     values.map(|line| line.rsplit_once(' ').expect("a value").1.parse::<u64>().expect("a number")).sum()

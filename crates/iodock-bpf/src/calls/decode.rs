@@ -11,33 +11,33 @@ use iodock_event::{
     UNKNOWN,
 };
 
-/// A filter has answered the call by SIGSYS: native/format.h.
+/// Result in a record if a seccomp filter answered the call with SIGSYS (see native/format.h).
 const NO_RESULT: i64 = i32::MIN as i64;
 const MFD_CLOEXEC: u64 = 1;
 const EFAULT: i32 = 14;
-/// Words of a general record before its pieces.
+/// Number of words of a general record before its pieces.
 const GENERAL_WORDS: usize = 10;
 
 const BLOCK_BYTES: usize = 72;
 const EVENT_BYTES: usize = 32;
 const MESSAGE_BYTES: usize = 64;
-/// How many of each are decoded: native/pieces.h.
+/// Largest numbers of control blocks, events and messages that one record contains (see native/pieces.h).
 const BLOCK_LIMIT: i64 = 256;
 const EVENT_LIMIT: i64 = 512;
 const MESSAGE_LIMIT: i64 = 256;
 
-/// The values in the small records of a call.
+/// A call in a small record, and the meaning of its values.
 #[derive(Clone, Copy)]
 struct Small {
     call: CallId,
     sized: bool,
 }
 
-/// Converts records to calls.
+/// Converts the buffers' records to calls.
 pub struct Decoder {
     small: Vec<Option<Small>>,
     calls: Vec<Option<CallId>>,
-    /// Added to monotonic ns to get ns since the epoch.
+    /// Added to monotonic ns, it gives ns since the epoch.
     pub epoch: i64,
 }
 
@@ -52,7 +52,7 @@ impl Decoder {
         (monotonic as i64).wrapping_add(self.epoch)
     }
 
-    /// The inverse conversion.
+    /// Converts ns since the epoch to monotonic ns.
     pub fn monotonic(&self, time: i64) -> u64 {
         time.wrapping_sub(self.epoch) as u64
     }
@@ -61,11 +61,12 @@ impl Decoder {
         self.calls.get(number).copied().flatten()
     }
 
-    /// A request of io_uring (IORING_OP_... of linux/io_uring.h), if it is one of those that move bytes.
+    /// Decodes a request of io_uring (IORING_OP_... of linux/io_uring.h). Returns `None` if it neither moves
+    /// nor syncs bytes.
     pub fn request(&self, record: Record) -> Option<RawCall> {
         let &[_, _, duration, result, _, offset] = record.words else { return None };
         let (name, sized) = match record.number() {
-            // READV, WRITEV: the length is a number of vectors.
+            // The length of READV and WRITEV is a number of vectors, not of bytes.
             1 => ("io_uring_read", false),
             2 => ("io_uring_write", false),
             4 | 22 => ("io_uring_read", true),
@@ -86,7 +87,7 @@ impl Decoder {
         Some(raw)
     }
 
-    /// A complete call; its texts are stored in `batch`.
+    /// Decodes a complete call, whose texts are stored in `batch`.
     #[inline]
     pub fn call(&self, record: Record, batch: &mut Batch) -> Option<RawCall> {
         match record.kind() {
@@ -139,7 +140,7 @@ impl Decoder {
         Some(raw)
     }
 
-    /// The beginning of a call.
+    /// Returns a record of the beginning of a call.
     pub fn beginning(&self, call: &InCall) -> Option<RawCall> {
         let mut raw = RawCall::new(self.call_id(call.number)?, call.tid);
         raw.phase = Phase::Enter;
@@ -150,7 +151,8 @@ impl Decoder {
         Some(raw)
     }
 
-    /// exit, or a call that was cut off by its task's end: the values from its beginning.
+    /// Decodes exit, or a call that was cut off by the end of its task. Its record has only the values from
+    /// its beginning.
     fn unfinished(&self, record: Record) -> Option<RawCall> {
         let call = self.call_id(record.number())?;
         let mut raw = RawCall::new(call, record.tid());
@@ -165,7 +167,7 @@ impl Decoder {
 #[inline]
 fn finish(raw: &mut RawCall, result: i64) {
     if result == NO_RESULT {
-        // The call was not made: a handler of the program determines its result.
+        // The kernel did not make the call: the program's signal handler determines its result.
         (raw.outcome, raw.duration) = (Outcome::NoResult, UNKNOWN);
     } else if (-4095..0).contains(&result) {
         (raw.result, raw.outcome) = (-1, Outcome::Failed);
@@ -175,7 +177,7 @@ fn finish(raw: &mut RawCall, result: i64) {
     }
 }
 
-/// Arguments that are plain values.
+/// Stores an argument that is a plain value, not a pointer.
 fn plain(raw: &mut RawCall, role: Role, value: u64) {
     let action = raw.call.spec().action;
     match role {
@@ -193,7 +195,7 @@ fn plain(raw: &mut RawCall, role: Role, value: u64) {
 
 fn flags(action: Action, value: u64) -> u64 {
     match action {
-        // Flags of memfd_create have their own numbers.
+        // memfd_create has its own numbers for flags.
         Action::NewMemfd if value & MFD_CLOEXEC != 0 => O_CLOEXEC,
         Action::NewMemfd => value & O_CLOEXEC,
         Action::Clone | Action::Map => value,
@@ -209,13 +211,13 @@ fn argument(action: Action, value: u64) -> i64 {
     }
 }
 
-/// Arguments behind a pointer, from which a piece was copied at the call's end.
+/// Stores an argument behind a pointer. The kernel's program copied the piece of memory when the call ended.
 fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, batch: &mut Batch) {
     let bytes = match piece {
-        // A null pointer, or memory that the call did not fill.
+        // The pointer was null, or the call did not fill the memory.
         None => return,
         Some(Copied::Unreadable) => {
-            // A bad pointer is the program's own error.
+            // With EFAULT the program itself passed a bad pointer, so nothing is lost.
             let named = matches!(role, Role::Path | Role::Path2) && result != -i64::from(EFAULT);
             batch.losses.add(LossKind::UnreadableMemory, u64::from(named));
             return;
@@ -252,21 +254,21 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
     }
 }
 
-/// For a call that took `result` requests at a time, the first `copied` are present: at most `limit` are
-/// decoded, and of these an unreadable one is the last.
+/// Counts missing requests of a call that took `result` requests. The record contains the first `copied` of
+/// them: at most `limit` are copied, and copying stops at an unreadable one.
 fn count_missing(batch: &mut Batch, result: i64, copied: usize, limit: i64) {
     let unreadable = result.min(limit).saturating_sub(copied as i64);
     batch.losses.add(LossKind::UnreadableMemory, unreadable.max(0) as u64);
     batch.losses.add(LossKind::TooManyRequests, result.saturating_sub(limit).max(0) as u64);
 }
 
-/// With its NUL, as it was copied.
+/// Stores a path, which was copied with its NUL, and returns whether it was cut.
 fn path(bytes: &[u8], batch: &mut Batch) -> (Text, bool) {
     let name = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     (batch.push_text(name), bytes.len() == STRING_LIMIT)
 }
 
-/// The offset before the call, which has advanced it by the transferred bytes.
+/// Returns the offset before the call. The call has advanced it by the transferred bytes.
 fn offset_before(bytes: &[u8], result: i64) -> i64 {
     (word(bytes, 0) as i64).wrapping_sub(result.max(0))
 }
@@ -282,7 +284,7 @@ fn pair(bytes: &[u8]) -> (i32, i32) {
     (half(0).unwrap_or(NO_FD), half(4).unwrap_or(NO_FD))
 }
 
-/// `struct stat` (mode at 24, size at 48) or `struct statx` (mode at 28, size at 40).
+/// Reads mode and size from a `struct stat` (at 24 and 48) or a `struct statx` (at 28 and 40).
 fn stat(raw: &mut RawCall, bytes: &[u8]) {
     let extended = raw.call.spec().name == "statx";
     let (mode, size) = if extended { (28, 40) } else { (24, 48) };
@@ -297,35 +299,36 @@ fn items(batch: &mut Batch, items: impl Iterator<Item = AsyncItem>) -> Items {
     Items { start: start as u32, count: (batch.items.len() - start) as u32 }
 }
 
-/// The descriptors that a message passes.
+/// Stores the descriptors that a message passes.
 fn passed(batch: &mut Batch, control: &[u8]) -> Items {
     let start = batch.items.len();
     each_passed(control, |fd| batch.items.push(AsyncItem::passed(fd)));
     Items { start: start as u32, count: (batch.items.len() - start) as u32 }
 }
 
-/// `struct mmsghdr`: the bytes at 56.
+/// Reads the number of bytes at 56 in a `struct mmsghdr`.
 fn message(message: &[u8]) -> AsyncItem {
     AsyncItem::message(i64::from(word(message, 56) as u32))
 }
 
-/// A block's address, then its `struct iocb`: operation at 16, descriptor at 20, length at 32, offset at 40.
+/// Reads a block's address and its `struct iocb`: operation at 16, descriptor at 20, length at 32, offset at
+/// 40.
 fn control_block(bytes: &[u8]) -> AsyncItem {
     let (key, block) = (word(bytes, 0), &bytes[8..]);
     let (length, offset) = (word(block, 32), word(block, 40) as i64);
     let operation = word(block, 16) as u16;
     let (bytes, offset) = match operation {
         0 | 1 => (i64::try_from(length).unwrap_or(i64::MAX), offset),
-        // PREADV, PWRITEV: the length is a number of vectors.
+        // The length of PREADV and PWRITEV is a number of vectors, not of bytes.
         7 | 8 => (UNKNOWN, offset),
-        // Syncs and polls move no bytes.
+        // Syncs and polls have neither a length nor an offset.
         _ => (UNKNOWN, UNKNOWN),
     };
     let fd = (word(block, 16) >> 32) as i32;
     AsyncItem::request(key, fd, matches!(operation, 1 | 8), bytes, offset)
 }
 
-/// `struct io_event`: the block's address at 8, the result at 16.
+/// Reads a `struct io_event`: the block's address at 8, the result at 16.
 fn completion(event: &[u8]) -> AsyncItem {
     AsyncItem::done(word(event, 8), word(event, 16) as i64)
 }

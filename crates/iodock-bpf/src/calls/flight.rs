@@ -1,5 +1,6 @@
-//! Calls in flight. A descriptor has the meaning that it had when a call began: if one thread closes or
-//! replaces a descriptor while another is in a call on it, the beginning of that call is recorded first.
+//! Finds calls in flight. A descriptor has the meaning that it had when a call began. If one thread closes or
+//! replaces a descriptor while another is in a call on it, the beginning of that call is therefore recorded
+//! first.
 
 use super::decode::Decoder;
 use super::rounds::InCall;
@@ -10,25 +11,27 @@ use crate::record::Record;
 use iodock_event::{Action, RawCall, Role, NO_FD};
 use std::collections::{HashMap, HashSet};
 
-/// A call and when it ended, monotonic ns; `u64::MAX` if it has not.
+/// A call, and the time of its end in monotonic ns, or `u64::MAX` if it has not ended.
 type Flying = (InCall, u64);
 
 #[derive(Default)]
 pub struct Flights {
-    /// The loaded ones, by descriptor; computed on demand, once per load.
+    /// Number of the load, and the calls of all loaded records by descriptor. Computed when needed, at most
+    /// once per load.
     found: Option<(u64, HashMap<i32, Vec<Flying>>)>,
-    /// Threads whose call's beginning is recorded, and that beginning.
+    /// Thread ids and start times of calls whose beginning is recorded.
     entered: HashSet<(u32, u64)>,
 }
 
 impl Flights {
-    /// Whether the beginning of this call was recorded. Then its end follows now.
+    /// Returns whether the beginning of this call was recorded. Its end is then the next record.
     #[inline]
     pub fn ends(&mut self, tid: u32, start: u64) -> bool {
         !self.entered.is_empty() && self.entered.remove(&(tid, start))
     }
 
-    /// The calls of other threads of `tgid` on descriptors that `raw`, which ended at `end`, has closed.
+    /// Returns the calls of other threads of `tgid` that were in flight on the descriptors that `raw` closed
+    /// at `end`.
     pub fn cut_by(
         &mut self,
         raw: &RawCall,
@@ -59,7 +62,7 @@ fn within(found: &HashMap<i32, Vec<Flying>>, first: i32, last: i32) -> Vec<&Flyi
     found.iter().filter(|(fd, _)| (first..=last).contains(*fd)).flat_map(|(_, flying)| flying).collect()
 }
 
-/// The descriptors that a successful call has closed or replaced.
+/// Returns the range of descriptors that a successful call has closed or replaced.
 #[inline]
 fn taken_away(raw: &RawCall) -> Option<(i32, i32)> {
     match raw.call.spec().action {

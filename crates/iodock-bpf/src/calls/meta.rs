@@ -1,15 +1,16 @@
-//! Metadata of a file of raw records.
+//! Builds and reads the metadata of a file of raw records.
 
 use crate::plans::Plans;
 use iodock_journal::{JournalMeta, JournalReader};
 
 const EPOCH: &str = "epoch_ns";
-/// The table of calls that is needed to read the records.
+/// Key of the checksum of the table of calls ([`Plans::sum`]), which must be the same when the records are
+/// read.
 pub const TABLE: &str = "table";
-/// Whether the page cache was recorded.
+/// Key that says whether the page cache was recorded.
 pub const PAGE_CACHE: &str = "page_cache";
 
-/// `epoch`: added to monotonic ns to get ns since the epoch.
+/// Builds the metadata. `epoch`, added to monotonic ns, gives ns since the epoch.
 pub fn meta(epoch: i64, plans: &Plans, shows_pages: bool) -> JournalMeta {
     let state = if shows_pages { "recorded" } else { "not-shown" };
     let extra =
@@ -18,7 +19,7 @@ pub fn meta(epoch: i64, plans: &Plans, shows_pages: bool) -> JournalMeta {
     JournalMeta { how: "bpf".into(), extra, ..JournalMeta::default() }
 }
 
-/// Added to monotonic ns to get ns since the epoch.
+/// Returns the number that, added to monotonic ns, gives ns since the epoch.
 pub fn epoch_of(reader: &JournalReader) -> Option<i64> {
     reader.meta().extra.get(EPOCH).and_then(|text| text.parse().ok())
 }

@@ -1,5 +1,5 @@
-//! Storage of a recording while it runs: the buffers' records unchanged, in a file next to the journal; and
-//! the conversion afterwards to records in the order in which calls ended.
+//! Stores a recording while it runs: the buffers' records, unchanged, in a file next to the journal.
+//! Afterwards, converts them to records in the order in which calls ended.
 
 mod decode;
 mod flight;
@@ -15,5 +15,5 @@ pub use pages::PagesSource;
 pub use records::NO_RANK;
 pub use source::CallsSource;
 
-/// The ending of such a file's name.
+/// File name extension of a file of raw records.
 pub const ENDING: &str = "calls";

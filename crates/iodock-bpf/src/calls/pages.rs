@@ -1,4 +1,5 @@
-//! The runs of pages in a file of raw records, for callers that know the files already.
+//! Reads the runs of pages in a file of raw records. A caller uses them after it knows the names of the
+//! files.
 
 use super::meta::epoch_of;
 use super::rounds;
@@ -10,7 +11,7 @@ use std::path::Path;
 
 const PAGE_SHIFT: u32 = 12;
 
-/// The content of a record of pages; `epoch`: added to monotonic ns to get ns since the epoch.
+/// Decodes a record of pages. `epoch`, added to monotonic ns, gives ns since the epoch.
 pub fn run_of(record: Record, epoch: i64) -> Option<PageRun> {
     let &[_, _, begun, last, _, inode, page, count] = record.words else { return None };
     let (device, cause) = record.halves(4);
@@ -32,15 +33,17 @@ pub fn run_of(record: Record, epoch: i64) -> Option<PageRun> {
     })
 }
 
-/// Returns the runs of a file, one round of the recorder at a time.
+/// Returns the runs of pages in a file, one round of the recorder at a time.
 pub struct PagesSource {
     reader: JournalReader,
     epoch: i64,
 }
 
 impl PagesSource {
+    /// Opens a file of raw records.
+    ///
     /// # Errors
-    /// The file can't be read.
+    /// Fails if the file can't be read.
     pub fn open(path: &Path) -> Result<PagesSource, SourceError> {
         Ok(PagesSource::of(JournalReader::open(path)?))
     }
@@ -50,10 +53,10 @@ impl PagesSource {
         PagesSource { reader, epoch }
     }
 
-    /// The next runs, perhaps none; `None` at the end.
+    /// Returns the runs of the next round, which may have none. Returns `None` at the end.
     ///
     /// # Errors
-    /// The file can't be read further.
+    /// Fails if the file can't be read further.
     pub fn next_runs(&mut self) -> Result<Option<Vec<PageRun>>, SourceError> {
         let Some(payload) = self.reader.next_raw()? else { return Ok(None) };
         let eights = payload.chunks_exact(8).filter_map(|eight| eight.try_into().ok());

@@ -1,4 +1,4 @@
-//! Converts the buffers' records to the common record types of all sources.
+//! Converts the buffers' records to the record types that all sources share.
 
 use super::decode::Decoder;
 use super::flight::Flights;
@@ -13,12 +13,12 @@ use iodock_event::{
 };
 use std::collections::HashSet;
 
-/// Words of an exec's record and of the recorder's notes before their pieces.
+/// Numbers of words before the pieces in the record of an exec and in the notes of the recorder.
 const EXEC_WORDS: usize = 6;
 const START_WORDS: usize = 4;
 const DESCRIPTOR_WORDS: usize = 6;
 const NAME_WORDS: usize = 4;
-/// A rank that is not known.
+/// Value of an unknown rank in a record.
 pub const NO_RANK: u64 = u64::MAX;
 
 pub struct Records {
@@ -26,9 +26,10 @@ pub struct Records {
     pub batch: Batch,
     lives: Lives,
     flights: Flights,
-    /// The process that will execute the program; its calls until then are ours.
+    /// The process that the recorder has created to execute the program. Its calls before the exec are the
+    /// recorder's and are skipped.
     root: Option<u32>,
-    /// Files of the page cache whose names were recorded.
+    /// Page-cache files that already have an identity record.
     named: HashSet<FileIdentity>,
 }
 
@@ -59,7 +60,7 @@ impl Records {
             Kind::Identity => self.identity(record),
             Kind::Name => self.name(record),
             Kind::Pages => self.pages(record),
-            // Short records have been expanded to small ones by now.
+            // [`Streams`] has expanded short records to small ones before.
             Kind::Padding | Kind::Again | Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {}
         }
     }
@@ -94,12 +95,13 @@ impl Records {
     fn request(&mut self, record: Recorded) {
         match self.decoder.request(record) {
             Some(raw) => self.batch.records.push(Record::Call(raw)),
-            // Neither read, write nor sync.
+            // The request is neither a read, a write nor a sync.
             None => self.batch.losses.add(LossKind::IoUringContents, 1),
         }
     }
 
-    /// A thread that is followed from now on, created by ours or running before.
+    /// Records a thread that the recorder follows from now on. It was created for the recording, or was
+    /// running before.
     fn begins(&mut self, record: Recorded) {
         let (tid, now) = (record.tid(), self.decoder.time(record.time()));
         let (&[_, _, _, rank, ..], (tgid, flags)) = (record.words, record.halves(2)) else { return };
@@ -147,7 +149,7 @@ impl Records {
         self.batch.records.push(Record::Start(Start { rank, ..started(pid, pid, None, now) }));
     }
 
-    /// The file of a descriptor.
+    /// Records the file that a descriptor refers to.
     fn identity(&mut self, record: Recorded) {
         let &[_, time, _, inode] = record.words else { return };
         let (device, fd) = record.halves(2);
@@ -157,7 +159,8 @@ impl Records {
         self.batch.records.push(Record::Identity(Identity { fd: fd as i32, ..told }));
     }
 
-    /// A name that the recorder found. It is looked up late, so it also applies to what came before.
+    /// Records a file name that the recorder found. The recorder finds names late, so they also apply to
+    /// earlier records.
     fn name(&mut self, record: Recorded) {
         let &[_, _, device, inode, ..] = record.words else { return };
         let name = self.text(record.pieces(NAME_WORDS)[0]);
@@ -166,7 +169,8 @@ impl Records {
         self.batch.records.push(Record::Identity(Identity { name, ..told }));
     }
 
-    /// The pages themselves are read when the files are known ([`super::pages`]).
+    /// Records only the identity of the file. [`super::pages`] reads the pages after the names of files are
+    /// known.
     fn pages(&mut self, record: Recorded) {
         let Some(run) = super::pages::run_of(record, self.decoder.epoch) else { return };
         if self.named.insert(run.file) {
@@ -178,7 +182,7 @@ impl Records {
         let tid = record.tid();
         let &[_, _, _, flags, shares] = record.words else { return };
         let (parent_tid, tgid) = record.halves(2);
-        // A foreign call has no call number of ours, but what the tasks share is known all the same.
+        // A 32-bit call has no known number, but the kernel's flags still say what the two tasks share.
         let named = self.decoder.call_id(record.number());
         let flags = match named.map(|call| call.spec().action) {
             Some(Action::Clone) if flags != u64::MAX => flags,
@@ -214,7 +218,7 @@ impl Records {
         self.program(record, raw.path);
     }
 
-    /// The file of the program that was executed.
+    /// Records the file of the executed program.
     fn program(&mut self, record: Recorded, name: Text) {
         let file = FileIdentity { device: record.halves(4).0, inode: record.words[5] };
         if file.inode > 0 && name.length > 0 {
@@ -223,7 +227,8 @@ impl Records {
         }
     }
 
-    /// The kernel calls a program given to execveat by a descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
+    /// Returns descriptor and name of an executed program. The kernel names a program that execveat runs by
+    /// descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
     fn program_name(&mut self, name: &[u8], call: CallId) -> (i32, Text) {
         let relative = name.strip_prefix(b"/dev/fd/").filter(|_| call.spec().name == "execveat");
         let digits = relative.map_or(0, |rest| rest.iter().take_while(|byte| byte.is_ascii_digit()).count());
@@ -246,7 +251,7 @@ impl Records {
         self.leaves(record, status as i32, with_status);
     }
 
-    /// The end of a task, and of its process if it was the last.
+    /// Records the end of a task, and of its process if it was the last task.
     fn leaves(&mut self, record: Recorded, status: i32, how: fn(TaskEnd, (i32, &mut Batch)) -> TaskEnd) {
         let now = self.decoder.time(record.time());
         for (tid, status) in self.lives.ends(record.tid(), status) {
@@ -260,7 +265,7 @@ impl Records {
     }
 }
 
-/// A wait status, as wait(2) has it.
+/// Stores a wait status, in the form of wait(2).
 fn with_status(mut end: TaskEnd, (status, batch): (i32, &mut Batch)) -> TaskEnd {
     match status & 0x7f {
         0 => end.exit_code = Some(status >> 8 & 0xff),
@@ -288,8 +293,8 @@ fn bytes(piece: Option<Copied<'_>>) -> &[u8] {
     }
 }
 
-/// A script's command as it was given: the kernel has inserted the interpreter, perhaps with an option,
-/// before the script's name.
+/// Returns a script's command as the user gave it. Before the script's name the kernel has inserted the
+/// interpreter, perhaps with an option.
 fn given_command<'a>(name: &[u8], interpreter: &[u8], command: &'a [u8]) -> &'a [u8] {
     if name == interpreter {
         return command;

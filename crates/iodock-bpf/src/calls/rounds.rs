@@ -1,22 +1,24 @@
-//! Rounds: the records taken out of the buffers at a time. A round is a sequence of parts, each after a word
-//! with its kind (32 bits) and its length in words (32 bits); END is the last. Documented in
-//! docs/explanation/bpf-buffers.md.
+//! Encodes and decodes rounds. A round contains the records that the recorder took out of the buffers at one
+//! time. It is a sequence of parts, each after a word with its kind (32 bits) and its length in words (32
+//! bits). END is the last part. docs/explanation/bpf-buffers.md describes the format.
 
 use crate::record::Record;
 
-/// The recorder's own notes: records, too.
+/// Kind of the part with the recorder's own notes, which are records, too.
 pub const NOTES: u32 = u32::MAX - 2;
-/// Time of the look, monotonic ns; then the calls in flight: [`IN_CALL_WORDS`] each.
+/// Kind of the part with the calls in flight: the time of the check in monotonic ns, then [`IN_CALL_WORDS`]
+/// words per call.
 pub const IN_CALL: u32 = u32::MAX - 1;
-/// A time, monotonic ns: earlier records, except late ones, are in this round or a previous one.
+/// Kind of the last part: a time in monotonic ns. Records before it, except late ones, are in this round or a
+/// previous one.
 pub const END: u32 = u32::MAX;
 
 pub const IN_CALL_WORDS: usize = 8;
 
-/// Longest delay between a record's time and its appearance in the buffer, without interrupts; ns.
+/// Longest delay in ns between a record's time and its appearance in the buffer, if no interrupt adds to it.
 pub const STRAGGLER_NS: u64 = 5_000_000;
 
-/// A call that has begun and not ended: its beginning, monotonic ns, and its first arguments.
+/// A call that has begun but not ended: its beginning in monotonic ns, and its first arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InCall {
     pub tid: u32,
@@ -42,7 +44,7 @@ impl InCall {
     }
 }
 
-/// Appends a part with the words that `write` appends, or nothing if it appends none.
+/// Appends a part with the words that `write` appends. If it appends none, the part is left out.
 pub fn put_part(out: &mut Vec<u64>, what: u32, write: impl FnOnce(&mut Vec<u64>)) {
     let start = out.len();
     out.push(0);
@@ -60,7 +62,7 @@ pub fn put_in_call(out: &mut Vec<u64>, time: u64, calls: impl Iterator<Item = In
     });
 }
 
-/// The parts of a frame: what, and words.
+/// Returns the parts of a frame: kind and words.
 pub fn parts(mut words: &[u64]) -> impl Iterator<Item = (u32, &[u64])> {
     std::iter::from_fn(move || {
         let (&head, rest) = words.split_first()?;
@@ -70,7 +72,7 @@ pub fn parts(mut words: &[u64]) -> impl Iterator<Item = (u32, &[u64])> {
     })
 }
 
-/// How many records of CPUs a round has.
+/// Counts the records of all CPUs in a round.
 pub fn records(words: &[u64]) -> u64 {
     let mut count = 0;
     for (_, mut part) in parts(words).filter(|&(what, _)| what < NOTES) {

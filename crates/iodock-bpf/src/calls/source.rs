@@ -1,4 +1,4 @@
-//! A file of raw records as a source of calls.
+//! Reads a file of raw records as a source of calls.
 
 use super::meta::{epoch_of, PAGE_CACHE, TABLE};
 use super::records::Records;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const BATCH_RECORDS: usize = 1024;
 
-/// Returns a file's calls in the order of their ends, with the births and ends of tasks.
+/// Returns a file's calls in the order of their ends, together with the beginnings and ends of tasks.
 pub struct CallsSource {
     streams: Streams,
     records: Records,
@@ -19,16 +19,18 @@ pub struct CallsSource {
 }
 
 impl CallsSource {
+    /// Opens a file of raw records.
+    ///
     /// # Errors
-    /// The file can't be read, or was written by another version of iodock.
+    /// Fails if the file can't be read, or if another version of iodock wrote it.
     pub fn open(path: &Path) -> Result<CallsSource, SourceError> {
         CallsSource::of(JournalReader::open(path)?, path)
     }
 
-    /// The same for the file at `path`, which READER has begun.
+    /// Opens the file at `path`, whose metadata `reader` has already read.
     ///
     /// # Errors
-    /// It was written by another version of iodock.
+    /// Fails if another version of iodock wrote the file.
     pub fn of(reader: JournalReader, path: &Path) -> Result<CallsSource, SourceError> {
         let plans = Plans::of_this_machine();
         let told = |key: &str| reader.meta().extra.get(key);
@@ -46,17 +48,17 @@ impl CallsSource {
         Ok(CallsSource { streams: Streams::new(reader), records, over: false, spare: Vec::new() })
     }
 
-    /// Whether the page cache was recorded: `recorded`, or `not-shown` by that kernel.
+    /// Returns `recorded` if the page cache was recorded, and `not-shown` if that kernel did not support it.
     pub fn page_cache(&self) -> Option<&str> {
         self.streams.reader.meta().extra.get(PAGE_CACHE).map(String::as_str)
     }
 
-    /// Whether more will follow.
+    /// Returns whether the recorder may append more to the file.
     fn is_growing(&self) -> bool {
         !self.over && self.streams.reader.is_growing() && self.streams.reader.closing().is_none()
     }
 
-    /// Number of bytes of the file that are read.
+    /// Returns the number of bytes of the file that this source reads.
     pub fn length(&self) -> u64 {
         self.streams.reader.length()
     }
@@ -134,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A file of these rounds.
+    /// Writes a file that contains these rounds.
     fn made(name: &str, rounds: &[Vec<u64>]) -> Made {
         let made = Made(std::env::temp_dir().join(format!("iodock-bpf-{name}-{}.calls", std::process::id())));
         let _ = std::fs::remove_file(&made.0);
@@ -174,7 +176,8 @@ mod tests {
         [first, end & ((1 << SHORT_TIME) - 1) | duration << SHORT_TIME]
     }
 
-    /// With the first 16 bits, and an offset where those say so.
+    /// Builds a record of kind `Again`. `page` is its first 16 bits; `offset` holds one word if `page` is
+    /// `NO_PAGE`.
     fn again(page: u64, (gap, duration): (u64, u64), offset: &[u64]) -> Vec<u64> {
         let first = page | (Kind::Again as u64) << 16 | gap << again::GAP | duration << again::DURATION;
         [&[first], offset].concat()
@@ -201,7 +204,8 @@ mod tests {
         let first =
             [&small("read", 10, 900 * MS, (50, 8, 3, 4096))[..], &short("read", 10, 903 * MS, (70, 4))]
                 .concat();
-        // A late record: its time is before records that the other CPU has written already.
+        // The first record of this CPU is late: its time is before records that the other CPU has already
+        // written.
         let late = small("write", 11, 902 * MS, (20, 100, 5, 100));
         let made = made(
             "merged",
@@ -224,7 +228,7 @@ mod tests {
             (10, at(910), 30, 4, 8, 4096),
             (11, at(980), 40, 6, 100, 100),
         ];
-        // Both threads' records are in the order of time, whichever rounds contained them.
+        // The source returns both threads' records in the order of time, independent of their rounds.
         assert_eq!((told, cut), (wanted.to_vec(), 0));
     }
 
@@ -241,7 +245,7 @@ mod tests {
             &again(again::NO_PAGE - 1, (most, most), &[]),
         ]
         .concat();
-        // The other CPU's records of another thread do not change anything.
+        // Records of another thread on another CPU do not change the values that short records inherit.
         let second = [
             &small("read", 11, 901 * MS, (20, 100, 5, 100))[..],
             &again(0, (10, 7), &[]),
@@ -276,7 +280,7 @@ mod tests {
         assert_eq!(fds, [(5, 20), (5, 7), (4, 70), (4, 8)]);
     }
 
-    /// As in a damaged file.
+    /// Only a damaged file contains such a record.
     #[test]
     fn a_repeat_record_without_a_previous_one_is_dropped() {
         let made = made("of-nothing", &[round(905 * MS, &[(1, &again(2, (100, 60), &[]))])]);
@@ -335,7 +339,7 @@ mod tests {
         assert!(before > 0);
     }
 
-    /// Random numbers below the argument, the same in each run.
+    /// Returns a function that returns random numbers below its argument, the same in each run.
     fn random() -> impl FnMut(u64) -> u64 {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         move |below| {
@@ -346,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A record of any kind and approximate length, with random words.
+    /// Returns a record of any kind and plausible length, with random words.
     fn any_record(random: &mut impl FnMut(u64) -> u64) -> Vec<u64> {
         let told = [0, 1, 3, 10, 11, 4096, 900 * MS, 901 * MS, 1 << 31, 1 << 63, u64::MAX - 7, u64::MAX];
         let kind = random(16);
@@ -364,7 +368,7 @@ mod tests {
         std::iter::once(first).chain((1..length).map(|_| word(random))).collect()
     }
 
-    /// As in a damaged file.
+    /// Only damaged files contain such records.
     #[test]
     fn files_with_arbitrary_records_are_read_to_the_end() {
         let mut random = random();

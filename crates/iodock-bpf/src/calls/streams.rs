@@ -1,4 +1,4 @@
-//! The CPUs' streams of records, merged by time, with a read-ahead of a round or two.
+//! Merges the CPUs' streams of records by time. It reads one or two rounds ahead.
 
 use super::rounds::{self, InCall, END, IN_CALL, IN_CALL_WORDS, NOTES, STRAGGLER_NS};
 use crate::format::Kind;
@@ -7,11 +7,11 @@ use iodock_event::SourceError;
 use iodock_journal::JournalReader;
 use std::collections::HashMap;
 
-/// The records of one CPU, or the recorder's notes.
+/// Unread records of one CPU, or the recorder's notes.
 struct Stream {
     what: u32,
     words: Vec<u64>,
-    /// Consumed up to here.
+    /// Index of the first word that was not consumed yet.
     at: usize,
     /// Time of the previous record.
     time: u64,
@@ -34,21 +34,22 @@ impl Stream {
 pub struct Streams {
     pub reader: JournalReader,
     streams: Vec<Stream>,
-    /// The stream being consumed, up to that time.
+    /// Index of the stream being consumed, and the time up to which its records come before those of the
+    /// other streams.
     current: Option<(usize, u64)>,
-    /// No older records will follow.
+    /// All records up to this time are loaded.
     until: u64,
-    /// End of the round before the last.
+    /// Time of the end of the most recently loaded round.
     end: u64,
-    /// Incremented when more is loaded.
+    /// Number of loaded rounds.
     pub loads: u64,
     in_call: Vec<InCall>,
     in_call_time: u64,
     /// Size and result of each task's last small record.
     small: HashMap<u32, (u32, u32)>,
-    /// The current record, if it is short: its expanded form.
+    /// The expanded form of the current record if it is short, and its number of words; else 0 words.
     expanded: ([u64; 5], usize),
-    /// Incomplete parts, and records whose reference is missing.
+    /// Number of incomplete parts, and of short records whose reference is missing.
     pub damaged: u64,
 }
 
@@ -71,10 +72,11 @@ impl Streams {
         }
     }
 
-    /// Moves to the next record of all, which [`record`](Self::record) returns then; `false` at the end.
+    /// Moves to the next record of all streams, which [`record`](Self::record) then returns. Returns `false`
+    /// at the end.
     ///
     /// # Errors
-    /// The file can't be read further.
+    /// Fails if the file can't be read further.
     #[inline]
     pub fn find(&mut self) -> Result<bool, SourceError> {
         if let Some((at, limit)) = self.current {
@@ -110,7 +112,8 @@ impl Streams {
         }
     }
 
-    /// Expands a short record, and stores what the next one may leave out.
+    /// Expands the current record if it is short, and stores the values that the next short record may leave
+    /// out.
     #[inline]
     fn expand(&mut self, at: usize) {
         self.expanded.1 = 0;
@@ -119,7 +122,7 @@ impl Streams {
         let (kind, time) = (record.kind(), record.time_after(stream.time));
         let left_out = record.left_out();
         match kind {
-            // The programs never write such a record: the file is damaged.
+            // The kernel's programs never write such a record, so the file is damaged.
             Kind::Again if stream.left_out == 0 => {
                 self.damaged += 1;
                 return;
@@ -145,19 +148,19 @@ impl Streams {
         self.small.insert(tid, (size, result));
     }
 
-    /// Size and result of a thread's previous small record.
+    /// Returns size and result of a thread's previous small record.
     #[inline]
     fn before(&self, tid: u32) -> (u32, u32) {
         self.small.get(&tid).copied().unwrap_or_default()
     }
 
-    /// The current record.
+    /// Returns the current record.
     #[inline]
     pub fn record(&self) -> Option<Record<'_>> {
         self.record_of(self.current?.0)
     }
 
-    /// The first record of a stream, expanded if it was short.
+    /// Returns the first record of a stream, in expanded form if it is short.
     #[inline]
     fn record_of(&self, at: usize) -> Option<Record<'_>> {
         match self.expanded {
@@ -176,9 +179,9 @@ impl Streams {
         (stream.time, stream.at) = (time, stream.at + length);
     }
 
-    /// Loads one more round. Everything older than the previous round is then complete, and all calls in
-    /// flight at its end are known: from their records, or as unfinished calls. False if the recorder has not
-    /// written one yet.
+    /// Loads one more round. All records before the previous round's end are then loaded, and all calls in
+    /// flight at that time are known from their records or from the list of unfinished calls. Returns false
+    /// if the recorder has not yet written another round.
     fn load(&mut self) -> Result<bool, SourceError> {
         self.loads += 1;
         self.current = None;
@@ -218,7 +221,7 @@ impl Streams {
         self.in_call = calls.chunks_exact(IN_CALL_WORDS).filter_map(InCall::from_words).collect();
     }
 
-    /// Adds complete records only.
+    /// Adds the complete records of a part to its stream.
     fn add(&mut self, what: u32, part: &[u64]) {
         let mut whole = 0;
         while let Some(record) = Record::first_of(&part[whole..]) {
@@ -233,7 +236,8 @@ impl Streams {
         self.streams[at].words.extend_from_slice(&part[..whole]);
     }
 
-    /// Every record that was loaded and not consumed yet, CPU by CPU; short ones without size and result.
+    /// Calls `look` with every record that was loaded and not consumed yet, CPU by CPU. Short records are
+    /// expanded without size and result.
     pub fn ahead(&self, mut look: impl FnMut(Record)) {
         for stream in self.streams.iter().filter(|stream| stream.what != NOTES) {
             let (mut at, mut time, mut left_out) = (stream.at, stream.time, stream.left_out);
@@ -253,7 +257,7 @@ impl Streams {
         }
     }
 
-    /// Calls in flight at the last look, if that was after `time`.
+    /// Returns the calls that were in flight when the recorder last checked, if that was not before `time`.
     pub fn in_call_after(&self, time: u64) -> &[InCall] {
         if self.in_call_time >= time {
             &self.in_call

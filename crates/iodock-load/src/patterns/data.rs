@@ -1,4 +1,4 @@
-//! Files written and read from start to end, in requests of one size.
+//! Writes and reads files from start to end, in requests of one size.
 
 use crate::calls::{
     close, look_at_cache, open, read_full, size_of_file, sync, unlink, write_all, Ended, Name,
@@ -9,7 +9,7 @@ use crate::worker::{folder_of, Timer, Work, Worker};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const WRITE: usize = 0;
-/// A barrier: others may still write when this worker has finished.
+/// Phase that consists of a barrier only: other workers may still write when this worker has finished.
 const WRITTEN: usize = 1;
 const READ: usize = 2;
 
@@ -17,9 +17,9 @@ pub struct Files<'a> {
     data: &'a Data,
     /// Number of files that this worker created.
     made: u64,
-    /// Bytes that it wrote into the last one.
+    /// Number of bytes that this worker wrote into its last file.
     written: u64,
-    /// The folder to read from, and the number and size of its files.
+    /// Folder to read from, and the sizes of its files.
     from: Option<(OwnedFd, Vec<u64>)>,
     name: Name,
 }
@@ -37,7 +37,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Offset of a worker's block in a shared file.
+    /// Returns the offset of a worker's block in a shared file.
     fn base(&self, index: u32) -> u64 {
         if self.data.shared {
             u64::from(index) * self.data.file_bytes
@@ -63,7 +63,8 @@ impl<'a> Files<'a> {
                 offset += length;
                 self.written = offset;
                 more = timer.done(length)?;
-                // Another rank cannot know how far a shared block was written.
+                // A rank that reads a shared file does not know where another rank stopped, so each block is
+                // written completely.
                 more |= self.data.shared && worker.position.several_ranks();
             }
             if self.data.sync {
@@ -87,7 +88,7 @@ impl<'a> Files<'a> {
         for file in 0..if own { self.made } else { self.data.files } {
             worker.go_on()?;
             let fd = match open(place, self.name.set(b'f', file), libc::O_RDONLY, "open of a file") {
-                // Another worker stopped first, so the file is absent.
+                // The worker whose files are read stopped before creating this one.
                 Err(Ended::Failed(libc::ENOENT, _)) if !own => break,
                 other => other?,
             };
@@ -119,7 +120,7 @@ impl<'a> Files<'a> {
             let mut offset = base;
             while more && offset < end {
                 let length = self.data.request_bytes.min(end - offset) as usize;
-                // O_DIRECT reads whole sectors, so the last request exceeds the file.
+                // O_DIRECT reads whole sectors, so the last request may go beyond the end of the file.
                 let asked = if self.data.direct { self.data.request_bytes as usize } else { length };
                 let got = read_full(fd.as_raw_fd(), &mut worker.buffer[..asked], offset)?.min(length);
                 if got == 0 {
@@ -136,7 +137,8 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Where reading ends. Holes that the time limit left in a shared file are not measured.
+    /// Returns the offset at which reading ends. In a shared file of one rank, this excludes the hole after a
+    /// block that the time limit cut.
     fn end(&self, worker: &Worker, base: u64, size: u64) -> u64 {
         match (self.data.shared, worker.position.several_ranks()) {
             (false, _) => size,

@@ -1,4 +1,4 @@
-//! Directories and empty files: created, examined, opened, removed.
+//! Creates, examines, opens and removes directories and empty files.
 
 use crate::calls::{failed, Ended, Name};
 use crate::plan::Metadata;
@@ -7,7 +7,7 @@ use crate::worker::{folder_of, Timer, Work, Worker};
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Phases in the order of `Pattern::phases`; without directories the first three are left out.
+/// Acts in the order of `Pattern::phases`. A pattern without directories skips the first three.
 const ORDER: [Act; 7] = [
     Act::MakeFolder,
     Act::Stat(b'd'),
@@ -30,9 +30,9 @@ enum Act {
 
 pub struct Items<'a> {
     metadata: &'a Metadata,
-    /// Number of existing files or folders.
+    /// Number of files or folders that exist.
     made: u64,
-    /// Number of those removed within the time.
+    /// Number of files or folders that were removed within the time limit.
     removed: u64,
     name: Name,
 }
@@ -79,7 +79,7 @@ impl<'a> Items<'a> {
                 ),
             };
             match done {
-                // Another worker stopped first, so the file is absent.
+                // The worker whose files are examined stopped before creating this one.
                 Err(Ended::Failed(libc::ENOENT, _)) if !own => break,
                 other => other?,
             }
@@ -104,7 +104,7 @@ impl<'a> Items<'a> {
     fn remove_one(&mut self, act: Act, folder: RawFd) -> Result<(), Ended> {
         let (letter, flags) = if act == Act::RemoveFolder { (b'd', libc::AT_REMOVEDIR) } else { (b'f', 0) };
         let name = self.name.set(letter, self.removed);
-        // SAFETY: the descriptor is open, the name a C string.
+        // SAFETY: the descriptor is open, and the name is a C string.
         if unsafe { libc::unlinkat(folder, name.as_ptr(), flags) } != 0 {
             return Err(failed("removal"));
         }
@@ -130,7 +130,7 @@ impl Work for Items<'_> {
     }
 
     fn finish(&mut self, worker: &mut Worker, at: usize) -> Result<(), Ended> {
-        // Files left over after the time limit are removed without being measured.
+        // Files that remain after the time limit are removed without being measured.
         let act = self.act(at);
         if matches!(act, Act::RemoveFolder | Act::RemoveFile) {
             while self.removed < self.made {
@@ -142,7 +142,7 @@ impl Work for Items<'_> {
     }
 }
 
-// Plain system calls, as an application would make them.
+// The following functions make plain system calls, as an application does.
 
 #[inline]
 fn create(folder: RawFd, name: &CStr) -> Result<(), Ended> {
@@ -151,7 +151,7 @@ fn create(folder: RawFd, name: &CStr) -> Result<(), Ended> {
 
 #[inline]
 fn open_and_close(folder: RawFd, name: &CStr, flags: i32, what: &'static str) -> Result<(), Ended> {
-    // SAFETY: the descriptor is open, the name a C string; what was opened is closed at once.
+    // SAFETY: the descriptor is open, the name is a C string, and the new descriptor is closed at once.
     unsafe {
         let fd = libc::openat(folder, name.as_ptr(), flags, 0o600);
         if fd < 0 {
@@ -166,7 +166,7 @@ fn open_and_close(folder: RawFd, name: &CStr, flags: i32, what: &'static str) ->
 
 #[inline]
 fn make_folder(folder: RawFd, name: &CStr) -> Result<(), Ended> {
-    // SAFETY: the descriptor is open, the name a C string.
+    // SAFETY: the descriptor is open, and the name is a C string.
     if unsafe { libc::mkdirat(folder, name.as_ptr(), 0o700) } != 0 {
         return Err(failed("mkdir"));
     }
@@ -176,7 +176,7 @@ fn make_folder(folder: RawFd, name: &CStr) -> Result<(), Ended> {
 #[inline]
 fn stat(folder: RawFd, name: &CStr) -> Result<(), Ended> {
     let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the kernel fills in the struct, which nobody reads.
+    // SAFETY: the kernel fills in the struct, which is never read.
     if unsafe { libc::fstatat(folder, name.as_ptr(), status.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW) } != 0 {
         return Err(failed("stat"));
     }

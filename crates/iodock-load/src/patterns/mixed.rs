@@ -1,4 +1,4 @@
-//! Whole-file operations in a random order: create, write whole, append, read whole, delete, stat.
+//! Makes operations on whole files in a random order: create, write, append, read, delete, stat.
 
 use crate::calls::{close, open, read_full, size_of_file, sync, unlink, write_all, Ended, Name};
 use crate::plan::{Mixed, MIXED_OPERATIONS};
@@ -16,13 +16,13 @@ const STAT: usize = 5;
 pub struct Mixture<'a> {
     mixed: &'a Mixed,
     random: Random,
-    /// Numbers of the existing files.
+    /// Numbers of the files that exist.
     files: Vec<u64>,
     next: u64,
     name: Name,
 }
 
-/// xorshift64*, so that a seed gives the same order everywhere.
+/// Random numbers from xorshift64*, so that a seed gives the same order of operations everywhere.
 struct Random(u64);
 
 impl Random {
@@ -49,14 +49,15 @@ impl<'a> Mixture<'a> {
             here
         });
         match wanted.unwrap_or(STAT) {
-            // Without a file nothing else is possible, and twice the initial number is enough.
+            // Without a file only a creation is possible. At twice the initial number of files, one is
+            // deleted instead.
             _ if self.files.is_empty() => CREATE,
             CREATE if self.files.len() as u64 >= (self.mixed.files * 2).max(1) => DELETE,
             other => other,
         }
     }
 
-    /// Creates or writes a whole file; returns its bytes.
+    /// Creates a file or writes all of it, and returns the number of bytes.
     fn write_whole(&mut self, worker: &Worker, number: u64, flags: i32) -> Result<u64, Ended> {
         let sizes = &self.mixed.sizes_bytes;
         let size = sizes[self.random.below(sizes.len() as u64) as usize];
@@ -127,7 +128,7 @@ impl<'a> Mixture<'a> {
             _ => {
                 let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
                 let name = self.name.set(b'f', number);
-                // SAFETY: the descriptor is open, the name a C string, and nobody reads the struct.
+                // SAFETY: the descriptor is open, the name is a C string, and the struct is never read.
                 let done = unsafe {
                     libc::fstatat(
                         worker.folder.as_raw_fd(),
@@ -156,7 +157,8 @@ impl Work for Mixture<'_> {
         Ok(())
     }
 
-    /// The phase's own record holds all operations; the six after it hold those of each kind.
+    /// Runs one phase. Its own record counts all operations; the records in `others` from 1 on count those of
+    /// each kind.
     fn run(
         &mut self,
         worker: &mut Worker,
@@ -176,7 +178,7 @@ impl Work for Mixture<'_> {
             let start = timer.last_ns();
             let bytes = self.act(worker, operation)?;
             let more = timer.done(bytes)?;
-            // The first record after it belongs to the phase that removes.
+            // The first record in `others` belongs to the phase that removes the files.
             let own = &mut others[1 + operation];
             own.histogram.record(timer.last_ns() - start);
             own.operations += 1;

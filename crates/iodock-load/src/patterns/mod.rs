@@ -1,4 +1,4 @@
-//! What workers do: one file for each kind of pattern.
+//! Patterns that workers execute, with one file for each kind.
 
 pub mod data;
 pub mod metadata;

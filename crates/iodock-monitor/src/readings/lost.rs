@@ -1,9 +1,9 @@
-//! Processes that have ended: the process that waited for them takes over their counts, which must not count
-//! twice.
+//! Handles processes that have ended. The process that waited for them takes over their counts, which must
+//! not count twice.
 //!
-//! A reading of all processes takes time. If a process ends during it, its counts may be missing, because its
-//! parent was read before; the parent shows them in the next reading. So a loss is kept for two readings,
-//! until it appears as a gain.
+//! A reading of all processes takes time. If a process ends during it, its counts may be missing in that
+//! reading, because its parent was read before. The parent contains them in the next reading. So the
+//! collector keeps a loss for two readings, until it appears as a gain.
 
 use super::{Last, Target};
 use crate::falling::Share;
@@ -11,17 +11,18 @@ use iodock_samples::batch::Part;
 use iodock_samples::sample::{Metric, Owner};
 use std::collections::HashSet;
 
-/// The owner used for what [`Target::expect_end`] expects; agents do not send it for processes.
+/// Returns a special owner for the losses that [`Target::expect_end`] adds. Agents never send it.
 fn ended_steps() -> Owner {
     Owner { command: b"steps that have ended".into(), ..Owner::default() }
 }
 
-/// The owner used for losses of the previous reading that have not appeared as gains.
+/// Returns a special owner for losses of the previous reading that have not appeared as gains. Agents never
+/// send it.
 fn lost_before() -> Owner {
     Owner { command: b"processes that had ended".into(), ..Owner::default() }
 }
 
-/// Losses in addition to those that a reading itself shows.
+/// Losses from earlier data, in addition to those that a reading itself shows.
 pub(super) struct Lost {
     steps: Last,
     before: Last,
@@ -34,13 +35,13 @@ impl Lost {
 }
 
 impl Target {
-    /// Removes them from the entries of real owners.
+    /// Removes the kept losses from the entries, so that the entries contain only real owners.
     pub(super) fn take_lost(&mut self) -> Lost {
         let mut take = |owner| self.entries.remove(&owner).unwrap_or_default();
         Lost { steps: take(ended_steps()), before: take(lost_before()) }
     }
 
-    /// Keeps them for the next reading, or for the next piece of this one.
+    /// Keeps losses that no gain contains for the next reading, or for the next piece of this reading.
     pub(super) fn keep_lost(&mut self, lost: &Lost, share: &Share, is_last_piece: bool) {
         let still_unclaimed = |(metric, all, unclaimed): (Metric, u64, u64)| {
             let old = if is_last_piece { lost.before.value(metric) } else { 0 };
@@ -53,7 +54,7 @@ impl Target {
         }
     }
 
-    /// Owners that are missing after a full reading in one piece.
+    /// Returns the known owners that are missing in a full reading of one piece.
     pub(super) fn unlisted(&self, part: &Part) -> Vec<Owner> {
         if !part.full || part.piece > 0 || !part.last {
             return Vec::new();
@@ -62,10 +63,10 @@ impl Target {
         self.entries.keys().filter(|owner| !listed.contains(owner)).cloned().collect()
     }
 
-    /// An owner's step has ended, and these samples showed only a part of it. The process that waited for
-    /// slurmstepd (init) has the rest, which must not count twice. The total may come from a reading before
-    /// the step's end, or before the wait. VALUES: the step's total. SAMPLED: what samples showed of each;
-    /// `None`: nothing.
+    /// Handles the end of a step of which the samples contain only a part. The process that waited for
+    /// slurmstepd (init) takes over the rest, which must not count twice. The total may arrive before the
+    /// reading that shows the step's end, or before init waits. `values` are the step's total. `sampled` are
+    /// the parts of these values that samples contained, or `None` if there were no samples.
     pub(super) fn expect_end(
         &mut self,
         owner: &Owner,
@@ -76,7 +77,7 @@ impl Target {
         let is_step = |known: &&Owner| known.job == owner.job && known.session == owner.session;
         let seen_as: Vec<Owner> = self.entries.keys().filter(is_step).cloned().collect();
         let lost = sampled.filter(|_| seen_as.is_empty());
-        // Activity seen after its total arrived has been taken over; the rest is with another process.
+        // Without a kept loss, init's gain has already arrived, and another process has the rest.
         if self.time.is_none() || (lost.is_some() && !self.entries.contains_key(&lost_before())) {
             return;
         }
@@ -95,7 +96,7 @@ impl Target {
         }
         ended.values.sort_unstable_by_key(|(metric, _)| *metric);
         self.entries.insert(ended_steps(), ended);
-        // The step's losses are part of its total, and are expected together with it.
+        // The step's total includes its losses, so they need not be expected a second time.
         for (&(metric, _), &sampled) in values.iter().zip(lost.unwrap_or_default()) {
             self.take_from_lost(numbered(metric), sampled);
         }

@@ -1,16 +1,16 @@
-//! Batches of an agent for a target with known counters.
+//! Tests the growth that follows from batches of an agent for a target with known counters.
 
 use super::*;
 use crate::rows::JobRow;
 use iodock_samples::sample::Evidence;
 
-/// Used by the tests of job steps, too.
+/// Functions for these tests and for those of job steps.
 impl Readings {
     pub fn steps_known(&self) -> usize {
         self.steps.known()
     }
 
-    /// As stored without steps.
+    /// Returns the state in the form of an older version, without job steps.
     pub fn without_its_steps(&self) -> impl Serialize + '_ {
         (&self.senders, &self.targets)
     }
@@ -18,7 +18,7 @@ impl Readings {
 
 const SECOND: i64 = 1_000_000_000;
 
-/// An entry: job, bytes written, when it began (s), when it was used last (s).
+/// Job, bytes written, start time in s, and time of last use in s.
 type Job = (&'static str, u64, Option<i64>, i64);
 
 fn part(time: i64, full: bool, jobs: &[Job]) -> Part {
@@ -55,7 +55,7 @@ fn batch(sequence: u64, part: Part) -> Batch {
     Batch { spool: [1; 16], sequence, host, time, parts: vec![part], ..Batch::default() }
 }
 
-/// Job, bytes written, exact.
+/// Removes the rows, and returns the job, the bytes written and whether they are exact for each.
 fn written(rows: &mut Rows) -> Vec<(String, u64, bool)> {
     let row =
         |row: JobRow| (String::from_utf8_lossy(&row.owner.job).into_owned(), row.counters[1], row.is_exact);
@@ -74,12 +74,12 @@ fn growth_is_known_from_the_second_reading_on() {
     readings.apply(&batch(2, part(110, false, &[("a", 700, Some(1), 109)])), &mut rows);
     assert_eq!((rows.jobs[0].begin, rows.jobs[0].end), (100 * SECOND, 110 * SECOND));
     assert_eq!(written(&mut rows), one("a", 200, true));
-    // New since the last reading of this target.
+    // Job b is new since the last reading of this target.
     readings.apply(&batch(3, part(120, false, &[("b", 30, Some(111), 119)])), &mut rows);
     assert_eq!(written(&mut rows), one("b", 30, true));
 }
 
-/// io.stat has no times, but a job's cgroup begins at 0 and ends with the job.
+/// io.stat contains no times, but a job's cgroup begins at 0 and ends with the job.
 #[test]
 fn the_growth_of_a_jobs_cgroup_is_exact() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
@@ -94,7 +94,7 @@ fn the_growth_of_a_jobs_cgroup_is_exact() {
     readings.apply(&batch(2, cgroup(110, 500)), &mut rows);
     readings.apply(&batch(3, cgroup(120, 700)), &mut rows);
     assert_eq!(written(&mut rows), [one("7", 500, true), one("7", 200, true)].concat());
-    // In this time it may have been requeued, and the fall of the value shows that it was.
+    // The job may have been requeued in these 180 s, and the smaller value shows that it was.
     readings.apply(&batch(4, cgroup(300, 900)), &mut rows);
     readings.apply(&batch(5, cgroup(310, 50)), &mut rows);
     assert_eq!(written(&mut rows), [one("7", 200, false), one("7", 50, false)].concat());
@@ -120,7 +120,7 @@ fn a_gap_keeps_bytes_reports_the_loss_and_requests_a_full_round() {
     readings.apply(&batch(4, part(130, false, &[("a", 40, Some(1), 129)])), &mut rows);
     assert_eq!(readings.receipt(&sender()), Receipt { kept: 4, full: true });
     assert_eq!((rows.losses[0].name.as_str(), rows.losses[0].count), ("dropped-batches", 2));
-    // Activity of others that came and went in between is unknown.
+    // Other jobs may have come and gone in the gap.
     assert_eq!(written(&mut rows), one("a", 30, false));
     readings
         .apply(&batch(5, part(140, true, &[("a", 41, Some(1), 139), ("b", 5, Some(110), 120)])), &mut rows);
@@ -135,7 +135,7 @@ fn an_unknown_spool_is_requested_from_its_first_batch() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
     assert_eq!(readings.receipt(&sender()), Receipt { kept: 0, full: true });
     readings.apply(&batch(7, part(100, false, &[])), &mut rows);
-    // The earlier batches may be at another collector, so nothing is lost here.
+    // The earlier batches may have gone to another collector, so they are no loss here.
     assert_eq!((readings.receipt(&sender()), rows.losses.len()), (Receipt { kept: 7, full: true }, 0));
 }
 
@@ -145,7 +145,7 @@ fn an_entry_that_disappeared_and_returned_begins_at_zero() {
     readings.apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 100)])), &mut rows);
     let gone = Part { gone: vec![owner("a")], ..part(1010, false, &[]) };
     readings.apply(&batch(2, gone), &mut rows);
-    // Idle since 100, so all its activity had been read.
+    // The job was idle since 100, so the last reading included all its I/O.
     assert_eq!(written(&mut rows), []);
     readings.apply(&batch(3, part(1020, false, &[("a", 70, Some(1015), 1019)])), &mut rows);
     assert_eq!(written(&mut rows), one("a", 70, true));
@@ -168,7 +168,7 @@ fn a_counter_that_vanished_restarts_at_zero() {
     let mut second = part(1010, false, &[("a", 0, None, 1009)]);
     second.entries[0].values.remove(0);
     readings.apply(&batch(2, second), &mut rows);
-    // Without a start time, a value that fell gives a lower bound.
+    // Without a start time, a smaller value gives only a lower bound.
     assert_eq!(written(&mut rows), one("a", 0, false));
 }
 
@@ -205,7 +205,7 @@ fn a_reading_in_pieces_counts_when_its_last_piece_arrives() {
     let piece = |number, last, full, jobs: &[Job]| Part { piece: number, last, ..part(1000, full, jobs) };
     readings.apply(&batch(1, piece(0, false, true, &[("a", 500, Some(1), 10)])), &mut rows);
     readings.apply(&batch(2, piece(1, true, true, &[("b", 600, Some(1), 10)])), &mut rows);
-    // The second piece of a first reading is also a first reading: its values may be old.
+    // The second piece of a first reading is also read for the first time: its values may be old.
     assert_eq!(written(&mut rows).iter().map(|(_, bytes, _)| bytes).sum::<u64>(), 0);
     let later = |number, last, jobs: &[Job]| Part { piece: number, last, ..part(1010, true, jobs) };
     readings.apply(&batch(3, later(0, false, &[("a", 501, Some(1), 1009)])), &mut rows);
@@ -224,7 +224,7 @@ fn an_incomplete_reading_removes_no_counters() {
     written(&mut rows);
     let piece = |number, last, jobs: &[Job]| Part { piece: number, last, ..part(1010, true, jobs) };
     readings.apply(&batch(2, piece(0, false, &[("a", 501, Some(1), 1009)])), &mut rows);
-    // Its second piece is missing.
+    // Piece 1 is missing.
     readings.apply(&batch(3, piece(2, true, &[("c", 7, Some(1005), 1009)])), &mut rows);
     assert_eq!(written(&mut rows), [one("a", 1, true), one("c", 7, true)].concat());
     let target = readings.targets.values().next().expect("one");
@@ -289,7 +289,7 @@ fn bytes_that_a_parent_takes_over_from_a_child_count_once() {
     assert!((98..=100).contains(&all), "{all}");
 }
 
-/// Only the shell can have waited for dd: the other gain is smaller than dd's count.
+/// Only the shell can have waited for dd, because the other owner's gain is smaller than dd's count.
 #[test]
 fn a_gain_smaller_than_the_loss_of_another_owner_is_counted() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
@@ -301,7 +301,7 @@ fn a_gain_smaller_than_the_loss_of_another_owner_is_counted() {
     assert_eq!(written(&mut rows), [one("shell", 7, false), one("other", 100, false)].concat());
 }
 
-/// The shell was read before dd ended, and dd after it ended.
+/// The agent read the shell before dd ended, and looked for dd after it had ended.
 #[test]
 fn bytes_of_a_process_that_ends_during_a_reading_count_once() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
@@ -311,7 +311,7 @@ fn bytes_of_a_process_that_ends_during_a_reading_count_once() {
     readings.apply(&batch(2, Part { gone: vec![owner("dd")], ..falling(110, false, &[]) }), &mut rows);
     readings.apply(&batch(3, falling(120, false, &[("shell", 517, None, 120)])), &mut rows);
     assert_eq!(written(&mut rows), one("shell", 7, false));
-    // The loss is kept for one more reading only.
+    // The collector keeps the loss for one more reading only.
     readings.apply(&batch(4, falling(130, true, &[])), &mut rows);
     readings.apply(&batch(5, falling(140, false, &[("other", 100, None, 140)])), &mut rows);
     readings.apply(&batch(6, falling(150, false, &[("other", 700, None, 150)])), &mut rows);
@@ -319,7 +319,7 @@ fn bytes_of_a_process_that_ends_during_a_reading_count_once() {
     assert_eq!(all, 600);
 }
 
-/// A restarted agent does not know the earlier owners, so it sends all that exist.
+/// After a restart an agent does not know the earlier owners, so it sends all that exist.
 #[test]
 fn bytes_taken_over_count_once_after_an_agent_restart() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());
@@ -389,6 +389,6 @@ fn job_names_count_towards_the_senders_limit() {
     let long = JobName { name: vec![b'x'; 200], ..short.clone() };
     let sent = Batch { job_names: vec![short, long], ..bare.clone() };
     assert_eq!(work::Work::of(&sent).values, work::Work::of(&bare).values + 2);
-    // The long one has 205 letters.
+    // The long name has 205 characters.
     assert_eq!(readings.new_names(&sent), readings.new_names(&bare) + 1 + 4);
 }

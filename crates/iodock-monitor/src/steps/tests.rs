@@ -1,4 +1,4 @@
-//! Totals of steps and samples of their processes, in any order: together they add up to the total.
+//! Tests that totals of steps and samples of their processes add up to the total, in any order.
 
 use crate::readings::Readings;
 use crate::rows::Rows;
@@ -17,7 +17,7 @@ struct Node {
     sequence: u64,
 }
 
-/// Owner, and bytes requested.
+/// Owner, and number of bytes requested.
 type Sum = (Owner, u64);
 
 fn job(step: &str, evidence: Evidence) -> Owner {
@@ -39,7 +39,7 @@ fn init() -> Owner {
 
 fn part(source: &str, time: i64, sums: &[Sum], times: Option<(i64, i64)>) -> Part {
     let mut names = Names::default();
-    // Numbers of names are valid within one part.
+    // A name's number is valid only within its part.
     names.intern(source.as_bytes()).expect("a name");
     let read = names.intern(b"read_call").expect("a name");
     let entry = |(owner, bytes): &Sum| Entry {
@@ -59,7 +59,7 @@ fn part(source: &str, time: i64, sums: &[Sum], times: Option<(i64, i64)>) -> Par
     }
 }
 
-/// Samples of processes; an owner that is named but missing has ended.
+/// Builds samples of processes. An owner in `gone` has ended.
 fn processes(time: i64, sums: &[Sum], gone: &[Owner]) -> Part {
     Part { full: time == 100, gone: gone.to_vec(), ..part("process_io", time, sums, None) }
 }
@@ -89,7 +89,7 @@ impl Node {
         self.readings.apply(&batch, &mut self.rows);
     }
 
-    /// Bytes of the job, and of all owners.
+    /// Returns the bytes of job 7, and of all owners.
     fn sums(&self) -> (u64, u64) {
         let bytes = |row: &crate::rows::JobRow| row.counters[4];
         let of_job = self.rows.jobs.iter().filter(|row| row.owner.job == b"7").map(bytes).sum();
@@ -105,7 +105,7 @@ fn the_part_of_a_step_total_that_samples_missed_is_a_row() {
     let row = node.rows.jobs.iter().find(|row| row.place.source == "slurm_step").expect("a row");
     assert_eq!((row.begin, row.end, row.is_exact), (105 * SECOND, 115 * SECOND, true));
     assert_eq!(row.counters[4], 700);
-    // What init took over belongs to the step, and does not count again for init.
+    // The counts that init took over belong to the step, and do not count again for init.
     assert_eq!(node.sums(), (1000, 1000));
 }
 
@@ -123,13 +123,13 @@ fn a_step_total_next_to_an_older_reading_counts_once() {
     node.push(vec![total(120, 1000, (105, 119)), processes(120, &[(sampled(), 310)], &[])]);
     node.push(vec![processes(130, &[(init(), 1000)], &[sampled()])]);
     assert_eq!(node.sums(), (1000, 1000));
-    // A step that no sample has shown.
+    // No sample contained this second step.
     node.push(vec![total(140, 500, (131, 139)), processes(140, &[], &[])]);
     node.push(vec![processes(150, &[(init(), 1500)], &[])]);
     assert_eq!(node.sums(), (1500, 1500));
 }
 
-/// Its processes were read after slurmstepd had ended, and init before that.
+/// The agent read the processes after slurmstepd had ended, but init before that.
 #[test]
 fn a_step_that_ends_during_a_reading_counts_once() {
     let mut node = Node::new();
@@ -139,7 +139,8 @@ fn a_step_that_ends_during_a_reading_counts_once() {
     assert_eq!(node.sums(), (1000, 1000));
 }
 
-/// slurmstepd's user was unknown, so it was not reported. It ended one reading after its total had arrived.
+/// The agent did not report slurmstepd, because its user was unknown. It ended one reading after its total
+/// had arrived.
 #[test]
 fn a_step_counts_once_if_slurmstepd_ends_later() {
     let mut node = Node::new();
@@ -150,7 +151,7 @@ fn a_step_counts_once_if_slurmstepd_ends_later() {
     assert_eq!(node.sums(), (1000, 1000));
 }
 
-/// The losses of others are still expected, and nothing more.
+/// Losses of other owners are still expected, so that they do not count for init either.
 #[test]
 fn a_step_total_does_not_absorb_losses_of_other_owners() {
     let mut node = Node::new();
@@ -172,7 +173,7 @@ fn a_step_total_that_is_received_repeatedly_counts_once() {
 fn samples_after_the_step_total_are_included_in_it() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
-    // Its slurmstepd still exists, with higher counts than before.
+    // The step's slurmstepd still exists, with higher counts than before.
     node.push(vec![processes(120, &[(sampled(), 990)], &[]), total(120, 1000, (105, 119))]);
     node.push(vec![processes(130, &[(init(), 1000)], &[sampled()])]);
     assert_eq!(node.sums().0, 1000);
@@ -188,7 +189,7 @@ fn a_late_step_total_adds_only_the_missing_part() {
         total(130, 1000, (105, 119)),
         processes(130, &[(job("step_0", Evidence::Cgroup), 50)], &[]),
     ]);
-    // Nothing is subtracted from the other step.
+    // The step's loss reduces init's gain, but not the gain of the other step.
     assert_eq!(node.sums().0, 1050);
 }
 
@@ -197,10 +198,10 @@ fn samples_above_a_step_total_are_kept() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300), (job("step_0", Evidence::Cgroup), 500)], &[])]);
     node.push(vec![total(120, 200, (105, 119))]);
-    // A lower bound that was too high is not corrected.
+    // Samples are lower bounds. If they exceed the total, the rows are not corrected.
     assert_eq!(node.sums().0, 800);
     let ends: Vec<_> = node.rows.jobs.iter().filter(|row| row.place.source == "slurm_step").collect();
-    // It shows that the step has ended, and that its sum is unknown.
+    // The row shows that the step has ended, and that its sum is not exact.
     assert_eq!(ends.iter().map(|row| (row.counters[4], row.is_exact)).collect::<Vec<_>>(), [(0, false)]);
 }
 

@@ -1,4 +1,4 @@
-//! Chooses the back end that records a program, with the reason.
+//! Chooses the back end that records a program, and gives the reason.
 
 use super::reach::{blind_to, own_calls};
 use super::reason::Reason;
@@ -7,7 +7,7 @@ use crate::error::{RecordError, Refusal};
 use crate::launch::may_open;
 use crate::program::Program;
 
-/// A back end and the reason for it.
+/// A back end, and the reason for choosing it.
 #[derive(Clone, Copy)]
 pub struct Choice {
     pub backend: &'static dyn Backend,
@@ -15,8 +15,10 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// Checks that the back end can count calls.
+    ///
     /// # Errors
-    /// It can't count calls instead of recording them.
+    /// Fails if the back end can only record calls and not count them.
     pub fn allow_light(self) -> Result<(), RecordError> {
         if self.backend.name() == "rewrite" {
             return Ok(());
@@ -29,8 +31,10 @@ impl Choice {
         Err(RecordError::Refused(Refusal::new(message, "record it without --light and --ranks")))
     }
 
+    /// Checks that the back end can record stacks.
+    ///
     /// # Errors
-    /// It can't tell where calls come from.
+    /// Fails if the back end can't determine the places in the program from which calls come.
     pub fn allow_stacks(self) -> Result<(), RecordError> {
         if self.backend.name() == "rewrite" {
             return Ok(());
@@ -47,18 +51,18 @@ impl Choice {
     }
 }
 
-/// The back end called `name`, if it works here.
+/// Returns the back end with this name.
 ///
 /// # Errors
-/// There is none with that name, or this machine or user can't use it.
+/// Fails if there is no back end with this name, or if this machine or user can't use it.
 pub fn named(name: &str) -> Result<&'static dyn Backend, RecordError> {
     let found = BACKENDS.iter().find(|backend| backend.name() == name);
     let backend = *found.ok_or_else(|| RecordError::Refused(unknown(name)))?;
     backend.is_available().map(|()| backend).map_err(RecordError::Refused)
 }
 
-/// The back end for `program`: `auto` takes the cheapest that sees its calls. `rewrite` would see nothing of
-/// some programs, and then another is used even if it was requested.
+/// Chooses the back end for `program`. `auto` means the cheapest one that can record its calls. If `rewrite`
+/// would record nothing of the program, another one is used even if the user requested `rewrite`.
 pub fn for_program(name: &str, program: &Program) -> Result<Choice, RecordError> {
     if !matches!(name, "auto" | "rewrite") {
         return named(name).map(|backend| Choice { backend, reason: Reason::Asked });
@@ -81,23 +85,24 @@ pub fn for_program(name: &str, program: &Program) -> Result<Choice, RecordError>
     }
 }
 
-/// Another back end for a program that makes calls without libc, if one works here.
+/// Returns another back end for a program that makes calls without libc. `None` if there are no such calls or
+/// no such back end here.
 fn past_libc(program: &Program) -> Option<Choice> {
     let own = own_calls(program);
     let reason = if own.without_libc { Reason::NoLibc } else { Reason::OwnCalls };
     let backend = (own.without_libc || own.calls.io || own.calls.rings).then(from_outside)?.ok()?;
-    // Programs often have io_uring only as one of several ways: this alone does not justify stopping them at
-    // each call.
+    // Many programs contain calls of io_uring that they rarely use. These calls alone do not justify stopping
+    // the program at each call, so they count only with bpf.
     let is_worth_it = own.without_libc || own.calls.io || backend.name() == "bpf";
     is_worth_it.then_some(Choice { backend, reason })
 }
 
-/// The back end for `auto` if `rewrite` could not start.
+/// Returns the back end for `auto` if `rewrite` could not start.
 pub fn without_buffers() -> Result<Choice, RecordError> {
     from_outside().map(|backend| Choice { backend, reason: Reason::NoBuffers })
 }
 
-/// The back end for running processes, or for a cgroup.
+/// Returns the back end for running processes, or for a cgroup.
 pub fn for_running(name: &str, group: bool) -> Result<Choice, RecordError> {
     if name != "auto" {
         return named(name).map(|backend| Choice { backend, reason: Reason::Asked });
@@ -106,10 +111,10 @@ pub fn for_running(name: &str, group: bool) -> Result<Choice, RecordError> {
     backend.map(|backend| Choice { backend, reason: Reason::Running })
 }
 
-/// Descriptors for programs, tables and buffers.
+/// Number of descriptors that the bpf back end needs for programs, tables and buffers.
 const BPF_DESCRIPTORS: usize = 64;
 
-/// The cheapest that needs nothing inside the program.
+/// Returns the cheapest back end that needs no library inside the program.
 fn from_outside() -> Result<&'static dyn Backend, RecordError> {
     match named("bpf") {
         Ok(backend) if bpf::is_let_in() && may_open(BPF_DESCRIPTORS).is_ok() => Ok(backend),

@@ -1,5 +1,5 @@
-//! Decides which programs get the library of interfaces: programs that make calls of MPI-IO, HDF5 or NetCDF,
-//! or that may start such programs.
+//! Decides which programs load the library that records interfaces: programs that make calls of MPI-IO, HDF5
+//! or NetCDF, or that may start such programs.
 
 use super::reach::loaded_libraries;
 use crate::options::Interfaces;
@@ -11,7 +11,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Programs that start the ranks of another one, and Python modules that load MPI.
+/// Programs that start the ranks of an MPI program, and Python modules that load MPI.
 const WORDS: [&str; 11] = [
     "mpirun",
     "mpiexec",
@@ -25,14 +25,14 @@ const WORDS: [&str; 11] = [
     "ibrun",
     "mpi4py",
 ];
-/// Beginnings of the names of libraries that make these calls, or that provide them.
+/// Beginnings of the names of libraries that make calls of these interfaces or provide them.
 const LIBRARIES: [&[u8]; 5] = [b"libmpi", b"libmpt", b"libhdf5", b"libnetcdf", b"libpnetcdf"];
 /// Python packages that load these libraries.
 const PACKAGES: [&str; 5] = ["mpi4py", "h5py", "tables", "netCDF4", "pnetcdf"];
-/// Variables that only MPI launchers set for their programs. Slurm's variables are not among them, because
-/// every job has them.
+/// Variables that only MPI launchers set for their programs. Slurm's variables are left out, because every
+/// job has them.
 const OF_RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"];
-/// Bytes of a script that are read.
+/// Number of bytes of a script that are read.
 const MOST_READ: u64 = 1 << 20;
 
 pub fn wanted(how: Interfaces, program: &Program) -> Layers {
@@ -59,7 +59,8 @@ fn has_interface(library: &Path) -> bool {
         .is_some_and(|name| LIBRARIES.iter().any(|beginning| name.as_bytes().starts_with(beginning)))
 }
 
-/// Whether it contains one of the words as a word: `/usr/bin/mpirun`, `mpiexec.hydra`, but not `trunk`.
+/// Returns whether the text contains one of the words. A word may be part of a path or have a suffix, as in
+/// `/usr/bin/mpirun` and `mpiexec.hydra`, but `trunk` does not contain `srun`.
 fn mentions(text: &[u8]) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     WORDS.iter().any(|word| {
@@ -70,19 +71,21 @@ fn mentions(text: &[u8]) -> bool {
     })
 }
 
-/// The program itself, or its first argument that is a file: `bash job.sh`.
+/// Returns whether the program, or its first argument that is a file as in `bash job.sh`, is a script that
+/// starts MPI programs.
 fn is_script_with_mpi(program: &Program) -> bool {
     let named = program.arguments.iter().skip(1).find(|name| !name.as_bytes().starts_with(b"-"));
     [Some(program.path.as_os_str()), named.map(|name| name.as_os_str())].into_iter().flatten().any(|name| {
         let mut text = Vec::new();
-        // (A pipe is not read, because its content is for the program.)
+        // A pipe is not read, because its content is for the program.
         let is_file = fs::metadata(name).is_ok_and(|about| about.is_file());
         let read = |file: File| file.take(MOST_READ).read_to_end(&mut text).is_ok();
         is_file && File::open(name).is_ok_and(read) && !text.starts_with(b"\x7fELF") && mentions(&text)
     })
 }
 
-/// Python loads them when a module is imported, which no file says: it is enough that the module is there.
+/// Returns whether the program is a Python with packages of these interfaces. Python loads them when a script
+/// imports a module, which can't be known before. So it is sufficient that the packages are installed.
 fn is_python_with_interfaces(program: &Program) -> bool {
     if !program.path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"python")) {
         return false;
@@ -102,7 +105,7 @@ fn is_python_with_interfaces(program: &Program) -> bool {
     folders.any(|folder| PACKAGES.iter().any(|package| folder.join(package).is_dir()))
 }
 
-/// `lib/python3.11/site-packages` and similar.
+/// Returns folders such as `lib/python3.11/site-packages`.
 fn folders_of_packages(lib: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(lib).into_iter().flatten().flatten();
     let pythons = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"python3"));

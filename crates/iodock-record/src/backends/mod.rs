@@ -1,4 +1,4 @@
-//! The back ends. Each is a folder here and a line in [`BACKENDS`].
+//! Contains the back ends. Each is a folder here and a line in [`BACKENDS`].
 
 pub mod bpf;
 pub mod choice;
@@ -16,13 +16,13 @@ use iodock_event::Losses;
 use iodock_journal::JournalWriter;
 use std::path::PathBuf;
 
-/// What is to be recorded.
+/// The processes that a recording covers.
 pub enum Target {
-    /// Start this program.
+    /// A program that the recorder starts.
     Launch(Box<Program>),
-    /// These running processes.
+    /// Processes that are running already.
     Attach(Vec<u32>),
-    /// All processes of this cgroup, now and later.
+    /// All processes of this cgroup, including later ones.
     Group(PathBuf),
 }
 
@@ -31,7 +31,7 @@ pub enum Target {
 pub enum ProgramExit {
     Code(i32),
     Signal(i32),
-    /// The process continues (attach), or its end was not recorded.
+    /// The process continues after the recording (attach), or its end was not recorded.
     #[default]
     Running,
 }
@@ -40,10 +40,10 @@ pub enum ProgramExit {
 #[derive(Debug, Default)]
 pub struct Ended {
     pub exit: ProgramExit,
-    /// Why records could not be stored while the program went on: a full disk.
+    /// Reason why records could not be stored while the program continued, such as a full disk.
     pub failure: Option<String>,
     pub losses: Losses,
-    /// Processes that had to be killed because they can't continue without the recorder.
+    /// Number of processes that the recorder killed, because they can't continue without it.
     pub killed: u32,
     /// Warnings for the user.
     pub warnings: Vec<String>,
@@ -51,12 +51,12 @@ pub struct Ended {
 
 /// One way of recording.
 pub trait Backend: Sync {
-    /// Name for `--backend NAME`.
+    /// Returns the name of the back end for `--backend NAME`.
     fn name(&self) -> &'static str;
-    /// Whether it works on this machine, for this user.
+    /// Checks whether the back end works on this machine, for this user.
     fn is_available(&self) -> Result<(), Refusal>;
-    /// Records until the target has ended or `control` requests the end. Runs on a separate thread; only that
-    /// thread writes `journal`.
+    /// Records until the target has ended or `control` requests the end. It runs on a separate thread. Only
+    /// this thread writes `journal`.
     fn run(
         &self,
         target: Target,
@@ -66,10 +66,10 @@ pub trait Backend: Sync {
     ) -> Result<Ended, RecordError>;
 }
 
-/// Every back end.
+/// All back ends.
 pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend, &rewrite::RewriteBackend, &bpf::BpfBackend];
 
-/// Error of a back end that follows processes but no cgroups.
+/// Returns the error of a back end that can follow processes but not cgroups.
 fn no_groups() -> RecordError {
     RecordError::Refused(Refusal::new("only bpf can record a cgroup", "record as root with --backend bpf"))
 }

@@ -1,4 +1,4 @@
-//! Determines which programs load a library of ours at all.
+//! Determines which programs can load the recorder's library.
 
 use super::reason::Reason;
 use crate::program::privilege;
@@ -13,13 +13,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Enough for an ELF file's segments and the name of its dynamic linker, which linkers place first.
+/// Number of bytes at the beginning of a file that are read. They contain an ELF file's segments and the name
+/// of its dynamic linker, which linkers place first.
 const HEAD_BYTES: u64 = 64 << 10;
-/// Depth of scripts that interpret scripts, as in the kernel.
+/// Longest chain of scripts that interpret scripts, as in the kernel.
 const DEPTH: usize = 5;
 
-/// The reason why nothing, or little, of the program at `path` would be recorded: `None` if it can be
-/// recorded well. For a script the reason of its interpreter. An unreadable file is assumed to be recordable.
+/// Returns the reason why little or nothing of the program at `path` would be recorded, or `None` if it can
+/// be recorded well. For a script the reason is that of its interpreter. A file that can't be read is assumed
+/// to be recordable.
 pub fn blind_to(path: &Path) -> Option<Reason> {
     let mut path = path.to_path_buf();
     for _ in 0..DEPTH {
@@ -27,7 +29,7 @@ pub fn blind_to(path: &Path) -> Option<Reason> {
         if head.starts_with(b"\x7fELF") {
             return blind_to_elf(&head).or_else(|| privilege(&path).map(|_| Reason::Privileged));
         }
-        // Without such a line the shell runs it, which is dynamic.
+        // A script without such a line is run by the shell, which loads libraries.
         path = interpreter(&head)?;
     }
     None
@@ -37,11 +39,12 @@ pub fn blind_to(path: &Path) -> Option<Reason> {
 #[derive(Default)]
 pub struct PastLibc {
     pub calls: OwnCalls,
-    /// None of its initial libraries is libc.
+    /// Whether none of the libraries that are loaded at the start is libc.
     pub without_libc: bool,
 }
 
-/// System calls made directly by the program and its initial libraries. An unreadable file makes none.
+/// Returns the system calls that the program and its initial libraries make directly. A file that can't be
+/// read counts as making none.
 pub fn own_calls(program: &Program) -> PastLibc {
     let Some((path, linker)) = executable(&program.path) else { return PastLibc::default() };
     let Some(libraries) = libraries(program, &path, &linker).clone() else { return PastLibc::default() };
@@ -57,7 +60,7 @@ pub fn own_calls(program: &Program) -> PastLibc {
     PastLibc { calls, without_libc }
 }
 
-/// The file that is finally executed, and its dynamic linker.
+/// Returns the file that is finally executed, and its dynamic linker.
 fn executable(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let mut path = path.to_path_buf();
     for _ in 0..DEPTH {
@@ -71,19 +74,20 @@ fn executable(path: &Path) -> Option<(PathBuf, PathBuf)> {
     None
 }
 
-/// The initial libraries of the program; empty if they are not known.
+/// Returns the libraries that are loaded at the start of the program. The list is empty if they are not
+/// known.
 pub fn loaded_libraries(program: &Program) -> &[PathBuf] {
     let Some((path, linker)) = executable(&program.path) else { return &[] };
     libraries(program, &path, &linker).as_deref().unwrap_or_default()
 }
 
-/// Determined once.
+/// Returns the libraries, which are determined only once.
 fn libraries<'a>(program: &'a Program, path: &Path, linker: &Path) -> &'a Option<Vec<PathBuf>> {
     program.libraries.get_or_init(|| listed_libraries(program, path, linker))
 }
 
-/// The libraries that the dynamic linker would load first, according to its own list: it knows their paths.
-/// Nothing of the program is executed. `None` if there is no list.
+/// Returns the libraries that the dynamic linker would load first, according to its own list, which contains
+/// their paths. This runs no code of the program. Returns `None` if there is no list.
 fn listed_libraries(program: &Program, path: &Path, linker: &Path) -> Option<Vec<PathBuf>> {
     let variables = [OsStr::new("LD_LIBRARY_PATH"), OsStr::new("LD_PRELOAD")];
     let given = variables.iter().filter_map(|name| {
@@ -101,7 +105,7 @@ fn listed_libraries(program: &Program, path: &Path, linker: &Path) -> Option<Vec
     if !listed.status.success() {
         return None;
     }
-    // NAME => PATH (ADDRESS), or PATH (ADDRESS).
+    // A line of the list is `NAME => PATH (ADDRESS)` or `PATH (ADDRESS)`.
     let path_in = |line: &[u8]| {
         let line = line.trim_ascii();
         let end = line.windows(2).rposition(|pair| pair == b" (")?;
@@ -121,9 +125,10 @@ fn blind_to_elf(head: &[u8]) -> Option<Reason> {
     (!is_ours(Path::new(OsStr::from_bytes(linker)))).then_some(Reason::OtherLibc)
 }
 
-/// Whether this is the dynamic linker that loaded us. Others come with a libc whose call sites are not known.
+/// Returns whether this dynamic linker has also loaded the recorder. Another one comes with a libc whose call
+/// sites are not known.
 fn is_ours(linker: &Path) -> bool {
-    // A file that can't be found can't be executed either, and the kernel will report that.
+    // A linker that can't be found counts as the same one, because the kernel will report the error.
     fs::canonicalize(linker).map_or(true, |linker| session::paths().contains(&linker))
 }
 
@@ -133,7 +138,7 @@ fn head(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// The program in a script's first line.
+/// Returns the program in a script's first line.
 fn interpreter(head: &[u8]) -> Option<PathBuf> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let name = line.trim_ascii().split(|byte| byte.is_ascii_whitespace()).next()?;

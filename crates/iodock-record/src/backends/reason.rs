@@ -3,34 +3,34 @@
 /// Reason for choosing a back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The user requested it.
+    /// The user requested this back end.
     Asked,
-    /// It is the cheapest back end that can record this program.
+    /// The back end is the cheapest one that can record this program.
     Cheapest,
-    /// The cheapest can't be used on this machine.
+    /// The cheapest back end can't be used on this machine.
     Machine,
-    /// The cheapest could not start: its buffers can't be created.
+    /// The cheapest back end could not start, because its buffers can't be created.
     NoBuffers,
-    /// The program loads no library.
+    /// The program is static, so that it loads no library.
     Static,
     /// The program makes its calls without libc.
     Go,
-    /// A program for another machine than x86-64 with 64 bits.
+    /// The program is for another machine than x86-64 with 64 bits.
     Foreign,
     /// The program has its own C library.
     OtherLibc,
-    /// The program gains privileges, and then loads no foreign libraries.
+    /// The program gains privileges when it is executed, and then loads no foreign libraries.
     Privileged,
     /// The program, or one of its initial libraries, makes system calls directly.
     OwnCalls,
-    /// It starts without any C library.
+    /// The program starts without any C library.
     NoLibc,
-    /// Processes that run already.
+    /// The processes are running already.
     Running,
 }
 
 impl Reason {
-    /// As in the manifest, `captured.why`.
+    /// Returns the name of the reason in the manifest, under `captured.why`.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Asked => "asked",

@@ -1,4 +1,4 @@
-//! The required part of the kernel's interface to perf events: `perf_event_open(2)`,
+//! Declares the parts of the kernel's interface to perf events that the recorder needs: `perf_event_open(2)`,
 //! include/uapi/linux/perf_event.h.
 
 use std::io;
@@ -6,25 +6,26 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 const TYPE_SOFTWARE: u32 = 1;
 
-/// Events that the kernel itself counts.
+/// Events that the kernel counts itself, without hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Event {
-    /// Page faults that found their page in memory.
+    /// Page faults whose page was in memory.
     MinorFaults = 5,
-    /// ... that had to wait for it.
+    /// Page faults that waited for their page.
     MajorFaults = 6,
-    /// Never happens: carries a ring.
+    /// An event that never happens. Its descriptor is used for a ring buffer.
     Dummy = 9,
 }
 
-// `sample_type`: what a sample holds, in the order of the bits but for the identifier, which comes first.
+// Bits of `sample_type`: the fields of a sample. They follow in the order of the bits, except that the
+// identifier comes first.
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_ADDR: u64 = 1 << 3;
 const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 
-// Bits of `flags`.
+// Bits of the field `flags`.
 const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -44,7 +45,7 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_ID: libc::c_ulong = 0x8008_2407;
 
-/// `struct perf_event_attr` as of Linux 4.1 (112 bytes); newer kernels take the rest as 0.
+/// `struct perf_event_attr` as in Linux 4.1 (112 bytes). Newer kernels assume 0 for the other fields.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -70,7 +71,7 @@ struct Attributes {
 }
 
 fn open(attributes: &Attributes, tid: libc::pid_t, cpu: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads `size` bytes of the structure; the descriptor it gives is nobody else's.
+    // SAFETY: the kernel reads `size` bytes of the structure, and the new descriptor has no other owner.
     unsafe {
         let group: libc::c_int = -1;
         let fd =
@@ -96,15 +97,16 @@ fn attributes(event: Event, flags: u64) -> Attributes {
     }
 }
 
-/// An event of our own that only carries a CPU's ring; it wakes pollers once `watermark` bytes wait.
+/// Opens an event that only provides a CPU's ring buffer. It wakes a poll when `watermark` bytes are in the
+/// buffer.
 pub fn open_ring(cpu: i32, watermark: u32) -> io::Result<OwnedFd> {
     let flags = DISABLED | WATERMARK | EXCLUDE_KERNEL;
     open(&Attributes { wakeup_watermark: watermark, ..attributes(Event::Dummy, flags) }, 0, cpu)
 }
 
-/// Page faults of a thread and of all its later descendants, while they run on `cpu`. Not enabled yet. The
-/// event of minor faults also reports maps, births, execs and ends. `in_kernel`: includes faults inside
-/// system calls, as in write(2) from a map.
+/// Opens the event of page faults of a thread and of all its later descendants, while they run on `cpu`. The
+/// event is not enabled yet. The event of minor faults also reports maps, beginnings, execs and ends of
+/// tasks. With `in_kernel`, it includes faults inside system calls, such as a write(2) from a mapping.
 pub fn open_faults(event: Event, tid: u32, cpu: i32, in_kernel: bool) -> io::Result<OwnedFd> {
     let mut flags = DISABLED | INHERIT;
     if event == Event::MinorFaults {
@@ -117,27 +119,27 @@ pub fn open_faults(event: Event, tid: u32, cpu: i32, in_kernel: bool) -> io::Res
 }
 
 fn control(event: &OwnedFd, request: libc::c_ulong, argument: libc::c_int) -> io::Result<()> {
-    // SAFETY: these requests take a plain number.
+    // SAFETY: the argument of these requests is a plain number.
     match unsafe { libc::ioctl(event.as_raw_fd(), request, argument) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Redirects an event's records to the ring of another.
+/// Redirects an event's records to the ring buffer of another event.
 pub fn send_to(event: &OwnedFd, ring: &OwnedFd) -> io::Result<()> {
     control(event, IOC_SET_OUTPUT, ring.as_raw_fd())
 }
 
-/// Enables it, including in all tasks that inherited the event.
+/// Enables an event, including in all tasks that inherited it.
 pub fn enable(event: &OwnedFd) -> io::Result<()> {
     control(event, IOC_ENABLE, 0)
 }
 
-/// The number of the event in samples.
+/// Returns the number by which samples refer to the event.
 pub fn id(event: &OwnedFd) -> io::Result<u64> {
     let mut id = 0u64;
-    // SAFETY: the kernel writes 8 bytes.
+    // SAFETY: the kernel writes 8 bytes, which is the size of `id`.
     match unsafe { libc::ioctl(event.as_raw_fd(), IOC_ID, &mut id) } {
         0 => Ok(id),
         _ => Err(io::Error::last_os_error()),

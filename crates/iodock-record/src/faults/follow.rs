@@ -1,4 +1,4 @@
-//! The thread that empties the rings, sorts the records, and writes faults in files.
+//! Runs the thread that empties the ring buffers, sorts the records, and writes the page faults in files.
 
 use super::records::Happened;
 use super::spaces::{Backing, Spaces};
@@ -13,29 +13,29 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Records younger than this wait: another CPU's ring may still contain an older one.
+/// Age in ns below which records wait, because the ring buffer of another CPU may still contain an older one.
 const SLACK_NS: i64 = 2_000_000;
-/// Longest pause while rings contain little data.
+/// Longest pause while the ring buffers contain few data.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Number of faults that complete a frame; a flush comes once a second anyway.
+/// Number of faults that complete a frame. A flush once a second also completes one.
 const FRAME_FAULTS: usize = 32 << 10;
 const SECOND: i64 = 1_000_000_000;
-/// Interval after which a process's maps are read again because of an unknown address.
+/// Shortest interval in ns between two readings of a process's maps because of an unknown address.
 const AGAIN_NS: i64 = SECOND / 5;
 
 /// Result of following page faults.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// `recorded`, `not-needed`, `too-late`, `refused` or `off`.
+    /// Result in a word: `recorded`, `not-needed`, `too-late`, `refused` or `off`.
     pub state: &'static str,
     pub losses: Losses,
-    /// The error, as text.
+    /// Text of the error, if there was one.
     pub failure: Option<String>,
     pub written_bytes: u64,
 }
 
-/// Follows until [`PageFaults::finish`]. `path`: of the file, created once there is something to write.
-/// `offset`: from the monotonic clock to the epoch, ns.
+/// Follows page faults until [`PageFaults::finish`]. `path` is the file, which is created when there is
+/// something to write. `offset` is the difference in ns from the monotonic clock to the epoch.
 pub fn follow(shared: &PageFaults, path: &Path, meta: &JournalMeta, offset: i64) -> Outcome {
     let mut follower = Follower { offset, ..Follower::default() };
     let mut writer = None;
@@ -85,7 +85,7 @@ struct Follower {
     majors: HashSet<u64>,
     pending: Vec<(i64, Happened)>,
     spaces: Spaces,
-    /// Time when a process's maps were last read because of an unknown address.
+    /// Time at which the maps of each process were last read because of an unknown address.
     looked: HashMap<u32, i64>,
     batch: FaultBatch,
     written_at: i64,
@@ -93,7 +93,8 @@ struct Follower {
 }
 
 impl Follower {
-    /// Waits for a moment, or until something happens, and takes the new records. True at the end.
+    /// Waits for new records, at most for [`PAUSE`], and takes them. Returns whether the recording is over,
+    /// and the new events of major faults.
     fn take_from(&mut self, shared: &PageFaults) -> (bool, Vec<u64>) {
         let mut watch = lock(&shared.watch);
         while watch.rings.is_empty() && !shared.over.load(Relaxed) {
@@ -103,8 +104,8 @@ impl Follower {
         if !over {
             let mut wanted = polled(&watch);
             drop(watch);
-            // SAFETY: an array of that length; its descriptors live as long as the rings, which only
-            // this thread outlives.
+            // SAFETY: the array has this length. Its descriptors live as long as the ring buffers, which
+            // exist until the recording is over.
             unsafe {
                 let count = wanted.len() as libc::nfds_t;
                 libc::poll(wanted.as_mut_ptr(), count, PAUSE.as_millis() as libc::c_int)
@@ -118,7 +119,7 @@ impl Follower {
         (over, majors)
     }
 
-    /// Processes everything up to `until`, in order.
+    /// Processes all records up to `until`, in the order of time.
     fn process(&mut self, until: i64) {
         self.pending.sort_by_key(|&(time, _)| time);
         let ready = self.pending.partition_point(|&(time, _)| time <= until);
@@ -164,7 +165,8 @@ impl Follower {
         self.batch.faults.push(fault);
     }
 
-    /// A stack has grown, or a map was moved: the kernel reports neither.
+    /// Reads the maps again because of an unknown address: the kernel does not report when a stack grows or a
+    /// map is moved. Returns whether they were read.
     fn look_again(&mut self, pid: u32, tid: u32, time: i64) -> bool {
         let last = self.looked.get(&pid).copied().unwrap_or(i64::MIN / 2);
         if time - last < AGAIN_NS {

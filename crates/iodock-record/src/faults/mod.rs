@@ -1,11 +1,11 @@
-//! Accesses of programs through mapped files: no call shows them, but the first access to each page is a page
-//! fault, and the kernel counts those for any user (`perf_event_open`).
+//! Records accesses of programs through mapped files. No call shows them, but the first access to each page
+//! is a page fault, and the kernel counts page faults for any user (`perf_event_open`).
 //!
-//! Nothing is counted, and nothing costs time, until a process is about to map a file that is data, not a
-//! program: then all its page faults are sampled, and those of its descendants. A separate thread empties the
-//! kernel's rings and writes the faults in files to `journal/PART.faults`, a journal with nothing else, so
-//! that back ends only have to report who is about to map ([`PageFaults::about_to_map`]). Reasons:
-//! docs/decisions/0008-page-faults-on-demand.md.
+//! This costs nothing until a process is about to map a file that contains data and is not a program. Then
+//! all its page faults and those of its descendants are sampled. A separate thread empties the kernel's ring
+//! buffers and writes the faults in files to `journal/PART.faults`, a journal with nothing else. So back ends
+//! only have to report which process is about to map a file ([`PageFaults::about_to_map`]).
+//! docs/decisions/0008-page-faults-on-demand.md gives the reasons.
 
 mod abi;
 mod follow;
@@ -25,19 +25,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
 use watch::Watch;
 
-/// Ending of the files with page faults, next to the journals.
+/// File name extension of the files with page faults, which are next to the journals.
 pub const ENDING: &str = "faults";
 
-/// Smaller maps are not worth watching a process for: a megabyte is read in a moment.
+/// Smallest size in bytes of a map for which a process is watched. A program reads less than a megabyte in a
+/// short time.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// When page faults are sampled.
+/// Says when page faults are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Once a process maps a file of 1 MiB or more that is neither program nor library.
+    /// From the first time that a process maps a file of 1 MiB or more that is neither program nor library.
     #[default]
     Auto,
-    /// From the first map of any file, programs and libraries too.
+    /// From the first map of any file, including programs and libraries.
     Always,
     Never,
 }
@@ -51,47 +52,47 @@ impl Mode {
     }
 }
 
-/// Flag that the dynamic linker uses; the kernel ignores it.
+/// Flag that the dynamic linker sets and the kernel ignores.
 const MAP_DENYWRITE: u64 = 0x800;
 
-/// Whether it is a map of a program or library.
+/// Returns whether the map is one of a program or library.
 fn runs(protection: u64, flags: u64) -> bool {
     protection & libc::PROT_EXEC as u64 != 0 || flags & MAP_DENYWRITE != 0
 }
 
-/// A completed mmap(2).
+/// An mmap(2) that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapped {
-    /// Of the process (thread group).
+    /// Id of the process (thread group).
     pub pid: u32,
     pub address: u64,
-    /// Bytes.
+    /// Length of the map in bytes.
     pub length: u64,
     pub flags: u64,
 }
 
-/// The arguments of an mmap(2) that is about to be made.
+/// Arguments of an mmap(2) that a program is about to make.
 #[derive(Clone, Copy, Debug)]
 pub struct MapCall {
-    /// Of the process (thread group).
+    /// Id of the process (thread group).
     pub pid: u32,
-    /// Bytes.
+    /// Length of the map in bytes.
     pub length: u64,
     pub protection: u64,
     pub flags: u64,
     pub fd: i32,
 }
 
-/// State shared by the back end and the thread that follows the faults.
+/// State that the back end and the thread that follows page faults share.
 #[derive(Default)]
 pub struct PageFaults {
     mode: Mode,
     watch: Mutex<Watch>,
-    /// A process is watched, or all is over.
+    /// Signals that a process is watched, or that the recording is over.
     news: Condvar,
     over: AtomicBool,
     refused_maps: AtomicU64,
-    /// Maps that were gone when they were examined.
+    /// Number of maps that did not exist any more when they were examined.
     missed_maps: AtomicU64,
 }
 
@@ -100,8 +101,9 @@ impl PageFaults {
         PageFaults { mode, ..PageFaults::default() }
     }
 
-    /// To be called while the process is stopped before its mmap: then no fault in the map is missed. A later
-    /// call is allowed; the pages that are present by then count as accessed.
+    /// Starts watching a process if the file that it is about to map is worth it. If the process is stopped
+    /// before its mmap, no fault in the map is missed. After a later call, pages that are present already
+    /// count as accessed.
     #[inline]
     pub fn about_to_map(&self, call: &MapCall) {
         const MAP_ANONYMOUS: u64 = 0x20;
@@ -110,32 +112,34 @@ impl PageFaults {
         }
     }
 
-    /// The same for a process that has maps already. Returns whether it is watched now.
+    /// Starts watching a process that has maps already, if one is worth it. Returns whether the process is
+    /// watched now.
     pub fn look_at(&self, pid: u32) -> bool {
         let is_worth = |map: &proc::Line| self.is_worth(map.length, map.protection, 0, &map.path);
         self.mode != Mode::Never && proc::maps(pid).iter().any(is_worth) && self.begin(pid)
     }
 
-    /// For back ends that learn of an mmap some time after it.
+    /// Starts watching a process after an mmap, for back ends that learn of it later.
     pub fn has_mapped(&self, mapped: &Mapped) {
         let is_enough = self.least_bytes().is_some_and(|least| mapped.length >= least);
         let may_be_data = self.mode == Mode::Always || mapped.flags & MAP_DENYWRITE == 0;
         if is_enough && may_be_data && !self.look_at(mapped.pid) {
-            // If the map still exists, it was examined and is not worth watching. If it was replaced or
-            // removed, nothing is known about it.
+            // If the map still exists, `look_at` has examined it and found it not worth watching. If it was
+            // replaced or removed, nothing is known about it.
             let is_there = proc::maps(mapped.pid).iter().any(|map| map.is_of_a_file_at(mapped.address));
             self.missed_maps.fetch_add(u64::from(!is_there), Relaxed);
         }
     }
 
-    /// To be called before the program is executed, if all maps are wanted, so that none is missed.
+    /// Starts watching a process before it executes the program, if all maps are wanted, so that none is
+    /// missed.
     pub fn about_to_execute(&self, pid: u32) {
         if self.mode == Mode::Always {
             self.begin_by(|watch| watch.begin_before_exec(pid));
         }
     }
 
-    /// Size of maps in bytes from which a process may be worth watching; `None`: no process is.
+    /// Returns the size in bytes from which a map may be worth watching. `None` if none is.
     pub fn least_bytes(&self) -> Option<u64> {
         match self.mode {
             Mode::Never => None,
@@ -144,7 +148,8 @@ impl PageFaults {
         }
     }
 
-    /// Whether `pid` has a file below `folder` mapped. (In a pid namespace, a process reports another id.)
+    /// Returns whether `pid` has mapped a file below `folder`. This check is needed because a process in a
+    /// pid namespace reports an id that may be another process's here.
     pub fn knows(pid: u32, folder: &Path) -> bool {
         let folder = folder.as_os_str().as_bytes();
         proc::maps(pid).iter().any(|map| map.path.starts_with(folder))
@@ -172,7 +177,7 @@ impl PageFaults {
 
     fn begin(&self, pid: u32) -> bool {
         let mut is_watched = false;
-        // A process may have ended in between.
+        // `begin_by` also returns true if the process has ended before it could be watched.
         self.begin_by(|watch| is_watched = watch.begin(pid)) && is_watched
     }
 
@@ -188,7 +193,7 @@ impl PageFaults {
         watch.refusal.is_none()
     }
 
-    /// Nothing is recorded any more: lets [`follow`] end.
+    /// Ends the recording of page faults, so that [`follow`] returns.
     pub fn finish(&self) {
         let _watch = lock(&self.watch);
         self.over.store(true, Relaxed);
@@ -202,7 +207,7 @@ mod tests {
     use std::process::Command;
     use std::time::{Duration, Instant};
 
-    /// libc in the memory of a program, once it is there.
+    /// Returns the map of libc in a program, when it exists.
     fn libc_of(pid: u32) -> proc::Line {
         let begun = Instant::now();
         let libc = |map: &proc::Line| map.length >= LEAST_BYTES && map.path.ends_with(b"/libc.so.6");

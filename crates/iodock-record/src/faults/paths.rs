@@ -1,12 +1,12 @@
-//! Meaning of the kernel's names of maps.
+//! Interprets the kernel's names of maps.
 
-/// Names with these prefixes are not files, or have no pages of a file.
+/// Prefixes of names that are not files, or whose maps have no pages of a file.
 const NO_FILES: [&[u8]; 7] = [b"//", b"/memfd:", b"/SYSV", b"/dev/", b"/anon_hugepage", b"/[", b"/dmabuf"];
 const DELETED: &[u8] = b" (deleted)";
-/// Folders of programs, libraries and their data.
+/// Folders that contain programs, libraries and their data.
 const OF_SYSTEM: [&[u8]; 7] = [b"/usr/", b"/lib/", b"/lib64/", b"/lib32/", b"/bin/", b"/sbin/", b"/etc/"];
 
-/// The file's name, if it is a file.
+/// Returns the name of the file, if the map is one of a file.
 pub fn file_of(path: &[u8]) -> Option<&[u8]> {
     let is_file = path.first() == Some(&b'/')
         && !is_own(path)
@@ -14,13 +14,14 @@ pub fn file_of(path: &[u8]) -> Option<&[u8]> {
     is_file.then(|| path.strip_suffix(DELETED).unwrap_or(path))
 }
 
-/// The file that a recorder shares with the programs that it records: `iodock-PID-NUMBER/session`.
+/// Returns whether this is the file that a recorder shares with the recorded programs:
+/// `iodock-PID-NUMBER/session`.
 fn is_own(path: &[u8]) -> bool {
     let mut names = path.rsplit(|&byte| byte == b'/');
     names.next() == Some(b"session") && names.next().is_some_and(|folder| folder.starts_with(b"iodock-"))
 }
 
-/// Whether a program has it mapped only to execute it.
+/// Returns whether a program maps the file only because it executes it.
 pub fn belongs_to_programs(path: &[u8]) -> bool {
     if OF_SYSTEM.iter().any(|folder| path.starts_with(folder)) {
         return true;

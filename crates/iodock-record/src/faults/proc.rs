@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 
-/// Largest part of one process that is searched for present pages.
+/// Number of bytes of a map that are searched for present pages. The rest is ignored.
 const MOST_BYTES: u64 = 64 << 30;
-/// A page is in memory: bit 63 of its entry in /proc/PID/pagemap, which every owner may read.
+/// Bit of an entry in /proc/PID/pagemap: the page is in memory. Every user may read this bit for own
+/// processes.
 const PRESENT: u64 = 1 << 63;
 
 /// A line of /proc/PID/maps.
@@ -17,13 +18,13 @@ pub struct Line {
     pub start: u64,
     pub length: u64,
     pub offset: u64,
-    /// PROT_READ ... as mmap(2) takes them.
+    /// Protection (PROT_READ ...) in the form of mmap(2).
     pub protection: u64,
     pub path: Vec<u8>,
 }
 
 impl Line {
-    /// Is it a file's, with this address in it?
+    /// Returns whether this is the map of a file and contains this address.
     pub fn is_of_a_file_at(&self, address: u64) -> bool {
         self.path.first() == Some(&b'/')
             && address.checked_sub(self.start).is_some_and(|within| within < self.length)
@@ -35,13 +36,13 @@ impl Line {
     }
 }
 
-/// All maps of `pid` (or thread); empty if it has ended.
+/// Returns all maps of a process or thread. The list is empty if it has ended.
 pub fn maps(pid: u32) -> Vec<Line> {
     let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     text.split(|&byte| byte == b'\n').filter_map(line).collect()
 }
 
-/// `7f00-7f10 r-xp 00001000 08:01 42     /usr/bin/x`
+/// Parses a line such as `7f00-7f10 r-xp 00001000 08:01 42     /usr/bin/x`.
 fn line(text: &[u8]) -> Option<Line> {
     let mut fields = text.splitn(6, |&byte| byte == b' ');
     let number = |field: &[u8]| u64::from_str_radix(std::str::from_utf8(field).ok()?, 16).ok();
@@ -58,13 +59,13 @@ fn line(text: &[u8]) -> Option<Line> {
     Some(Line { start, length: end.checked_sub(start)?, offset, protection, path })
 }
 
-/// The file behind a descriptor.
+/// Returns the name of the file that a descriptor refers to.
 pub fn descriptor(pid: u32, fd: i32) -> Vec<u8> {
     let target = fs::read_link(format!("/proc/{pid}/fd/{fd}"));
     target.map(|target| OsString::from(target).into_vec()).unwrap_or_default()
 }
 
-/// Addresses of the pages of `map` that are in the process's memory.
+/// Returns the addresses of the pages of `map` that are in the process's memory.
 pub fn present(pid: u32, map: &Line, page: u64) -> Vec<u64> {
     let Ok(entries) = File::open(format!("/proc/{pid}/pagemap")) else { return Vec::new() };
     let (first, pages) = (map.start / page, map.length.min(MOST_BYTES) / page);
@@ -88,7 +89,7 @@ pub fn present(pid: u32, map: &Line, page: u64) -> Vec<u64> {
     found
 }
 
-/// Processors that are online: `0-3,8`.
+/// Returns the numbers of the processors that are online, from a text such as `0-3,8`.
 pub fn processors() -> Vec<i32> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let ranges = text.trim().split(',').filter_map(|range| {

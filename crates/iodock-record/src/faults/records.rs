@@ -1,4 +1,4 @@
-//! Parses the kernel's records. Fields are in the machine's own byte order.
+//! Parses the kernel's records of perf events. Their fields have the byte order of the machine.
 
 use iodock_event::FileMap;
 
@@ -10,22 +10,22 @@ const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
-/// Of a COMM record: the name is new because of an exec.
+/// Flag of a COMM record: an exec has set the name.
 const MISC_EXEC: u16 = 1 << 13;
-/// Fields after every record except samples: pid, tid, time, identifier.
+/// Number of bytes after every record except samples: pid, tid, time, identifier.
 const TRAILER: usize = 24;
 
-/// An event. Times are those of CLOCK_MONOTONIC, ns.
+/// An event from the ring buffers. Times are from CLOCK_MONOTONIC, in ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// A page fault; `event`: the number of the event that counted it.
+    /// A page fault. `event` is the number of the event that counted it.
     Fault {
         event: u64,
         pid: u32,
         tid: u32,
         address: u64,
     },
-    /// A new map. `path` is the kernel's name: `//anon`, `[stack]` ...
+    /// A new map. `path` is the kernel's name, which may also be `//anon` or `[stack]`.
     Map {
         pid: u32,
         start: u64,
@@ -47,7 +47,7 @@ pub enum Happened {
         pid: u32,
         tid: u32,
     },
-    /// Number of records that found the ring full.
+    /// Records were lost because the ring buffer was full.
     Lost {
         records: u64,
     },
@@ -76,7 +76,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// One complete record. `None` for other kinds, and for records that are too short.
+/// Parses one complete record, and returns it with its time. Returns `None` for other kinds and for records
+/// that are too short.
 pub fn parse(record: &[u8]) -> Option<(i64, Happened)> {
     let mut fields = Fields(record);
     let kind = fields.u32()?;
@@ -101,7 +102,7 @@ fn of_kind(kind: u32, misc: u16, mut fields: Fields) -> Option<Happened> {
             let (pid, _tid) = (fields.u32()?, fields.u32()?);
             let (start, length, offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
             if kind == MMAP2 {
-                // Device and inode with its generation, protection, flags.
+                // These fields are skipped: device, inode and its generation, protection, flags.
                 fields.take::<32>()?;
             }
             Some(Happened::Map { pid, start, length, offset, path: fields.text() })

@@ -1,21 +1,21 @@
-//! The mapped files in each process's memory.
+//! Keeps the files that are mapped in each process's memory.
 
 use super::paths;
 use iodock_event::FileMap;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// One map. If it is not of a file, `file` is `None`, and the map only hides what was there before.
+/// A map. If it has no file, it only replaces the maps that had its addresses before.
 #[derive(Clone)]
 struct Map {
     end: u64,
-    /// Offset of its start in the file.
+    /// Offset in the file of the map's first byte.
     offset: u64,
     file: Option<Rc<File>>,
 }
 
-/// The mapping of a file as the program created it. Its remaining parts, and their copies in child processes,
-/// refer to it.
+/// A file's mapping as the program created it. The parts that remain of it, and their copies in child
+/// processes, refer to it.
 struct File {
     made: FileMap,
     number: std::cell::Cell<Option<u32>>,
@@ -23,11 +23,11 @@ struct File {
 
 type Space = BTreeMap<u64, Map>;
 
-/// What an address belongs to.
+/// The memory to which an address belongs.
 pub enum Backing {
-    /// In a map of this number, at this byte of its file.
+    /// A file: the number of the map, and the offset in the file.
     File(u32, u64),
-    /// In memory that belongs to no file.
+    /// Memory that belongs to no file.
     NoFile,
     Unknown,
 }
@@ -36,12 +36,12 @@ pub enum Backing {
 pub struct Spaces {
     of_process: HashMap<u32, Space>,
     next_number: u32,
-    /// Maps that were numbered since the last call.
+    /// Maps that got a number since this list was last taken.
     pub numbered: Vec<FileMap>,
 }
 
 impl Spaces {
-    /// A new map: it replaces what was there.
+    /// Adds a new map, which replaces the maps at its addresses.
     pub fn map(&mut self, map: FileMap) {
         let space = self.of_process.entry(map.pid).or_default();
         let (start, end) = (map.start, map.start.saturating_add(map.length));
@@ -53,7 +53,7 @@ impl Spaces {
         space.insert(start, Map { end, offset, file });
     }
 
-    /// The same, but if its first page is known already nothing changes.
+    /// Adds a map like [`Spaces::map`], unless a map at its first page is known already.
     pub fn fill(&mut self, map: FileMap) {
         let space = self.of_process.entry(map.pid).or_default();
         let known = space.range(..=map.start).next_back().is_some_and(|(_, before)| {
@@ -70,7 +70,7 @@ impl Spaces {
         }
     }
 
-    /// A new program, or the end of the process.
+    /// Removes all maps of a process that executes a program or ends.
     pub fn clear(&mut self, pid: u32) {
         if let Some(space) = self.of_process.get_mut(&pid) {
             space.clear();
@@ -81,7 +81,7 @@ impl Spaces {
         self.of_process.remove(&pid);
     }
 
-    /// What `address` belongs to; `page` is the size of one.
+    /// Returns the memory to which `address` belongs. `page` is the size of a page.
     pub fn place(&mut self, pid: u32, address: u64, page: u64) -> Backing {
         let found = self.of_process.get(&pid).and_then(|space| space.range(..=address).next_back());
         let Some((start, map)) = found.filter(|(_, map)| address < map.end) else { return Backing::Unknown };
@@ -97,7 +97,7 @@ impl Spaces {
     }
 }
 
-/// Removes `start..end` from existing maps.
+/// Removes the addresses from `start` to `end` from the known maps.
 fn make_room(space: &mut Space, start: u64, end: u64) {
     let before = space.range_mut(..start).next_back();
     if let Some((&from, map)) = before.filter(|(_, map)| map.end > start) {

@@ -1,4 +1,4 @@
-//! Starts watching processes, and remembers which are watched.
+//! Starts watching processes, and keeps which processes are watched.
 
 use super::records::{self, Happened};
 use super::ring::Ring;
@@ -9,30 +9,32 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Bytes of a CPU's ring: the kernel allows every user this much (kernel.perf_event_mlock_kb), less if there
-/// are many CPUs.
+/// Sizes in bytes of a CPU's ring buffer and of all of them. The kernel allows every user RING_BYTES per CPU
+/// (kernel.perf_event_mlock_kb). With many CPUs the buffers are smaller.
 const RING_BYTES: usize = 512 << 10;
 const ALL_RINGS_BYTES: usize = 32 << 20;
 const LEAST_RING_BYTES: usize = 16 << 10;
 
-/// A page that was present when watching began is listed among the faults with this event.
+/// Number in place of an event's for a page that was present when watching began. Such pages are listed among
+/// the faults.
 pub const PRESENT: u64 = u64::MAX;
 
 #[derive(Default)]
 pub struct Watch {
     pub rings: Vec<Ring>,
-    /// The events that count major faults.
+    /// Numbers of the events that count major faults.
     pub majors: HashSet<u64>,
-    /// Records from the rings, in the order of each: must be sorted before further processing.
+    /// Records from the ring buffers, in the order of each buffer. They must be sorted before further
+    /// processing.
     pub pending: Vec<(i64, Happened)>,
-    /// Why page faults can't be sampled here.
+    /// Reason why page faults can't be sampled here.
     pub refusal: Option<String>,
     families: Vec<Family>,
     processes: HashMap<u32, Process>,
     processors: Vec<i32>,
 }
 
-/// A watched process, and all tasks that inherited this.
+/// A watched process, and all tasks that inherited its events.
 struct Family {
     events: Vec<OwnedFd>,
     living: usize,
@@ -44,20 +46,20 @@ struct Process {
 }
 
 pub fn page_size() -> u64 {
-    // SAFETY: can't fail.
+    // SAFETY: sysconf accesses no memory of the caller.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
-/// CLOCK_MONOTONIC, ns, as the records have it.
+/// Returns the time of CLOCK_MONOTONIC in ns, as in the kernel's records.
 pub fn now() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a timespec to write to; the clock always exists.
+    // SAFETY: `time` has room for the result, and this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 impl Watch {
-    /// Watches `pid` and all its threads, unless this is done already. Returns whether it is watched now.
+    /// Watches `pid` and all its threads, unless it is watched already. Returns whether it is watched now.
     pub fn begin(&mut self, pid: u32) -> bool {
         if self.opens(pid) {
             self.note_what_is_there(pid);
@@ -65,13 +67,13 @@ impl Watch {
         self.processes.contains_key(&pid)
     }
 
-    /// The same for a process that is about to execute its first program: its present maps belong to the
-    /// recorder.
+    /// Watches a process that is about to execute its first program. Its present maps are those of the
+    /// recorder, so they are not recorded.
     pub fn begin_before_exec(&mut self, pid: u32) {
         self.opens(pid);
     }
 
-    /// Returns whether watching begins now.
+    /// Opens the events of a process. Returns whether watching begins now.
     fn opens(&mut self, pid: u32) -> bool {
         if self.rings.is_empty() {
             if let Err(error) = self.open_rings() {
@@ -87,7 +89,7 @@ impl Watch {
         self.families.push(Family { events: Vec::new(), living: 0 });
         if let Err(error) = self.open_all(pid, family) {
             self.families[family].events.clear();
-            // A process that has ended is no refusal by the system.
+            // If the process has ended, this does not mean that the system refuses to sample.
             if error.raw_os_error() != Some(libc::ESRCH) {
                 self.refuse(&error);
             }
@@ -112,8 +114,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Repeated until a pass over the list of threads finds no new one: a thread created in between by an
-    /// unwatched one is not watched.
+    /// Opens the events of all threads. This is repeated until the list contains no new thread, because a
+    /// thread that an unwatched one creates in the meantime is not watched.
     fn open_all(&mut self, pid: u32, family: usize) -> io::Result<()> {
         let mut watched = BTreeSet::new();
         loop {
@@ -155,7 +157,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Records existing maps, and for data also the present pages.
+    /// Records the existing maps, and for files of data also the pages that are present.
     fn note_what_is_there(&mut self, pid: u32) {
         let (now, page) = (now(), page_size());
         let maps = proc::maps(pid);
@@ -171,7 +173,7 @@ impl Watch {
         }
     }
 
-    /// Empties the rings into `pending`.
+    /// Moves the records of all ring buffers to `pending`.
     pub fn drain(&mut self) {
         let from = self.pending.len();
         for ring in &mut self.rings {
@@ -186,7 +188,7 @@ impl Watch {
         lives.into_iter().for_each(|(_, happened)| self.note(&happened));
     }
 
-    /// The same; returns which threads inherited the watch.
+    /// Drains the ring buffers, and returns the threads that have inherited the events.
     fn drain_births(&mut self) -> HashSet<u32> {
         let from = self.pending.len();
         self.drain();
@@ -222,7 +224,7 @@ impl Watch {
     }
 }
 
-/// As large as the system allows, up to `most` bytes.
+/// Opens a ring buffer that is as large as the system allows, up to `most` bytes.
 fn open_ring(cpu: i32, most: usize) -> io::Result<Ring> {
     let mut bytes = most;
     loop {
@@ -237,9 +239,10 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
 }
 
-/// Each thread needs two descriptors per CPU. The program was started before: it keeps its own limit.
+/// Raises the limit of open files, because each thread needs two descriptors per CPU. The recorded program
+/// was started before and keeps its own limit.
 fn allow_many_files() {
-    // SAFETY: a structure to write to and to read from.
+    // SAFETY: both calls access only this structure.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {

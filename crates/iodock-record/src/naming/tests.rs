@@ -3,7 +3,7 @@ use std::sync::Barrier;
 
 const CLAIMANTS: usize = 4;
 
-/// A folder of one test.
+/// Creates a temporary folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("iodock-naming-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);

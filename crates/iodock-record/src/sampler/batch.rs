@@ -1,19 +1,19 @@
-//! The readings of one source in one round, and its failures.
+//! Collects the readings of one source in one round, and its failures.
 
 use iodock_event::{Sample, SampleKind};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// Of a larger file only this part is read.
+/// Number of bytes of a file that are read. The rest of a larger file is ignored.
 const LONGEST_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Default)]
 pub struct Batch {
     pub samples: Vec<Sample>,
-    /// Lines that are damaged, cut or of an unknown format.
+    /// Number of lines that are damaged, cut or of an unknown format.
     pub unreadable: u64,
-    /// The first file that exists and could not be read, and why.
+    /// The first file that exists and could not be read, with the reason.
     pub refused: Option<(PathBuf, String)>,
 }
 
@@ -30,10 +30,11 @@ impl Batch {
         });
     }
 
-    /// A file's content; empty if it does not exist or can't be read, which is recorded.
+    /// Returns the content of a file. It is empty if the file does not exist or can't be read; the latter is
+    /// recorded.
     pub fn content(&mut self, path: &Path) -> Vec<u8> {
-        // Most are shorter. Their length is not known beforehand: growing a buffer in small steps would take
-        // ten calls.
+        // Most files are shorter. Their length is not known before, and growing a buffer in small steps would
+        // need ten calls.
         let mut text = Vec::with_capacity(4096);
         let read = File::open(path).and_then(|file| file.take(LONGEST_BYTES).read_to_end(&mut text));
         if let Err(error) = read {
@@ -42,28 +43,30 @@ impl Batch {
         text
     }
 
-    /// A missing file is not reported, nor one that the kernel has disabled (pressure with psi=0).
+    /// Records that a file can't be read. Missing files, and files that the kernel has disabled (pressure
+    /// with psi=0), are not recorded.
     pub fn refuse(&mut self, path: &Path, error: &io::Error) {
         if !is_gone(error) && error.kind() != ErrorKind::Unsupported && self.refused.is_none() {
             self.refused = Some((path.into(), error.to_string()));
         }
     }
 
-    /// Complete lines of a file: these files end in a newline, so a last line without one is cut and counted.
+    /// Returns the complete lines of a file. These files end with a newline, so a last line without one is
+    /// cut, and counts as unreadable.
     pub fn lines<'a>(&mut self, text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         self.unreadable += u64::from(end < text.len());
         text[..end].split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
     }
 
-    /// The parsed line; else it is counted.
+    /// Returns the parsed line. If it is `None`, counts an unreadable line.
     pub fn read<T>(&mut self, line: Option<T>) -> Option<T> {
         self.unreadable += u64::from(line.is_none());
         line
     }
 }
 
-/// It does not exist, or no longer.
+/// Returns whether the error means that the file does not exist, or not any more.
 pub fn is_gone(error: &io::Error) -> bool {
     const NO_SUCH_PROCESS: i32 = 3;
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)

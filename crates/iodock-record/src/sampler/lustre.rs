@@ -1,4 +1,4 @@
-//! Lustre clients' counters: one `stats` file per mounted file system.
+//! Reads counters of Lustre clients: one `stats` file per mounted file system.
 
 use super::batch::{is_gone, Batch};
 use super::readers::Ask;
@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::fs::{self, ReadDir};
 use std::path::Path;
 
-/// Lines like `read_bytes 1391 samples [bytes] 0 4194304 2147483648`: name, count, unit, min, max, sum. A
-/// mount that appears at an old and a new path counts once.
+/// Parses lines such as `read_bytes 1391 samples [bytes] 0 4194304 2147483648`: name, count, unit, min, max,
+/// sum. A mount that appears under an old and a new path is counted once.
 pub fn llite(ask: &Ask, batch: &mut Batch) {
     let (mut met, mut hidden) = (BTreeSet::new(), None);
     for place in PLACES {
@@ -20,7 +20,7 @@ pub fn llite(ask: &Ask, batch: &mut Batch) {
             Err(error) => hidden = hidden.or(Some((path, error)).filter(|(_, error)| !is_gone(error))),
         }
     }
-    // Only root may read /sys/kernel/debug, which is not a loss without a Lustre.
+    // Only root may read /sys/kernel/debug. This matters only if a Lustre is mounted.
     if let Some((path, error)) = hidden.filter(|_| met.is_empty() && is_mounted(&ask.root)) {
         batch.refuse(&path, &error);
     }
@@ -54,8 +54,8 @@ fn stats(path: &Path, target: &str, now: i64, batch: &mut Batch) {
     }
 }
 
-/// `read_bytes` gives `read_bytes` and `read_bytes_count`; `read`, another counter of newer releases, gives
-/// `read_us` and `read_count`.
+/// Adds the counters of a line. `read_bytes` becomes `read_bytes` and `read_bytes_count`. `read`, another
+/// counter in newer releases, becomes `read_us` and `read_count`.
 fn counters(line: &lustre_stats::Line, target: &str, now: i64, batch: &mut Batch) {
     let name = String::from_utf8_lossy(line.name);
     let mut counter = |metric: &str, value: u64| {
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!((value(&batch, "read_count"), value(&batch, "read_us")), (Some(7.0), Some(40.0)));
         assert_eq!(value(&batch, "open_us"), Some(40.0));
         assert_eq!(value(&batch, "ioctl_count"), Some(3.0));
-        // The last line is cut.
+        // The last line is cut and counts as unreadable.
         assert_eq!((batch.samples.len(), batch.unreadable), (7, 1));
     }
 
@@ -132,10 +132,10 @@ mod tests {
         let mounts = "36 35 0:42 / /lfs rw - lustre mgs:/lfs rw\n";
         let root = tree("refused", &[("proc/self/mountinfo", mounts)]);
         fs::create_dir_all(root.join("sys/kernel/debug")).expect("a folder");
-        // No answer that a user gets, but one that root gets too.
+        // A link to itself causes an error also for root, unlike a missing permission.
         std::os::unix::fs::symlink("lustre", root.join("sys/kernel/debug/lustre")).expect("a link");
         let refused = read(&root).refused;
-        // Others that may be read don't hide it.
+        // Other files that can be read do not hide the error.
         fs::create_dir_all(root.join("proc/fs/lustre/llite/b")).expect("a folder");
         std::os::unix::fs::symlink("stats", root.join("proc/fs/lustre/llite/b/stats")).expect("a link");
         let of_one = read(&root).refused;

@@ -1,4 +1,4 @@
-//! Disks, NFS mounts, pressure, load, processes: files below /proc.
+//! Reads counters of disks, NFS mounts, pressure, load and processes from files below /proc.
 
 use super::batch::Batch;
 use super::readers::Ask;
@@ -12,8 +12,8 @@ use iodock_event::{Mount, Sample, SampleKind};
 use std::fs;
 use std::path::Path;
 
-/// /proc/diskstats (Documentation/admin-guide/iostats.rst), fields after the name. Sectors are 512 bytes
-/// whatever the disk has.
+/// Names of the fields after the device name in /proc/diskstats (Documentation/admin-guide/iostats.rst), and
+/// factors. Sectors have 512 bytes on every disk.
 const DISK_FIELDS: [(&str, f64); 11] = [
     ("reads", 1.0),
     ("reads_merged", 1.0),
@@ -43,7 +43,8 @@ pub fn disks(ask: &Ask, batch: &mut Batch) {
     }
 }
 
-/// /proc/pressure/*: share of time in which some or all tasks waited (Documentation/accounting/psi.rst).
+/// Reads /proc/pressure/*: the share of time in which some or all tasks waited
+/// (Documentation/accounting/psi.rst).
 pub fn pressure(ask: &Ask, batch: &mut Batch) {
     for resource in ["io", "cpu", "memory"] {
         let text = batch.content(&ask.root.join("proc/pressure").join(resource));
@@ -60,7 +61,7 @@ pub fn pressure(ask: &Ask, batch: &mut Batch) {
     }
 }
 
-/// /proc/loadavg: `0.20 0.18 0.12 1/80 11206`.
+/// Reads /proc/loadavg, such as `0.20 0.18 0.12 1/80 11206`.
 pub fn load(ask: &Ask, batch: &mut Batch) {
     let text = batch.content(&ask.root.join("proc/loadavg"));
     let line = batch.lines(&text).next().unwrap_or_default();
@@ -74,7 +75,8 @@ pub fn load(ask: &Ask, batch: &mut Batch) {
     }
 }
 
-/// The bytes line of an NFS mount's statistics: requested by programs, then exchanged with the server.
+/// Names of the numbers in the line `bytes` of an NFS mount: first those that programs requested, then those
+/// exchanged with the server.
 const NFS_BYTES: [&str; 6] = [
     "read_bytes",
     "written_bytes",
@@ -83,16 +85,16 @@ const NFS_BYTES: [&str; 6] = [
     "server_read_bytes",
     "server_written_bytes",
 ];
-/// An operation's numbers in `per-op statistics`.
+/// Positions and names of the numbers of an operation in `per-op statistics`.
 const NFS_OPERATION: [(usize, &str); 4] =
     [(0, "count"), (5, "queue_ms"), (6, "response_ms"), (7, "total_ms")];
 
-/// /proc/self/mountstats, NFS mounts only. Mounts that share their counters, according to mountinfo, count
-/// once.
+/// Reads NFS mounts from /proc/self/mountstats. Mounts that share their counters, according to mountinfo, are
+/// counted once.
 pub fn nfs(ask: &Ask, batch: &mut Batch) {
     let text = batch.content(&ask.root.join("proc/self/mountstats"));
     let mut devices = Devices::default();
-    // Most machines have none, and need no mount table.
+    // Most machines have no NFS mounts and do not need the mount table.
     if text.windows(10).any(|part| part == b"fstype nfs") {
         devices = Devices::read(&batch.content(&ask.root.join("proc/self/mountinfo")));
     }
@@ -139,14 +141,14 @@ fn nfs_counters(line: &Line, target: &str, now: i64, batch: &mut Batch) {
     }
 }
 
-/// Of every process that is being recorded.
+/// Reads the counters of every process that is being recorded.
 pub fn processes(ask: &Ask, batch: &mut Batch) {
     for &pid in &ask.processes {
         process_io(&ask.root.join("proc"), pid, ask.now, &mut batch.samples);
     }
 }
 
-/// /proc/PID/io: operations of a process and of children that it has waited for.
+/// Reads /proc/PID/io: operations of a process and of the children that it has waited for.
 pub fn process_io(proc_folder: &Path, pid: u32, now: i64, samples: &mut Vec<Sample>) {
     let mut batch = Batch::default();
     let text = batch.content(&proc_folder.join(pid.to_string()).join("io"));
@@ -160,8 +162,8 @@ pub fn process_io(proc_folder: &Path, pid: u32, now: i64, samples: &mut Vec<Samp
     samples.append(&mut batch.samples);
 }
 
-/// Bytes that a process moved between memory and devices, in the kernel's blocks of 512 bytes (getrusage(2)).
-/// For most short processes this is zero, which is not recorded.
+/// Adds the bytes that a process moved between memory and devices, from the kernel's blocks of 512 bytes
+/// (getrusage(2)). For most short processes this is zero, which is not recorded.
 pub fn process_blocks(pid: u32, read: i64, written: i64, now: i64, samples: &mut Vec<Sample>) {
     let mut batch = Batch::default();
     for (metric, blocks) in [("read_device_bytes", read), ("written_device_bytes", written)] {
@@ -173,7 +175,7 @@ pub fn process_blocks(pid: u32, read: i64, written: i64, now: i64, samples: &mut
     samples.append(&mut batch.samples);
 }
 
-/// The mount table (proc_pid_mountinfo(5)).
+/// Returns the mount table (proc_pid_mountinfo(5)).
 pub fn mounts(root: &Path) -> Vec<Mount> {
     let text = fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();
     text.split(|&byte| byte == b'\n').filter_map(mount).collect()

@@ -1,7 +1,7 @@
-//! The machine's own state, once a second: it may explain a slow period later.
+//! Samples the state of the machine once a second, because it may explain a slow period later.
 //!
-//! The recorder's pulse reads no file. The counters have a separate thread (see [`readers`]), which a file
-//! that does not respond may block forever.
+//! The thread that wakes the recorder reads no file. A separate thread reads the counters (see [`readers`]),
+//! because a file that does not respond may block a thread forever.
 
 mod batch;
 mod lustre;
@@ -21,12 +21,12 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval at which a signal or cancellation that the recorder has not noticed is repeated.
+/// Interval at which the recorder is woken again after a signal or cancelling.
 const PULSE: Duration = Duration::from_millis(100);
-/// Timeout of reading the mount table before the program starts.
+/// Time limit for reading the mount table before the program starts.
 const MOUNT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The sources, with the file that is named if it does not respond.
+/// Sources, each with the name of a file for messages about it.
 const SOURCES: [Source; 6] = [
     ("proc/diskstats", machine::disks),
     ("proc/pressure", machine::pressure),
@@ -38,7 +38,7 @@ const SOURCES: [Source; 6] = [
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Root of /proc and /sys; another folder in tests.
+    /// Folder that contains /proc and /sys. Tests use another one.
     pub root: PathBuf,
     pub interval: Duration,
 }
@@ -49,8 +49,8 @@ impl Default for Settings {
     }
 }
 
-/// Samples the machine until the recording is finished, and wakes the recorder for its flush and its news.
-/// Warnings: sources that did not respond or could not be read.
+/// Samples the machine until the recording is finished, and wakes the recorder for its flush and after
+/// signals. Returns warnings about sources that did not respond or could not be read.
 pub fn tick(clock: &Clock, control: &Control, settings: &Settings) -> Vec<String> {
     let mut readers = Readers::start(&SOURCES, settings, *clock, control.sample_box());
     let mut next = Instant::now();
@@ -60,8 +60,8 @@ pub fn tick(clock: &Clock, control: &Control, settings: &Settings) -> Vec<String
         let received = control.received();
         if received != seen || control.is_cancelled() {
             seen = received;
-            // Several repetitions: the first may have come just before the recorder began to wait, and its
-            // reaction to a signal may need a second look.
+            // The recorder is woken several times, because the first signal may arrive just before it begins
+            // to wait, and because it may have to react to a signal twice.
             urgent = 10;
         }
         let due = Instant::now() >= next;
@@ -88,7 +88,7 @@ pub fn sample(root: &Path, now: i64, samples: &mut Vec<Sample>) {
     }
 }
 
-/// The mount table; a warning, and an empty table, if it does not respond.
+/// Returns the mount table. If it does not respond, adds a warning and returns an empty table.
 pub fn mounts(root: &Path, warnings: &mut Vec<String>) -> Vec<Mount> {
     let path = root.to_path_buf();
     readers::within(MOUNT_PATIENCE, move || machine::mounts(&path)).unwrap_or_else(|| {

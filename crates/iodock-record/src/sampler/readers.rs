@@ -1,6 +1,6 @@
-//! A thread that reads the counters, and that no other thread waits for: the kernel may never return from
-//! reading a file of a dead file system, and no signal ends such a thread. Then it is abandoned, and a new
-//! one reads the other sources.
+//! Reads the counters in a thread for which no other thread waits: reading a file of a dead file system may
+//! hang in the kernel forever, and no signal ends such a thread. Then the recorder abandons the thread, and a
+//! new one reads the other sources.
 
 use super::batch::Batch;
 use super::Settings;
@@ -14,16 +14,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A source that does not respond for this number of rounds is reported, and not read any more.
+/// Number of rounds after which a source that does not respond is reported and not read any more.
 const SILENT_ROUNDS: u32 = 3;
 
-/// The request to a source.
+/// Parameters of a reading.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub root: PathBuf,
-    /// ns since the epoch.
+    /// Time of the reading, ns since the epoch.
     pub now: i64,
-    /// Processes being recorded.
+    /// Processes that are being recorded.
     pub processes: Vec<u32>,
 }
 
@@ -32,7 +32,8 @@ pub type Source = (&'static str, fn(&Ask, &mut Batch));
 /// Failures of a source.
 #[derive(Debug, Default)]
 struct Trouble {
-    /// In the worst round: the same damaged line appears in each.
+    /// Number of unreadable lines in the worst round. It is not a sum, because the same damaged line appears
+    /// in each round.
     unreadable: u64,
     refused: Option<(PathBuf, String)>,
 }
@@ -40,13 +41,13 @@ struct Trouble {
 /// State of the reading thread.
 #[derive(Debug, Default)]
 struct State {
-    /// The source being read, and since when.
+    /// Source that is being read, and the time when its reading began.
     reading: Option<(&'static str, Instant)>,
     is_left_behind: bool,
     troubles: BTreeMap<&'static str, Trouble>,
 }
 
-/// The thread's side of the state.
+/// Data of the reading thread.
 struct Reader {
     sources: Vec<Source>,
     root: PathBuf,
@@ -61,13 +62,13 @@ pub struct Readers {
     clock: Clock,
     to: Arc<Mutex<Vec<Sample>>>,
     state: Arc<Mutex<State>>,
-    /// `None` if there is no thread.
+    /// Sender of requests to the thread. `None` if there is no thread.
     asks: Option<Sender<Vec<u32>>>,
     warnings: Vec<String>,
 }
 
 impl Readers {
-    /// The samples go to `to`, including those of a thread that still exists after the recording.
+    /// Starts the reading thread. It adds samples to `to`, perhaps even after the recording.
     pub fn start(
         sources: &[Source],
         settings: &Settings,
@@ -108,7 +109,7 @@ impl Readers {
         }
     }
 
-    /// Continues without a source that does not respond.
+    /// Abandons the thread if a source does not respond, and continues without this source.
     fn leave_silent(&mut self) {
         let mut state = lock(&self.state);
         let Some((name, since)) = state.reading else { return };
@@ -127,7 +128,7 @@ impl Readers {
         self.start_thread();
     }
 
-    /// Releases the thread, and reports what is missing.
+    /// Ends the thread, and returns warnings about missing data.
     pub fn finish(mut self) -> Vec<String> {
         self.leave_silent();
         let troubles = std::mem::take(&mut lock(&self.state).troubles);
@@ -158,7 +159,7 @@ impl Reader {
         }
     }
 
-    /// False if another thread reads now.
+    /// Reads one source. Returns false if the recorder has abandoned this thread.
     fn read(&self, (name, read): Source, ask: &Ask) -> bool {
         lock(&self.state).reading = Some((name, Instant::now()));
         let mut batch = Batch::default();
@@ -174,7 +175,7 @@ impl Reader {
     }
 }
 
-/// The result of a separate thread, if it comes in time.
+/// Runs `ask` on a separate thread, and returns its result if it is ready in time.
 pub fn within<T: Send + 'static>(patience: Duration, ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (answer, answered) = channel();
     let run = move || {

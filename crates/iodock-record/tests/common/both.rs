@@ -1,5 +1,5 @@
-//! Records with bpf and ptrace in separate folders, and reads the results, call by call.
-// Each test file uses a part of it.
+//! Records with bpf and ptrace in separate folders, and reads the recorded calls.
+// Each test file uses only a part of this module.
 #![allow(dead_code)]
 
 #[path = "fields.rs"]
@@ -21,7 +21,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub struct Place(pub PathBuf, #[allow(dead_code)] MutexGuard<'static, ()>);
 
-/// A folder for recordings, or `None` with a message if bpf can't record here.
+/// Returns a folder for recordings. Returns `None` and prints a message if bpf can't record here.
 pub fn place(name: &str) -> Option<Place> {
     if let Err(error) = named("bpf") {
         eprintln!("skipped: {error}");
@@ -35,12 +35,12 @@ pub fn place(name: &str) -> Option<Place> {
 
 pub struct Recorded {
     pub outcome: RecordOutcome,
-    /// Losses reported by the recorder, and those found afterwards.
+    /// Losses that the recorder reported, and those that were found when the calls were read.
     pub losses: Losses,
     pub records: Vec<Record>,
     /// First path and arguments of each record.
     pub names: Vec<(String, String)>,
-    /// What each child shares with its parent.
+    /// Flags of each fork, which say what the child shares with its parent.
     pub forks: Vec<u64>,
 }
 
@@ -62,13 +62,13 @@ impl Place {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
         (options.force, options.backend) = (true, backend.into());
         let mut outcome = record(&options, Arc::default())?;
-        // The next one may replace it.
+        // Dropping the folder releases its lock, so that the next recording can replace the store.
         outcome.folder = None;
         let (losses, records, names, forks) = Default::default();
         let mut recorded = Recorded { outcome, losses, records, names, forks };
         let journal = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
         recorded.read(journal);
-        // What the recorder has told already.
+        // These are the losses that the recorder has reported already.
         recorded.losses = recorded.outcome.losses.clone();
         let calls = store.join("journal/main.calls");
         if calls.exists() {
@@ -109,8 +109,8 @@ impl Recorded {
         })
     }
 
-    /// Calls, errors, and bytes, by name. Other results (descriptors, addresses, process ids) depend on the
-    /// order of threads.
+    /// Counts calls, errors and bytes by name. Other results (descriptors, addresses, process ids) depend on
+    /// the order of threads.
     pub fn counts(&self) -> BTreeMap<String, (u64, u64, i64)> {
         let mut counts = BTreeMap::new();
         for (raw, _) in self.calls() {
@@ -139,13 +139,13 @@ impl Recorded {
         ends.collect()
     }
 
-    /// All fields of each of the first thread's calls except its times.
+    /// Returns all fields of the first thread's calls except their times.
     pub fn fields(&self) -> Vec<String> {
         let first = self.calls().next().map(|(raw, _)| raw.tid);
         self.calls()
             .filter(|(raw, _)| Some(raw.tid) == first)
             .map(|(raw, (path, argv))| {
-                // Of an exec that failed the arguments are not kept.
+                // The arguments of a failed exec are not compared, because not every back end records them.
                 let argv = if raw.outcome == Outcome::Succeeded { argv } else { "" };
                 format!("{} {argv}", fields(raw, path))
             })

@@ -1,14 +1,15 @@
-//! A call as text, for comparison.
+//! Converts a call to text, for comparison.
 
 use iodock_event::RawCall;
 
-/// All fields of a call except its times; results that are addresses or process ids are not comparable.
+/// Returns all fields of a call except its times. Results that are addresses or process ids are replaced,
+/// because they differ between runs.
 pub fn fields(raw: &RawCall, path: &str) -> String {
     let result = match raw.call.name().as_str() {
         "mmap" | "fork" | "vfork" | "clone" | "clone3" => 0,
         _ => raw.result,
     };
-    // The test's own output may be a file, which grows.
+    // The standard descriptors may refer to a file with the test's own output, which grows.
     let size = if (0..=2).contains(&raw.fd) { 0 } else { raw.stat_size };
     format!(
         "{} fd {} {} requested {} offset {} {} argument {} flags {:x} stat {} {size} result {result} {:?} {} {path}",

@@ -1,5 +1,5 @@
 //! Records in a temporary folder, and reads the result.
-// Each test file uses a part of it.
+// Each test file uses only a part of this module.
 #![allow(dead_code)]
 
 pub mod fields;
@@ -41,7 +41,7 @@ impl Place {
         program.to_str().expect("text").into()
     }
 
-    /// A program of this crate; `None` if that compiler is missing, or fails.
+    /// Compiles a program of this crate. Returns `None` if the compiler is missing or fails.
     pub fn compile_with(&self, compiler: &[&str], name: &str, program: &str) -> Option<String> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
         let program = self.0.join(program);
@@ -58,7 +58,7 @@ impl Place {
         Some(program.to_str().expect("text").into())
     }
 
-    /// `None` where there is no static libc.
+    /// Compiles a static program. Returns `None` if there is no static libc.
     pub fn static_program(&self) -> Option<String> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/programs/between.c");
         let program = self.0.join("between");
@@ -84,7 +84,7 @@ impl Place {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
         (options.force, options.backend, options.complete) = (true, backend.into(), complete);
         let mut outcome = record(&options, Arc::default()).expect("recorded");
-        // The next one may replace it.
+        // Dropping the folder releases its lock, so that the next recording can replace the store.
         outcome.folder = None;
         let mut reader = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
         let mut kept = Kept::default();
@@ -147,7 +147,7 @@ impl Drop for Place {
     }
 }
 
-/// Calls and errors by name, from the first call that a program's own code made.
+/// Counts calls and errors by name, from the first call of a program's own code on.
 pub fn counts(records: &[Record]) -> BTreeMap<String, (u64, u64)> {
     let mut counts = BTreeMap::new();
     for record in records {

@@ -1,6 +1,5 @@
-/* Repeats calls exactly, and with small differences: again FILE. A recorder that leaves out repeated
- * values must not confuse offsets, sizes, results, descriptors, calls, threads, CPUs, pauses, and 32-bit
- * calls. */
+/* Repeats calls exactly, and with small differences: again FILE. A recorder that leaves out repeated values
+ * must not confuse offsets, sizes, results, descriptors, calls, threads, CPUs, pauses, and 32-bit calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,7 +11,7 @@
 #include <unistd.h>
 
 #define BLOCK 4096
-#define FAR (1ll << 28) /* the first page whose number takes more than 16 bits */
+#define FAR (1ll << 28) /* The first page whose number takes more than 16 bits. */
 
 static char block[2 * BLOCK];
 static int file;
@@ -84,7 +83,7 @@ static void *elsewhere(void *unused) {
     return unused;
 }
 
-/* Threads and processes that end soon leave their kernel stacks to new ones. */
+/* Creates threads and processes that end soon, so that new ones get their kernel stacks. */
 static void many(void) {
     for (int round = 0; round < 100; round++) {
         pthread_t threads[4];
@@ -99,8 +98,8 @@ static void many(void) {
     }
 }
 
-/* Calls that do not fit a record of one word, made by another thread on the same CPU between two calls
- * that do. */
+/* Makes calls that do not fit a record of one word. Another thread makes them on the same CPU between two
+ * calls that do fit. */
 static pthread_barrier_t both;
 
 static void *between(void *unused) {
@@ -127,14 +126,14 @@ static void nothing_left_out(void) {
         check(syscall(SYS_pread64, file, block, 512, 0) == 512);
         pthread_barrier_wait(&both);
         pthread_barrier_wait(&both);
-        /* The kernel looks at the lower half of a descriptor only. */
+        /* The kernel uses only the lower half of a descriptor. */
         check(syscall(SYS_pread64, 1l << 32 | file, block, 512, 0) == 512);
     }
     pthread_join(thread, 0);
     sched_setaffinity(0, sizeof all, &all);
 }
 
-/* 32-bit calls of a 64-bit program: number 3 is read there, and close here. */
+/* Makes 32-bit calls in a 64-bit program: there, number 3 is read, while it is close for 64-bit calls. */
 static void foreign(void) {
     for (int i = 0; i < 100; i++) {
         long number = i % 2 ? 3 : 180, result;

@@ -1,4 +1,5 @@
-/* One thread waits in a read while another closes its descriptor and opens a file under the same number. */
+/* Waits in a read in one thread, while another closes its descriptor and opens a file that gets the same
+ * number. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>

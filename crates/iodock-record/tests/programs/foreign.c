@@ -1,6 +1,6 @@
-/* 32-bit calls of a 64-bit program: one creates a child that shares the descriptors, and 70 are refused by
- * a filter. Also 50 calls without a valid number. Ends with 77 if the kernel has no 32-bit calls. foreign
- * FILE */
+/* Makes 32-bit calls in a 64-bit program: foreign FILE. One call creates a child that shares the descriptors,
+ * and a filter refuses 70 calls. Also makes 50 calls without a valid number. Ends with status 77 if the kernel
+ * has no 32-bit calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/audit.h>

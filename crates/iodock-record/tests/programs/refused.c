@@ -1,5 +1,5 @@
-/* Calls that the program's own filter refuses: some with an error, some with SIGSYS, whose handler answers
- * them. With an argument it is in strict mode instead, which allows read, write and exit. */
+/* Makes calls that the program's own filter refuses: some with an error, some with SIGSYS, whose handler
+ * answers them. With an argument the program is in strict mode instead, which allows read, write and exit. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ int main(int count, char **arguments)
 		return 4;
 	if (rmdir("/nowhere") == 0 || errno != ENOSYS || pwrite(null, "lost", 4, 0) >= 0 || trapped != 2)
 		return 5;
-	/* Its result equals its number, which is not a refusal. */
+	/* The result of this call equals its number, but the filter has not refused the call. */
 	if (write(null, "x", 1) != 1)
 		return 6;
 	return 0;

@@ -1,12 +1,12 @@
-/* Executes a program that may only read files of the system (Landlock); 77 if the kernel does not support
- * this. */
+/* Executes a program that may only read files of the system (Landlock). Ends with status 77 if the kernel
+ * does not support this. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* linux/landlock.h, which older systems lack. */
+/* Older systems lack linux/landlock.h, which defines these numbers. */
 #define CREATE_RULESET 444
 #define ADD_RULE 445
 #define RESTRICT_SELF 446

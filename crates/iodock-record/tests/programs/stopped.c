@@ -1,4 +1,4 @@
-/* Handles a signal, is stopped and continued by its child, and says so. */
+/* Handles a signal, is stopped and continued by its child, and ends with status 0 if both happened. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* Makes 60,000 processes, one after the other. */
+/* Creates 60,000 processes, one after the other. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

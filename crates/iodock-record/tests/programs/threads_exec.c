@@ -1,4 +1,4 @@
-/* A thread that is not the leader calls exec while the others work. */
+/* Calls exec in a thread that is not the leader, while other threads work. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Writes to the given file whether a library was preloaded; with a second argument also how many arguments
- * of 100 bytes an exec of that program takes here. */
+/* Writes to the given file whether a library was preloaded. With a second argument it also writes how many
+ * arguments of 100 bytes an exec of that program accepts here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* A program that the dynamic linker loads, and that has no libc. */
+/* A program that the dynamic linker loads, but that has no libc. */
 static long call(long number, long first, const void *second, long third)
 {
 	long result;

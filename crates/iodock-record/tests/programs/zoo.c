@@ -1,4 +1,4 @@
-/* Every kind of call that the recorder decodes, deterministic. */
+/* Makes every kind of call that the recorder decodes, always in the same order. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/aio_abi.h>

@@ -1,9 +1,10 @@
-//! A simulated server: one entry per job, removed when idle, and the truth of what was written.
+//! Tests computed growth against a simulated server, which has one entry per job, removes idle entries, and
+//! knows the number of bytes written.
 
 use super::*;
 
 const SECOND: i64 = 1_000_000_000;
-/// Lustre's default; sweeps happen at half of it.
+/// Lustre's default `job_cleanup_interval`. The server looks for idle entries every half interval.
 const CLEANUP: i64 = 600 * SECOND;
 
 fn reading(value: u64, start: Option<i64>, updated: i64, time: i64) -> Reading {
@@ -35,7 +36,7 @@ fn a_fall_within_one_entry_gives_no_growth() {
     assert_eq!(Expiry::default().growth(before, &reading(70, Some(1), 19, 20)), Growth::AtLeast(0));
 }
 
-/// xorshift64*: every run is the same.
+/// Random numbers from xorshift64*, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -64,7 +65,7 @@ struct Server {
 
 impl Server {
     fn write(&mut self, bytes: u64, now: i64) {
-        // A sweep happens on access, at most every half interval.
+        // The server looks for idle entries when it is accessed, at most once per half interval.
         self.sweep(now);
         let entry = self.entry.get_or_insert(Entry { value: 0, start: now, updated: now });
         entry.value += bytes;
@@ -83,7 +84,7 @@ impl Server {
         }
     }
 
-    /// `job_stats=clear` by the administrator.
+    /// Does what `job_stats=clear` by an administrator does.
     fn clear(&mut self) {
         self.entry = None;
     }
@@ -106,7 +107,8 @@ struct Outcome {
     expiries: u64,
 }
 
-/// Reads at the given intervals while the job works, pauses for longer than the cleanup, and returns.
+/// Simulates a job that works, pauses for longer than the cleanup interval, and works again. Reads its
+/// counter at the given intervals.
 fn simulate(seed: u64, has_start: bool, gap: impl Fn(&mut Random) -> i64, clears: bool) -> Outcome {
     let (mut random, mut server, mut outcome) = (Random(seed), Server::default(), Outcome::default());
     let mut now = 1_000_000 * SECOND;
@@ -125,7 +127,7 @@ fn simulate(seed: u64, has_start: bool, gap: impl Fn(&mut Random) -> i64, clears
         }
         now = next_reading;
         next_reading = now + gap(&mut random);
-        // Other jobs access the server and cause sweeps, too.
+        // Accesses by other jobs also make the server look for idle entries.
         server.sweep(now);
         let reading = server.read(now, has_start);
         let growth = match (before, reading) {
@@ -139,7 +141,7 @@ fn simulate(seed: u64, has_start: bool, gap: impl Fn(&mut Random) -> i64, clears
         outcome.truth = server.truth;
     }
     outcome.truth = server.truth;
-    // What was written after the last reading is not an error.
+    // Bytes that were written after the last reading do not count as an error.
     if let (Some(last), Before::Present(read)) = (server.entry, before) {
         outcome.truth -= if last.start == read.start_time.unwrap_or(last.start) && last.value >= read.value {
             last.value - read.value
@@ -173,7 +175,7 @@ fn without_start_times_growth_never_exceeds_the_truth() {
     }
 }
 
-/// Readings that are sometimes further apart than an entry lives.
+/// Returns intervals between readings, some of them longer than the life of an entry.
 fn with_outages(random: &mut Random) -> i64 {
     let seconds = if random.below(10) == 0 { 200 + random.below(2000) } else { 10 };
     seconds as i64 * SECOND
@@ -221,7 +223,7 @@ fn a_new_entry_after_a_long_gap_gives_a_lower_bound() {
     let growth =
         |last_reading: i64| Expiry::default().growth(Before::Absent { time: last_reading * SECOND }, &now);
     assert_eq!(growth(2985), Growth::Exact(70));
-    // It may have appeared, disappeared and appeared again.
+    // The entry may have appeared, been removed and appeared again.
     assert_eq!(growth(1000), Growth::AtLeast(70));
 }
 

@@ -56,7 +56,7 @@ fn a_restarted_agent_repeats_no_event_and_reports_missed_ones() {
     assert_eq!(memory.see(state("[U_]", true), 2), None);
     let grown = memory.see(errors(12), 2).expect("it grew");
     assert_eq!((grown.count, grown.text.as_str()), (7, "rx_errors: 7 more, 12 in all"));
-    // Repeated errors that are not reported are counted nevertheless.
+    // Errors that are not reported yet are still counted.
     assert!(memory.see(errors(13), 3).is_none());
     memory.save().expect("saved");
     let mut memory = Memory::open(&folder).expect("opened again");
@@ -133,7 +133,7 @@ fn a_missing_target_is_reported_after_some_rounds_and_is_new_when_it_returns() {
     let (here, nothing) = (BTreeSet::from([target_key(&state("", true))]), BTreeSet::new());
     assert!(memory.end_round("md", &here, 1).is_empty());
     assert!(memory.end_round("md", &nothing, 2).is_empty() && memory.end_round("md", &nothing, 3).is_empty());
-    // It reappears before it is reported as gone.
+    // The target reappears before it is reported as gone.
     assert!(memory.end_round("md", &here, 4).is_empty() && memory.end_round("md", &nothing, 5).is_empty());
     assert!(memory.end_round("multipath", &nothing, 5).is_empty());
     assert!(memory.end_round("md", &nothing, 6).is_empty());

@@ -6,7 +6,7 @@ fn of(line: &str) -> (String, String, String) {
     found.map_or_else(Default::default, |found| (found.kind.into(), found.file_system, found.target))
 }
 
-/// Messages as the programs write them, each with its kind, file system and target.
+/// Log messages as the programs write them, each with its kind, file system and target.
 const LINES: &[(&str, &str, &str, &str)] = &[
     ("LustreError: 167-0: lfs-OST0001-osc-ffff8800: This client was evicted by lfs-OST0001; in progress operations using this service will fail.", "lustre-evicted", "lfs", "lfs-OST0001"),
     ("Lustre: 2291:0:(client.c:2289:ptlrpc_expire_one_request()) @@@ Request sent has timed out for slow reply: [sent 1713431141/real 1713431141]  req@ffff x1796/t0(0) o400->lfs-MDT0000-mdc-ffff8800@10.0.0.1@o2ib:12/10", "lustre-timeout", "lfs", "lfs-MDT0000"),

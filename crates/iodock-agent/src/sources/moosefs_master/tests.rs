@@ -5,7 +5,7 @@ use std::thread;
 const REAL: &[u8] = include_bytes!("../../../tests/fixtures/moosefs-3.0.117.sessions");
 const SHORT: Duration = Duration::from_millis(300);
 
-/// The agent's result from a master that does `answer`, and how long it took.
+/// Runs `answer` as a master. Returns the agent's result and how long it took.
 fn asked(answer: impl FnOnce(&mut TcpStream) + Send + 'static) -> (io::Result<Vec<u8>>, Duration) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().expect("an address").port());
@@ -47,7 +47,7 @@ fn a_silent_or_closed_connection_ends_within_the_time_limit() {
     let (said, took) = asked(|stream| {
         for byte in packet(509, REAL).into_iter().take(8) {
             thread::sleep(SHORT / 4);
-            // The client may have disconnected.
+            // The client may have disconnected, so an error is ignored.
             let _ = stream.write_all(&[byte]);
         }
     });

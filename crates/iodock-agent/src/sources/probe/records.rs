@@ -1,10 +1,10 @@
-//! Records of a probe store: a record separator (0x1E), the CRC-32 of the JSON, the JSON, a newline (RFC 7464
-//! with a checksum). Damage affects only the record it is in.
+//! Parses the records of a probe store. Each consists of a record separator (0x1E), the CRC-32 of the JSON,
+//! the JSON and a newline (RFC 7464 with a checksum). Damage affects only the record that contains it.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The records that the agent uses.
+/// Records that the agent uses.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Record {
     Run { run: String, target: String },
@@ -14,7 +14,7 @@ pub enum Record {
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 pub struct Round {
-    /// ns since the epoch.
+    /// Time of the round, ns since the epoch.
     pub ts: i64,
     pub run: String,
     pub n: u64,
@@ -22,17 +22,17 @@ pub struct Round {
     pub operations: BTreeMap<String, Outcome>,
 }
 
-/// The answer of one operation.
+/// Result of one operation of a round.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(from = "Written")]
 pub struct Outcome {
-    /// `answered`, `failed`, `no-answer`, `waiting`, `not-tried`.
+    /// Kind of result: `answered`, `failed`, `no-answer`, `waiting`, `not-tried`.
     pub kind: String,
     pub ns: Option<u64>,
     pub detail: Option<String>,
 }
 
-/// A number for an answer, otherwise a list.
+/// Form of a result in JSON: a number of ns for an answer, otherwise a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -56,7 +56,8 @@ impl Outcome {
 }
 
 impl Round {
-    /// The sum over all operations that were tried. For those without an answer, the time waited.
+    /// Returns the sum of the times of all operations that were tried. For an operation without an answer,
+    /// this is the time that the probe waited.
     pub fn response_ns(&self) -> u64 {
         let times =
             self.operations.iter().filter(|(name, _)| *name != "df").filter_map(|(_, outcome)| outcome.ns);
@@ -84,7 +85,7 @@ struct EndRecord {
     run: String,
 }
 
-/// The records in whole lines, and the number of unreadable pieces. Kinds that the agent does not use are
+/// Returns the records in complete lines, and the number of unreadable pieces. Records of unused kinds are
 /// left out.
 pub fn records(content: &[u8]) -> (Vec<Record>, u64) {
     let (mut found, mut damaged) = (Vec::new(), 0);

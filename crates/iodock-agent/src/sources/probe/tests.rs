@@ -63,17 +63,17 @@ fn each_probe_round_is_read_once_and_completely() {
         let mut rounds = Vec::new();
         let mut take = |target: &str, round: Round| rounds.push((target.to_owned(), round.n));
         assert_eq!(new_rounds(&path, &mut position, &mut take).expect("read"), 0);
-        // In the form that the next agent reads.
+        // The position is converted to the form in which the next agent reads it.
         position = serde_json::from_str(&serde_json::to_string(&position).expect("JSON")).expect("read back");
         rounds
     };
     assert_eq!(read(&[&run, &one, &one[..10]]), [("/scratch".to_string(), 1)]);
     assert_eq!(read(&[&run, &one, &one[..10]]), []);
     assert_eq!(read(&[&run, &one, &one]), [("/scratch".to_string(), 1)]);
-    // Nothing is reported for an unknown run.
+    // A round of an unknown run is not reported.
     let other = framed(r#"{"k":"round","ts":2,"run":"other","n":1,"o":{},"f":{}}"#);
     assert_eq!(read(&[&run, &one, &one, &other]), []);
-    // Several pieces, and a record without an end.
+    // The following file is longer than one piece. The one after it has a record without an end.
     let many = one.repeat(40_000);
     assert_eq!(read(&[&run, &one, &one, &other, &many]).len(), 40_000);
     let endless = vec![b'x'; 2 * LONGEST_RECORD];

@@ -30,7 +30,7 @@ impl Log {
         file.write_all(text.as_ref()).expect("written");
     }
 
-    /// The lines of a round, as a new agent would read them.
+    /// Returns the lines of a round. The position is converted to text, as for a new agent.
     fn round(&mut self) -> (Vec<String>, u64) {
         let mut lines = Vec::new();
         let before = self.place.map(|place| LogPosition::of(&place.text()));
@@ -66,11 +66,11 @@ fn log_rotation_and_truncation_are_followed() {
     fs::rename(log.path(), log.folder.join("messages-20261122")).expect("rotated");
     log.add("after\n");
     assert_eq!(log.round(), lines(&["before", "after"]));
-    // copytruncate
+    // This is what copytruncate of logrotate does.
     fs::copy(log.path(), log.folder.join("messages.1")).expect("copied");
     fs::write(log.path(), "new\n").expect("truncated");
     assert_eq!(log.round(), lines(&["new"]));
-    // The file and its rotated copy are gone; then the file is back.
+    // The file and its rotated copy disappear, and then the file appears again.
     fs::remove_file(log.path()).expect("removed");
     assert_eq!(log.round(), lines(&[]));
     log.add("again\n");
@@ -91,7 +91,7 @@ fn a_flood_of_log_lines_is_read_partly_and_skipped_bytes_are_counted() {
     log.add("old\n");
     log.round();
     let file = OpenOptions::new().write(true).open(log.path()).expect("opened");
-    // A hole: nothing is written.
+    // A hole makes the file longer than the limit, but takes no space on the disk.
     file.set_len(4 + 3 * MOST_BYTES).expect("grown");
     log.add("\nlast\n");
     let (lines, skipped) = log.round();

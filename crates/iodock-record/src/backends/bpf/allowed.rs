@@ -3,17 +3,17 @@
 use crate::error::Refusal;
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-/// Bits of CapEff (capabilities(7)).
+/// Bits of CapEff in /proc/self/status (capabilities(7)).
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
-/// Description of the types of a kernel that is built with CONFIG_DEBUG_INFO_BTF.
+/// File with the types of a kernel that is built with CONFIG_DEBUG_INFO_BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// The first pid namespace has this inode on every kernel (PROC_PID_INIT_INO).
+/// Inode of the first pid namespace, which is the same on every kernel (PROC_PID_INIT_INO).
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
 const INSTEAD: &str = "choose --backend rewrite or ptrace";
 
-/// The reason why not, as far as it is known without trying.
+/// Returns the reason why programs may not be loaded, as far as it is known without trying.
 pub fn refusal() -> Option<Refusal> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if !has_rights(&status) {
@@ -38,8 +38,8 @@ pub fn refusal() -> Option<Refusal> {
     None
 }
 
-/// Whether the kernel accepts the smallest program. A container's filter or lockdown may forbid what
-/// capabilities allow, and before Linux 5.12 some of our programs would be rejected.
+/// Returns whether the kernel accepts a minimal program. A container's filter or lockdown may forbid it
+/// although the capabilities suffice, and kernels before Linux 5.12 reject some of the recorder's programs.
 pub fn is_let_in() -> bool {
     is_new_enough(&crate::places::kernel()) && loads_a_program()
 }
@@ -49,7 +49,8 @@ fn is_new_enough(release: &str) -> bool {
     (numbers.next(), numbers.next()) >= (Some(5), Some(12))
 }
 
-/// `r0 = 0; exit`, for a raw tracepoint. See bpf(2).
+/// Loads the program `r0 = 0; exit` for a raw tracepoint (see bpf(2)), and returns whether the kernel
+/// accepted it.
 fn loads_a_program() -> bool {
     const PROG_LOAD: libc::c_long = 5;
     const RAW_TRACEPOINT: u32 = 17;
@@ -69,7 +70,8 @@ fn loads_a_program() -> bool {
         license: c"GPL".as_ptr(),
         rest: [0; 3],
     };
-    // SAFETY: reads the structure and what it points to; gives a descriptor that nobody else has.
+    // SAFETY: the kernel reads the structure and the memory that it points to. The new descriptor has no
+    // other owner.
     unsafe {
         let program = libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const load, size_of::<Load>());
         program >= 0 && libc::close(program as libc::c_int) == 0
@@ -82,7 +84,7 @@ fn has_rights(status: &str) -> bool {
     bits & CAP_SYS_ADMIN != 0 || bits & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
 }
 
-/// The kernel's error when loading was tried.
+/// Converts the kernel's error when programs were loaded to a message with a hint.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub fn load_refusal(error: &iodock_bpf::error::LoadError) -> Refusal {
     let hint = match error.errno {

@@ -19,33 +19,35 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::{io, thread, time::Duration};
 
-/// Interval of emptying the buffers: in this time a CPU fills 1 MiB with openat's records of some 150 bytes.
+/// Interval in ms of emptying the buffers. In this time a CPU writes up to 1 MiB of records of openat, which
+/// have about 150 bytes.
 const PULSE_MS: i32 = 10;
-/// Interval if a CPU had no more than this number of bytes, and its buffers are large enough.
+/// Interval in ms if no CPU wrote more than CALM_BYTES since the last time, and buffers have at least
+/// CALM_BUFFER bytes.
 const CALM_PULSE_MS: i32 = 20;
 const CALM_BYTES: u64 = 256 << 10;
 const CALM_BUFFER: usize = 4 << 20;
-/// Time, or number of bytes, for which records are collected before they are written: one large write costs a
-/// file system a third of the same bytes in small ones, and the writer wakes up less often.
+/// Time or number of bytes after which collected records are written. One large write costs a file system a
+/// third of the same bytes in small ones, and the writer wakes up less often.
 const COLLECTED_NS: u64 = 50_000_000;
 const COLLECTED_BYTES: usize = 256 << 10;
 const SECOND: i64 = 1_000_000_000;
 
-/// What is followed.
+/// The processes that are followed.
 pub enum Purpose {
-    /// A child process and its descendants; with a descriptor that becomes readable when it ends.
+    /// A child process and its descendants. The descriptor becomes readable when the child ends.
     Launched { root: libc::pid_t, handle: Option<OwnedFd> },
     /// Processes that were running before, and their descendants.
     Attached,
-    /// Everything in a cgroup, until a signal.
+    /// All processes of a cgroup, until a signal arrives.
     Group(Group),
 }
 
 impl Purpose {
     pub fn launched(root: libc::pid_t) -> Purpose {
-        // SAFETY: gives a new descriptor or fails.
+        // SAFETY: pidfd_open accesses no memory of the caller. It returns a new descriptor or fails.
         let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, root, 0) } as libc::c_int;
-        // SAFETY: the descriptor is owned here alone.
+        // SAFETY: the descriptor is new and has no other owner.
         let handle = (handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle) });
         Purpose::Launched { root, handle }
     }
@@ -56,11 +58,12 @@ pub struct Following<'a> {
     reader: Reader<'a>,
     watch: Watch<'a>,
     queue: Queue,
-    /// Records that were taken but not handed over yet. `begun`: time of the last handover.
+    /// Records that were taken out of the buffers but not passed to the writer yet, and the time of the first
+    /// of them.
     round: Round,
     begun: u64,
     pulse_ms: i32,
-    /// The recorder's own notes, for the next round.
+    /// Notes of the recorder for the next round.
     notes: Vec<u64>,
     clock: &'a Clock,
     control: &'a Control,
@@ -71,9 +74,9 @@ pub struct Following<'a> {
     stopped: bool,
     stopping: StopAlong,
     last_look: i64,
-    /// Tasks that were missing at the last look, although their end was not recorded.
+    /// Tasks that did not exist at the last check, although no record of their end has arrived.
     missing: HashSet<u32>,
-    /// Losses in the kernel at the last look, and those that the writer does not know yet.
+    /// Losses in the kernel at the last check, and those that the writer does not know yet.
     lost: Losses,
     untold: Losses,
 }
@@ -118,7 +121,7 @@ impl<'a> Following<'a> {
         self.programs.follow(pid);
     }
 
-    /// Follows to the end on this thread, and writes on another.
+    /// Follows all processes to the end on this thread, and writes records on another thread.
     pub fn run(mut self, keeper: Keeper<'a>, begin: impl FnOnce()) -> Followed {
         thread::scope(|scope| {
             let keeper = scope.spawn(|| keeper.run());
@@ -137,7 +140,8 @@ impl<'a> Following<'a> {
             self.drain(STRAGGLER_NS);
             if self.exit.is_some() && !self.watch.lives.is_empty() {
                 self.drain(0);
-                // A task whose end was recorded may have created another one on a CPU that was read before.
+                // A task whose end was recorded may have created another one, whose record is in the buffer
+                // of a CPU that was read before.
                 if self.watch.lives.is_empty() {
                     self.drain(0);
                 }
@@ -152,7 +156,7 @@ impl<'a> Following<'a> {
         while !self.queue.has_room() {
             thread::sleep(Duration::from_millis(1));
         }
-        // Tasks that continue.
+        // These tasks continue after the recording.
         let now = self.now();
         for (tid, _) in self.watch.lives.all() {
             self.programs.note_run(&mut self.notes, tid, now);
@@ -160,7 +164,7 @@ impl<'a> Following<'a> {
         self.drain(0);
     }
 
-    /// Stops the recorder if everything that it started is stopped.
+    /// Stops the recorder if all processes that it started are stopped.
     fn stop_along(&mut self) {
         let Purpose::Launched { root, .. } = self.purpose else { return };
         if self.exit.is_none() {
@@ -179,21 +183,21 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Waits until the first process ends, or the next pulse.
+    /// Waits until the first process ends, at most for the interval.
     fn wait(&mut self) {
         let handle = match &self.purpose {
             Purpose::Launched { handle: Some(handle), .. } if self.exit.is_none() => handle.as_raw_fd(),
             _ => -1,
         };
         let mut handle = libc::pollfd { fd: handle, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure to write to.
+        // SAFETY: the kernel gets a pointer to one structure and the count 1.
         unsafe { libc::poll(&mut handle, 1, self.pulse_ms) };
         let Purpose::Launched { root, .. } = self.purpose else { return };
         if handle.fd >= 0 && handle.revents == 0 {
             return;
         }
         let mut status = 0;
-        // SAFETY: a plain wait for our own child.
+        // SAFETY: waitpid writes only to `status`, and the process is a child of this one.
         if self.exit.is_none() && unsafe { libc::waitpid(root, &mut status, libc::WNOHANG) } == root {
             self.exit = Some(if libc::WIFSIGNALED(status) {
                 ProgramExit::Signal(libc::WTERMSIG(status))
@@ -203,8 +207,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// A signal sent to the recorder is passed on to the program; a second one, or cancelling, kills it.
-    /// Processes that were running before continue.
+    /// Passes a signal sent to the recorder on to the program. A second signal, or cancelling, kills the
+    /// program. Processes that were running before the recording are neither signalled nor killed.
     fn heed_signals(&mut self) {
         let received = self.control.received();
         let cancelled = self.control.is_cancelled();
@@ -219,23 +223,23 @@ impl<'a> Following<'a> {
         if cancelled || (asked && !first) || (self.exit.is_some() && (asked || keys)) {
             for pid in self.followed_processes() {
                 self.killed += 1;
-                // SAFETY: only sends a signal, to a process that the program made.
+                // SAFETY: kill accesses no memory, and the program created this process.
                 unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             }
         } else if asked && self.exit.is_none() {
-            // SAFETY: our child, not yet waited for.
+            // SAFETY: kill accesses no memory, and the child was not waited for, so its id is still valid.
             unsafe { libc::kill(root, received.last_sent) };
         }
         for signal in self.control.take_to_pass_on().filter(|_| self.exit.is_none()) {
-            // SAFETY: as above.
+            // SAFETY: kill accesses no memory, and the child was not waited for, so its id is still valid.
             unsafe { libc::kill(root, signal) };
         }
     }
 
-    /// Follows a running process with all its threads, while it may be creating new ones.
+    /// Follows a running process with all its threads, including those that it creates during this call.
     ///
     /// # Errors
-    /// It does not exist.
+    /// Fails if the process does not exist.
     pub fn attach(&mut self, pid: u32) -> io::Result<()> {
         loop {
             let threads = process::threads(pid)?;
@@ -245,14 +249,16 @@ impl<'a> Following<'a> {
             }
             let mut has_room = true;
             for tid in new {
-                // Calls that it makes from now on end later.
+                // The time is read before the program follows the thread, so that every recorded call ends
+                // later.
                 let now = self.now();
                 match self.programs.follow(tid) {
                     Follow::New => {
                         self.watch.begins(tid, pid);
                         notes::attached(&mut self.notes, tid, pid, now);
                     }
-                    // The parent is followed already, so the record of this task's creation will arrive.
+                    // The parent of this thread is followed already, so the record of its creation will
+                    // arrive.
                     Follow::Already => self.watch.begins(tid, pid),
                     Follow::Full => has_room = false,
                 }
@@ -264,24 +270,25 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Follows processes that entered the cgroup in another way than by fork.
+    /// Follows processes that an administrator or scheduler moved into the cgroup.
     fn look_for_members(&mut self) {
         let Purpose::Group(group) = &mut self.purpose else { return };
         let new: Vec<u32> = group.members().into_iter().filter(|&pid| !self.watch.lives.has(pid)).collect();
         for pid in new {
-            // The process may have ended already.
+            // An error is ignored, because the process may have ended already.
             let _ = self.attach(pid);
         }
     }
 
-    /// Processes that are followed now. If the end of one was not recorded, its id may belong to another
-    /// process by now.
+    /// Returns the processes that are followed now. A process whose end was not recorded is excluded, because
+    /// its id may belong to another process.
     fn followed_processes(&self) -> HashSet<u32> {
         let lives = self.watch.lives.all();
         lives.filter(|&(tid, _)| self.programs.follows(tid)).map(|(_, tgid)| tgid).collect()
     }
 
-    /// Removes tasks whose end was not recorded: they had ended before we attached, or the record was lost.
+    /// Removes tasks whose end was not recorded, because they ended before the recorder attached, or because
+    /// the record was lost.
     fn forget_the_gone(&mut self) {
         let may_be_missed =
             self.exit.is_some() || self.programs.dropped() > 0 || self.programs.untracked() > 0;
@@ -293,7 +300,8 @@ impl<'a> Following<'a> {
         };
         let missing: HashSet<u32> = self.watch.lives.all().filter(is_gone).map(|(tid, _)| tid).collect();
         let now = self.now();
-        // A moment ago the record of its end may not have arrived yet.
+        // A task must be missing in two checks, because at the first one the record of its end may not have
+        // arrived yet.
         for &tid in missing.intersection(&self.missing) {
             notes::gone(&mut self.notes, tid, now);
             self.watch.ends(tid, 0);
@@ -301,7 +309,7 @@ impl<'a> Following<'a> {
         self.missing = missing;
     }
 
-    /// Has new losses written to the journal, in case the recorder is killed.
+    /// Passes new losses to the writer, so that the journal contains them if the recorder is killed.
     fn note_losses(&mut self) {
         let growth = self.growth_of_losses();
         self.untold.merge(&growth);
@@ -321,13 +329,13 @@ impl<'a> Following<'a> {
         growth
     }
 
-    /// Monotonic ns.
+    /// Returns the time in monotonic ns.
     fn now(&self) -> u64 {
         (self.clock.now() - self.clock.epoch()) as u64
     }
 
-    /// Takes all records out of the buffers, unless too much waits to be written; births and ends of the last
-    /// `age` ns are not processed yet.
+    /// Takes all records out of the buffers, unless the writer has too much to write. Beginnings and ends of
+    /// tasks in the last `age` ns are processed later.
     fn drain(&mut self, age: u64) {
         if !self.queue.has_room() {
             return;
@@ -353,8 +361,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// `most`: bytes of the fullest CPU. If the members of a cgroup are checked, this happens at this
-    /// interval.
+    /// Returns the interval in ms until the next reading. `most` is the largest number of bytes of one CPU.
+    /// For a cgroup the interval stays short, because its members are checked at this interval.
     fn next_pulse(&self, most: u64) -> i32 {
         let looks_for_members = matches!(self.purpose, Purpose::Group(_));
         let is_calm = most <= CALM_BYTES && self.programs.buffer_size >= CALM_BUFFER;
@@ -365,7 +373,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Passes what was taken up to `end` to the writer.
+    /// Passes the records that were taken up to `end` to the writer.
     fn hand_over(&mut self, end: u64) {
         let mut round = std::mem::take(&mut self.round);
         if !round.words.is_empty() {
@@ -375,7 +383,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// The reason why the program could not be executed, if so.
+    /// Returns the reason why the program could not be executed, if there is one.
     fn exec_error(&self) -> Option<io::Error> {
         let failed = !self.watch.launched && self.watch.exec_errno != 0;
         failed.then(|| io::Error::from_raw_os_error(self.watch.exec_errno))
@@ -398,17 +406,17 @@ impl<'a> Following<'a> {
     }
 }
 
-/// Result of following.
+/// Result of following processes.
 pub struct Followed {
     ended: Ended,
-    /// Losses of this source that the journal does not contain yet.
+    /// Losses in the kernel that the journal does not contain yet.
     untold: Losses,
-    /// The reason why the program could not be executed, if so.
+    /// Reason why the program could not be executed, if there is one.
     pub exec_error: Option<io::Error>,
 }
 
 impl Followed {
-    /// Writes the losses to the journal.
+    /// Writes the losses to the journal, and returns how the recording ended.
     pub fn told(self, journal: &mut JournalWriter) -> Ended {
         self.untold.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
         self.ended

@@ -1,4 +1,4 @@
-//! A cgroup and its descendants: lists their processes.
+//! Lists the processes of a cgroup and its descendants.
 
 use crate::error::Refusal;
 use std::fs;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
 const MEMBERS: &str = "cgroup.procs";
-/// Levels of subfolders that are searched, for a job and for its steps and tasks.
+/// Number of levels of subfolders that are searched. A job has subfolders for its steps and tasks.
 const DEPTH: usize = 8;
-/// New subfolders are searched once per this number of looks at members.
+/// Number of listings of members after which new subfolders are searched.
 const LOOKS: u32 = 50;
 
 pub struct Group {
@@ -36,7 +36,7 @@ impl Group {
         Ok(Group { folders: Vec::new(), path, looks: 0 })
     }
 
-    /// The processes in it now, without this one.
+    /// Returns the processes that are in the cgroup now, except this one.
     pub fn members(&mut self) -> Vec<u32> {
         if self.looks.is_multiple_of(LOOKS) {
             self.folders = below(&self.path, DEPTH);
@@ -50,14 +50,14 @@ impl Group {
     }
 }
 
-/// Possible folders of a group of that name: in version 1 each controller has its own tree.
+/// Returns possible folders of a cgroup with this name. In cgroup v1 each controller has its own tree.
 fn places(given: &Path) -> Vec<PathBuf> {
     let name = given.strip_prefix("/").unwrap_or(given);
     let trees = fs::read_dir(ROOT).into_iter().flatten().flatten().map(|entry| entry.path().join(name));
     [given.to_path_buf(), Path::new(ROOT).join(name)].into_iter().chain(trees).collect()
 }
 
-/// `path` and the folders below it.
+/// Returns `path` and the folders below it.
 fn below(path: &Path, depth: usize) -> Vec<PathBuf> {
     let mut found = vec![path.to_path_buf()];
     if depth > 0 {

@@ -1,5 +1,5 @@
-//! Writes the records taken out of the buffers, on a separate thread: a blocked disk must not prevent
-//! emptying the buffers.
+//! Writes the records that were taken out of the buffers, on a separate thread: if the disk is slow, the
+//! buffers must still be emptied.
 
 use super::round::Round;
 use super::{names, notes};
@@ -17,12 +17,12 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait to be written. Beyond that, records stay in the buffers until these are full.
+/// Number of bytes that may wait to be written. Beyond it, records stay in the buffers until these are full.
 const MOST_WAITING: usize = 256 << 20;
-/// Interval of writing samples and usages.
+/// Interval at which samples and usages are written.
 const TURN: Duration = Duration::from_secs(1);
 
-/// The queue between the reader and the writer.
+/// Queue of records from the reader to the writer.
 pub struct Queue {
     sender: Sender<Round>,
     spare: Receiver<Vec<u64>>,
@@ -34,14 +34,14 @@ impl Queue {
         self.waiting.load(Relaxed) < MOST_WAITING
     }
 
-    /// Memory for the next round, reused if possible.
+    /// Returns memory for the next round, reused if possible.
     pub fn round(&self) -> Round {
         Round { words: self.spare.try_recv().unwrap_or_default(), ..Round::default() }
     }
 
     pub fn push(&self, round: Round) {
         self.waiting.fetch_add(round.words.len() * 8, Relaxed);
-        // The writer exists until this is dropped.
+        // Sending can't fail, because the writer exists until this queue is dropped.
         let _ = self.sender.send(round);
     }
 }
@@ -62,7 +62,7 @@ pub struct Keeper<'a> {
 /// Result of the writer.
 pub struct Kept {
     pub failure: Option<String>,
-    /// Records that could not be written.
+    /// Number of records that could not be written.
     pub lost: u64,
     /// Losses that the journal contains.
     pub told: Losses,
@@ -72,7 +72,7 @@ impl<'a> Keeper<'a> {
     /// Creates the file of calls next to `journal`.
     ///
     /// # Errors
-    /// It can't be created.
+    /// Fails if the file can't be created.
     pub fn new(
         journal: &'a mut JournalWriter,
         control: &'a Control,
@@ -94,7 +94,7 @@ impl<'a> Keeper<'a> {
         ))
     }
 
-    /// Runs until the queue is dropped.
+    /// Writes rounds until the queue is dropped.
     pub fn run(mut self) -> Kept {
         let mut turn = Instant::now() + TURN;
         loop {
@@ -121,9 +121,10 @@ impl<'a> Keeper<'a> {
         round.losses.counts.iter().for_each(|(&kind, &count)| self.journal.lose(kind, count));
         self.told.merge(&round.losses);
         round.mapped.iter().for_each(|mapped| self.control.faults.has_mapped(mapped));
-        // Read immediately, and written after the round: notes are in the order of time.
+        // /proc is read now, before processes end, but the notes are written after the round, because notes
+        // must be in the order of time.
         let found = found_out(&round);
-        // The words are in the byte order of the machine that wrote them: little endian.
+        // The file has the byte order of this machine, which is little endian.
         let result = self.calls.raw(bytes_of(&round.words));
         self.lost += if self.calls.has_failed() { rounds::records(&round.words) } else { 0 };
         note(&mut self.failure, result);
@@ -133,7 +134,7 @@ impl<'a> Keeper<'a> {
         }
         self.waiting.fetch_sub(round.words.len() * 8, Relaxed);
         round.words.clear();
-        // At the end nothing uses it any more.
+        // At the end of a recording the reader no longer exists, so an error is ignored.
         let _ = self.spare.send(round.words);
     }
 
@@ -151,8 +152,8 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// Reads from /proc what is needed about the processes of a round, as notes. Environment and maps exist now,
-/// and may be gone a moment later.
+/// Reads facts about the processes of a round from /proc and returns them as notes. Environments and maps may
+/// be gone a moment later.
 fn found_out(round: &Round) -> Vec<u64> {
     let mut words = Vec::new();
     rounds::put_part(&mut words, rounds::NOTES, |out| {
@@ -170,7 +171,7 @@ fn found_out(round: &Round) -> Vec<u64> {
     words
 }
 
-/// Keeps the first failure.
+/// Stores the first failure.
 fn note(failure: &mut Option<String>, result: Result<(), JournalError>) {
     if let Err(error) = result {
         failure.get_or_insert(format!("{error}; {}", error.hint()));

@@ -1,4 +1,4 @@
-//! Launches a program that the kernel's programs follow.
+//! Starts a program and follows it with the kernel's programs.
 
 use super::allowed::load_refusal;
 use super::follow::{Following, Purpose};

@@ -1,7 +1,7 @@
-//! Recording inside the kernel, for root: BPF programs on the tracepoints of system calls (`iodock_bpf`).
+//! Records inside the kernel, for root, with BPF programs at the tracepoints of system calls (`iodock_bpf`).
 //!
-//! Sees every call of every program, including static ones, stops none, and the programs continue if the
-//! recorder ends.
+//! This back end records every call of every program, including static ones, and stops no program. Recorded
+//! programs continue if the recorder ends.
 
 mod allowed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,30 +1,30 @@
-//! Names of files whose pages were loaded and that no recorded process opened or mapped by a call: programs
-//! and what the kernel maps with them, files that were open or mapped before, and a file system's own data on
-//! its device.
+//! Finds names of files whose pages were loaded, but which no recorded process opened or mapped by a call.
+//! These are programs and libraries that the kernel maps, files that were open or mapped before, and the data
+//! of a file system itself on its device.
 
 use super::round::Unnamed;
 use iodock_event::FileIdentity;
 use std::fs;
 
-/// The name, if it can be determined now.
+/// Returns the file's name, if it can be determined now.
 pub fn find(of: &Unnamed) -> Option<Vec<u8>> {
     if of.of_device {
         return device(of.file);
     }
-    // If that process has ended already, our own maps still contain files that every process maps, such as
-    // the dynamic linker.
+    // If the process has ended already, the maps of the recorder still contain files that every process maps,
+    // such as the dynamic linker.
     let lists = [format!("/proc/{}/maps", of.pid), "/proc/self/maps".to_owned()];
     lists.iter().find_map(|list| mapped(&fs::read(list).ok()?, of.file))
 }
 
-/// `DEVNAME=vda1` in the kernel's description.
+/// Returns the name of a device, from a line such as `DEVNAME=vda1` in /sys.
 fn device(file: FileIdentity) -> Option<Vec<u8>> {
     let says = fs::read_to_string(format!("/sys/dev/block/{}:{}/uevent", file.major(), file.minor())).ok()?;
     let name = says.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
     Some(format!("/dev/{name}").into_bytes())
 }
 
-/// The files that `pid` has mapped now, each once.
+/// Returns the files that `pid` has mapped now, each once.
 pub fn mapped_by(pid: u32) -> Vec<(FileIdentity, Vec<u8>)> {
     let list = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mut found: Vec<_> = list.split(|&byte| byte == b'\n').filter_map(line).collect();
@@ -38,7 +38,7 @@ fn mapped(list: &[u8], file: FileIdentity) -> Option<Vec<u8>> {
     lines.find(|(found, _)| *found == file).map(|(_, name)| name)
 }
 
-/// A file in a list of maps: `7f00-7f10 r-xp 00001000 08:01 42     /usr/bin/x`.
+/// Parses a line of /proc/PID/maps: `7f00-7f10 r-xp 00001000 08:01 42     /usr/bin/x`.
 fn line(text: &[u8]) -> Option<(FileIdentity, Vec<u8>)> {
     let mut fields = text.splitn(6, |&byte| byte == b' ').skip(3);
     let (device, inode, name) = (fields.next()?, fields.next()?, fields.next()?.trim_ascii_start());

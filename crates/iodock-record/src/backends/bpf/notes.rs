@@ -1,5 +1,5 @@
-//! Notes of the recorder about facts that no record contains: followed processes, their working directories,
-//! and their open files.
+//! Writes the recorder's notes about facts that no record of the kernel contains: followed processes, their
+//! working directories, and their open files.
 
 use super::names;
 use crate::process;
@@ -9,14 +9,14 @@ use iodock_bpf::record::put_note;
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::FileIdentity;
 
-/// The process that will execute the program, before it does.
+/// Notes the process that will execute the program, before it does.
 pub fn root(notes: &mut Vec<u64>, pid: u32, command: &[u8], now: u64) {
     begun(notes, (pid, pid), start::LAUNCHED, command, now);
-    // Our descriptors are closed by its exec; it never has them.
+    // Descriptors of the recorder with O_CLOEXEC are left out, because the exec closes them.
     descriptors(notes, pid, O_CLOEXEC, now);
 }
 
-/// A thread that was running before.
+/// Notes a thread that was running before the recording.
 pub fn attached(notes: &mut Vec<u64>, tid: u32, tgid: u32, now: u64) {
     let command = if tid == tgid { process::command(tgid) } else { Vec::new() };
     begun(notes, (tid, tgid), start::ATTACHED, &command, now);
@@ -28,7 +28,7 @@ pub fn attached(notes: &mut Vec<u64>, tid: u32, tgid: u32, now: u64) {
     }
 }
 
-/// The name of a file of the page cache.
+/// Notes the name of a file in the page cache.
 pub fn named(notes: &mut Vec<u64>, tid: u32, now: u64, file: FileIdentity, name: &[u8]) {
     put_note(notes, Kind::Name, tid, now, &[u64::from(file.device), file.inode], &[name]);
 }
@@ -43,7 +43,7 @@ fn begun(notes: &mut Vec<u64>, (tid, tgid): (u32, u32), flags: u32, command: &[u
     put_note(notes, Kind::Start, tid, now, &fields, if is_leader { &pieces } else { &[] });
 }
 
-/// The open descriptors of a process, without those that have one of the flags in `without`.
+/// Notes the open descriptors of a process, except those with a flag in `without`.
 fn descriptors(notes: &mut Vec<u64>, pid: u32, without: u64, now: u64) {
     for open in process::descriptors(pid).into_iter().filter(|open| open.snapshot.flags & without == 0) {
         let of = &open.snapshot;
@@ -53,7 +53,7 @@ fn descriptors(notes: &mut Vec<u64>, pid: u32, without: u64, now: u64) {
     }
 }
 
-/// Notes that a task has ended whose end was not recorded.
+/// Notes that a task has ended although no record contains its end.
 pub fn gone(notes: &mut Vec<u64>, tid: u32, now: u64) {
     put_note(notes, Kind::Gone, tid, now, &[], &[]);
 }

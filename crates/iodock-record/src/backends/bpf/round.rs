@@ -1,5 +1,5 @@
-//! The records that are taken out of the buffers at one time, and the facts from them that are needed while
-//! the program runs.
+//! Collects the records that are taken out of the buffers at one time, and the facts in them that the
+//! recorder needs while the program runs.
 
 use crate::control::Control;
 use crate::faults::Mapped;
@@ -12,47 +12,48 @@ use iodock_event::{Action, FileIdentity, Losses, TaskUsage, UNKNOWN};
 use std::collections::HashSet;
 
 const PAGE_BYTES: i64 = 4096;
-/// Words of a general record before its pieces.
+/// Number of words of a general record before its pieces.
 const GENERAL_WORDS: usize = 10;
 const EXIT_WORDS: usize = 7;
 
-/// The records taken, and the follow-up work for a thread that has time.
+/// Records that were taken, and work that they cause for the writer.
 #[derive(Default)]
 pub struct Round {
     pub words: Vec<u64>,
-    /// Processes that executed a program, and when (monotonic ns): their ranks must be determined.
+    /// Processes that executed a program, and the time in monotonic ns. The writer determines their MPI
+    /// ranks.
     pub executed: Vec<(u32, u64)>,
-    /// Files that were mapped.
+    /// Files that processes mapped.
     pub mapped: Vec<Mapped>,
     pub usages: Vec<TaskUsage>,
-    /// Files whose pages were loaded and whose names no record contains, with the process and thread that
-    /// loaded them.
+    /// Files whose pages were loaded and whose names no record contains, each with the process and the thread
+    /// that loaded them.
     pub unnamed: Vec<Unnamed>,
-    /// Losses in the kernel since the last round that contained any.
+    /// Losses in the kernel since the last round that contained losses.
     pub losses: Losses,
 }
 
 impl Round {
-    /// Whether something must be read about processes that may end soon.
+    /// Returns whether the writer must read facts about processes that may end soon.
     pub fn is_urgent(&self) -> bool {
         !(self.executed.is_empty() && self.mapped.is_empty() && self.unnamed.is_empty())
     }
 }
 
-/// A file of the page cache without a name.
+/// A file in the page cache whose name is unknown.
 pub struct Unnamed {
     pub pid: u32,
     pub tid: u32,
     pub time: u64,
     pub file: FileIdentity,
-    /// The pages are a block device's own.
+    /// Whether the pages belong to a block device itself and not to a file on it.
     pub of_device: bool,
 }
 
-/// Properties of a call number.
+/// Properties of a call, by call number.
 #[derive(Clone, Copy, Default)]
 struct Meaning {
-    /// Closes descriptors, which affects other threads' calls in flight.
+    /// Whether the call closes descriptors, which other threads' calls in flight may use.
     cuts: bool,
     maps: bool,
     executes: bool,
@@ -64,28 +65,28 @@ enum Life {
     Ended { tid: u32, status: i32 },
 }
 
-/// Examines records in each CPU's order.
+/// Examines the records of each CPU, in the order of each CPU.
 pub struct Watch<'a> {
     control: &'a Control,
     meanings: Vec<Meaning>,
     epoch: i64,
     pub lives: Lives,
-    /// Births and ends, not yet sorted across CPUs.
+    /// Beginnings and ends of tasks, not yet sorted by time across CPUs.
     pending: Vec<(u64, Life)>,
-    /// A process of several threads was seen.
+    /// Whether any process has had several threads.
     threaded: bool,
-    /// A descriptor was closed that another thread may be using.
+    /// Whether a call has closed a descriptor that another thread may be using.
     pub cuts: bool,
-    /// The process that will execute the program, and whether it has done so.
+    /// Process that will execute the program, and whether it has done this.
     root: u32,
     pub launched: bool,
     pub exec_errno: i32,
-    /// Files of the page cache whose names are known, or were requested.
+    /// Files in the page cache whose names are known or were requested.
     told: HashSet<FileIdentity>,
 }
 
 impl<'a> Watch<'a> {
-    /// `epoch`: added to monotonic ns to get ns since the epoch.
+    /// Creates a watch. `epoch`, added to monotonic ns, gives ns since the epoch.
     pub fn new(control: &'a Control, plans: &Plans, epoch: i64) -> Self {
         let meaning = |call: &Option<iodock_event::CallId>| {
             call.map_or(Meaning::default(), |call| {
@@ -112,13 +113,13 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The process that will execute the program, before it does.
+    /// Adds the process that will execute the program, before it does.
     pub fn root(&mut self, pid: u32) {
         (self.root, self.launched) = (pid, false);
         self.begins(pid, pid);
     }
 
-    /// A thread that is followed from now on.
+    /// Adds a thread that is followed from now on.
     pub fn begins(&mut self, tid: u32, tgid: u32) {
         self.threaded |= tid != tgid;
         self.lives.begins(tid, tgid);
@@ -159,12 +160,12 @@ impl<'a> Watch<'a> {
                 self.told.insert(FileIdentity { device: record.halves(2).0, inode: record.words[3] });
             }
             Kind::Pages => self.look_at_pages(record, round),
-            // A call that moved bytes (Kind::Again), and what the recorder wrote itself.
+            // These are calls that only moved bytes (Kind::Again), and the recorder's own notes.
             _ => {}
         }
     }
 
-    /// Whether the task has several threads, or was created a moment ago.
+    /// Returns whether the task's process has several threads, or may have because of unprocessed beginnings.
     fn is_shared(&self, tid: u32) -> bool {
         !self.lives.has(tid) || self.lives.shared_process(tid).is_some() || !self.pending.is_empty()
     }
@@ -177,7 +178,8 @@ impl<'a> Watch<'a> {
             let pid = self.lives.process_of(tid).unwrap_or(tid);
             round.mapped.push(Mapped { pid, address: words[3], length: words[5], flags: words[7] });
         }
-        // Of all calls that our code makes in the child, only an exec that fails.
+        // Before its exec, the child runs the recorder's own code. Of its calls only an exec that fails
+        // matters.
         if meaning.executes && failed && !self.launched && tid == self.root {
             self.exec_errno = -result as i32;
         }
@@ -205,7 +207,7 @@ impl<'a> Watch<'a> {
         self.pending.push((record.time(), Life::Ended { tid: record.tid(), status: status as i32 }));
     }
 
-    /// Processes the births and ends up to `until`, monotonic ns.
+    /// Processes the beginnings and ends of tasks up to `until`, in monotonic ns.
     pub fn settle(&mut self, until: u64) {
         self.pending.sort_by_key(|&(time, _)| time);
         let count = self.pending.partition_point(|&(time, _)| time <= until);
@@ -226,7 +228,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Threads of processes with several threads, including those created a moment ago.
+    /// Returns the threads of processes with several threads, including those whose creation is not processed
+    /// yet.
     pub fn shared(&self) -> impl Iterator<Item = u32> + '_ {
         let born = self.pending.iter().filter_map(|(_, life)| match life {
             Life::Born { tid, tgid } if tid != tgid => Some([*tid, *tgid]),
@@ -236,7 +239,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The scheduler's exact sum, ns, divided in the proportion of the clock ticks.
+/// Divides the scheduler's exact processor time in ns into user and system time, in the proportion of their
+/// clock ticks.
 fn shared_out(total: i64, user: i64, system: i64) -> (i64, i64) {
     if total <= 0 {
         return (UNKNOWN, UNKNOWN);
@@ -264,7 +268,7 @@ mod tests {
         let mut watch = Watch::new(&control, &Plans::of_this_machine(), 0);
         let mut round = Round::default();
         watch.begins(10, 10);
-        // The end of 11, on the first CPU; its birth, on the second.
+        // The end of thread 11 is in the buffer of the first CPU, and its creation in that of the second.
         let end = record(Kind::Exit, 0, 11, &[300, 5, 5, 20, 3, 11]);
         let birth = record(Kind::Fork, 56, 11, &[200, 10 | 11 << 32, 0, 0]);
         watch.look(Record { words: &end }, &mut round);

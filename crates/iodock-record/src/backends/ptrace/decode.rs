@@ -1,4 +1,4 @@
-//! Converts registers to a [`RawCall`]: the roles of the call describe its arguments.
+//! Converts registers to a [`RawCall`]. The roles in the table of calls say what each argument means.
 
 use super::memory::{self, Read};
 use super::request::CallInfo;
@@ -9,13 +9,13 @@ use iodock_event::{Action, AsyncItem, LossKind, Losses, RawCall, Role, Text, NO_
 use std::io::Write;
 use std::mem;
 
-/// Bytes of execve's arguments that are kept.
+/// Number of bytes of execve's arguments that are recorded.
 const ARGUMENTS_LIMIT: usize = 32 * 1024;
 /// Largest number of iovecs or control blocks that the kernel accepts.
 const VECTOR_LIMIT: usize = 1024;
 const MFD_CLOEXEC: u64 = 1;
 
-/// Fills `call` at the beginning of the call.
+/// Fills `call` with the values that are known at the beginning of the call.
 #[inline]
 pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInfo) {
     call.raw = RawCall::new(id, tid);
@@ -48,7 +48,7 @@ pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInf
 
 fn flags(action: Action, value: u64) -> u64 {
     match action {
-        // Flags of memfd_create have their own numbers.
+        // memfd_create has its own numbers for flags.
         Action::NewMemfd if value & MFD_CLOEXEC != 0 => O_CLOEXEC,
         Action::NewMemfd => value & O_CLOEXEC,
         Action::Clone | Action::Map => value,
@@ -64,7 +64,7 @@ fn argument(action: Action, value: u64) -> i64 {
     }
 }
 
-/// Arguments behind a pointer.
+/// Reads an argument behind a pointer.
 fn pointed(call: &mut Call, role: Role, tid: u32, address: u64, info: &CallInfo) {
     match role {
         Role::CloneFlags if call.raw.call.spec().name == "clone3" => {
@@ -93,7 +93,8 @@ fn path(call: &mut Call, tid: u32, address: u64) -> (Text, bool) {
     let start = call.texts.len() as u32;
     let read = memory::read_path(tid, address, &mut call.texts);
     if read == Read::Unreadable {
-        // A bad pointer is the program's own error (EFAULT); other failures are retried at the exit.
+        // With EFAULT the program itself passed a bad pointer. After other failures, reading is tried again
+        // at the end of the call.
         call.unreadable = true;
         return (Text::NONE, false);
     }
@@ -104,7 +105,7 @@ fn offset(tid: u32, address: u64) -> i64 {
     memory::read_u64(tid, address).map_or(UNKNOWN, |value| value as i64)
 }
 
-/// Total length of `count` iovecs.
+/// Returns the total length of `count` iovecs.
 fn vector_sum(call: &mut Call, tid: u32, address: u64, count: u64) -> i64 {
     let count = usize::min(count as usize, VECTOR_LIMIT);
     call.scratch.resize(count * 16, 0);
@@ -116,7 +117,8 @@ fn vector_sum(call: &mut Call, tid: u32, address: u64, count: u64) -> i64 {
     i64::try_from(lengths.fold(0u64, u64::saturating_add)).unwrap_or(i64::MAX)
 }
 
-/// `struct user_msghdr`: the vectors at 16, their number at 24, the control data at 32, its length at 40.
+/// Bytes of a `struct user_msghdr`: the vectors are at 16, their number at 24, the control data at 32, its
+/// length at 40.
 const MESSAGE_HEADER: usize = 56;
 
 fn message(call: &mut Call, tid: u32, address: u64) {
@@ -130,7 +132,7 @@ fn message(call: &mut Call, tid: u32, address: u64) {
     }
 }
 
-/// The descriptors in the control data of a message.
+/// Stores the descriptors in the control data of a message.
 fn passed(call: &mut Call, tid: u32, header: &[u8]) {
     let length = usize::min(word(header, 40) as usize, CONTROL_LIMIT);
     if length == 0 {
@@ -141,8 +143,8 @@ fn passed(call: &mut Call, tid: u32, header: &[u8]) {
     each_passed(&call.scratch[..read], |fd| call.items.push(AsyncItem::passed(fd)));
 }
 
-/// The `struct mmsghdr`s of sendmmsg and recvmmsg, as many as the result says: the message, and its bytes at
-/// 56.
+/// Reads the `struct mmsghdr`s of sendmmsg and recvmmsg. The result is their number. Each begins with the
+/// message and has its number of bytes at 56.
 fn messages(call: &mut Call, tid: u32, address: u64, count: i64) {
     let mut message = [0; 64];
     for index in 0..u64::min(count as u64, VECTOR_LIMIT as u64) {
@@ -186,7 +188,7 @@ fn arguments(call: &mut Call, tid: u32, address: u64) -> Text {
     Text { start: start as u32, length: (call.texts.len() - start) as u32 }
 }
 
-/// The `struct iocb`s of io_submit.
+/// Reads the `struct iocb`s of io_submit.
 fn control_blocks(call: &mut Call, tid: u32, address: u64, count: u64) {
     for index in 0..u64::min(count, VECTOR_LIMIT as u64) {
         let mut block = [0; 64];
@@ -198,9 +200,9 @@ fn control_blocks(call: &mut Call, tid: u32, address: u64, count: u64) {
         let (bytes, offset) = (word(&block, 32), word(&block, 40) as i64);
         let (bytes, offset) = match operation {
             0 | 1 => (i64::try_from(bytes).unwrap_or(i64::MAX), offset),
-            // PREADV, PWRITEV: the length is a number of vectors.
+            // The length of PREADV and PWRITEV is a number of vectors, not of bytes.
             7 | 8 => (vector_sum(call, tid, word(&block, 24), bytes), offset),
-            // Syncs and polls move no bytes.
+            // Syncs and polls have neither a length nor an offset.
             _ => (UNKNOWN, UNKNOWN),
         };
         let fd = i32::from_ne_bytes([block[20], block[21], block[22], block[23]]);
@@ -218,7 +220,7 @@ fn half(bytes: &[u8], at: usize) -> i32 {
     i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Data that the call left in memory, read at its end.
+/// Reads the data that the call left in memory, at its end.
 #[inline]
 pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
     if call.unreadable {
@@ -245,15 +247,16 @@ pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
     }
 }
 
-/// Type of the file that the thread has just opened, 0 for a regular file: the thread is stopped, so the
-/// descriptor is still the same. The file system is not queried because it may be slow.
+/// Returns the type of the file that the thread has just opened, or 0 for a regular file. The thread is
+/// stopped, so the descriptor still refers to this file. The file system is not queried, because it may be
+/// slow.
 fn special_type(tid: u32, fd: i64) -> u8 {
     let mut path = [0; 40];
     let Ok(()) = write!(&mut path[..], "/proc/{tid}/fd/{fd}\0") else { return 0 };
-    // SAFETY: plain numbers.
+    // SAFETY: zeroes are a valid statx.
     let mut found: libc::statx = unsafe { mem::zeroed() };
     let (flags, wanted) = (libc::AT_STATX_DONT_SYNC, libc::STATX_TYPE);
-    // SAFETY: a path that ends, and a place for the answer.
+    // SAFETY: the path ends with NUL, and `found` has room for the result.
     let failed = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr().cast(), flags, wanted, &mut found) } != 0;
     if failed {
         return 0;
@@ -261,7 +264,7 @@ fn special_type(tid: u32, fd: i64) -> u8 {
     special_type_of_mode(u64::from(found.stx_mode))
 }
 
-/// `struct stat` (mode at 24, size at 48) or `struct statx` (mode at 28, size at 40).
+/// Reads mode and size from a `struct stat` (at 24 and 48) or a `struct statx` (at 28 and 40).
 fn stat(raw: &mut RawCall, tid: u32, address: u64) {
     let mut buffer = [0; 56];
     if !memory::read_exact(tid, address, &mut buffer) {
@@ -283,7 +286,7 @@ fn pair(raw: &mut RawCall, tid: u32, address: u64) {
     (raw.fd, raw.fd2) = if read { (half(&ends, 0), half(&ends, 4)) } else { (NO_FD, NO_FD) };
 }
 
-/// The `struct io_event`s of io_getevents: the block's address at 8, the result at 16.
+/// Reads the `struct io_event`s of io_getevents: the block's address at 8, the result at 16.
 fn completions(call: &mut Call, tid: u32, address: u64, count: i64) {
     let mut event = [0; 32];
     for index in 0..count as u64 {

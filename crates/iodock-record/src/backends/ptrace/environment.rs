@@ -1,14 +1,14 @@
-//! Reads the environment of a program that has just started from its stack: cheaper than /proc, and needed at
-//! every exec.
+//! Reads the environment of a program that has just started from its stack. This is faster than /proc, and
+//! needed at every exec.
 
 use super::{memory, request};
 use crate::process;
 
-/// Arguments and environment of most programs are shorter.
+/// Number of bytes of the stack that are read. Arguments and environment of most programs are shorter.
 const STACK_BYTES: usize = 32 << 10;
 const WORD: usize = 8;
 
-/// The MPI rank in the environment, read at the stop after an exec.
+/// Returns the MPI rank in the environment. Call it at the stop after an exec.
 pub fn rank(tid: u32) -> Option<i32> {
     let mut stack = [0; STACK_BYTES];
     let found = request::stack_pointer(tid).ok().and_then(|address| {
@@ -17,18 +17,20 @@ pub fn rank(tid: u32) -> Option<i32> {
     });
     match found {
         Some(pairs) => process::rank_among(pairs),
-        // The environment is long, or belongs to a 32-bit program, or reading is not allowed.
+        // The stack does not suffice if the environment is long, the program has 32 bits, or reading is not
+        // allowed.
         None => process::rank(tid),
     }
 }
 
-/// `NAME=VALUE` pairs of a new program's stack, which begins at `address`: the number of arguments, their
-/// addresses, 0, the addresses of the pairs, 0 (System V ABI). `None` if a part of it is missing.
+/// Returns the `NAME=VALUE` pairs in a new program's stack, which begins at `address`. It contains the number
+/// of arguments, their addresses, 0, the addresses of the pairs, and 0 (System V ABI). Returns `None` if a
+/// part of it is missing.
 fn pairs(stack: &[u8], address: u64) -> Option<impl Iterator<Item = &[u8]>> {
     let first = usize::try_from(word(stack, 0)?).ok()?.checked_add(2)?;
     let count = (first..).map_while(|index| word(stack, index)).position(|pointer| pointer == 0)?;
     let start = move |index: usize| usize::try_from(word(stack, first + index)?.wrapping_sub(address)).ok();
-    // The kernel stores them one after the other.
+    // The kernel stores the pairs one after the other.
     let end = match count.checked_sub(1) {
         Some(last) => {
             let last = start(last)?;
@@ -52,7 +54,7 @@ mod tests {
 
     const ADDRESS: u64 = 0x7ffd_0000_1230;
 
-    /// A stack as the kernel builds it.
+    /// Builds a stack as the kernel does.
     fn stack(arguments: &[&str], environment: &[&str]) -> Vec<u8> {
         let words = arguments.len() + environment.len() + 3;
         let (mut head, mut texts) = (Vec::new(), Vec::new());
@@ -89,7 +91,7 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(found(&whole[..length]), None, "{length} bytes");
         }
-        // A 32-bit program's words.
+        // The stack of a 32-bit program has words of 4 bytes.
         assert_eq!(found(&[1, 0, 0, 0, 0x30, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None);
     }
 
@@ -97,7 +99,7 @@ mod tests {
     fn a_process_finds_its_own_environment() {
         let environment = std::fs::read("/proc/self/environ").expect("our environment");
         let stat = std::fs::read_to_string("/proc/self/stat").expect("our state");
-        // Field 28: where the stack began (proc_pid_stat(5)).
+        // Field 28 is the address at which the stack began (proc_pid_stat(5)).
         let address =
             stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(25)?.parse().ok());
         let address: u64 = address.expect("a number");

@@ -6,24 +6,24 @@ use std::ptr;
 const PAGE: u64 = 4096;
 /// Largest number of pages in one read.
 const PAGES_AT_ONCE: usize = 16;
-/// The longest path that the kernel accepts.
+/// Length in bytes of the longest path that the kernel accepts.
 const PATH_MAX: usize = 4096;
-/// Most paths are shorter, so this is read first.
+/// Number of bytes that are read first. Most paths are shorter.
 const FIRST_PIECE: usize = 256;
 
-/// Fills `into` from `address`; `false` if a part of it can't be read.
+/// Fills `into` with the memory at `address`. Returns `false` if a part of it can't be read.
 #[inline]
 pub fn read_exact(tid: u32, address: u64, into: &mut [u8]) -> bool {
     read_some(tid, address, into) == into.len()
 }
 
-/// Reads up to the first unreadable page; returns the number of bytes.
+/// Reads up to the first unreadable page. Returns the number of bytes.
 #[inline]
 pub fn read_some(tid: u32, address: u64, into: &mut [u8]) -> usize {
     let mut done = 0;
     while done < into.len() {
         let at = address.wrapping_add(done as u64);
-        // Each piece is transferred completely or not at all, so pieces end at page boundaries.
+        // The kernel transfers each piece completely or not at all, so pieces end at page boundaries.
         let piece = usize::min(into.len() - done, (PAGE - at % PAGE) as usize);
         if !read_piece(tid, at, &mut into[done..done + piece]) {
             break;
@@ -36,17 +36,17 @@ pub fn read_some(tid: u32, address: u64, into: &mut [u8]) -> usize {
 fn read_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: `local` is `into`; only the kernel uses the remote address.
+    // SAFETY: `local` describes `into`, and the kernel uses the remote address only in the other process.
     let count = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
     if count >= 0 {
         return count as usize == into.len();
     }
-    // SAFETY: errno is the thread's own.
+    // SAFETY: errno belongs to this thread.
     let errno = unsafe { *libc::__errno_location() };
     matches!(errno, libc::ENOSYS | libc::EPERM) && peek_piece(tid, address, into)
 }
 
-/// Word by word, if process_vm_readv is not allowed (some containers).
+/// Reads word by word. It is used if process_vm_readv is not allowed, as in some containers.
 fn peek_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
     let mut at = address & !7;
     let mut skip = (address % 8) as usize;
@@ -63,19 +63,20 @@ fn peek_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
     true
 }
 
-/// Reads up to the first unreadable page with one call; returns the number of bytes.
+/// Reads up to the first unreadable page with one call. Returns the number of bytes.
 pub fn read_pages(tid: u32, address: u64, into: &mut [u8]) -> usize {
     let mut pieces = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; PAGES_AT_ONCE];
     let (mut count, mut planned) = (0, 0);
     while planned < into.len() && count < PAGES_AT_ONCE {
         let at = address.wrapping_add(planned as u64);
-        // The transfer ends before the first piece that is not completely readable.
+        // The transfer ends before the first piece that can't be read completely.
         let piece = usize::min(into.len() - planned, (PAGE - at % PAGE) as usize);
         pieces[count] = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: piece };
         (count, planned) = (count + 1, planned + piece);
     }
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: planned };
-    // SAFETY: `local` lies in `into`; the remote addresses are only looked at by the kernel.
+    // SAFETY: `local` describes a part of `into`, and the kernel uses the remote addresses only in the other
+    // process.
     let read = unsafe {
         libc::process_vm_readv(tid as libc::pid_t, &local, 1, pieces.as_ptr(), count as libc::c_ulong, 0)
     };
@@ -86,7 +87,7 @@ pub fn read_pages(tid: u32, address: u64, into: &mut [u8]) -> usize {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Read {
     Whole,
-    /// Longer than the limit.
+    /// The string is longer than the limit.
     Cut,
     Unreadable,
 }

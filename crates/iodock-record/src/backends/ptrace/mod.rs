@@ -1,8 +1,8 @@
-//! Recording with ptrace: every call stops twice, at its beginning and at its end. Calls that are not
-//! recorded continue immediately.
+//! Records with ptrace: the program stops twice at every call, at its beginning and at its end. At calls that
+//! are not recorded it continues immediately.
 //!
-//! No seccomp filter avoids the stops at other calls: a program with such a filter can't continue without its
-//! tracer, because the kernel then answers each filtered call with ENOSYS. See docs/decisions.
+//! A seccomp filter could avoid the stops at other calls, but is not used: the program could not continue
+//! without its tracer, because the kernel then answers each filtered call with ENOSYS. See docs/decisions.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod decode;

@@ -3,12 +3,12 @@
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::CallId;
 
-/// x86-64 of linux/audit.h.
+/// The architecture x86-64, as linux/audit.h numbers it.
 pub const AUDIT_ARCH: u32 = 0xC000_003E;
-/// One more than the highest number in use, for tables by number.
+/// Size of tables that are indexed by call number. All numbers in use are smaller.
 pub const TABLE_SIZE: usize = 512;
 
-/// Call ids by number; `None` for calls that are not recorded.
+/// Returns call ids by number. `None` means that the call is not recorded.
 pub fn recorded_calls() -> Vec<Option<CallId>> {
     let mut table = vec![None; TABLE_SIZE];
     for &(number, name) in NUMBERS {

@@ -1,5 +1,5 @@
-//! Writes stops to the journal: complete calls in the order in which they end, and a separate record for the
-//! beginning of a call if something else is recorded before its end.
+//! Writes calls to the journal in the order in which they end. The beginning of a call gets a record of its
+//! own only if another record is written between its beginning and its end.
 
 use super::tasks::{Call, State, Tasks};
 use crate::control::Control;
@@ -7,7 +7,7 @@ use crate::process;
 use iodock_event::{Batch, Items, LossKind, Losses, Phase, Record, Start, TaskEnd, TaskUsage, Text};
 use iodock_journal::JournalWriter;
 
-/// Records that are collected before they are passed to the journal.
+/// Number of records that are collected before they are passed to the journal.
 const BATCH_RECORDS: usize = 1024;
 const SIGNALS: usize = 65;
 
@@ -20,9 +20,9 @@ pub struct Records<'a> {
     open: Vec<u32>,
     signals: [u64; SIGNALS],
     pub last_flush: i64,
-    /// Set if the journal can't be written; nothing is recorded from then on.
+    /// Reason why the journal can't be written. After this, nothing is recorded.
     pub failure: Option<String>,
-    /// Number of calls after that.
+    /// Number of calls after the journal failed.
     pub unrecorded: u64,
     pub all_losses: Losses,
 }
@@ -62,8 +62,8 @@ impl<'a> Records<'a> {
         self.open.push(slot as u32);
     }
 
-    /// A call ended: calls that began earlier are recorded first, because a descriptor has the meaning that
-    /// it had when its call began.
+    /// Records a call that has ended. The beginnings of calls that began earlier are recorded first, because
+    /// a descriptor has the meaning that it had when the call began.
     #[inline]
     pub fn call(&mut self, slot: usize, tasks: &mut Tasks) {
         if self.open.as_slice() == [slot as u32] {
@@ -80,7 +80,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Removes the call that has just ended, because it must not be recorded.
+    /// Forgets the call that has just ended, because it must not be recorded.
     pub fn forget(&mut self, slot: usize) {
         self.open.retain(|&open| open as usize != slot);
     }
@@ -108,7 +108,7 @@ impl<'a> Records<'a> {
         self.enter_others(usize::MAX, tasks);
     }
 
-    /// A slot's thread moved to another slot.
+    /// Handles the move of a thread from one slot to another.
     pub fn renamed(&mut self, from: usize, to: usize) {
         self.open.retain(|&slot| slot != to as u32);
         for slot in &mut self.open {
@@ -135,7 +135,7 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Start(start));
     }
 
-    /// `describe`: with its directory and command from /proc.
+    /// Records the beginning of a task. With `describe`, reads its working directory and command from /proc.
     pub fn start(
         &mut self,
         tid: u32,
@@ -155,7 +155,7 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Start(start));
     }
 
-    /// A running task is found to be an MPI rank.
+    /// Records that a running task is an MPI rank.
     pub fn rank(&mut self, tid: u32, now: i64, rank: i32, tasks: &mut Tasks) {
         self.enter_all(tasks);
         let start = Start {
@@ -171,7 +171,7 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Start(start));
     }
 
-    /// The open descriptors of `pid`, without those that have one of the flags in `without`.
+    /// Records the open descriptors of `pid`, except those with a flag in `without`.
     pub fn descriptors(&mut self, pid: u32, without: u64) {
         for open in process::descriptors(pid) {
             if open.snapshot.flags & without == 0 {
@@ -180,7 +180,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// One descriptor, opened by a call that does not contain the file's name.
+    /// Records one descriptor, which was opened by a call that does not contain the file's name.
     pub fn descriptor(&mut self, tid: u32, fd: i32) {
         self.push_descriptor(process::descriptor(tid, fd));
     }
@@ -223,7 +223,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Resource usage of a thread at its exit; for a process also its I/O.
+    /// Records the resource usage of a thread at its exit, and for a process also its I/O.
     pub fn usage(&mut self, tid: u32, tgid: u32, now: i64) {
         if self.failure.is_some() {
             return;
@@ -240,7 +240,7 @@ impl<'a> Records<'a> {
         self.usages.push(usage);
     }
 
-    /// The same for a single-threaded process without children, from wait4.
+    /// Records the resource usage, from wait4, of a process with a single thread and no children.
     pub fn usage_at_end(&mut self, tid: u32, used: &libc::rusage, now: i64) {
         if self.failure.is_some() {
             return;
@@ -262,7 +262,7 @@ impl<'a> Records<'a> {
         self.batch.clear();
     }
 
-    /// After this, a crash of the recorder loses nothing recorded so far.
+    /// Writes all records to the file, so that they survive a crash of the recorder.
     pub fn flush(&mut self, now: i64) {
         self.last_flush = now;
         self.hand_over();
@@ -309,7 +309,7 @@ fn push_call(batch: &mut Batch, call: &Call, phase: Phase) {
             }
         }
     } else if raw.path.is_some() || raw.argv.is_some() || raw.path2.is_some() {
-        // Only empty texts, which still need an offset.
+        // All texts are empty, but they still need an offset.
         let base = batch.bytes.len() as u32;
         for text in [&mut raw.path, &mut raw.path2, &mut raw.argv] {
             if text.is_some() {

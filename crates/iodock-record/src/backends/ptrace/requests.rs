@@ -1,5 +1,5 @@
-//! Requests of other threads to the tracer's thread, which is the only one that can trace tasks: it waits for
-//! their stops, and a signal wakes it.
+//! Passes requests of other threads to the tracer's thread, which is the only one that can trace tasks. The
+//! tracer waits for stops of tasks, and a signal wakes it.
 
 use crate::backends::ProgramExit;
 use crate::control::wake_signal;
@@ -9,19 +9,19 @@ use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// A signal just before the wait is lost, so it is repeated.
+/// Interval at which the signal is repeated, because a signal just before the wait has no effect.
 const AGAIN: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 pub struct Requests {
-    /// The path of the other back end's library: calls for loading it are not recorded.
+    /// Path of the other back end's library. Calls that load it are not recorded.
     pub library: Vec<u8>,
     waiting: Mutex<Waiting>,
     news: Condvar,
     closed: AtomicBool,
-    /// The tracer's thread.
+    /// Id of the tracer's thread.
     thread: AtomicI32,
-    /// Whether the first process was attached (or is about to be), and then how it ended.
+    /// Whether the tracer has attached to the first process or is about to, and then how this process ended.
     root_is_taken: AtomicBool,
     root_exit: Mutex<Option<ProgramExit>>,
 }
@@ -30,17 +30,17 @@ pub struct Requests {
 struct Waiting {
     wanted: Vec<(u32, Sender<bool>)>,
     withdrawn: Vec<u32>,
-    /// Processes created by traced ones.
+    /// Processes that traced processes have created.
     born: Vec<u32>,
 }
 
 impl Requests {
-    /// `library`: see the field.
+    /// Creates an empty list of requests. `library` is the path of the other back end's library.
     pub fn new(library: Vec<u8>) -> Requests {
         Requests { library, ..Requests::default() }
     }
 
-    /// Asks the tracer to attach to `tid`. Returns whether it did.
+    /// Requests that the tracer attach to `tid`. Returns whether it did.
     pub fn ask(&self, tid: u32) -> bool {
         let (answer, answered) = channel();
         let mut waiting = lock(&self.waiting);
@@ -59,19 +59,20 @@ impl Requests {
         }
     }
 
-    /// There is no tracer, and will be none: threads that request one continue without it.
+    /// Refuses all requests, because no tracer runs or will run. Threads that request one continue without
+    /// it.
     pub fn refuse(&self) {
         self.closed.store(true, SeqCst);
         lock(&self.waiting).wanted.clear();
     }
 
-    /// The task did not wait to be attached.
+    /// Withdraws the request for a task that did not wait to be attached.
     pub fn withdraw(&self, tid: u32) {
         lock(&self.waiting).withdrawn.push(tid);
         self.wake();
     }
 
-    /// No more requests follow.
+    /// Closes the list: no more requests follow.
     pub fn close(&self) {
         self.closed.store(true, SeqCst);
         self.wake();
@@ -81,14 +82,14 @@ impl Requests {
         self.news.notify_all();
         let thread = self.thread.load(SeqCst);
         if thread != 0 {
-            // SAFETY: tgkill only sends a signal, for which a handler is installed as long as a recording runs.
+            // SAFETY: tgkill only sends a signal, which has a handler as long as a recording runs.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, wake_signal()) };
         }
     }
 
-    /// Makes the calling thread the tracer's.
+    /// Makes the calling thread the tracer's thread.
     pub fn adopt(&self) {
-        // SAFETY: can't fail.
+        // SAFETY: gettid has no arguments and can't fail.
         self.thread.store(unsafe { libc::gettid() }, SeqCst);
     }
 
@@ -116,7 +117,7 @@ impl Requests {
         self.closed.load(SeqCst)
     }
 
-    /// Waits for news, or for this time. False if no more will come.
+    /// Waits for requests, at most for this time. Returns false if no more will follow.
     pub fn rest(&self, most: Duration) -> bool {
         let waiting = lock(&self.waiting);
         if waiting.wanted.is_empty() && !self.are_closed() {
@@ -125,7 +126,8 @@ impl Requests {
         !self.are_closed()
     }
 
-    /// To be called before the first process is attached: the tracer then reports its end.
+    /// Sets whether the tracer has attached to the first process or is about to, so that it reports the
+    /// process's end. Call it before attaching.
     pub fn takes_root(&self, takes: bool) {
         self.root_is_taken.store(takes, SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Begins a trace: launches a program, or attaches to running ones.
+//! Begins a trace: starts a program, or attaches to running ones.
 
 use super::super::{Ended, Target};
 use super::request;
@@ -28,8 +28,8 @@ pub fn run(
     }
 }
 
-/// Traces for another back end what `requests` contain, until they are closed. `root`: the first process,
-/// whose end is reported if it is among the tasks. Runs on a separate thread.
+/// Traces threads for another back end as `requests` say, until they are closed. `root` is the first process,
+/// whose end is reported if it is among the traced tasks. Runs on a separate thread.
 pub fn serve(
     requests: &Requests,
     root: u32,
@@ -43,7 +43,7 @@ pub fn serve(
     Tracer::new(journal, clock, control, false).serve(requests, root)
 }
 
-/// When this value is dropped, all further requests are refused, even after an error.
+/// Refuses all further requests when it is dropped, even after an error.
 struct Leaving<'a>(&'a Requests);
 
 impl Drop for Leaving<'_> {
@@ -60,13 +60,13 @@ fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
     };
     let mut child = launch::fork(program).map_err(cant_start)?;
     let pid = child.pid as u32;
-    // Without PTRACE_O_EXITKILL: the program survives a recorder that is killed.
+    // PTRACE_O_EXITKILL is not set, so that the program survives a recorder that is killed.
     if let Err(error) = request::seize(pid, request::OPTIONS) {
         let refusal = seize_refusal(pid, &error);
         child.abandon();
         return Err(RecordError::Refused(refusal));
     }
-    // Calls stop only after a first stop.
+    // A task stops at calls only after a first stop.
     let _ = request::interrupt(pid);
     if !matches!(first_stop(pid), Taken::Stands(_)) {
         return Err(cant_start(io::Error::other("it was killed before it began")));
@@ -83,8 +83,8 @@ fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
     }
 }
 
-/// Attaches to all threads of the processes, while they may be creating new ones: repeated until a pass over
-/// their lists finds no new one.
+/// Attaches to all threads of the processes. This is repeated until their lists contain no new thread,
+/// because the threads may create others at the same time.
 fn attach(pids: &[u32], mut tracer: Tracer) -> Result<Ended, RecordError> {
     let mut seized = BTreeSet::new();
     for &pid in pids {
@@ -108,13 +108,12 @@ fn seize_all(pid: u32, seized: &mut BTreeSet<(u32, u32)>) -> Result<(), Refusal>
             }
             match request::seize(tid, request::OPTIONS) {
                 Ok(()) => {}
-                // The thread ended in between; or its parent is traced, and therefore the thread is traced
-                // too.
+                // The thread has ended, or its parent is traced, so that it is traced already.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != pid => continue,
                 Err(_) if process::tracer_of(tid) == Some(own_thread()) => continue,
                 Err(error) => return Err(seize_refusal(pid, &error)),
             }
-            // Fails only if it has ended, which the wait will show.
+            // This fails only if the thread has ended, which the later wait shows.
             let _ = request::interrupt(tid);
             seized.insert((pid, tid));
             found_new = true;
@@ -126,14 +125,14 @@ fn seize_all(pid: u32, seized: &mut BTreeSet<(u32, u32)>) -> Result<(), Refusal>
 }
 
 fn own_thread() -> u32 {
-    // SAFETY: can't fail.
+    // SAFETY: gettid has no arguments and can't fail.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
 /// Detaches from a thread that was attached and interrupted.
 fn release(tid: u32) {
     let mut status = 0;
-    // SAFETY: waits for a thread that we are stopping.
+    // SAFETY: waitpid writes only to `status`, and the recorder has interrupted this thread.
     let stopped = unsafe { libc::waitpid(tid as i32, &mut status, libc::__WALL) } == tid as i32;
     if stopped && libc::WIFSTOPPED(status) {
         let signal = if status >> 16 == 0 { libc::WSTOPSIG(status) } else { 0 };
@@ -141,7 +140,7 @@ fn release(tid: u32) {
     }
 }
 
-/// Why a process can't be traced.
+/// Returns the reason why a process can't be traced.
 fn seize_refusal(pid: u32, error: &io::Error) -> Refusal {
     if let Some(tracer) = process::tracer_of(pid).filter(|&tracer| tracer != 0) {
         return Refusal::new(

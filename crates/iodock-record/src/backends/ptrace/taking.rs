@@ -1,4 +1,4 @@
-//! Attaches to a running thread: it must be stopped before anything else is done with it.
+//! Attaches to a running thread. The thread must stop before the tracer can make other requests.
 
 use super::request;
 use std::io;
@@ -9,16 +9,16 @@ pub enum Taken {
     Stands(i32),
     /// The thread ended before it stopped, with this status. No other process can wait for it any more.
     Ended(i32),
-    /// The thread is not traced.
+    /// The kernel did not allow tracing the thread.
     Refused,
 }
 
-/// Attaches to a thread, which may not be allowed, and waits until it is stopped.
+/// Attaches to a thread, if the kernel allows it, and waits until it is stopped.
 pub fn take(tid: u32) -> Taken {
     if request::seize(tid, request::OPTIONS).is_err() {
         return Taken::Refused;
     }
-    // Fails if it was killed in between: then its end is reported to us.
+    // This fails if the thread was killed. The wait then reports its end.
     let _ = request::interrupt(tid);
     first_stop(tid)
 }
@@ -27,7 +27,7 @@ pub fn take(tid: u32) -> Taken {
 pub fn first_stop(tid: u32) -> Taken {
     loop {
         let mut status = 0;
-        // SAFETY: a plain wait for a thread that we trace.
+        // SAFETY: waitpid writes only to `status`, and this thread traces the other one.
         let waited = unsafe { libc::waitpid(tid as i32, &mut status, libc::__WALL) };
         if waited < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
             continue;
@@ -42,7 +42,7 @@ pub fn first_stop(tid: u32) -> Taken {
         if event == request::EVENT_STOP {
             return Taken::Stands(signal);
         }
-        // Another event came first; the requested stop will follow.
+        // Another event came first. The requested stop follows later.
         let _ = request::resume(tid, if event == 0 { signal } else { 0 });
     }
 }

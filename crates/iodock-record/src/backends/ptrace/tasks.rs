@@ -1,35 +1,35 @@
-//! The tracer's data about each thread.
+//! Stores the tracer's data about each thread.
 
 use iodock_event::{AsyncItem, CallId, RawCall};
 
-/// No slot.
+/// Value in the index for a thread without a slot.
 const NO_SLOT: u32 = u32::MAX;
-/// The highest thread id that Linux assigns (PID_MAX_LIMIT).
+/// Highest thread id that Linux assigns (PID_MAX_LIMIT).
 const TID_LIMIT: usize = 4 << 20;
 
-/// A call between its two stops. Buffers are kept for the thread's next call.
+/// A call between its two stops. Its buffers are reused for the thread's next call.
 pub struct Call {
     pub raw: RawCall,
     pub number: u64,
     pub arguments: [u64; 6],
-    /// Storage of `raw`'s texts.
+    /// Bytes of the texts of `raw`.
     pub texts: Vec<u8>,
     pub items: Vec<AsyncItem>,
     pub scratch: Vec<u8>,
-    /// A path could not be read at the beginning of the call.
+    /// Whether a path could not be read at the beginning of the call.
     pub unreadable: bool,
 }
 
 /// Execution state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Stopped before its parent's fork was reported: held until then.
+    /// The thread stopped before the tracer saw its parent's fork. It is held until then.
     Unexpected,
-    /// In the program's code, or in a call that is not recorded.
+    /// The thread runs the program's code, or a call that is not recorded.
     Running,
-    /// In a recorded call.
+    /// The thread is in a recorded call.
     InCall,
-    /// The task is in a call that is not recorded; the task also stops at the end of that call.
+    /// The thread is in a call that is not recorded. It also stops at the end of this call.
     InOtherCall,
 }
 
@@ -41,11 +41,11 @@ pub enum Stage {
     Recorded,
     /// The task is about to execute a program. Until then the other back end records it.
     Taken,
-    /// The task knows that it is traced.
+    /// The library in the task knows that it is traced.
     Told,
-    /// The library of the other back end is making its own calls.
+    /// The library of the other back end is making its own calls, which are not recorded.
     Muted,
-    /// The library records again after the end of this call.
+    /// The library records again after the end of the current call.
     Leaving,
 }
 
@@ -53,30 +53,30 @@ pub struct Task {
     pub tid: u32,
     pub tgid: u32,
     pub state: State,
-    /// The beginning of the current call is recorded already.
+    /// Whether the beginning of the current call is recorded already.
     pub entered: bool,
-    /// In a group stop (SIGSTOP and similar), until a SIGCONT.
+    /// Whether the thread is in a group stop (SIGSTOP and similar), until a SIGCONT.
     pub stopped: bool,
-    /// Time of its creation or attachment, ns.
+    /// Time at which the thread was created or attached, in ns since the epoch.
     pub born: i64,
     /// The task has created no process and no thread, and is the only thread of its process. So wait4 reports
     /// exactly the task's own usage.
     pub alone: bool,
-    /// The task's usage is read when it is about to end.
+    /// Whether the task's usage is read from wait4 after its end, instead of from /proc before it.
     pub asked_at_end: bool,
-    /// For another back end that sees parts of the task's life.
+    /// State of the task if another back end records parts of its life.
     pub stage: Stage,
-    /// The result that its present call will return.
+    /// Result that the current call will return, if the tracer sets it.
     pub answer: Option<u64>,
-    /// The descriptor through which the dynamic linker reads the other back end's library.
+    /// Descriptor through which the dynamic linker reads the other back end's library.
     pub library: Option<i32>,
-    /// Its present call serves that.
+    /// Whether the current call is one of those with which the dynamic linker reads the library.
     pub hidden: bool,
     pub call: Call,
 }
 
-/// Threads in slots, found by thread id without hashing: the index is a table over all ids, and only touched
-/// pages take memory.
+/// Threads in slots. The index is a table over all thread ids, so that no hashing is needed. Only pages of it
+/// that are used take memory.
 pub struct Tasks {
     slots: Vec<Task>,
     free: Vec<u32>,
@@ -85,7 +85,7 @@ pub struct Tasks {
 
 impl Tasks {
     pub fn new() -> Self {
-        // Slots are stored plus one, so that the table can start as untouched zero pages.
+        // The index contains the slot plus one, so that the table can begin as zeroed pages.
         Tasks { slots: Vec::new(), free: Vec::new(), index: vec![0; TID_LIMIT + 1] }
     }
 
@@ -130,7 +130,7 @@ impl Tasks {
         self.free.push(slot as u32);
     }
 
-    /// The thread in `from` continues under the id of `to`, whose own thread is gone.
+    /// Handles an exec: the thread in slot `from` continues with the id of `to`, whose own thread has ended.
     pub fn take_over(&mut self, from: usize, to: usize) {
         let (from_tid, to_tid) = (self.slots[from].tid, self.slots[to].tid);
         self.slots.swap(from, to);
@@ -143,7 +143,7 @@ impl Tasks {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are threads and all of them are in a group stop.
+    /// Returns whether there are threads and all of them are in a group stop.
     pub fn all_stopped(&self) -> bool {
         let mut threads = self.iter().peekable();
         threads.peek().is_some() && threads.all(|task| task.stopped)

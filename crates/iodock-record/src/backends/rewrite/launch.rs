@@ -1,5 +1,5 @@
-//! Launches a program with the preloaded library, follows it to its end, and saves what it writes to the
-//! buffers. Nothing of that is decoded here, to leave the machine to the program.
+//! Starts a program with the preloaded library, follows it to its end, and saves the calls that the library
+//! writes to the buffers. Nothing is decoded here, to leave the machine to the program.
 
 use super::living::Living;
 use super::tracing::Tracing;
@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use std::{fs, io};
 
-/// Interval of checking for new processes, and for a flood of calls.
+/// Interval of checking for new processes, and for buffers that fill fast.
 const PULSE: Duration = Duration::from_millis(50);
-/// Interval of writing calls to the file: the largest loss if the machine crashes.
+/// Interval of writing calls to the file. It is the longest time whose calls are lost if the machine crashes.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Removes the session's folder in every case.
+/// Removes the session's folder when it is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -74,9 +74,10 @@ pub fn run(
             return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
         }
     };
-    // Without it the session stays in memory if this process is killed and the store is lost.
+    // This name lets a later iodock find the file of calls. Without it the session stays in memory if this
+    // process is killed and the store is lost, so an error is ignored.
     let _ = left::name_calls(&session, &path);
-    // If the file is not writable, the next flush reports it.
+    // An error is ignored, because the next flush reports that the file can't be written.
     let _ = file.clock(pair(&session, clock));
     let root = child.pid as u32;
     let requests = Requests::new(session.library().into_os_string().into_encoded_bytes());
@@ -119,10 +120,10 @@ pub fn run(
     }
 }
 
-/// Runs `work`, and starts watching the page faults of processes that map a large file in the meantime.
+/// Runs `work`, and watches the page faults of processes that map a large file during that time.
 fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
     let least = control.faults.least_bytes();
-    // If the header can't be mapped, no process requests this, and nothing is watched.
+    // If the session's header can't be mapped, no process makes such requests, and nothing is watched.
     let Some(watching) = least.and_then(|least| Asking::begin(session, WATCH, least).ok()) else {
         return work();
     };
@@ -136,7 +137,7 @@ fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
     });
 }
 
-/// Ends the answering in every case.
+/// Ends the answering of requests when it is dropped.
 struct End<'a>(&'a Asking);
 
 impl Drop for End<'_> {
@@ -145,18 +146,19 @@ impl Drop for End<'_> {
     }
 }
 
-/// A program that asked its parent to trace it (PTRACE_TRACEME) has stopped for that, but we do not trace.
-/// Its exec would stop it with SIGTRAP, which would kill it.
+/// Detaches from a program that requested tracing by its parent (PTRACE_TRACEME). The recorder does not trace
+/// it here, and the stop at its exec would kill it with SIGTRAP.
 fn leave_alone(pid: libc::pid_t, signal: libc::c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { signal };
-    // SAFETY: fails if it has ended meanwhile, which the next wait tells.
+    // SAFETY: the request accesses no memory of the caller. It fails if the process has ended, which the next
+    // wait shows.
     unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, 0, signal as libc::c_long) };
 }
 
-/// A descriptor that shows when a process ends, as an alternative to a wait that only a signal interrupts.
-/// Before Linux 5.3 there is none.
+/// Returns a descriptor that becomes readable when a process ends. It replaces a wait that only a signal
+/// interrupts. Returns `None` before Linux 5.3.
 fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
-    // SAFETY: a plain call; the descriptor it gives is nobody else's.
+    // SAFETY: pidfd_open accesses no memory of the caller, and the new descriptor has no other owner.
     unsafe {
         let handle = libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int;
         (handle >= 0).then(|| OwnedFd::from_raw_fd(handle))
@@ -165,7 +167,7 @@ fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
 
 struct Following<'a> {
     session: &'a Session,
-    /// Of the file with the calls.
+    /// Path of the file with the calls.
     path: PathBuf,
     keeper: Keeper<'a>,
     journal: &'a mut JournalWriter,
@@ -175,16 +177,16 @@ struct Following<'a> {
     handle: Option<OwnedFd>,
     requests: &'a Requests,
     living: Living,
-    /// Number of births processed.
+    /// Number of new processes that were read from the session.
     births: u64,
-    /// Time of the last writing of calls.
+    /// Time at which calls were last written.
     turn: Instant,
     received: Received,
     stopping: StopAlong,
-    /// The first process may have been stopped.
+    /// Whether the first process may be stopped.
     may_stand_still: bool,
     exit: Option<ProgramExit>,
-    /// Everything must be killed, including processes created in the meantime; and the processes killed so
+    /// Whether all processes are killed, including those created in the meantime; and the processes killed so
     /// far.
     killing: bool,
     killed: HashSet<u32>,
@@ -207,22 +209,22 @@ impl Following<'_> {
         }
     }
 
-    /// Waits until the first process ends, a signal wakes us, or a moment has passed.
+    /// Waits until the first process ends, a signal arrives, or the interval is over.
     fn pause(&self) {
         let Some(handle) = &self.handle else {
-            // Its tracer waits for it, not this thread.
+            // The tracer waits for the first process, so this thread only sleeps.
             return if self.requests.has_root() {
                 std::thread::sleep(PULSE)
             };
         };
         let mut wanted = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor, as it says.
+        // SAFETY: the kernel gets a pointer to one structure and the count 1.
         unsafe { libc::poll(&mut wanted, 1, PULSE.as_millis() as libc::c_int) };
     }
 
-    /// Stops the recorder if everything that it records is stopped.
+    /// Stops the recorder if all processes that it records are stopped.
     fn stop_along(&mut self) {
-        // While the first process runs, only it is checked.
+        // Only while the first process runs are the processes checked.
         if self.exit.is_none() {
             let (living, clock) = (&self.living, self.clock);
             let stopped = self.may_stand_still
@@ -233,16 +235,17 @@ impl Following<'_> {
     }
 
     fn wait_for_root(&mut self) {
-        // If waiting does not report stops, it may be stopped.
+        // If the wait does not report stops, the process may be stopped at any time.
         self.may_stand_still = self.handle.is_none() || self.requests.has_root();
         self.exit = self.requests.root_exit();
         if self.exit.is_some() || self.requests.has_root() {
             return;
         }
         let mut status = 0;
-        // Without the handle this wait is where we sleep, and a stop must not end it.
+        // Without the descriptor, this thread sleeps in this wait, which a stop of the program must not end.
         let how = if self.handle.is_some() { libc::WNOHANG | libc::WSTOPPED } else { 0 };
-        // SAFETY: plain waits for our own child, the first of which leaves it to be waited for.
+        // SAFETY: both waits write only to local variables and are for a child of this process. The first one
+        // leaves the child to be waited for.
         unsafe {
             let mut ended: libc::siginfo_t = std::mem::zeroed();
             let wanted = libc::WEXITED | libc::WNOWAIT | how;
@@ -253,7 +256,7 @@ impl Following<'_> {
                 self.may_stand_still = true;
                 return;
             }
-            // Attached in the meantime: its stops belong to its tracer.
+            // The tracer has attached in the meantime, and handles this stop.
             if self.requests.has_root() {
                 return;
             }
@@ -272,8 +275,8 @@ impl Following<'_> {
         });
     }
 
-    /// The first process's usage is available as long as it is a zombie. One that was not killed has reported
-    /// it itself.
+    /// Records the usage of the first process, which the kernel keeps until the process is waited for. A
+    /// process that was not killed has recorded its usage itself.
     fn note_usage(&mut self) {
         let pid = self.root as u32;
         let Some((user, system)) = process::cpu_time(pid, pid) else { return };
@@ -283,7 +286,7 @@ impl Following<'_> {
         self.note_journal(written);
     }
 
-    /// Processes new births.
+    /// Processes beginnings of processes that the library or the tracer reported.
     fn notice(&mut self) -> io::Result<()> {
         let mut new = Vec::new();
         for pid in self.requests.take_born() {
@@ -305,8 +308,8 @@ impl Following<'_> {
 
     fn take_turn(&mut self) {
         let due = self.turn.elapsed() >= TURN;
-        // Read before the chunks are looked for, but written after the calls: a reader of the growing file then
-        // has everything up to that time.
+        // The clock is read before the search for new calls, but written after them. So a reader of the
+        // growing file has all calls up to this time.
         let clock = due.then(|| pair(self.session, self.clock));
         let mut result = self.notice();
         if self.failure.is_none() && (due || self.keeper.is_pressing()) {
@@ -326,7 +329,8 @@ impl Following<'_> {
         self.note(result);
     }
 
-    /// The first failure ends the recording: threads record nothing more once their chunks are full.
+    /// Stores the first failure and ends the recording: threads record nothing more when their buffers are
+    /// full.
     fn note(&mut self, result: io::Result<()>) {
         let (Err(source), None) = (result, &self.failure) else { return };
         let error = JournalError { path: self.path.clone(), source };
@@ -356,7 +360,8 @@ impl Following<'_> {
         lives
     }
 
-    /// A signal sent to the recorder is passed on to the program; a second one, or cancelling, kills it.
+    /// Passes a signal sent to the recorder on to the program. A second signal, or cancelling, kills the
+    /// program.
     fn heed_signals(&mut self) {
         let received = self.control.received();
         let cancelled = self.control.is_cancelled();
@@ -370,21 +375,21 @@ impl Following<'_> {
             self.note(noticed);
             for pid in self.living.all() {
                 self.killed.insert(pid);
-                // SAFETY: only sends a signal, to a process that we made.
+                // SAFETY: kill accesses no memory, and this recording created the process.
                 unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             }
         } else if asked {
-            // SAFETY: our child, not yet waited for.
+            // SAFETY: kill accesses no memory, and the child was not waited for, so its id is still valid.
             unsafe { libc::kill(self.root, received.last_sent) };
         }
         for signal in self.control.take_to_pass_on().filter(|_| self.exit.is_none()) {
-            // SAFETY: as above.
+            // SAFETY: kill accesses no memory, and the child was not waited for, so its id is still valid.
             unsafe { libc::kill(self.root, signal) };
         }
     }
 
-    /// Whether the library was loaded and has started in the first program: it records this first of all.
-    /// (Otherwise the program is traced, or not seen.)
+    /// Returns whether the library has started in the first program, which it records first of all. If not,
+    /// the program is traced, or nothing of it is recorded.
     fn has_begun(&self) -> bool {
         self.requests.has_root() || self.session.counter(header::NEXT_CHUNK).is_ok_and(|chunks| chunks > 0)
     }
@@ -406,7 +411,7 @@ impl Following<'_> {
             losses.add(LossKind::DroppedRecords, lost);
             self.journal.lose(LossKind::DroppedRecords, lost);
         }
-        // Unreadable ones can't be counted.
+        // Files that can't be read can't be counted.
         let own = session::with_calls_of_their_own(self.session).map_or(0, |files| files.len() as u64);
         for (kind, count) in
             [(LossKind::OwnSystemCalls, own), (LossKind::UnreachedPrograms, u64::from(!self.has_begun()))]

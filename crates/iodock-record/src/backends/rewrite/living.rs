@@ -1,12 +1,12 @@
-//! Which of the recorded processes still run.
+//! Keeps the recorded processes that still run.
 
 use crate::process::{all_stopped, stat};
 use std::collections::HashMap;
 
-/// Processes, and the start time of each, in ticks since boot, once that was looked up.
+/// Recorded processes, each with its start time in ticks since boot once that was read.
 pub struct Living {
-    /// Start time of the first one: no older process is ours, whatever id a process in its own pid namespace
-    /// reports.
+    /// Start time of the first process. An older process is not part of the recording: a process in its own
+    /// pid namespace reports an id that may be another process's here.
     since: u64,
     started: HashMap<u32, u64>,
 }
@@ -17,7 +17,7 @@ impl Living {
         Living { since, started: HashMap::from([(root, since)]) }
     }
 
-    /// `pid` is one of ours. Returns whether it is new.
+    /// Adds a recorded process. Returns whether it is new.
     pub fn add(&mut self, pid: u32) -> bool {
         let new = !self.started.contains_key(&pid);
         if new {
@@ -26,7 +26,7 @@ impl Living {
         new
     }
 
-    /// Whether the process runs, and is still the one that was added.
+    /// Returns whether the process runs and is still the one that was added.
     pub fn is_alive(&mut self, pid: u32) -> bool {
         let Some(known) = self.started.get_mut(&pid) else { return false };
         let alive = stat(pid).is_some_and(|stat| {
@@ -39,12 +39,12 @@ impl Living {
         alive
     }
 
-    /// Whether all that live are stopped. False if none lives.
+    /// Returns whether all running processes are stopped. False if none runs.
     pub fn all_stopped(&self) -> bool {
         all_stopped(self.started.keys().copied())
     }
 
-    /// Forgets those that have ended.
+    /// Returns the processes that still run, and forgets the others.
     pub fn all(&mut self) -> Vec<u32> {
         let pids: Vec<u32> = self.started.keys().copied().collect();
         pids.into_iter().filter(|&pid| self.is_alive(pid)).collect()

@@ -1,8 +1,8 @@
-//! Recording inside the program: a preloaded library rewrites the system-call sites of libc and the dynamic
+//! Records inside the program. A preloaded library rewrites the system-call sites of libc and the dynamic
 //! linker, and writes each call to memory that it shares with the recorder (`iodock_preload`).
 //!
-//! Needs no privileges, stops nothing, and the program continues if the recorder ends. It does not reach
-//! static programs, nor calls of the dynamic linker before it loads the library.
+//! This back end needs no privileges and never stops the program, which continues if the recorder ends. It
+//! can't record static programs, nor calls of the dynamic linker before it loads the library.
 
 mod launch;
 mod living;

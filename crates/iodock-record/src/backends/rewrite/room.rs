@@ -1,4 +1,4 @@
-//! Chooses the place for a session's folder.
+//! Chooses the folder in which a session is created.
 
 use crate::error::{plain, Refusal};
 use crate::launch;
@@ -7,13 +7,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Memory of this machine only.
+/// Folder of a file system in this machine's memory.
 pub const SHARED: &str = "/dev/shm";
 
-/// Shared memory, or the next best place from which libraries may be loaded.
+/// Returns a path in shared memory, or in another folder from which libraries may be loaded.
 ///
 /// # Errors
-/// There is none.
+/// Fails if there is no such folder.
 pub fn place() -> Result<PathBuf, Refusal> {
     let name = format!("{}{}-{:x}", left::NAME, std::process::id(), session::ticks());
     let folders = [PathBuf::from(SHARED), std::env::temp_dir()];
@@ -25,11 +25,11 @@ pub fn place() -> Result<PathBuf, Refusal> {
     })
 }
 
-/// Largest number of files that are open at a time while a program is recorded.
+/// Largest number of files that are open at the same time while a program is recorded.
 const DESCRIPTORS: usize = 20;
 
-/// The reason why there can be no session here: no place, few files may be open (`ulimit -n`), or file sizes
-/// are limited (`ulimit -f`).
+/// Returns the reason why no session can be created here: there is no folder, few files may be open (`ulimit
+/// -n`), or file sizes are limited (`ulimit -f`).
 pub fn refusal() -> Option<Refusal> {
     let file = match place() {
         Ok(place) => place.with_extension("room"),
@@ -49,7 +49,7 @@ pub fn refusal() -> Option<Refusal> {
 
 fn may_hold_programs(folder: &Path) -> bool {
     let Ok(text) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a NUL-terminated path and a structure to write to.
+    // SAFETY: the path ends with NUL, and `status` has room for the result.
     unsafe {
         let mut status: libc::statvfs = std::mem::zeroed();
         libc::statvfs(text.as_ptr(), &mut status) == 0

@@ -1,4 +1,4 @@
-//! The first process before it executes the program: facts that the library can't see.
+//! Records facts about the first process before it executes the program, which the library can't record.
 
 use crate::process;
 use crate::program::Program;
@@ -8,11 +8,11 @@ use iodock_journal::JournalWriter;
 use iodock_preload::session::Session;
 use std::os::unix::ffi::OsStrExt;
 
-/// AddressSanitizer aborts if another library is loaded before it, because that might replace its functions:
-/// ours replaces none.
+/// Option for AddressSanitizer, which aborts if another library is loaded before it, because that might
+/// replace its functions. The recorder's library replaces none of them.
 const SANITIZER_OPTION: &[u8] = b":verify_asan_link_order=0";
 
-/// Sets the variables that make the program load the library.
+/// Sets the environment variables that make the program load the library.
 pub fn prepare(program: &mut Program, session: &Session) {
     let mut preload = session.preloaded().into_encoded_bytes();
     if let Some(others) = program.variable("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -25,8 +25,8 @@ pub fn prepare(program: &mut Program, session: &Session) {
     program.set_variable("IODOCK_SESSION", session.path().as_os_str().as_bytes());
 }
 
-/// Writes to the journal the process, its open files, and, unless a tracer reports that, that it executes the
-/// program.
+/// Writes the process and its open files to the journal. Also writes that it executes the program, unless a
+/// tracer reports this.
 pub fn tell(journal: &mut JournalWriter, program: &Program, pid: u32, now: i64, executes: bool) {
     let mut batch = Batch::default();
     let working_directory = batch.push_text(&process::working_directory(pid));
@@ -42,7 +42,7 @@ pub fn tell(journal: &mut JournalWriter, program: &Program, pid: u32, now: i64, 
         rank: process::rank(pid),
     }));
     for open in process::descriptors(pid) {
-        // Our descriptors are closed by its exec; it never has them.
+        // Descriptors of the recorder with O_CLOEXEC are left out, because the exec closes them.
         if open.snapshot.flags & O_CLOEXEC == 0 {
             let mut snapshot = open.snapshot;
             snapshot.target = batch.push_text(&open.target);
@@ -57,6 +57,6 @@ pub fn tell(journal: &mut JournalWriter, program: &Program, pid: u32, now: i64, 
         (raw.result, raw.outcome) = (0, Outcome::Succeeded);
         batch.records.push(Record::Call(raw));
     }
-    // An error is reported again when the journal is closed.
+    // An error is ignored, because closing the journal reports it again.
     let _ = journal.push(&batch).and_then(|()| journal.flush());
 }

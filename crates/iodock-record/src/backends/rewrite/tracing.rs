@@ -1,5 +1,5 @@
-//! Traces what the library does not see: programs that it does not reach, and with `--complete` calls of the
-//! dynamic linker before it is loaded. Stored in a separate journal, next to the first one.
+//! Traces calls that the library does not record: programs that it can't reach, and with `--complete` calls
+//! of the dynamic linker before it is loaded. They are stored in a separate journal, next to the first one.
 
 use crate::backends::ptrace::{self, Requests};
 use crate::backends::Ended;
@@ -17,30 +17,31 @@ use std::time::Duration;
 
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// Tracing in addition to the library.
+/// Starts tracing in addition to the library, when threads request it.
 pub struct Tracing<'a> {
     pub session: &'a Session,
-    /// The journal's path.
+    /// Path of the journal, next to which the trace is stored.
     pub journal: &'a Path,
     pub root: u32,
     pub clock: &'a Clock,
     pub control: &'a Control,
-    /// Includes calls before the library is loaded.
+    /// Whether calls before the library is loaded are recorded, too.
     pub complete: bool,
     pub requests: &'a Requests,
 }
 
 impl Tracing<'_> {
-    /// Runs `work`, and in the meantime traces threads that request it. `work` gets whether the first process
-    /// is traced already.
+    /// Runs `work`, and traces threads that request it during that time. `work` gets whether the first
+    /// process is traced already.
     pub fn around<T>(&self, work: impl FnOnce(bool) -> T) -> (T, Option<Ended>) {
         if doctor::ptrace_refusal().is_some() {
             return (work(false), None);
         }
         let unseen = trace::UNSEEN | if self.complete { trace::ALL } else { 0 };
-        // An unprivileged tracer would remove the program's privileges.
+        // Only a privileged tracer may trace programs that gain privileges: another one would remove the
+        // privileges.
         let what = unseen | if program::is_root() { trace::PRIVILEGED } else { 0 };
-        // If the header can't be mapped, no thread requests tracing.
+        // If the session's header can't be mapped, no thread requests tracing.
         let Ok(asking) = Asking::begin(self.session, TRACE, what) else { return (work(false), None) };
         thread::scope(|scope| {
             let end = End(&asking, self.requests);
@@ -77,7 +78,8 @@ impl Tracing<'_> {
         ended
     }
 
-    /// A signal just before the tracer waits is lost, so it is repeated.
+    /// Waits for the tracer's end, and wakes it repeatedly, because a signal just before the tracer waits has
+    /// no effect.
     fn ended(&self, tracer: ScopedJoinHandle<'_, Ended>) -> Ended {
         while !tracer.is_finished() {
             self.requests.wake();
@@ -86,14 +88,14 @@ impl Tracing<'_> {
         tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// All requests are refused.
+    /// Refuses all requests after a failure.
     fn refuse(&self, failure: String) -> Ended {
         self.requests.refuse();
         Ended { failure: Some(failure), ..Ended::default() }
     }
 }
 
-/// Ends the answering in every case.
+/// Ends the answering of requests when it is dropped.
 struct End<'a>(&'a Asking, &'a Requests);
 
 impl Drop for End<'_> {

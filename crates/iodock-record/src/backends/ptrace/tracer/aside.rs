@@ -1,5 +1,6 @@
-//! Tracing for another back end: single threads are attached when they are about to execute a program that it
-//! would not see, and detached when its library reports that it is loaded (iodock-preload, native/traced.c).
+//! Traces for another back end. The tracer attaches to single threads when they are about to execute a
+//! program that the other back end would not record. It detaches when the library of that back end reports
+//! that it is loaded (iodock-preload, native/traced.c).
 
 use super::super::requests::Requests;
 use super::Tracer;
@@ -17,19 +18,20 @@ use std::path::Path;
 use std::time::Duration;
 
 const PRCTL: u64 = 157;
-/// Sleep of the thread while it traces nothing: all its data is written by then.
+/// Longest sleep of the thread while it traces nothing. All its data are written before.
 const REST: Duration = Duration::from_secs(1);
 
 impl Tracer<'_> {
-    /// Attaches to threads as requested, until `requests` are closed and none is left.
+    /// Attaches to threads as requested, until `requests` are closed and no thread is left.
     pub fn serve(&mut self, requests: &Requests, root: u32) -> Ended {
         (self.aside, self.root, self.launched) = (true, root, true);
         self.library = requests.library.clone();
         loop {
             for (tid, answer) in requests.take() {
-                // Before it can stop for us, because others wait for its end.
+                // This is set before the first process can stop for the tracer, because another thread waits
+                // for its end.
                 requests.takes_root(requests.has_root() || self.is_of_root(tid));
-                // The requester may have given up.
+                // An error is ignored, because the thread that made the request may have ended.
                 let _ = answer.send(self.take(tid));
             }
             for tid in requests.take_withdrawn() {
@@ -57,7 +59,8 @@ impl Tracer<'_> {
         self.finished()
     }
 
-    /// A child may be stopped without a report: its parent was killed first.
+    /// Returns whether any task is stopped. A child may be stopped although no fork was reported, if its
+    /// parent was killed first.
     fn any_stops(&mut self) -> bool {
         !self.stops.is_empty() || self.collect()
     }
@@ -66,8 +69,8 @@ impl Tracer<'_> {
         tid == self.root || process::tgid_of(tid) == Some(self.root)
     }
 
-    /// Reports how the first process ended, or that it is not traced (any more): then others wait for its
-    /// end. Any of its threads may be the attached one, and continue under its id.
+    /// Reports how the first process ended, or that it is not traced (any more), so that another thread waits
+    /// for its end. Any of its threads may be the attached one, and may continue under its id after an exec.
     fn tell_root(&mut self, requests: &Requests) {
         let root = self.root;
         if self.root_ended {
@@ -77,7 +80,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Nothing is traced any more: the end of remaining tasks was not recorded.
+    /// Forgets the remaining tasks when the kernel says that nothing is traced. Their end was not recorded.
     fn forget_all(&mut self) {
         let tids: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
         for tid in tids {
@@ -111,7 +114,7 @@ impl Tracer<'_> {
         true
     }
 
-    /// It did not wait to be attached.
+    /// Detaches from a task that did not wait to be attached.
     fn give_up(&mut self, tid: u32) {
         if let Some(slot) = self.tasks.find(tid).filter(|&slot| self.tasks.get(slot).stage == Stage::Taken) {
             self.tasks.get(slot).stage = Stage::Leaving;
@@ -119,7 +122,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Whether this call must not be recorded: a mark, or one of the library's own.
+    /// Returns whether this call must not be recorded, because it is a mark for the tracer or a call of the
+    /// library.
     pub(super) fn is_aside(&mut self, slot: usize, tid: u32, info: &CallInfo) -> bool {
         let is_mark = info.number == PRCTL
             && info.arch == recorded::AUDIT_ARCH
@@ -145,7 +149,8 @@ impl Tracer<'_> {
             return;
         }
         let program = format!("/proc/{}/exe", task.tgid);
-        // A Go program with a libc loads the library, which would not see its calls.
+        // A Go program with a libc loads the library, but the library would not record its calls, so the
+        // tracer stays.
         let stays = what == mark::LOADING && blind_to(Path::new(&program)) == Some(Reason::Go);
         task.answer = Some(if stays { mark::STAY_OFF } else { 0 });
         task.stage = match what {
@@ -157,7 +162,8 @@ impl Tracer<'_> {
         };
     }
 
-    /// At the end of a call that is not recorded: whether the thread continues without the tracer.
+    /// Handles the end of a call that is not recorded. Returns whether the thread continues without the
+    /// tracer.
     pub(super) fn leaves(&mut self, slot: usize, tid: u32) -> bool {
         let task = self.tasks.get(slot);
         if let Some(answer) = task.answer.take() {
@@ -170,7 +176,7 @@ impl Tracer<'_> {
         true
     }
 
-    /// The thread's exec has ended. Returns whether it is recorded.
+    /// Handles the end of the thread's exec. Returns whether the exec is recorded.
     pub(super) fn has_executed(&mut self, slot: usize, tid: u32, result: i64) -> bool {
         if !matches!(self.tasks.get(slot).stage, Stage::Taken | Stage::Told) {
             return true;
@@ -182,8 +188,8 @@ impl Tracer<'_> {
         result >= 0
     }
 
-    /// Marks the beginning call if it serves the dynamic linker to read the other back end's library. Without
-    /// us the call would not be made.
+    /// Marks a call with which the dynamic linker reads the other back end's library. The program would not
+    /// make this call without the recorder, so it is hidden.
     pub(super) fn hide(&mut self, slot: usize) {
         let task = self.tasks.get(slot);
         let raw = &task.call.raw;
@@ -192,7 +198,7 @@ impl Tracer<'_> {
         task.hidden = opens || (task.library.is_some() && task.library == Some(raw.fd));
     }
 
-    /// The marked call has ended.
+    /// Handles the end of a call. Returns whether it was marked as hidden.
     pub(super) fn was_hidden(&mut self, slot: usize, result: i64) -> bool {
         let task = self.tasks.get(slot);
         if task.hidden {
@@ -205,19 +211,19 @@ impl Tracer<'_> {
         std::mem::take(&mut task.hidden)
     }
 
-    /// A single attached thread has executed a program, and continues under its process's id.
+    /// Adds the leader after an exec by a single attached thread, which continues under its process's id.
     pub(super) fn leader_of_exec(&mut self, tid: u32, event: i32) -> Option<usize> {
         if !self.aside || event != libc::PTRACE_EVENT_EXEC {
             return None;
         }
         let caller = request::event_message(tid).ok()? as u32;
-        // If it was killed since, this is no thread: its end comes next.
+        // If the thread was killed in between, the message is no thread id, and its end is reported next.
         self.tasks.find(caller)?;
         Some(self.tasks.add(tid, tid, State::Running, self.now))
     }
 
-    /// Whether the thread is about to execute a program whose privileges would be lost under an unprivileged
-    /// tracer. The thread did not request tracing, so it is detached instead.
+    /// Returns whether the thread is about to execute a program that would lose its privileges under an
+    /// unprivileged tracer. Its user did not request tracing, so the tracer detaches from it.
     pub(super) fn would_lose_rights(&mut self, slot: usize, tid: u32) -> bool {
         if self.privileged {
             return false;
@@ -230,7 +236,7 @@ impl Tracer<'_> {
     pub(super) fn hand_back(&mut self, slot: usize, tid: u32) {
         let tgid = self.tasks.get(slot).tgid;
         if request::detach(tid, 0).is_err() {
-            // Killed in between: we still have to wait for its end.
+            // The thread was killed in between. Its end must still be waited for.
             return;
         }
         self.tasks.get(slot).state = State::Running;

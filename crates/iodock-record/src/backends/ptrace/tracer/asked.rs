@@ -1,9 +1,9 @@
-//! Requests from outside of a recording: signals to the recorder, cancelling.
+//! Handles signals to the recorder and cancelling.
 
 use super::{Tracer, SECOND};
 use std::collections::BTreeSet;
 
-/// If a signal reaches both the program and the recorder within this time, it counts as one signal.
+/// Time in ns within which a signal to the program and the same signal to the recorder count as one.
 const SAME_SIGNAL: i64 = SECOND / 5;
 
 impl Tracer<'_> {
@@ -34,8 +34,8 @@ impl Tracer<'_> {
         self.forward_signals();
     }
 
-    /// A signal sent to the recorder is passed on to the program, unless the program received it too (a batch
-    /// system signals all processes): a short wait shows which.
+    /// Passes a signal sent to the recorder on to the program, unless the program received it, too. A batch
+    /// system, for example, signals all processes. A short wait shows whether the program received it.
     fn forward_signals(&mut self) {
         let now = self.now;
         let (due, later) = self.forward.drain(..).partition(|&(_, since)| now - since >= SAME_SIGNAL);
@@ -44,7 +44,8 @@ impl Tracer<'_> {
         for (signal, since) in due.into_iter().filter(|_| !self.root_ended) {
             let delivered = self.delivered.get(signal as usize).copied().unwrap_or(i64::MIN / 2);
             if (delivered - since).abs() > 2 * SAME_SIGNAL {
-                // SAFETY: the root is alive, or a zombie that we have not waited for.
+                // SAFETY: kill accesses no memory, and the process was not waited for, so its id is still
+                // valid.
                 unsafe { libc::kill(self.root as i32, signal) };
             }
         }
@@ -54,7 +55,8 @@ impl Tracer<'_> {
         let processes: BTreeSet<u32> = self.tasks.iter().map(|task| task.tgid).collect();
         self.killed += processes.len() as u32;
         for pid in processes {
-            // SAFETY: traced by us, so not yet waited for: the ids are still theirs.
+            // SAFETY: kill accesses no memory. The processes are traced and not waited for, so their ids are
+            // still valid.
             unsafe { libc::kill(pid as i32, libc::SIGKILL) };
         }
     }

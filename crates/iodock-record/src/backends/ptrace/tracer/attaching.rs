@@ -1,4 +1,5 @@
-//! Threads that were running before the recording: attached at its beginning, detached at its end.
+//! Handles threads that were running before the recording. The tracer attaches to them at its beginning and
+//! detaches at its end.
 
 use super::Tracer;
 use crate::backends::ptrace::request;
@@ -9,8 +10,8 @@ use iodock_event::LossKind;
 use std::collections::BTreeSet;
 
 impl Tracer<'_> {
-    /// For threads that were attached and interrupted: waits until each is stopped, records its open files,
-    /// and continues it.
+    /// Waits until each of the threads, which were attached and interrupted, is stopped. Then records their
+    /// open files and continues them.
     pub fn attached(&mut self, threads: &BTreeSet<(u32, u32)>) {
         self.root = threads.first().map_or(0, |&(pid, _)| pid);
         let mut stopped = Vec::new();
@@ -44,7 +45,7 @@ impl Tracer<'_> {
         let tids: Vec<(u32, State)> = self.tasks.iter().map(|task| (task.tid, task.state)).collect();
         for (tid, state) in tids {
             match (state, self.tasks.find(tid)) {
-                // Already stopped.
+                // This thread is stopped already.
                 (State::Unexpected, Some(slot)) => self.let_go(slot, tid, 0, request::EVENT_STOP),
                 _ => drop(request::interrupt(tid)),
             }
@@ -62,7 +63,7 @@ impl Tracer<'_> {
         }
         let pending = event == 0 && signal != libc::SIGTRAP | 0x80;
         if request::detach(tid, if pending { signal } else { 0 }).is_err() {
-            // Killed in between: we still have to wait for its end.
+            // The thread was killed in between. Its end must still be waited for.
             return;
         }
         if self.tasks.get(slot).state == State::InCall {

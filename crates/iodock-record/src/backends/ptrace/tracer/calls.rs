@@ -1,4 +1,4 @@
-//! The two stops of a call: its beginning and its end.
+//! Handles the two stops of a call, at its beginning and at its end.
 
 use super::Tracer;
 use crate::backends::ptrace::request::{self, CallInfo, OP_ENTRY, OP_EXIT};
@@ -8,11 +8,11 @@ use crate::faults::MapCall;
 use iodock_event::{Action, CallId, ErrnoId, LossKind, Outcome, UNKNOWN};
 
 const CLONE_UNTRACED: u64 = 0x0080_0000;
-/// The ioctl that opens the other end of a pseudo-terminal, without naming it.
+/// Number of the ioctl that opens the other end of a pseudo-terminal, without giving its name.
 const TIOCGPTPEER: u64 = 0x5441;
 
 impl Tracer<'_> {
-    /// Handles beginnings and ends of calls.
+    /// Handles the beginning or the end of a call.
     #[inline]
     pub(super) fn call_stop(&mut self, slot: usize, tid: u32) {
         match self.tasks.get(slot).state {
@@ -26,7 +26,7 @@ impl Tracer<'_> {
             }
             _ => match request::call_info(tid) {
                 Ok(info) if info.op == OP_ENTRY => self.begin(slot, tid, &info),
-                // The end of a call that began before we attached.
+                // This is the end of a call that began before the tracer attached.
                 _ => self.go(slot, tid, 0),
             },
         }
@@ -51,7 +51,7 @@ impl Tracer<'_> {
             return self.passes(slot, tid);
         }
         if self.command.is_some() && tid == self.root {
-            // Before its exec it makes calls of our code.
+            // Before its exec, the process runs code of the recorder, whose calls are not recorded.
             if id.spec().action != Action::Exec {
                 return self.passes(slot, tid);
             }
@@ -73,14 +73,14 @@ impl Tracer<'_> {
         }
         task.entered = false;
         if action == Action::Map {
-            // The task is stopped before the mapping is made, so no page fault in the mapping is missed.
+            // The task is stopped before the kernel maps the file, so no page fault in the mapping is missed.
             self.control.faults.about_to_map(&map_call(task.tgid, &info.arguments));
         }
         self.now = self.clock.now();
         task.call.raw.start = self.now;
         let ends_here = action == Action::Exit;
         task.state = if ends_here { State::InOtherCall } else { State::InCall };
-        // The program continues first: the remaining work does not need it.
+        // The program continues first, because the remaining work does not need it to be stopped.
         self.go(slot, tid, 0);
         if ends_here {
             self.tasks.get(slot).call.raw.outcome = Outcome::NoResult;
@@ -90,7 +90,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The call that begins is not recorded.
+    /// Marks the call that begins as not recorded.
     #[inline]
     pub(super) fn passes(&mut self, slot: usize, tid: u32) {
         self.tasks.get(slot).state = State::InOtherCall;
@@ -110,7 +110,7 @@ impl Tracer<'_> {
         let raw = &mut task.call.raw;
         raw.duration = self.now - raw.start;
         if is_trapped {
-            // The call was not made; the signal's handler determines its result.
+            // The kernel did not make the call: the program's signal handler determines its result.
             (raw.outcome, raw.duration) = (Outcome::NoResult, UNKNOWN);
         } else if (-4095..0).contains(&result) {
             raw.result = -1;
@@ -138,21 +138,22 @@ impl Tracer<'_> {
             self.records.descriptor(tid, result as i32);
             return self.go(slot, tid, 0);
         }
-        // The program continues first, as in `begin`.
+        // The program continues first, because the remaining work does not need it to be stopped.
         self.go(slot, tid, 0);
         self.records.call(slot, &mut self.tasks);
     }
 
-    /// The root is stopped before its exec: records the descriptors that it inherits from us.
+    /// Records the descriptors that the first process inherits from the recorder. It is stopped before its
+    /// exec.
     pub(super) fn first_call(&mut self) {
         let Some(command) = self.command.take() else { return };
         self.records.root(self.root, &command, self.clock.now());
-        // Our descriptors are closed by its exec; it never has them.
+        // Descriptors of the recorder with O_CLOEXEC are left out, because the exec closes them.
         self.records.descriptors(self.root, iodock_event::constants::O_CLOEXEC);
     }
 }
 
-/// Whether it maps memory without a file.
+/// Returns whether the call maps memory without a file.
 #[inline]
 fn is_anonymous(id: CallId, info: &CallInfo) -> bool {
     id.spec().action == Action::Map && info.arguments[4] as i32 == -1
@@ -163,7 +164,7 @@ fn map_call(pid: u32, arguments: &[u64; 6]) -> MapCall {
     MapCall { pid, length, protection, flags, fd: fd as i32 }
 }
 
-/// An untraced child would not be recorded: removes the flag that requests one.
+/// Removes the flag that requests an untraced child, whose calls could not be recorded.
 fn keep_traced(tid: u32, info: &CallInfo) {
     const CLONE: u64 = 56;
     let _ = if info.number == CLONE {

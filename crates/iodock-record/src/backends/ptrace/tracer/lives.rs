@@ -1,4 +1,4 @@
-//! Threads and processes: their creation, execs and ends.
+//! Handles the creation, execs and ends of threads and processes.
 
 use super::{Tracer, SECOND};
 use crate::backends::ptrace::tasks::{Stage, State, Task};
@@ -8,10 +8,10 @@ use crate::locks::lock;
 use crate::process;
 use iodock_event::{Fork, Outcome};
 
-/// How long a child waits for its parent's report, if the parent lives.
+/// Longest time in ns that a child waits for the report of its fork, if its parent is alive.
 const MOST_WAIT: i64 = 10 * SECOND;
 
-/// The end of a child that its parent has not reported yet.
+/// End of a child whose fork has not been reported yet.
 pub struct EarlyEnd {
     tid: u32,
     status: i32,
@@ -51,7 +51,7 @@ impl Tracer<'_> {
             return self.note_company(tid, child, tgid);
         }
         match self.tasks.find(child) {
-            // The child stopped first and waits.
+            // The child has stopped before the fork was reported, and waits.
             Some(early) => {
                 let task = self.tasks.get(early);
                 (task.state, task.tgid) = (State::Running, tgid);
@@ -71,7 +71,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// A child (of a signal handler) that the other back end sees: it is detached as soon as it stops.
+    /// Handles a child of a signal handler, which the other back end records. The tracer detaches as soon as
+    /// it stops.
     fn born_aside(&mut self, child: u32, tgid: u32) {
         match self.tasks.find(child) {
             Some(early) => self.hand_back(early, child),
@@ -82,20 +83,21 @@ impl Tracer<'_> {
         }
     }
 
-    /// Determines which tasks' usage can be read at their ends, and whose usage would include that of others.
+    /// Marks tasks for which wait4 reports exactly their own usage, because they have no children and no
+    /// other threads.
     fn note_company(&mut self, parent: u32, child: u32, child_tgid: u32) {
         if let Some(slot) = self.tasks.find(child) {
             self.tasks.get(slot).alone = child == child_tgid;
         }
-        // A parent's usage includes a child's once it has waited for it; any thread can wait.
+        // A process's usage includes that of children that it has waited for, and any of its threads may
+        // wait.
         let maker = self.tasks.find(parent).map(|slot| self.tasks.get(slot).tgid);
         if let Some(leader) = maker.and_then(|tgid| self.tasks.find(tgid)) {
             self.tasks.get(leader).alone = false;
         }
     }
 
-    /// A child whose parent's fork is still to be reported: it is held, so that its record begins with its
-    /// creation.
+    /// Holds a child whose parent's fork is not reported yet, so that its creation is recorded first.
     pub(super) fn unexpected(&mut self, tid: u32, event: i32) {
         if self.detaching {
             let _ = request::detach(tid, 0);
@@ -105,17 +107,18 @@ impl Tracer<'_> {
         self.early_ends.retain(|end| end.tid != tid);
         let slot = self.tasks.add(tid, tid, State::Unexpected, self.now);
         if event == libc::PTRACE_EVENT_EXIT {
-            // Killed already: there is no reason to hold it, and its process waits for its end.
+            // The child was killed. It need not be held, and its process waits for its end.
             self.go(slot, tid, 0);
         }
         if self.aside {
-            // The task's parent may have ended, so only this entry shows that the task exists.
+            // The task's parent may have ended. Then only this entry shows the other back end that the task
+            // exists.
             self.newborn.push(process::tgid_of(tid).unwrap_or(tid));
         }
     }
 
-    /// Releases children whose parent was killed before it could report them: for others the report comes
-    /// soon.
+    /// Releases children whose parent was killed before the fork was reported. For other children the report
+    /// will come soon.
     pub(super) fn free_orphans(&mut self) {
         let since = self.now - SECOND;
         let kept = self.now - MOST_WAIT;
@@ -138,12 +141,12 @@ impl Tracer<'_> {
         }
     }
 
-    /// On an overloaded machine the parent may not have reached the report yet.
+    /// Returns whether the fork may still be reported: on an overloaded machine this may take long.
     fn may_be_reported(&mut self, slot: usize, tid: u32) -> bool {
         let tgid = process::tgid_of(tid).unwrap_or(tid);
         let maker = if tgid == tid { process::status_field(tid, "PPid:") } else { Some(tgid) };
         let waited = self.now - self.tasks.get(slot).born;
-        // A parent may also have created it as its sibling.
+        // With CLONE_PARENT the parent is not the creator, which may have ended. So the waiting time is limited.
         waited < MOST_WAIT && self.tasks.iter().any(|task| Some(task.tgid) == maker)
     }
 
@@ -166,7 +169,7 @@ impl Tracer<'_> {
         self.go(slot, tid, 0);
     }
 
-    /// A thread other than the leader called exec: it continues under the leader's id.
+    /// Handles an exec by a thread other than the leader. It continues under the leader's id.
     pub(super) fn superseded(&mut self, leader: usize, caller: usize, tid: u32, caller_tid: u32) -> usize {
         self.abandon_call(leader);
         self.records.superseded(tid, caller_tid, self.now, &mut self.tasks);
@@ -190,8 +193,8 @@ impl Tracer<'_> {
         self.now = self.clock.now();
         let task = self.tasks.get(slot);
         if task.alone && self.now - task.born < SECOND {
-            // The task is short-lived and simple: reading four files of /proc would take longer than
-            // everything else.
+            // The task ran only for a short time and alone. Reading four files of /proc would take longer
+            // than all other work for it, so its usage is read from wait4.
             task.asked_at_end = true;
             self.asked_at_end += 1;
         } else {
@@ -201,7 +204,7 @@ impl Tracer<'_> {
         self.go(slot, tid, 0);
     }
 
-    /// The call in flight never returns.
+    /// Records the call in flight, which never returns.
     pub(super) fn abandon_call(&mut self, slot: usize) {
         let task = self.tasks.get(slot);
         if task.state == State::InCall {
@@ -243,8 +246,8 @@ impl Tracer<'_> {
         self.tasks.remove(slot);
     }
 
-    /// A process ends when all its threads have ended, and each end is reported except that of a thread which
-    /// was killed during an exec: it has its process's id then.
+    /// Ends the other threads of a process. Each thread's end is reported, except that of a thread that was
+    /// killed during an exec: it has its process's id then. Returns whether there were such threads.
     fn end_others(&mut self, tgid: u32, status: i32) -> bool {
         let is_other = |task: &&Task| task.tgid == tgid && task.tid != tgid;
         let others: Vec<u32> = self.tasks.iter().filter(is_other).map(|task| task.tid).collect();
@@ -258,14 +261,15 @@ impl Tracer<'_> {
         !others.is_empty()
     }
 
-    /// It was killed before its parent reported it. Without this it would appear alive from then on.
+    /// Stores the end of a child that was killed before its fork was reported. Otherwise the child would
+    /// appear to run after the report.
     fn ended_early(&mut self, tid: u32, status: i32) {
         if !self.detaching {
             self.early_ends.push(EarlyEnd { tid, status, time: self.now });
         }
     }
 
-    /// No other process can wait for the first process any more.
+    /// Stores how the first process ended. No other thread can wait for it any more.
     pub(super) fn note_exit(&mut self, tid: u32, status: i32) {
         if tid == self.root {
             self.root_ended = true;

@@ -1,4 +1,4 @@
-//! The main loop: wait for a stop, process it, continue the thread.
+//! The tracer's main loop: wait for a stop, process it, continue the thread.
 
 mod aside;
 mod asked;
@@ -31,36 +31,37 @@ pub struct Tracer<'a> {
     calls: Vec<Option<CallId>>,
     tasks: Tasks,
     records: Records<'a>,
-    /// The program is our child: signals are passed on to it, and its descendants end with the recording.
+    /// Whether the recorder started the program. Then it passes signals on to it, and its descendants end
+    /// with the recording.
     is_ours: bool,
     root: u32,
-    /// The root's command, until its first stop.
+    /// Command of the first process, until its first stop.
     command: Option<Vec<u8>>,
-    /// The root has executed its program.
+    /// Whether the first process has executed its program.
     launched: bool,
     exec_errno: i32,
     exit: ProgramExit,
     root_ended: bool,
-    /// Threads about to end whose rusage we read at exit.
+    /// Number of threads that are about to end and whose usage is read from wait4.
     asked_at_end: u32,
-    /// Rusage of the last one that was waited for, if it was requested.
+    /// Usage of the last thread that was waited for, if it was requested.
     usage: libc::rusage,
     detaching: bool,
     killed: u32,
     received: Received,
-    /// Signals to be passed on to the program, and their times, ns.
+    /// Signals to be passed on to the program, each with the time at which it arrived, in ns.
     forward: Vec<(i32, i64)>,
-    /// Time when each signal was last delivered to the root, ns.
+    /// Time at which each signal was last delivered to the first process, in ns.
     delivered: [i64; SIGNALS],
     stopping: StopAlong,
-    /// Tasks are attached and detached for another back end.
+    /// Whether the tracer attaches to tasks for another back end.
     aside: bool,
-    /// The other back end's library, whose calls are not recorded.
+    /// Path of the other back end's library. Calls that load it are not recorded.
     library: Vec<u8>,
-    /// Stops that were collected and not processed yet, with the task's rusage if it was requested.
+    /// Stops that were collected and not processed yet, with the task's usage if it was requested.
     stops: VecDeque<(libc::pid_t, libc::c_int, libc::rusage)>,
     early_ends: Vec<EarlyEnd>,
-    /// Processes created since the other back end was last notified.
+    /// Processes that were created since the other back end was last notified.
     newborn: Vec<u32>,
     warnings: Vec<String>,
     privileged: bool,
@@ -88,7 +89,7 @@ impl<'a> Tracer<'a> {
             exit: ProgramExit::Running,
             root_ended: false,
             asked_at_end: 0,
-            // SAFETY: plain numbers.
+            // SAFETY: zeroes are a valid rusage.
             usage: unsafe { mem::zeroed() },
             detaching: false,
             killed: 0,
@@ -107,7 +108,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// The child that will execute the program; it is waiting for us.
+    /// Adds the child that will execute the program. It is stopped.
     pub fn add_root(&mut self, pid: u32, command: Vec<u8>) {
         self.root = pid;
         self.command = Some(command);
@@ -116,7 +117,7 @@ impl<'a> Tracer<'a> {
         self.go(slot, pid, 0);
     }
 
-    /// The reason why the program could not be executed, if so.
+    /// Returns the reason why the program could not be executed, if there is one.
     pub fn exec_error(&self) -> Option<io::Error> {
         (!self.launched && self.exec_errno != 0).then(|| io::Error::from_raw_os_error(self.exec_errno))
     }
@@ -127,8 +128,8 @@ impl<'a> Tracer<'a> {
         self.finished()
     }
 
-    /// Waits for the next stop or end of any thread, or for other news, and processes it. False if there is
-    /// no thread left.
+    /// Waits for the next stop or end of any thread, or for a signal, and processes it. Returns false if no
+    /// thread is left.
     fn one_stop(&mut self) -> bool {
         let (tid, status) = self.next_stop();
         if tid > 0 {
@@ -161,8 +162,8 @@ impl<'a> Tracer<'a> {
         (tid, status)
     }
 
-    /// Collects all stopped threads, so that each has its turn: the kernel would report the same few again
-    /// and again, if they stop at every call. False if nothing is traced.
+    /// Collects the stops of all threads, so that each has its turn. Otherwise the kernel would report the
+    /// same few threads repeatedly, if they stop at every call. Returns false if nothing is traced.
     fn collect(&mut self) -> bool {
         loop {
             let (tid, status) = self.wait(libc::WNOHANG);
@@ -185,14 +186,14 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// The next stop or end of any thread. Requests rusage only while a thread is about to end: the kernel
-    /// would compute it at every stop.
+    /// Returns the next stop or end of any thread. It requests usage only while a thread is about to end,
+    /// because the kernel would compute it at every stop.
     #[inline]
     fn wait(&mut self, how: libc::c_int) -> (libc::pid_t, libc::c_int) {
         let usage = if self.asked_at_end > 0 { ptr::addr_of_mut!(self.usage) } else { ptr::null_mut() };
         let mut status = 0;
-        // SAFETY: writes to `status` and `usage`. __WNOTHREAD: other threads of this process keep their
-        // children.
+        // SAFETY: wait4 writes only to `status` and `usage`. With __WNOTHREAD, it leaves children of other
+        // threads alone.
         let tid = unsafe { libc::wait4(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | how, usage) };
         (tid, status)
     }
@@ -221,7 +222,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Continues a thread. It may have been killed in between: then its end is reported next.
+    /// Continues a thread. If this fails, the thread was killed, and its end is reported next.
     #[inline]
     fn go(&mut self, slot: usize, tid: u32, signal: i32) {
         self.tasks.get(slot).stopped = false;
@@ -237,11 +238,11 @@ impl<'a> Tracer<'a> {
         self.go(slot, tid, signal);
     }
 
-    /// Runs once a second, and whenever there may be news.
+    /// Runs once a second, and after each wake-up signal.
     fn tick(&mut self) {
         self.now = self.clock.now();
         self.free_orphans();
-        // Requests for tracing wake us often.
+        // When the tracer serves another back end, it is woken often, so it flushes at most once a second.
         if !self.aside || self.now - self.records.last_flush >= SECOND {
             self.records.flush(self.now);
         }

@@ -1,16 +1,16 @@
-//! Group stops of the threads that are traced.
+//! Handles group stops of traced threads.
 
 use super::Tracer;
 use crate::backends::ptrace::request;
 
 impl Tracer<'_> {
-    /// A thread is in a group stop, and stays there.
+    /// Leaves a thread in its group stop.
     pub(super) fn listen(&mut self, slot: usize, tid: u32) {
         self.tasks.get(slot).stopped = true;
         let _ = request::listen(tid);
     }
 
-    /// Stops the recorder if everything that it follows is stopped.
+    /// Stops the recorder if all processes that it follows are stopped.
     pub(super) fn stop_along(&mut self) {
         if self.is_ours {
             let clock = self.clock;
