@@ -2,7 +2,7 @@
 
 use iodock_event::{AccessPattern, UNKNOWN};
 
-/// The previous access: its beginning, its end, and its gap to the access before.
+/// The previous access: its offset, its end, and the gap between it and the access before.
 #[derive(Clone, Copy, Debug)]
 pub struct LastAccess {
     offset: i64,
