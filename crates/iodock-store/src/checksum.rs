@@ -1,6 +1,8 @@
-//! Checksums of a store's files: XXH3 of 64 bits over all bytes of a file. (`xxhsum -H3` computes the same.)
+//! Checksums of a store's files: XXH3 with 64 bits over all bytes of a file. (`xxhsum -H3` computes the
+//! same.)
 //!
-//! They detect accidents of disks, memory and copies, not tampering: anyone can recompute them.
+//! They detect damage by disks, memory and copying. They do not detect tampering, because anyone can compute
+//! them again.
 
 use std::fs::File;
 use std::hash::Hasher;

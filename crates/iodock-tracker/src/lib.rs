@@ -60,7 +60,7 @@ const RECORDS: usize = 64;
 /// Facts that the tracker must know in advance.
 #[derive(Clone, Debug, Default)]
 pub struct TrackerOptions {
-    /// One for each log, rank or host with its own tids. `track` refers to them by index.
+    /// One space for each log, rank or host with its own tids. `track` refers to spaces by index.
     pub spaces: Vec<SpaceOptions>,
 }
 
