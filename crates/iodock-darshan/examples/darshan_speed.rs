@@ -1,4 +1,5 @@
-//! Measures how long it takes to read every value of every record of Darshan logs: the shortest of 200 times.
+//! Measures how long it takes to read every value of every record of Darshan logs. Prints the shortest of 200
+//! runs.
 
 use iodock_darshan::{Limits, Log};
 use std::path::Path;

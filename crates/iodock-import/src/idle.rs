@@ -81,7 +81,7 @@ pub fn has_room(path: &Path, bytes: u64) -> bool {
     free >= LEAST_ROOM.saturating_add(bytes.saturating_mul(2))
 }
 
-/// The activity of the cores that this process may use.
+/// The core of each processor. Processors of the same core share its capacity.
 pub struct Machine {
     /// The core of each processor: two processors of one core share what it can do.
     core_of: HashMap<usize, String>,

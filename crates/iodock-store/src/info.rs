@@ -83,8 +83,8 @@ impl StoreInfo {
         Ok(())
     }
 
-    /// Checks the checksums. Files that are not in the manifest are an error too, because readers would read
-    /// their rows.
+    /// Checks the checksums of the files in the manifest. Additional files change the number of rows, which
+    /// `check_rows` detects.
     fn check_bytes(&self) -> Result<()> {
         for (name, written) in &self.manifest.checksums {
             let path = self.path.join(name);
