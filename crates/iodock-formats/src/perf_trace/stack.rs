@@ -13,17 +13,17 @@ use iodock_event::stacks::{push_frame, Frame};
 use iodock_event::{Batch, Phase, Record, Text};
 use rustc_hash::FxHashMap;
 
-/// The frames that are being read, and the stacks of a chunk that were.
+/// The frames of the current stack, and the known stacks of the chunk.
 #[derive(Default)]
 pub struct Stack {
-    /// Place of the record that they belong to.
+    /// Index of the record to which the frames belong.
     of: Option<usize>,
     bytes: Vec<u8>,
     known: FxHashMap<Box<[u8]>, Text>,
 }
 
 impl Stack {
-    /// Takes a line of a stack; `false` if it is none.
+    /// Reads a line of a stack. Returns `false` if the line is not one.
     pub fn takes(&mut self, line: &[u8]) -> bool {
         let Some(frame) = read(line) else { return false };
         let is_shown = !frame.module.starts_with(b"[kernel.") && frame.module != b"[unknown]";
@@ -33,7 +33,8 @@ impl Stack {
         true
     }
 
-    /// Ends the stack of the call before; that of a call among the records from `first` on may follow.
+    /// Ends the previous call's stack. If one of the records from `first` on is a call that has ended, its
+    /// stack may follow.
     pub fn follow(&mut self, first: usize, batch: &mut Batch) {
         self.end(batch);
         let has_ended = |record: &Record| matches!(record, Record::Call(raw) if matches!(raw.phase, Phase::Whole | Phase::Orphan));
@@ -60,10 +61,10 @@ impl Stack {
     }
 }
 
-/// One line. An inlined function has no module: the frame of the function around it may be missing.
+/// Parses one line of a stack. The line of an inlined function has no module.
 fn read(line: &[u8]) -> Option<Frame<'_>> {
     let text = line.strip_prefix(INDENT)?.trim_ascii();
-    // Names of C++ contain brackets, too.
+    // The last opening bracket counts, because C++ names contain brackets, too.
     let open = memchr::memmem::rfind(text, b" (")?;
     let (name, module) = (&text[..open], text[open + 2..].strip_suffix(b")")?);
     if module.is_empty() || name.is_empty() {
