@@ -148,7 +148,7 @@ pub fn value(name: &[u8]) -> Option<u64> {
 /// Number of bits by which the file type is shifted within a mode.
 const STAT_TYPE_SHIFT: u32 = 12;
 
-/// The file type in a mode (`st_mode`, or the mode of mknod).
+/// Returns the file type in a mode (`st_mode`, or the mode of mknod).
 pub fn stat_type_of_mode(mode: u64) -> u8 {
     (mode >> STAT_TYPE_SHIFT & 0o17) as u8
 }

@@ -71,7 +71,7 @@ impl Interner {
         added.1.get(index).map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// The number of ids assigned.
+    /// Returns the number of ids assigned so far.
     pub fn len(&self) -> usize {
         self.known_count + self.added.read().unwrap_or_else(|e| e.into_inner()).1.len()
     }

@@ -15,7 +15,7 @@ pub const FIRST_FREE: u32 = MARK | PID_LIMIT << LWP_BITS;
 /// Ids above this belong to processes whose id the source does not show.
 pub const UNNUMBERED: u32 = 0xff00_0000;
 
-/// The thread id of lwp `lwp` of process `pid`; `None` if the numbers are too large.
+/// Returns the thread id of lwp `lwp` of process `pid`; `None` if the numbers are too large.
 pub fn thread_id(pid: u32, lwp: u32) -> Option<u32> {
     match lwp {
         0 | 1 if pid < MARK => Some(pid),

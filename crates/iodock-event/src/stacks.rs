@@ -42,7 +42,7 @@ pub fn push_frame(bytes: &mut Vec<u8>, frame: &Frame<'_>) {
     number(bytes, frame.line.map(u64::from));
 }
 
-/// The frames of a stack's bytes, innermost first.
+/// Returns the frames in a stack's bytes, innermost first.
 pub fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     let mut fields = bytes.split(|&byte| byte == 0);
     std::iter::from_fn(move || {

@@ -54,7 +54,7 @@ impl ByteArena {
         self.bounds.push(self.bytes.len() as u64);
         (self.bounds.len() - 2) as u32
     }
-    /// The string with this id; empty for an id that was never assigned.
+    /// Returns the string with this id; empty for an id that was never assigned.
     pub fn get(&self, id: u32) -> &[u8] {
         match self.bounds.get(id as usize + 1) {
             Some(&end) => &self.bytes[self.bounds[id as usize] as usize..end as usize],
@@ -156,7 +156,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// The name with its varying part replaced by `*`.
+    /// Returns the name with its varying part replaced by `*`.
     pub fn pattern(&self) -> &str {
         self.pattern.unwrap_or(&self.name)
     }

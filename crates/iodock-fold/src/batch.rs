@@ -85,7 +85,7 @@ impl GroupReader {
         self.rows
     }
 
-    /// The next rows; `None` after the last.
+    /// Returns the next rows; `None` after the last.
     pub fn next(&mut self) -> Result<Option<Batch<'_>>> {
         let rows = self.rows.min(BATCH_ROWS);
         if rows == 0 {

@@ -109,7 +109,7 @@ pub struct NumberedLine<'a> {
 }
 
 impl NumberedLine<'_> {
-    /// The kind of loss to count if the line cannot be read.
+    /// Returns the kind of loss to count if the line cannot be read.
     pub fn loss(&self) -> LossKind {
         if self.is_cut {
             LossKind::CutLines

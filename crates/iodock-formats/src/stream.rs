@@ -82,11 +82,11 @@ struct Shared<R: LogReader> {
 
 struct Queue<N> {
     parsed: BTreeMap<u64, Chunk<N>>,
-    /// The caller has taken all chunks below this number.
+    /// Number of chunks that the caller has taken.
     taken: u64,
     /// Total number of chunks, once the end was found.
     end: Option<u64>,
-    /// Chunks given to threads so far.
+    /// Number of chunks given to threads so far.
     handed_out: u64,
     error: Option<SourceError>,
     cancelled: bool,

@@ -83,7 +83,7 @@ pub fn has_room(path: &Path, bytes: u64) -> bool {
 
 /// The core of each processor. Processors of the same core share its capacity.
 pub struct Machine {
-    /// The core of each processor: two processors of one core share what it can do.
+    /// The core of each processor. Processors of the same core share its capacity.
     core_of: HashMap<usize, String>,
     looked: Instant,
     /// Idle ticks of each processor and processor time of this process, at the time of the last reading.

@@ -133,7 +133,7 @@ fn a_follower_sees_the_same_calls_as_a_late_reader() {
     assert!(
         late.files.len() <= 5 && late.files.windows(2).all(|two| two[0].sums.time_ns >= two[1].sums.time_ns)
     );
-    // A rank that comes later is found.
+    // A rank that is added later must be found.
     let mut other = folder.journal("1");
     batches.iter().for_each(|batch| other.push(batch).unwrap());
     other.flush().unwrap();

@@ -167,7 +167,7 @@ impl FdTable {
         dense.chain(sparse).filter(|&(_, entry)| entry != EMPTY && entry & 1 == 1).map(|(fd, _)| fd).collect()
     }
 
-    /// The descriptors from `first` to `last`.
+    /// Returns the open descriptors from `first` to `last`.
     pub fn range(&self, first: i64, last: i64) -> Vec<i32> {
         self.iter().map(|(fd, _)| fd).filter(|&fd| (first..=last).contains(&i64::from(fd))).collect()
     }

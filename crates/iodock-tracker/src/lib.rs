@@ -212,17 +212,17 @@ impl Tracker {
         }
     }
 
-    /// The tasks so far, by utid. [`Coverage`] needs them to find the process of a task.
+    /// Returns the tasks so far, by utid. [`Coverage`] needs them to find the process of a task.
     pub fn tasks(&self) -> &[iodock_event::TaskRow] {
         &self.tasks.rows
     }
 
-    /// The files so far, by file id. [`IoTimes`] needs their kinds.
+    /// Returns the files so far, by file id. [`IoTimes`] needs their kinds.
     pub fn files(&self) -> &[FileEntry] {
         &self.names.table.entries
     }
 
-    /// The current name of a file, as bytes.
+    /// Returns the current name of a file, as bytes.
     pub fn name_of(&self, file: u32) -> &[u8] {
         self.names.name(file)
     }

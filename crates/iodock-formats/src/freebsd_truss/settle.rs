@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 /// The first line of a thread in a chunk, or the end of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Appeared {
-    /// Index of the record before which it happens.
+    /// Index of the record before which the thread appears or the process ends.
     pub index: usize,
     pub pid: u32,
     /// The thread that appears; `None` if the process has ended.

@@ -23,7 +23,7 @@ pub struct Layout {
     pub clock: Clock,
     /// Resolution of the time stamps, ns.
     pub resolution: Option<i64>,
-    /// Are the call numbers those of x86-64?
+    /// Whether the call numbers are those of x86-64.
     pub x86_64: bool,
     /// Whether calls are printed as `read@SYS`. Their ends then look like the ends of library calls.
     pub suffixed: bool,

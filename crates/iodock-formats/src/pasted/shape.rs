@@ -66,7 +66,7 @@ pub struct Shape {
 
 /// The prefix of one line that matches the shape.
 pub struct Lead {
-    /// Length in bytes.
+    /// Length of the prefix, bytes.
     pub length: usize,
     /// Position of the thread's number.
     pub tid: Option<Range<usize>>,

@@ -1,5 +1,6 @@
-//! Stacks, which `--call-graph` writes behind the line of their call: a frame a line, innermost first. (callchains in
-//! tools/perf/util/evsel_fprintf.c of Linux; perf 6.1 wrote these.)
+//! Reads stacks, which perf prints after the line of their call with `--call-graph` (callchains in
+//! tools/perf/util/evsel_fprintf.c of Linux). Each line is a frame, from the innermost to the outermost. This
+//! example is from perf 6.1.
 //!
 //! ```text
 //!                                        __GI___libc_write (/usr/lib/x86_64-linux-gnu/libc.so.6)

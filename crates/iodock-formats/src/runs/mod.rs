@@ -32,7 +32,8 @@ pub fn separates_logs(line: &[u8]) -> bool {
     text.starts_with(b"Script started on ") || is_fence(text) || prompted(text).is_some_and(runs_tracer)
 }
 
-/// ```` ``` ```` or `~~~`, the opening one with a language; `{code:bash}`, `<pre>`, `.. code-block::`.
+/// Returns whether the line is a fence: ```` ``` ```` or `~~~` (the opening one may name a language),
+/// `{code:bash}`, `<pre>` or `.. code-block::`.
 fn is_fence(text: &[u8]) -> bool {
     let rest = text.strip_prefix(b"```").or_else(|| text.strip_prefix(b"~~~"));
     let markdown =

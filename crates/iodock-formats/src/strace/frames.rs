@@ -1,4 +1,5 @@
-//! Stacks, which `-k` and `-kk` write behind the line of their call: a frame a line, innermost first. (unwind.c of strace.)
+//! Reads stacks, which strace prints after the line of their call with `-k` and `-kk` (unwind.c of strace). Each
+//! line is a frame, from the innermost to the outermost.
 //!
 //! ```text
 //!  > /usr/lib/libc.so.6(__write+0x14) [0xf78d4]

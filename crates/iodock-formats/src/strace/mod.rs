@@ -40,7 +40,7 @@ use untagged::Untagged;
 /// Number of bytes that are searched for the first `[pid N]`. On a terminal strace shows no thread until
 /// there are two, so only later lines show the process of the first lines.
 const LONG_HEAD: usize = 16 << 20;
-/// Number of bytes after that in which the other threads are searched.
+/// Number of bytes after the first `[pid N]` that are searched for the other threads.
 const TAGGED_HEAD: usize = 2 << 20;
 
 /// The format's entry in the registry.

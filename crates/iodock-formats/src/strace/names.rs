@@ -24,7 +24,7 @@ struct Names {
     slots: Box<[Slot]>,
 }
 
-/// The id of a call; `None` when the table of names is full.
+/// Returns the id of a call; `None` when the table of names is full.
 #[inline]
 pub fn call_id(name: &[u8]) -> Option<CallId> {
     known_call(name).or_else(|| CallId::intern(name))

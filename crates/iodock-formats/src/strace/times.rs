@@ -17,7 +17,7 @@ const JITTER: i64 = 1_000_000;
 /// [`Timeline::settle`] adds those of the preceding chunks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    // Stamps of the first and last line, within their day; only for clocks without a date.
+    // Times of the first and the last line, within their day; set only for clocks without a date.
     first: Option<i64>,
     last: Option<i64>,
     /// Midnights so far, the amount by which the clock was set back, or the sum of differences, in ns.

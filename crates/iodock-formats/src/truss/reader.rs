@@ -32,7 +32,7 @@ pub struct TrussReader {
 /// Data that a chunk passes to the in-order step.
 #[derive(Default)]
 pub struct Notes {
-    /// Records at which threads first appear or processes end: record, thread, process.
+    /// Index of the record at which a thread first appears or a process ends, the thread, and the process.
     pub(super) appeared: Vec<(usize, u32, u32)>,
     pub(super) known: FxHashSet<u32>,
     /// Sum of the `-D` column for each thread, ns.
