@@ -62,7 +62,7 @@ impl Fault {
     }
 }
 
-/// A file that could not be read at all.
+/// The error for a file that could not be read at all.
 #[derive(Debug)]
 pub struct Error {
     pub path: PathBuf,

@@ -1,11 +1,11 @@
-//! A batch of a source: records with the bytes that they refer to, and the source's own counts.
+//! A batch of records from a source, with the bytes that the records refer to and the source's own counts.
 
 use crate::record::{AsyncItem, RawCall, Record, Text};
 use crate::{CallId, LossKind, Losses};
 use std::collections::BTreeMap;
 
-/// A successful fork, vfork or clone in this batch. It is known before the records are tracked, so that a
-/// child whose first call precedes its parent's return finds its parent.
+/// A successful fork, vfork or clone in this batch. The tracker learns of it before it tracks the records, so
+/// that it finds the parent of a child whose first call precedes the parent's return.
 #[derive(Clone, Copy, Debug)]
 pub struct Fork {
     pub parent_tid: u32,
@@ -106,7 +106,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Stores `bytes` and returns their position.
+    /// Stores `bytes` in the batch, and returns their position.
     pub fn push_text(&mut self, bytes: &[u8]) -> Text {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);

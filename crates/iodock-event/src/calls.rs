@@ -1,4 +1,5 @@
-//! The system calls that iodock knows, one line each in [`CALLS`], which every source and the tracker use.
+//! The system calls that iodock knows, with one line for each in [`CALLS`]. Every source and the tracker use
+//! this table.
 
 use crate::interner::Interner;
 use std::sync::OnceLock;
@@ -33,7 +34,7 @@ impl CallClass {
     }
 }
 
-/// How the tracker handles a call.
+/// The way in which the tracker handles a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The tracker only counts the call on its file.

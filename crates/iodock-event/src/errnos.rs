@@ -1,5 +1,5 @@
-//! Error names as ids. A name that Linux does not have (Solaris, kernel-internal ERESTART*) gets its own id
-//! when it is first seen.
+//! Maps error names to ids. A name that Linux does not have (of Solaris, or a kernel-internal ERESTART*) gets
+//! an id when it is first seen.
 
 use crate::interner::Interner;
 use std::sync::OnceLock;

@@ -45,7 +45,7 @@ named! {
     }
 }
 named! {
-    /// How a task was created.
+    /// The way in which a task was created.
     TaskOrigin { Root = 0 "root", Fork = 1 "fork", Vfork = 2 "vfork", Thread = 3 "thread", Attached = 4 "attached", }
 }
 
@@ -71,9 +71,9 @@ impl FileKind {
 
 macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
-        /// Rows as columns of equal length, in the order in which the calls ended. A call with two ends
-        /// is two rows, one after the other: `side` `In` then `Out`, or `Old` then `New`. Unknown
-        /// numbers are [`crate::UNKNOWN`], absent ids [`crate::NONE`].
+        /// Rows as columns of equal length, in the order in which the calls ended. A call with two ends takes
+        /// two adjacent rows: `side` is `In` and then `Out`, or `Old` and then `New`. Unknown numbers are
+        /// [`crate::UNKNOWN`], absent ids [`crate::NONE`].
         #[derive(Clone, Debug, Default)]
         pub struct EventColumns { $($(#[$doc])* pub $name: Vec<$type>,)+ }
         /// One row of [`EventColumns`].

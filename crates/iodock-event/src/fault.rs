@@ -1,4 +1,4 @@
-//! What a live recording knows about mapped files: their page faults.
+//! The page faults that a live recording sees in mapped files.
 
 /// How the recorder learned that a page is in a task's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -8,7 +8,7 @@ pub enum FaultKind {
     Minor = 0,
     /// A page fault for which the kernel had to read the page from the device.
     Major = 1,
-    /// No page fault: the page was in the task's memory when observation began.
+    /// No page fault occurred, because the page was in the task's memory before recording began.
     Present = 2,
 }
 
@@ -18,7 +18,7 @@ impl FaultKind {
     }
 }
 
-/// A part of a process's memory that maps a file, as the kernel shows it.
+/// A part of a process's memory to which a file is mapped, as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMap {
     pub pid: u32,
@@ -46,7 +46,7 @@ pub struct PageFault {
     pub kind: FaultKind,
 }
 
-/// Maps and page faults in order. The numbering of maps continues across batches.
+/// Maps and page faults in their order. Maps are numbered across batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultBatch {
     pub maps: Vec<FileMap>,

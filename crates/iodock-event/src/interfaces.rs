@@ -551,7 +551,7 @@ pub struct InterfaceRow {
     pub bytes: i64,
     /// Offset in the file, bytes.
     pub offset: i64,
-    /// Number of calls that the row stands for.
+    /// Number of calls that the row represents.
     pub calls: i64,
     /// Whether the row sums up calls that made no system call. Their individual times are unknown.
     pub is_sum: bool,

@@ -1,4 +1,4 @@
-//! A table of names. It starts with the known names and grows when a log shows a new one.
+//! A table of names. It starts with the known names, and grows when a log shows a new one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,4 +1,5 @@
-//! Losses: what could not be read, kept or known, counted under a name with advice on how to avoid it.
+//! Losses: data that could not be read, kept or determined. They are counted by kind, with advice on how to
+//! avoid them.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! System call numbers of x86-64. Generated from the kernel's `asm/unistd_64.h`:
 //! `sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/    (\2, "\1"),/p' asm/unistd_64.h`
 
-/// Number and name of each call, in ascending order of numbers.
+/// Number and name, ascending.
 #[rustfmt::skip]
 pub static NUMBERS: &[(u16, &str)] = &[
     (0, "read"),

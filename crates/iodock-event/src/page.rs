@@ -1,4 +1,4 @@
-//! What a live recording knows about the page cache: which pages of which files were loaded by tasks.
+//! The pages of files that tasks load into the page cache, as a live recording sees them.
 
 use crate::{Text, NO_FD};
 

@@ -1,4 +1,4 @@
-//! A source's output: one [`Record`] per call, process start or process end, in the source's order.
+//! The output of a source: one [`Record`] per call, process start or process end, in the source's order.
 
 use crate::interfaces::InterfaceRecord;
 use crate::{Batch, CallId, ErrnoId, Identity, NO_FD, UNKNOWN};
@@ -28,7 +28,7 @@ pub struct Items {
 /// Value of `argument` for an io_uring_setup if the source shows the ring's requests in io_uring_enter.
 pub const RING_IS_SHOWN: i64 = 1;
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
@@ -164,7 +164,7 @@ impl RawCall {
     }
 }
 
-/// How a thread or process ended (`+++ exited with N +++`, `+++ killed by SIG +++`).
+/// The end of a thread or process (`+++ exited with N +++`, `+++ killed by SIG +++`).
 #[derive(Clone, Copy, Debug)]
 pub struct TaskEnd {
     pub tid: u32,
@@ -321,7 +321,7 @@ impl std::fmt::Display for SourceError {
 
 impl std::error::Error for SourceError {}
 
-/// A source of records in its own order: a log or a journal.
+/// A source of records: a log or a journal. It yields the records in its own order.
 pub trait RecordSource: Send {
     /// Returns the next batch with its losses and counts; `None` at the end.
     fn next_batch(&mut self) -> Result<Option<Batch>, SourceError>;

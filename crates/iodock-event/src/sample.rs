@@ -3,7 +3,7 @@
 
 use crate::UNKNOWN;
 
-/// How a sampled value behaves.
+/// The behaviour of a sampled value over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SampleKind {

@@ -1,4 +1,4 @@
-//! Numbers that may be unknown.
+//! Functions for numbers that may be unknown.
 
 use iodock_event::{NONE, UNKNOWN};
 

@@ -1,8 +1,8 @@
 //! Removes terminal control sequences while a log is read.
 //!
-//! Colours and cursor movements come into a log from the terminal it was copied from: `script`, `grep
-//! --color`, a program's own output. Tracers print ESC inside their strings as `\33`, so a raw ESC is never
-//! data. Source of the sequences: ECMA-48, 5th edition, and xterm's control sequences.
+//! Colours and cursor movements come from the terminal from which a log was copied: from `script`, `grep
+//! --color`, or the output of a program. Tracers print ESC inside strings as `\33`, so a raw ESC is never
+//! part of the data. Source of the sequences: ECMA-48, 5th edition, and xterm's control sequences.
 
 use memchr::memchr;
 use std::io::{self, Read};

@@ -145,7 +145,7 @@ impl<N> Chunk<N> {
 pub trait LogReader: Send + Sync + 'static {
     /// Data about a chunk that [`LogReader::parse`] passes to [`LogReader::settle`].
     type Notes: Default + Send + 'static;
-    /// State that is carried from chunk to chunk.
+    /// State that the reader carries from chunk to chunk.
     type State: Default + Send + 'static;
 
     fn clock(&self) -> Clock;
@@ -186,7 +186,7 @@ pub trait LogSource: RecordSource {
     fn resolution(&self) -> Option<i64>;
 }
 
-/// One kind of log.
+/// A kind of log that iodock can read.
 pub trait LogFormat: Sync {
     /// Returns the name of the format, as used for `--format`.
     fn name(&self) -> &'static str;

@@ -1,4 +1,4 @@
-//! The contents of a written store, for its manifest.
+//! The contents of a written store, which the manifest lists.
 
 use crate::table::Written;
 use std::collections::BTreeMap;

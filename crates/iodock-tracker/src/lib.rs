@@ -57,7 +57,7 @@ const LONGEST_NS: i64 = 10_000_000_000_000_000;
 /// to each column separately.
 const RECORDS: usize = 64;
 
-/// Facts that the tracker must know in advance.
+/// Facts that the caller must tell the tracker before tracking.
 #[derive(Clone, Debug, Default)]
 pub struct TrackerOptions {
     /// One space for each log, rank or host with its own tids. `track` refers to spaces by index.
@@ -73,7 +73,7 @@ pub struct Tracked {
     pub spaces: Vec<u16>,
 }
 
-/// Turns records into events. One tracker serves all sources of a store.
+/// Converts records to events. One tracker serves all sources of a store.
 pub struct Tracker {
     tasks: Tasks,
     descriptions: Descriptions,
@@ -227,7 +227,7 @@ impl Tracker {
         self.names.name(file)
     }
 
-    /// Start times of the calls that have not ended, in ns, ascending.
+    /// Returns the start times of the calls that have not ended, in ns, ascending.
     pub fn beginnings(&self) -> Vec<i64> {
         let places = self.begun.iter().enumerate();
         let under_way = places.filter(|&(place, _)| self.tasks.live[place as u32].pending.is_some());

@@ -18,7 +18,7 @@ struct MapCall {
 }
 
 impl Tracker {
-    /// From now on, remembers the call that created each map, for [`Tracker::files_of_maps`].
+    /// Makes the tracker remember from now on which call created each map, for [`Tracker::files_of_maps`].
     pub fn remember_maps(&mut self) {
         self.map_calls = Some(MapCalls::default());
     }

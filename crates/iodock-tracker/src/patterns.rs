@@ -1,16 +1,16 @@
 //! Name patterns: the common part of the names of many files, with the varying part replaced by `*`.
 //!
-//! The rule. Only names with a path are changed, and only in folders that hold more than one file.
+//! The following rules change only names with a path, and only in folders that contain more than one file.
 //!
 //! 1. In each component a run of digits becomes `*`, except the version digits of a library's name.
 //!    `data/FA12/tagged7.dat` becomes `data/FA*/tagged*.dat`.
 //! 2. A shared library is `*.so*` in its folder.
-//! 3. Names that differ in one component only form a cluster: if a folder, changed as in 1, holds at
+//! 3. Names that differ only in one component form a cluster. If a folder, changed as in 1, contains at
 //!    least [`CLUSTER`] different last components with the same ending, these become `*.ending` (files
 //!    without an ending: `*`).
-//! 4. A pattern with only one file is dropped: that file shows its own name.
+//! 4. A pattern with only one file is dropped, and the file's pattern is its own name.
 //!
-//! The time is linear in the names' lengths; only patterns are kept, not a string for each file.
+//! The time is linear in the lengths of the names. Only patterns are kept in memory, not a string per file.
 
 use hashbrown::HashTable;
 use iodock_event::tables::ByteArena;

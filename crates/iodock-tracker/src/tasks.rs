@@ -103,7 +103,7 @@ pub struct Tasks {
     /// Forks that later records will show, by child. The next field counts them by parent.
     hints: FxHashMap<u64, Fork>,
     hinted_parents: FxHashMap<u64, u32>,
-    /// Children that appeared before their fork returned, with their parents.
+    /// Children that appeared before their fork returned; the value is the parent.
     pub early: FxHashMap<u64, u32>,
     /// Tasks that are inside a fork, vfork or clone.
     pub forking: Vec<u32>,

@@ -3,7 +3,7 @@
 
 use crate::{ByteOrder, Fault, Module};
 
-/// How the regions of a log are compressed.
+/// The compression of the regions of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     Zlib,
@@ -38,7 +38,7 @@ pub struct Header {
     pub modules: [Section; Module::ROOM],
 }
 
-/// The header's information about a module.
+/// The information in the header about a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Section {
     pub span: Span,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 400;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct FreebsdTruss;
 
 impl LogFormat for FreebsdTruss {

@@ -67,7 +67,7 @@ pub struct FreebsdTrussReader {
     pub file: Arc<str>,
 }
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
     pub appeared: Vec<Appeared>,

@@ -24,7 +24,7 @@ use iodock_event::SourceError;
 use reader::LtraceReader;
 use std::sync::Arc;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct Ltrace;
 
 impl LogFormat for Ltrace {

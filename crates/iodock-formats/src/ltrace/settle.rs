@@ -18,7 +18,7 @@ const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
 /// Names of the first call of a new glibc thread. Other children of clone3 do not begin with these calls.
 const FIRST_OF_THREAD: [&str; 2] = ["rseq", "set_robust_list"];
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
     pub crossings: Vec<Crossing>,
@@ -46,7 +46,7 @@ pub enum Crossing {
     /// The thread continues, so its open call has no end in the log. `record` is the index at which that call
     /// is inserted.
     Seen { tid: u32, record: usize },
-    /// The thread's execve succeeded.
+    /// The thread's execve succeeded. `record` is the index at which the execve is inserted.
     Executed { tid: u32, record: usize, time: i64 },
 }
 

@@ -24,7 +24,7 @@ use reader::PerfTraceReader;
 /// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 400;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct PerfTrace;
 
 impl LogFormat for PerfTrace {

@@ -32,13 +32,13 @@ pub struct PerfTraceReader {
     pub file: Arc<str>,
 }
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
     crossings: Vec<Crossing>,
     /// The first call of each thread in this chunk.
     first: FxHashMap<u32, CallId>,
-    /// Line of each thread's last complete call in this chunk.
+    /// Line number of each thread's last complete call in this chunk.
     whole: FxHashMap<u32, u64>,
     /// Records of clone3 whose flags perf does not show.
     without_flags: Vec<usize>,
@@ -67,7 +67,7 @@ pub struct State {
     endless: Vec<(u32, Open)>,
     /// First call of each thread whose clone3 has not appeared yet.
     first: FxHashMap<u32, CallId>,
-    /// Line of each thread's last complete call.
+    /// Line number of each thread's last complete call.
     whole: FxHashMap<u32, u64>,
     runs: Runs,
     sorter: Sorter,

@@ -1,5 +1,5 @@
 //! The tools whose logs iodock recognises but does not read. If the lines of two tools look alike, the first
-//! one wins.
+//! entry is used.
 
 use super::Signature;
 

@@ -43,7 +43,7 @@ const LONG_HEAD: usize = 16 << 20;
 /// Number of bytes after the first `[pid N]` that are searched for the other threads.
 const TAGGED_HEAD: usize = 2 << 20;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct Strace;
 
 impl LogFormat for Strace {

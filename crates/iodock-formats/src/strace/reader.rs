@@ -1,4 +1,4 @@
-//! The parallel step: parses the lines of a chunk into records.
+//! The parallel step (`LogReader::parse`), which parses the lines of a chunk into records.
 
 use super::frames::{Stack, FRAME};
 use super::join;

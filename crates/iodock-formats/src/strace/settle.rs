@@ -1,4 +1,4 @@
-//! The in-order step: joins calls that begin in one chunk and end in a later one.
+//! The in-order step (`LogReader::settle`), which joins calls that begin in one chunk and end in a later one.
 
 use super::join;
 use super::refused::take_back;

@@ -19,7 +19,7 @@ pub(crate) use rows::is_row;
 /// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct StraceTable {
     /// Whether the table was made with `-w`.
     pub wall_clock: bool,

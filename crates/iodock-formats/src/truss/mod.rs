@@ -19,7 +19,7 @@ pub(crate) use layout::is_own_line;
 use layout::{evidence, Evidence, Layout};
 use reader::TrussReader;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct Truss;
 
 impl LogFormat for Truss {

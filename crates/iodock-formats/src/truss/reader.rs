@@ -29,7 +29,7 @@ pub struct TrussReader {
     large: Mutex<FxHashMap<(u32, u32), u32>>,
 }
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
     /// Index of the record at which a thread first appears or a process ends, the thread, and the process.

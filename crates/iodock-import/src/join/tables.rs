@@ -116,7 +116,7 @@ impl InOrder<'_> {
         Ok(rows)
     }
 
-    /// Reads the next row of a part. A row without a time directly follows the previous row.
+    /// Reads the next row of a part. A row without a time gets the time of the row before it.
     fn load(&mut self, number: usize, before: i64) -> Result<(), ImportError> {
         let (records, next) = &mut self.sources[number];
         *next = records.next_row()?;
