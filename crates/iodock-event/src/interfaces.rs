@@ -2,15 +2,15 @@
 
 use crate::{shown, Direction, Text, NONE, UNKNOWN};
 
-/// A function of an interface.
+/// A function of an I/O interface, such as MPI-IO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceSpec {
     pub name: &'static str,
     pub interface: &'static str,
     /// Whether all processes that opened the file together must make the call.
     pub is_collective: bool,
-    /// Direction of the bytes. For a split collective call, both the beginning and the end have the
-    /// direction.
+    /// Direction of the bytes. Of a split collective call, only the beginning has a direction. The end completes
+    /// the transfer.
     pub direction: Direction,
     pub effect: InterfaceEffect,
     /// Layer of the interface, as in `enum layer` of iodock-preload. Higher layers call lower ones and have

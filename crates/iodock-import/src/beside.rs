@@ -21,7 +21,7 @@ pub fn calls_path(journal: &Path) -> PathBuf {
     journal.with_extension(calls::ENDING)
 }
 
-/// Opens the raw calls of a journal, including those that a killed recorder left in its session.
+/// Opens the raw calls of a journal, including those that a killed recorder left in its session folder.
 pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     let path = calls_path(journal);
     if !path.exists() {

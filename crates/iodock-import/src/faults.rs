@@ -65,8 +65,8 @@ impl PartFaults {
                 Some(FaultRow { ts, utid, file, offset, kind })
             });
             rows.extend(read);
-            // While the recording is in progress, faults without a call may still get one, so they are not
-            // lost.
+            // While the recording is in progress, its calls may be incomplete, so a fault without a known file or
+            // task is not lost.
             let lost = if self.length.is_some() { 0 } else { batch.faults.len() - rows.len() };
             losses.add(LossKind::LostPageFaults, lost as u64);
             seen.extend(rows.iter().map(|row: &FaultRow| row.file));

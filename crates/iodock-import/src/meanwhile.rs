@@ -28,11 +28,11 @@ const BEGIN_BYTES: u64 = 4 << 20;
 const LOOK: Duration = Duration::from_millis(500);
 /// Interval at which the thread checks whether a core is idle again.
 const BUSY: Duration = Duration::from_millis(300);
-/// Number of rows tracked at a time. They take less than a millisecond of processor time, so a thread that
-/// takes over need not wait long.
+/// Number of rows tracked at a time. They take less than a millisecond of processor time, so the thread that
+/// finishes the tables at the end of the recording need not wait long for this one.
 const ROWS: usize = 1 << 11;
-/// Longest time that the thread which takes over waits for the low-priority encoder thread on a busy machine.
-/// After that it makes all tables itself.
+/// Longest time that the thread which finishes the tables waits for the low-priority encoder thread on a busy
+/// machine. After that it makes all tables itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Environment variable that selects when tables are made, for tests and for users.

@@ -21,7 +21,8 @@ pub fn write(
     writer: &mut StoreWriter,
     losses: &mut Losses,
 ) -> Result<(), ImportError> {
-    // While the recording is in progress, a page without a task may still get one, so it is not lost.
+    // While the recording is in progress, its calls may be incomplete, so pages without a known task or file are
+    // not lost.
     let lost = u64::from(!calls.is_growing());
     let mut source = PagesSource::of(calls);
     let tasks = Tasks::of_space(space, tracked);

@@ -29,7 +29,8 @@ impl LastAccess {
     /// - *backward* as well: it begins before the end of the previous access, as that one did.
     /// - *random*: it begins before the end of the previous access.
     ///
-    /// An access of no bytes (at the end of the file) has a pattern, but the next access is not compared with it.
+    /// An access of no bytes (at the end of the file) has a pattern, but the next access is not compared with
+    /// it.
     pub fn classify(&mut self, offset: i64, bytes: i64) -> (AccessPattern, i64) {
         if self.end == UNKNOWN {
             self.advance(offset, bytes, UNKNOWN);

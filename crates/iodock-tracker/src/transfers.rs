@@ -49,7 +49,7 @@ impl Tracker {
         self.step(ending, subject, step, row);
     }
 
-    /// Fills in the moved bytes, and moves the position.
+    /// Sets the moved bytes of the row, and moves the position of the open file description.
     pub(crate) fn step(&mut self, ending: &Ending, subject: Subject, step: Move, row: &mut EventRow) {
         let bytes = match ending.raw.outcome {
             Outcome::Succeeded if ending.raw.result >= 0 => {

@@ -105,8 +105,8 @@ impl First {
             Kind::Begun { .. } => {
                 self.inside.insert(tid);
             }
-            // No tagged line shows the beginning of this call. The process may have begun it on the last untagged
-            // line.
+            // No tagged line shows the beginning of this call. The process may have begun it on the last
+            // untagged line.
             Kind::Resumed { name, .. } if !self.inside.remove(&tid) => {
                 let its_own = self.begun.take_if(|begun| begun == name);
                 self.proven = its_own.map(|_| tid).or(self.proven);

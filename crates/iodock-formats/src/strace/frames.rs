@@ -1,5 +1,5 @@
-//! Reads stacks, which strace prints after the line of their call with `-k` and `-kk` (unwind.c of strace). Each
-//! line is a frame, from the innermost to the outermost.
+//! Reads stacks, which strace prints after the line of their call with `-k` and `-kk` (unwind.c of strace).
+//! Each line is a frame, from the innermost to the outermost.
 //!
 //! ```text
 //!  > /usr/lib/libc.so.6(__write+0x14) [0xf78d4]

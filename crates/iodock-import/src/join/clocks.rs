@@ -77,8 +77,8 @@ fn difference<'a>(pairs: impl Iterator<Item = (&'a Span, &'a Span)>) -> Option<(
     (calls > 0 && least <= most).then(|| (least + (most - least) / 2, (most - least + 1) / 2, calls))
 }
 
-/// Returns the opens that all ranks made. An open that only some ranks made may have involved only one
-/// communicator of them, so it gives no bound.
+/// Returns the opens that all ranks made. If only some ranks made an open, they may have opened the file with
+/// several communicators, which do not wait for each other. Such opens are left out.
 fn opens(parts: &[Part]) -> Result<Opens, ImportError> {
     let mut opens = Opens::new();
     let mut ranks = 0;

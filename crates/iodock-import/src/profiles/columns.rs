@@ -164,8 +164,7 @@ impl Columns {
     }
 
     fn fraction(&self, name: &str, counted: &Counted, record: Record) -> Option<f64> {
-        // Early versions of PNETCDF_FILE use some names of later versions but have no times, so the layout is
-        // checked.
+        // A version that lacks the time, such as an early one of PNETCDF_FILE, has no index for it.
         let at = counted.layout.fraction(&format!("{}{name}", self.prefix))?;
         Some(record.fraction(at))
     }
