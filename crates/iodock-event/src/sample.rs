@@ -1,4 +1,4 @@
-//! What a live recording knows apart from calls: the state of the machine, sampled once a second, and the
+//! Data of a live recording that are not calls: the state of the machine, sampled once a second, and the
 //! mounts.
 
 use crate::UNKNOWN;

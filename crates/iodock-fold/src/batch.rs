@@ -54,8 +54,8 @@ impl Kind {
     }
 }
 
-/// Rows of the columns that a fold needs, in the order of its columns. Ids and amounts are both `i64`;
-/// [`UNKNOWN`] stands for null.
+/// Rows of the columns that a fold needs, in the order of its columns. Ids and amounts are both `i64`, where
+/// [`UNKNOWN`] means null.
 pub type Batch<'a> = &'a [Vec<i64>];
 
 /// Reads the columns of one row group in parallel.

@@ -16,9 +16,9 @@ const LEAST_MEMORY: u64 = 1 << 30;
 const LEAST_ROOM: u64 = 1 << 30;
 
 /// Gives the lowest priority (nice 19) to the calling thread and the threads that it creates. They get about
-/// a seventieth of the processor time of a normal thread. (`SCHED_IDLE` would give less than a third of that.
-/// The thread that takes over could then wait for seconds, because only root can raise such a priority
-/// again.)
+/// a seventieth of the processor time of a normal thread. (`SCHED_IDLE` would be less than a third of that.
+/// The thread that finishes the tables could then wait for seconds, because only root can raise such a
+/// priority again.)
 pub fn take_lowest_priority() -> bool {
     // SAFETY: the call takes only numbers, and affects only the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, 19) == 0 }

@@ -117,7 +117,7 @@ impl Meanwhile {
         one.thread.join().ok()?
     }
 
-    /// Tells the threads to drop the tables of recordings that this process does not finish.
+    /// Makes the threads drop the tables of recordings that this process does not finish.
     pub fn give_up() {
         let all = std::mem::take(&mut *STARTED.lock().unwrap_or_else(PoisonError::into_inner));
         all.iter().for_each(|one| one.over.set());

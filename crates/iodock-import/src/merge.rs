@@ -174,7 +174,7 @@ fn record_time(record: &Record) -> i64 {
     }
 }
 
-/// The streams in a queue, the one with the earliest record first.
+/// The streams, and a queue from which the stream with the earliest record is taken first.
 pub struct Merge {
     streams: Vec<Stream>,
     queue: BinaryHeap<Reverse<(i64, usize)>>,

@@ -46,7 +46,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns the runs of digits in a name, and the name with each run replaced by `#`.
+/// Returns the name with each run of digits replaced by `#`, and these runs.
 fn digit_runs(name: &str) -> (String, Vec<&str>) {
     let mut skeleton = String::new();
     let mut runs = Vec::new();

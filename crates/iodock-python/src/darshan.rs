@@ -4,7 +4,7 @@ use crate::errors::import_error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Returns the job of a Darshan log, or of its text, as a dictionary. It contains no single accesses and
+/// Returns the job of a Darshan log, or of its text, as a dictionary. It contains neither single accesses nor
 /// heatmaps.
 #[pyfunction]
 fn darshan_job<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {

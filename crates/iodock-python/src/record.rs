@@ -86,7 +86,7 @@ fn whole(ranks: &str, counts_unranked: bool) -> PyResult<Whole> {
 }
 
 /// Creates a store for programs that count their own calls. The caller starts them with the returned
-/// environment variables; meanwhile no process of iodock runs. Returns store and variables.
+/// environment variables. No process of iodock runs during this time. Returns store and variables.
 #[pyfunction]
 fn begin_counting(
     py: Python<'_>,

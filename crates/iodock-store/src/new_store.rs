@@ -155,8 +155,8 @@ impl NewStore {
     }
 }
 
-/// Removes the journal except for the library that programs were told to load. Programs that start later must
-/// still find that library (`record --light --begin`).
+/// Removes the journal, but keeps the library that `record --light --begin` makes programs load. Programs
+/// that start later must still find that library.
 fn remove_journal(journal: &Path) -> Result<()> {
     let entries = fs::read_dir(journal).into_iter().flatten().flatten().map(|entry| entry.path());
     let (sessions, others): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| own::is_session(path));

@@ -57,7 +57,7 @@ const LONGEST_NS: i64 = 10_000_000_000_000_000;
 /// to each column separately.
 const RECORDS: usize = 64;
 
-/// Facts that the caller must tell the tracker before tracking.
+/// Facts that the tracker needs before it tracks the first record.
 #[derive(Clone, Debug, Default)]
 pub struct TrackerOptions {
     /// One space for each log, rank or host with its own tids. `track` refers to spaces by index.

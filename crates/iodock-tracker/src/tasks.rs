@@ -349,7 +349,7 @@ impl Tasks {
         }
     }
 
-    /// Gives the task a descriptor table of its own.
+    /// Gives the task its own descriptor table.
     pub fn unshare_table(&mut self, live: u32, descriptions: &mut Descriptions) {
         let table = self.live[live].table;
         if self.tables[table].references > 1 {
@@ -358,7 +358,7 @@ impl Tasks {
         }
     }
 
-    /// Gives the task a working directory of its own.
+    /// Gives the task its own working directory.
     pub fn unshare_place(&mut self, live: u32) {
         let place = self.live[live].place;
         if self.places[place].references > 1 {

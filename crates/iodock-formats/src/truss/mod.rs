@@ -46,7 +46,7 @@ impl LogFormat for Truss {
     }
 }
 
-/// Returns the confidence. Lines that only truss prints count most; calls that other tracers could also have
+/// Returns the confidence that the log is one of this truss. Lines that only truss prints count most; calls that other tracers could also have
 /// printed count less.
 fn confidence(found: &Evidence) -> u8 {
     let spoken = found.calls + found.foreign;

@@ -120,7 +120,7 @@ pub fn fcntl_command(text: &[u8]) -> u64 {
         b"F_DUP2FD" | b"9" => linux::F_DUP2FD,
         _ => match integer(text) {
             Some((number @ 0..=4, length)) if length == text.len() => number as u64,
-            // The number stands for any command that tracking does not use: it is F_GETFL.
+            // The number of F_GETFL represents any command that tracking does not use.
             _ => linux::value(text).unwrap_or(3),
         },
     }

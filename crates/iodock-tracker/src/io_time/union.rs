@@ -28,8 +28,8 @@ const MANY: usize = 1 << 16;
 const PATIENCE: i64 = 1 << 20;
 const ALLOWED: i64 = 8;
 
-/// A union of intervals. Adding an interval costs O(1) if intervals come in the order of their ends. The
-/// result is exact, or there is none.
+/// A union of intervals. Adding an interval costs O(1) if the intervals are added in the order of their ends.
+/// The result is exact, or there is none.
 #[derive(Clone, Debug)]
 pub struct Union {
     /// Stretches that do not overlap, in ascending order.
