@@ -6,7 +6,7 @@
 pub enum FaultKind {
     /// A page fault whose page was already in the page cache.
     Minor = 0,
-    /// A page fault for which the kernel had to read the page from the device.
+    /// A page fault that had to wait until the kernel had read the page.
     Major = 1,
     /// No page fault occurred, because the page was in the task's memory before recording began.
     Present = 2,

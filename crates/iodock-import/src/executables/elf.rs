@@ -107,7 +107,7 @@ impl Bounded<'_> {
     }
 }
 
-/// Length of the overlap of two pieces, so that the search finds texts across their boundary.
+/// Largest number of bytes that are read to find the end of one text, such as a symbol name.
 const TEXT_BYTES: u64 = 4096;
 
 impl<'a> ReadRef<'a> for Bounded<'a> {
