@@ -108,7 +108,7 @@ impl Machine {
     }
 
     /// Returns whether a core would be idle if this process made no tables. The cores are read at most every
-    /// [`LOOK`].
+    /// `LOOK`.
     pub fn has_idle_core(&mut self) -> bool {
         let passed = self.looked.elapsed();
         if passed < LOOK {

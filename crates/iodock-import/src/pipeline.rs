@@ -121,7 +121,7 @@ impl Running {
         })
     }
 
-    /// Tracks about `most` rows, and passes rows to the sink when there are [`ROWS`] of them. The division
+    /// Tracks about `most` rows, and passes rows to the sink when there are `ROWS` of them. The division
     /// into passes does not depend on the sizes of steps or on the times when records arrived.
     pub fn step(&mut self, most: usize, sink: &mut dyn EventSink) -> Result<Step, ImportError> {
         let (feed, tracker) = (&mut self.feed, &mut self.tracker);

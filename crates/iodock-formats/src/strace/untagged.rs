@@ -73,7 +73,7 @@ impl Untagged {
             last: first,
             first,
             begun: false,
-            // The first process may already use the id [`lwp::UNNUMBERED`].
+            // The first process may already use the id `lwp::UNNUMBERED`.
             unnumbered: lwp::UNNUMBERED + 1,
             batch: Batch::default(),
         }
