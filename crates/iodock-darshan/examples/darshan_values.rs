@@ -1,4 +1,4 @@
-//! Prints every value of a Darshan log, a line each, for comparison with another reader.
+//! Prints every value of a Darshan log, one per line, for comparison with another reader.
 
 use iodock_darshan::{Access, Counted, Direction, Limits, Log};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Single accesses, of Darshan's extended tracing (DXT).
+//! Single accesses, which Darshan's extended tracing (DXT) records.
 
 use crate::{ByteOrder, Module};
 use std::ops::Range;
@@ -12,13 +12,13 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Access {
     pub direction: Direction,
-    /// None: unreliable in version 1 of DXT_MPIIO.
+    /// Offset in the file; `None` in version 1 of DXT_MPIIO, where it is unreliable.
     pub offset: Option<i64>,
     pub bytes: i64,
-    /// Seconds since the job's start.
+    /// Start and end, in seconds since the job's start.
     pub start_s: f64,
     pub end_s: f64,
-    /// The thread's number (`pthread_self`), if the version has it.
+    /// Number of the thread (`pthread_self`), if the module's version has it.
     pub thread: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ pub struct Traced {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The accesses of one process to one file, which [`Traced::accesses`] gives.
+/// Identifies the accesses of one process to one file. [`Traced::accesses`] returns them.
 #[derive(Clone, Debug)]
 pub struct TracedFile {
     pub id: u64,
@@ -51,7 +51,7 @@ impl Traced {
         Traced { module, version, files: Vec::new(), order, bytes: Vec::new() }
     }
 
-    /// Writes first, then reads, each in order of time.
+    /// Returns the file's accesses: first the writes, then the reads, each in order of time.
     pub fn accesses<'a>(&'a self, file: &'a TracedFile) -> impl ExactSizeIterator<Item = Access> + 'a {
         let bytes = self.bytes[file.accesses.clone()].chunks_exact(self.access_bytes());
         bytes.enumerate().map(move |(at, bytes)| self.access(bytes, at < file.writes))

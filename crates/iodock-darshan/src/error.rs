@@ -1,23 +1,23 @@
-//! Why a log could not be read at all.
+//! Reasons why a log could not be read at all.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The problem of an unreadable file.
+/// The reason why a file is unreadable.
 #[derive(Debug)]
 pub enum Fault {
-    /// The system's message.
+    /// The system returned this error.
     Unreadable(std::io::Error),
     Empty,
     NotDarshan,
     /// The file ends within its header.
     HeaderCut,
-    /// The number that shows the byte order is wrong in both orders.
+    /// The number that shows the byte order is wrong in both byte orders.
     HeaderDamaged,
-    /// A log of format 2 or earlier, according to its first bytes.
+    /// The first bytes are those of a log of format 2 or earlier.
     OldFormat(String),
     UnknownCompression(u8),
-    /// Output of darshan-parser without the counters of records.
+    /// The file is an output of darshan-parser without the counters of records.
     NoRecords,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// What to do about it.
+    /// Returns advice: what the user can do about the fault.
     pub fn hint(&self) -> &'static str {
         match self {
             Fault::Unreadable(_) => "check that the file exists and can be read",
@@ -62,7 +62,7 @@ impl Fault {
     }
 }
 
-/// A file that could not be read at all.
+/// The error for a file that could not be read at all.
 #[derive(Debug)]
 pub struct Error {
     pub path: PathBuf,

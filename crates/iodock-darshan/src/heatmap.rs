@@ -1,10 +1,10 @@
-//! Bytes over time: one record for each process and interface.
+//! Bytes over time. There is one record for each process and interface.
 
 use crate::ByteOrder;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heatmap {
-    /// Named `heatmap:POSIX`, `heatmap:STDIO` or `heatmap:MPIIO`.
+    /// Number of the record, whose name is `heatmap:POSIX`, `heatmap:STDIO` or `heatmap:MPIIO`.
     pub id: u64,
     pub rank: i64,
     pub bin_s: f64,
@@ -14,10 +14,11 @@ pub struct Heatmap {
     pub read: Vec<i64>,
 }
 
-/// Number, rank, width of a bin, count of bins, and two addresses that are meaningless in a file.
+/// Size of the fixed part of a record: number, rank, width of a bin, number of bins, and two memory addresses
+/// that mean nothing in a file.
 const FIXED_BYTES: usize = 8 * 6;
 
-/// The first record and its length in bytes. None: it is not complete.
+/// Returns the first record and its length in bytes; `None` if the record is not complete.
 pub(crate) fn first(bytes: &[u8], order: ByteOrder) -> Option<(Heatmap, usize)> {
     let bins = usize::try_from(order.i64(bytes, 24)?).ok()?;
     let half = bins.checked_mul(8)?;

@@ -1,8 +1,8 @@
-//! A log's information about its job.
+//! The information of a log about its job.
 
 use crate::ByteOrder;
 
-/// A moment: seconds since 1970, and nanoseconds if the format has them (since 3.41).
+/// A time: seconds since 1970, and nanoseconds if the format has them (since 3.41).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
     pub s: i64,
@@ -22,20 +22,22 @@ pub struct Job {
     pub end: Time,
     pub processes: i64,
     pub id: i64,
-    /// In the order of the log: `lib_ver`, `h` (hints of MPI-IO) and additions of a site.
+    /// Keys and values in the order of the log: `lib_ver`, `h` (hints of MPI-IO) and additions of a site.
     pub metadata: Vec<(String, String)>,
     /// The program and its arguments, as far as Darshan keeps them.
     pub command: Option<String>,
-    /// As in the log, in its order.
+    /// File systems and their mount points, in the order of the log.
     pub mounts: Vec<Mount>,
-    /// Duration of the job, if a text contains it: it has no nanoseconds.
+    /// Duration of the job as stated by the text of darshan-parser, which has no nanoseconds of the start and
+    /// the end.
     pub said_run_time_s: Option<f64>,
 }
 
 const METADATA_BYTES: usize = 1024;
 
 impl Job {
-    /// Duration of the job as Darshan computes it: without nanoseconds the last second is included.
+    /// Returns the duration of the job as Darshan computes it. If there are no nanoseconds, the duration
+    /// includes the last second.
     pub fn run_time_s(&self) -> f64 {
         if let Some(said) = self.said_run_time_s {
             return said;
@@ -47,7 +49,7 @@ impl Job {
         }
     }
 
-    /// Reads the bytes of the job's region. None: there are too few.
+    /// Parses the bytes of the job's region. Returns `None` if there are too few.
     pub(crate) fn read(bytes: &[u8], order: ByteOrder, has_nanoseconds: bool) -> Option<Job> {
         let mut at = 0;
         let mut next = || {
@@ -69,13 +71,13 @@ fn until_nul(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Lines of `key=value`.
+/// Parses lines of `key=value`.
 fn metadata(text: String) -> Vec<(String, String)> {
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     pairs.map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-/// The command in the first line, and in each further line a file system and its mount point.
+/// Parses the command in the first line, and a file system with its mount point in each further line.
 fn command_and_mounts(text: String) -> (Option<String>, Vec<Mount>) {
     let mut lines = text.split('\n');
     let command = lines.next().filter(|command| !command.is_empty()).map(String::from);

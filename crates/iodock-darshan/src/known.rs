@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Whether the file at `path` is for [`crate::Log::open`]: because of its first bytes, or a name that only
-/// Darshan uses. This includes damaged logs. False for anything but a regular file: nothing is read from a
-/// pipe.
+/// Returns whether the file at `path` is a Darshan log or its text, possibly a damaged one: by its first
+/// bytes, or by a name that only Darshan uses. Returns false for anything but a regular file, because reading
+/// a pipe would consume its data.
 pub fn is_darshan(path: &Path) -> bool {
     if !path.is_file() {
         return false;
@@ -21,7 +21,8 @@ pub fn is_darshan(path: &Path) -> bool {
     is_read && (text::is_text(&head) || is_log(&head))
 }
 
-/// A log of format 2 begins with only its version, as other files may.
+/// Returns whether the bytes begin a log. Logs of format 2 do not count, because other files may begin with
+/// only a version, too.
 fn is_log(head: &[u8]) -> bool {
     !matches!(binary::check(head), Err(Fault::NotDarshan | Fault::Empty | Fault::OldFormat(_)))
         && head.get(..2) == Some(b"3.")

@@ -1,4 +1,4 @@
-//! A log: the content of all its regions.
+//! A log, with the content of all its regions.
 
 use crate::loss::add;
 use crate::{
@@ -9,26 +9,26 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// How a log was written.
+/// The form in which a log was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     Binary {
         order: ByteOrder,
         compression: Compression,
     },
-    /// Text of darshan-parser.
+    /// The log is the text output of darshan-parser.
     Text,
 }
 
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// The format's version, as in the log: `3.41`. Empty: a text without this information.
+    /// Version of the format as the log states it, such as `3.41`; empty for a text that does not state it.
     pub format: String,
     pub written: Written,
-    /// None: damaged, and counted as a loss.
+    /// The job; `None` if its region is damaged, which is counted as a loss.
     pub job: Option<Job>,
     pub names: Names,
-    /// In the order of the modules' numbers. A module without records may be missing.
+    /// Counters in the order of the modules' numbers. A module without records may be missing.
     pub counted: Vec<Counted>,
     pub lustre: Vec<LustreFile>,
     pub traced: Vec<Traced>,
@@ -51,13 +51,13 @@ impl Log {
         }
     }
 
-    /// Reads the log or text at `path`. An error means that nothing can be read.
+    /// Reads the log or text at `path`. It returns an error only if nothing can be read.
     pub fn open(path: &Path, limits: Limits) -> Result<Log, Error> {
         let read = || Log::read(File::open(path).map_err(Fault::Unreadable)?, limits);
         read().map_err(|fault| Error::new(path, fault))
     }
 
-    /// Reads a log or a text.
+    /// Reads a log or a text from `source`.
     pub fn read(mut source: impl Read + Seek, limits: Limits) -> Result<Log, Fault> {
         let mut head = Vec::new();
         source.by_ref().take(text::HEAD_BYTES).read_to_end(&mut head).map_err(Fault::Unreadable)?;
@@ -69,19 +69,19 @@ impl Log {
         }
     }
 
-    /// The counters of a module, if the log has any.
+    /// Returns the counters of a module, if the log has any.
     pub fn module(&self, module: Module) -> Option<&Counted> {
         self.counted.iter().find(|counted| counted.module == module)
     }
 
-    /// Number of records of all modules that are read.
+    /// Returns the number of records of all modules that this crate reads.
     pub fn records(&self) -> usize {
         let counted: usize = self.counted.iter().map(Counted::len).sum();
         let traced: usize = self.traced.iter().map(|traced| traced.files.len()).sum();
         counted + traced + self.lustre.len() + self.heatmaps.len()
     }
 
-    /// Losses that follow from the data: records without names, and known problems of a version of Darshan.
+    /// Counts losses that the data show: records without names, and known problems of a version of Darshan.
     pub(crate) fn count_what_is_known(&mut self) {
         for counted in &self.counted {
             let place = Region::Module(counted.module);
@@ -94,7 +94,8 @@ impl Log {
     }
 }
 
-/// Warnings in Darshan's own descriptions of a module's versions (`darshan-*-logutils.c`).
+/// Returns the known problem of a module's version, according to the warnings that `darshan-*-logutils.c`
+/// prints.
 fn doubted(counted: &Counted, format: &str) -> Option<LossKind> {
     match (counted.module, counted.version) {
         (Module::POSIX | Module::MPI_IO | Module::H5D, _) if format == "3.20" => {

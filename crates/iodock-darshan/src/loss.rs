@@ -10,7 +10,7 @@ pub enum Region {
     Job,
     Names,
     Module(Module),
-    /// A line of darshan-parser's text, from 1.
+    /// A line of darshan-parser's text, counted from 1.
     Line(u64),
 }
 
@@ -33,48 +33,48 @@ macro_rules! kinds {
         pub enum LossKind { $($(#[$doc])* $variant,)+ }
         impl LossKind {
             pub const ALL: &'static [LossKind] = &[$(LossKind::$variant,)+];
-            /// Stable kebab-case name.
+            /// Returns the stable name of the kind, in kebab case.
             pub fn name(self) -> &'static str { match self { $(LossKind::$variant => $name,)+ } }
-            /// What to do about it.
+            /// Returns advice: what the user can do about the loss.
             pub fn cure(self) -> &'static str { match self { $(LossKind::$variant => $cure,)+ } }
         }
     };
 }
 
 kinds! {
-    /// Darshan's own flag. Counted once per module.
+    /// The log has Darshan's own flag for an incomplete module. Counted once per module.
     PartialModule "darshan-partial-module" "Darshan ran out of memory for this module's records, and further files were not counted: run again with a larger DARSHAN_MODMEM (MiB a process) and DARSHAN_NAMEMEM (names), or leave out files that don't matter (NAME_EXCLUDE in Darshan's configuration)",
-    /// In bytes of the log.
+    /// Counted in bytes of the log.
     UnreadModule "darshan-unread-module" "iodock does not read this module of Darshan: darshan-parser shows its counters",
-    /// In bytes of the log.
+    /// Counted in bytes of the log.
     NewerModule "darshan-newer-module" "a newer Darshan wrote these records: use a newer iodock",
     /// Counted once per log.
     UnknownFormat "darshan-unknown-format" "no Darshan up to 3.5 writes this version of the format, so values may be wrong: use a newer iodock; if the log is damaged, copy it again",
-    /// In bytes of the log.
+    /// Counted in bytes of the log.
     DamagedRegion "darshan-damaged-region" "these bytes of the log do not match their checksum, so their content is unknown: copy the log again, as a binary file; the rest of the log was read",
-    /// In missing bytes, or 1 if their number is not known.
+    /// Counted in missing bytes, or 1 if their number is not known.
     CutRegion "darshan-cut-region" "the log ends too early: copy it again, or run again with space for the log; the remaining records were read",
-    /// In surplus bytes of the log.
+    /// Counted in surplus bytes of the log.
     UnclaimedBytes "darshan-unclaimed-bytes" "no part of the log claims these bytes, so their content is unknown: the header is damaged; copy the log again, as a binary file",
-    /// In bytes of the log.
+    /// Counted in bytes of the log.
     OverlappingRegions "darshan-overlapping-regions" "two parts of the log claim the same bytes, so records may be wrong: the header is damaged; copy the log again, as a binary file",
-    /// In bytes of the log.
+    /// Counted in bytes of the log.
     OversizedRegion "darshan-oversized-region" "the log grows beyond the memory that iodock uses, so the rest was not read: check that it is a log of Darshan",
-    /// In records, or 1 if their number is not known.
+    /// Counted in records, or 1 if their number is not known.
     DifferingRecords "darshan-differing-records" "these records have another length than their version defines, because some sites modify Darshan: added values are not read",
-    /// In records.
+    /// Counted in records.
     IncompleteRecords "darshan-incomplete-records" "these records end too early, and were left out: copy the log again",
-    /// In records.
+    /// Counted in records.
     UnnamedRecords "darshan-unnamed-records" "the names of these files are not in the log: raise DARSHAN_NAMEMEM; where the log is damaged, copy it anew",
-    /// In records.
+    /// Counted in records.
     SuspectCounters "darshan-suspect-counters" "Darshan 3.2.0 wrote wrong numbers for the most common sizes, and perhaps for others: run again with a later Darshan",
-    /// In records.
+    /// Counted in records.
     ImpreciseTimes "darshan-imprecise-times" "Darshan before 3.1.1 could set the time of the first write of MPI-IO wrongly: run again with a later Darshan",
-    /// In records.
+    /// Counted in records.
     MixedCounters "darshan-mixed-counters" "Darshan before 3.1.0 counted bytes and times of C streams (fopen) with those of POSIX: run again with a later Darshan",
-    /// In bytes of the log, according to its text.
+    /// Counted in bytes of the log, according to its text.
     MissingModule "darshan-missing-module" "the text states that the log has this module, but lacks its records: give iodock the log itself, or write the text again with darshan-parser --show-incomplete LOG",
-    /// In lines of a text.
+    /// Counted in lines of a text.
     UnreadableLines "darshan-unreadable-lines" "these lines are not from darshan-parser: write the text again with darshan-parser LOG",
     /// Counted once per text.
     RoundedTimes "darshan-rounded-times" "darshan-parser rounds times to microseconds: give iodock the log itself",
@@ -85,7 +85,7 @@ kinds! {
 pub struct Loss {
     pub kind: LossKind,
     pub region: Region,
-    /// The unit depends on the kind.
+    /// Number lost; its unit depends on the kind.
     pub count: u64,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Adds to the losses of a log, one row for each kind and region.
+/// Adds a loss to the losses of a log, which have one row for each kind and region.
 pub(crate) fn add(losses: &mut Vec<Loss>, kind: LossKind, region: Region, count: u64) {
     if count == 0 {
         return;

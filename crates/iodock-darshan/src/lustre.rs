@@ -2,36 +2,37 @@
 
 use crate::ByteOrder;
 
-/// A component of a file's layout. Before module version 2 a file has one, with fewer known values.
+/// A component of a file's layout. Before version 2 of the module, a file has one component, with fewer known
+/// values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Component {
     pub stripe_bytes: i64,
     pub stripe_count: i64,
-    /// Lustre's number of the pattern: 0 raid0, 2 mdt, 4 overstriped, 8 foreign.
+    /// Number of the layout pattern in Lustre: 0 raid0, 2 mdt, 4 overstriped, 8 foreign.
     pub pattern: Option<i64>,
-    /// Lustre's flags of the component.
+    /// Flags of the component in Lustre.
     pub flags: Option<i64>,
     pub start: Option<i64>,
-    /// None: not known, or to the end of the file.
+    /// End of the component, bytes; `None` if it is not known or is the end of the file.
     pub end: Option<i64>,
     pub mirror: Option<i64>,
-    /// None: not known, or no pool.
+    /// Name of the OST pool; `None` if it is not known or there is no pool.
     pub pool: Option<String>,
-    /// The numbers of the servers' targets (OSTs).
+    /// Numbers of the OSTs that contain the component.
     pub targets: Vec<i64>,
 }
 
-/// A file's layout, as seen by a rank or all ranks.
+/// The layout of a file, as one rank or all ranks see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LustreFile {
     pub id: u64,
-    /// None: all ranks.
+    /// The rank; `None` for all ranks.
     pub rank: Option<i64>,
-    /// OSTs of the file system: known of module version 1 only.
+    /// Number of OSTs of the file system; known only in version 1 of the module.
     pub file_system_targets: Option<i64>,
-    /// MDTs of the file system: known of module version 1 only.
+    /// Number of MDTs of the file system; known only in version 1 of the module.
     pub file_system_metadata_targets: Option<i64>,
-    /// The OST that was requested when the file was created (-1: any): known only in module version 1.
+    /// The OST that was requested when the file was created (-1: any); known only in version 1 of the module.
     pub stripe_offset: Option<i64>,
     pub components: Vec<Component>,
 }
@@ -42,7 +43,7 @@ const COMPONENT_BYTES: usize = 8 * COUNTERS + POOL_BYTES;
 const FIRST_VERSION_BYTES: usize = 8 * 7;
 const FIXED_BYTES: usize = 8 * 4;
 
-/// The first record and its length in bytes. None: it is not complete.
+/// Returns the first record and its length in bytes; `None` if the record is not complete.
 pub(crate) fn first(bytes: &[u8], order: ByteOrder, version: u32) -> Option<(LustreFile, usize)> {
     if version == 1 {
         return first_of_version_1(bytes, order);
@@ -56,7 +57,7 @@ pub(crate) fn first(bytes: &[u8], order: ByteOrder, version: u32) -> Option<(Lus
         LustreFile { id: order.u64(record, 0)?, rank: rank(order.i64(record, 8)?), ..Default::default() };
     let mut rest = &record[targets_at..];
     for bytes in record[FIXED_BYTES..targets_at].chunks_exact(COMPONENT_BYTES) {
-        // Darshan marks allocated but unused records: nothing follows.
+        // Darshan marks allocated but unused components with -1. Nothing follows them.
         if order.i64(bytes, 0)? == -1 {
             break;
         }
@@ -94,7 +95,8 @@ fn numbers(bytes: &[u8], order: ByteOrder) -> Vec<i64> {
     (0..bytes.len() / 8).filter_map(|at| order.i64(bytes, 8 * at)).collect()
 }
 
-/// `LUSTRE_OSTS`, `_MDTS`, `_STRIPE_OFFSET`, `_STRIPE_SIZE`, `_STRIPE_WIDTH`, then as many OSTs as stripes.
+/// Parses a record of version 1: `LUSTRE_OSTS`, `_MDTS`, `_STRIPE_OFFSET`, `_STRIPE_SIZE`, `_STRIPE_WIDTH`,
+/// then an OST for each stripe.
 fn first_of_version_1(bytes: &[u8], order: ByteOrder) -> Option<(LustreFile, usize)> {
     let counter = |at: usize| order.i64(bytes, 8 * (2 + at));
     let stripe_count = counter(4)?;

@@ -1,13 +1,13 @@
-//! The modules of Darshan, by their numbers in logs of format 3.41. Earlier logs lack two, and are
-//! renumbered.
+//! The modules of Darshan, with their numbers in logs of format 3.41. Earlier logs lack two of them; their
+//! modules are renumbered when they are read.
 
 use std::borrow::Cow;
 
-/// A module's number: its index in a log's header.
+/// The number of a module, which is its index in a log's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Module(pub u8);
 
-/// `DARSHAN_MODULE_IDS` in darshan-log-format.h.
+/// Names of the modules, from `DARSHAN_MODULE_IDS` in darshan-log-format.h.
 const NAMES: [&str; 18] = [
     "NULL",
     "POSIX",
@@ -45,7 +45,7 @@ impl Module {
     /// Number of modules in a log of format 3.41.
     pub const ROOM: usize = 64;
 
-    /// Darshan's name of the module, or its number if it is a later one.
+    /// Returns Darshan's name of the module, or its number if a later Darshan added the module.
     pub fn name(self) -> Cow<'static, str> {
         match NAMES.get(usize::from(self.0)) {
             Some(&name) => name.into(),
@@ -53,12 +53,14 @@ impl Module {
         }
     }
 
-    /// Whether its records are details in addition to counters: single accesses, heatmaps, layouts.
+    /// Returns whether the module's records are details in addition to counters: single accesses, heatmaps,
+    /// layouts.
     pub(crate) fn is_detail(self) -> bool {
         matches!(self, Module::LUSTRE | Module::DXT_POSIX | Module::DXT_MPIIO | Module::HEATMAP)
     }
 
-    /// The module that Darshan calls `name`; in logs of 3.1 and before HDF5 and PnetCDF had one module each.
+    /// Returns the module that Darshan calls `name`. In logs of Darshan 3.1 and before, HDF5 and PnetCDF had
+    /// one module each.
     pub(crate) fn named(name: &str) -> Option<Module> {
         let name = match name {
             "HDF5" => "H5F",
@@ -70,7 +72,8 @@ impl Module {
         NAMES.iter().position(|&known| known == name).map(|id| Module(id as u8))
     }
 
-    /// The newest supported version of its records. None: this module is not read.
+    /// Returns the newest version of the module's records that this crate can read; `None` if it does not
+    /// read the module.
     pub fn newest_version(self) -> Option<u32> {
         Some(match self {
             Module::POSIX => 4,

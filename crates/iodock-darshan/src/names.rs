@@ -4,14 +4,15 @@ use crate::ByteOrder;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Names by record number.
+/// The names, by number of the record.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: HashMap<u64, Box<[u8]>>,
 }
 
 impl Names {
-    /// The name of record `id`. Bytes that are not UTF-8 are replaced; [`Names::bytes`] has them.
+    /// Returns the name of record `id`. Bytes that are not UTF-8 are replaced; [`Names::bytes`] returns them
+    /// unchanged.
     pub fn name(&self, id: u64) -> Option<Cow<'_, str>> {
         self.bytes(id).map(String::from_utf8_lossy)
     }
@@ -32,7 +33,8 @@ impl Names {
         self.names.iter().map(|(&id, name)| (id, name.as_ref()))
     }
 
-    /// Each process writes the names it knows, so most are repeated; an empty one is replaced, as in Darshan.
+    /// Adds a name. Most names are repeated, because each process writes the names that it knows. As in
+    /// Darshan, a name replaces an earlier empty one.
     pub(crate) fn add(&mut self, id: u64, name: &[u8]) {
         match self.names.get_mut(&id) {
             None => _ = self.names.insert(id, name.into()),
@@ -41,7 +43,7 @@ impl Names {
         }
     }
 
-    /// Adds the names of one stream. Returns the number of bytes at its end that are not a complete name.
+    /// Adds the names of one stream. Returns the number of bytes at its end that do not form a complete name.
     pub(crate) fn read(&mut self, bytes: &[u8], order: ByteOrder, has_lengths: bool) -> usize {
         let mut rest = bytes;
         while let Some((id, name, used)) = first(rest, order, has_lengths) {
@@ -52,7 +54,8 @@ impl Names {
     }
 }
 
-/// The first name and its length in bytes. Format 3.00 has a length before it, later ones a NUL after it.
+/// Returns the number and the text of the first name, and its length in bytes. In format 3.00 a length
+/// precedes the text; in later formats a NUL follows it.
 fn first(bytes: &[u8], order: ByteOrder, has_length: bool) -> Option<(u64, &[u8], usize)> {
     let id = order.u64(bytes, 0)?;
     if has_length {

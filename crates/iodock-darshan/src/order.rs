@@ -1,4 +1,4 @@
-//! Numbers of 4 and 8 bytes in the byte order of the machine that wrote the log.
+//! Reads numbers of 4 and 8 bytes in the byte order of the machine that wrote the log.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
@@ -7,7 +7,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The number at `at`, if there are enough bytes.
+    /// Returns the number at `at`, if there are enough bytes.
     pub(crate) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let four = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
         Some(match self {
@@ -16,7 +16,7 @@ impl ByteOrder {
         })
     }
 
-    /// The number at `at`, if there are enough bytes.
+    /// Returns the number at `at`, if there are enough bytes.
     pub(crate) fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let eight = bytes.get(at..at.checked_add(8)?)?.try_into().ok()?;
         Some(match self {

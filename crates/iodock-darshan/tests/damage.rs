@@ -1,4 +1,5 @@
-//! Damaged logs: no panic, no silent loss, and intact parts are kept.
+//! Reads damaged logs, and checks that the reader does not panic, loses no data silently, and keeps intact
+//! parts.
 
 mod support;
 
@@ -7,12 +8,12 @@ use std::io::Cursor;
 use support::random::Random;
 use support::{forms, losses, read, sample, samples};
 
-/// Number of damaged logs to try; `IODOCK_MUTATIONS` sets a larger one.
+/// Returns the number of damaged logs to try. `IODOCK_MUTATIONS` sets a larger one.
 fn tried() -> u64 {
     std::env::var("IODOCK_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(500)
 }
 
-/// A typical damage of files in transfer.
+/// Returns the log with damage that is typical of file transfers.
 fn damaged(random: &mut Random, log: &[u8], other: &[u8]) -> Vec<u8> {
     let mut out = log.to_vec();
     let (from, length) = (random.below(log.len()), 1 + random.below(64));
@@ -29,7 +30,7 @@ fn damaged(random: &mut Random, log: &[u8], other: &[u8]) -> Vec<u8> {
             let piece = random.below(other.len());
             out.splice(from..until, other[piece..(piece + length).min(other.len())].iter().copied());
         }
-        // The end of another log after the beginning of this one.
+        // The result has the beginning of this log and the end of another one.
         _ => {
             out.truncate(from);
             out.extend(&other[random.below(other.len())..]);
@@ -38,7 +39,7 @@ fn damaged(random: &mut Random, log: &[u8], other: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Amount of I/O in a log: it must not decrease silently.
+/// Returns the amount of data in a log, which must not decrease silently.
 fn held(log: &Log) -> usize {
     let traced = log.traced.iter().flat_map(|traced| &traced.files);
     log.records() + traced.map(|file| file.writes + file.reads).sum::<usize>() + log.names.len()
@@ -72,7 +73,7 @@ fn every_lost_part_of_a_damaged_log_is_reported() {
     assert!(refused > 0 && told > refused);
 }
 
-/// A text has no checksums, so a changed number is not detectable.
+/// A text has no checksums, so a changed number cannot be detected.
 #[test]
 fn a_damaged_text_is_not_read_as_a_job_without_io() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/darshan/text");
@@ -173,7 +174,7 @@ fn records_of_an_unknown_version_are_refused() {
         .any(|loss| loss.1 == "darshan-newer-module"));
 }
 
-/// Some sites add values to records and leave the version as it was.
+/// Some sites add values to records without changing the version.
 #[test]
 fn longer_records_are_read_if_all_counters_are_named() {
     let mut parts = forms::apart(&sample("hdf5-half-ranks-dxt"));
@@ -187,7 +188,7 @@ fn longer_records_are_read_if_all_counters_are_named() {
     assert_eq!(losses(&after), [("POSIX module".into(), "darshan-differing-records", 650)]);
 }
 
-/// As in the logs of a site that writes 8,192 additional zeros.
+/// The logs of one site have 8,192 additional zeros like these.
 #[test]
 fn a_longer_header_is_skipped() {
     let parts = forms::apart(&sample("mpi-io-test-x86_64-3.4.4"));

@@ -1,4 +1,4 @@
-//! Every value of every sample, compared with PyDarshan's (`fixtures/darshan/expected.tsv`, and PyDarshan
+//! Compares every value of every sample with PyDarshan's (`fixtures/darshan/expected.tsv`, and PyDarshan
 //! itself if it is installed).
 
 mod support;
@@ -29,8 +29,9 @@ fn values_of_all_samples_equal_those_of_pydarshan() {
     );
 }
 
-/// The whole comparison, line by line: `make test-darshan` installs PyDarshan and sets its Python. Its wheel
-/// can't read bzip2. `IODOCK_DARSHAN_LOGS` may name a folder of more logs.
+/// Compares all values line by line with the installed PyDarshan. `make test-darshan` installs PyDarshan and
+/// sets the path of its Python. Its wheel cannot read bzip2. `IODOCK_DARSHAN_LOGS` may name a folder of more
+/// logs.
 #[test]
 fn values_equal_those_of_the_installed_pydarshan() {
     let Some(python) = std::env::var_os("IODOCK_PYDARSHAN") else {
@@ -43,7 +44,7 @@ fn values_equal_those_of_the_installed_pydarshan() {
     for entry in more.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder of logs")) {
         logs.push(entry.expect("readable").path());
     }
-    // Starts Python once for all logs: a start takes seconds.
+    // The test starts Python once for all logs, because a start takes seconds.
     let theirs = Command::new(&python).arg(&script).args(&logs).output().expect("the Python starts");
     assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
     let theirs = String::from_utf8_lossy(&theirs.stdout);
@@ -65,7 +66,7 @@ fn values_equal_those_of_the_installed_pydarshan() {
 fn other_compressions_give_the_same_log() {
     for path in samples() {
         let whole = std::fs::read(&path).expect("readable");
-        // The four largest contain nothing special, and take most of the time.
+        // The four largest samples contain nothing special, and would take most of the time.
         if whole.len() > 20_000 {
             continue;
         }
@@ -77,7 +78,7 @@ fn other_compressions_give_the_same_log() {
     }
 }
 
-/// Samples converted by Darshan's own darshan-convert, which raises the format to 3.41.
+/// Darshan's own darshan-convert made these samples, which raised their format to 3.41.
 #[test]
 fn a_log_compressed_by_darshan_with_bzip2_gives_the_same_values() {
     for name in ["ior-hdf5", "ior-pnetcdf", "mpi-io-test-dxt"] {
@@ -101,8 +102,8 @@ fn both_byte_orders_are_recognised() {
     assert_eq!(order("mpi-io-test-x86_64-3.1.8"), ByteOrder::Little);
 }
 
-/// Values that PyDarshan drops from POSIX records of version 3. The numbers are from the record's bytes with
-/// `struct.unpack`.
+/// PyDarshan drops these values from POSIX records of version 3. The expected numbers were read from the
+/// record's bytes with `struct.unpack`.
 #[test]
 fn variances_of_version_3_logs_are_kept() {
     let log = read(&sample("mpi-io-test-ppc64-3.1.0")).expect("a whole log");
@@ -112,7 +113,8 @@ fn variances_of_version_3_logs_are_kept() {
     assert_eq!(found, [f64::from_bits(0x3f61_d7e9_1edd_197f)]);
 }
 
-/// Version 1 of POSIX counted C streams too: PyDarshan drops these counters, and records that contain them.
+/// Version 1 of POSIX also counted C streams. PyDarshan drops these counters, and the records that contain
+/// them.
 #[test]
 fn streams_of_version_1_logs_are_kept() {
     let mut parts = forms::apart(&sample("mpi-io-test-x86_64-3.0.1"));
@@ -163,7 +165,7 @@ fn logs_and_texts_are_distinguished_from_other_files() {
     let place = std::env::temp_dir().join(format!("iodock-darshan-known-{}", std::process::id()));
     std::fs::create_dir_all(&place).expect("a folder");
     for (number, path) in samples().iter().enumerate() {
-        // Recognised by its first bytes, whatever its name.
+        // The reader must recognise a log by its first bytes, whatever its name is.
         let copy = place.join(format!("{number}.log"));
         std::fs::copy(path, &copy).expect("a copy");
         assert!(is_darshan(path) && is_darshan(&copy), "{}", path.display());
@@ -178,7 +180,7 @@ fn logs_and_texts_are_distinguished_from_other_files() {
     {
         let other = place.join("other.log");
         std::fs::write(&other, start).expect("a file");
-        // The last one begins like a log, and is cut: the error says so.
+        // The last file begins like a log but is cut off, which opening it reports.
         assert_eq!(is_darshan(&other), start.ends_with('\0'), "{start:?}");
     }
     let named = place.join("job.darshan");

@@ -1,4 +1,5 @@
-//! The output of darshan-parser contains the same as its logs, except for what it rounds and omits.
+//! Checks that the output of darshan-parser has the same content as its logs, except for values that
+//! darshan-parser rounds or omits.
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use support::{losses, read, sample};
 
-/// The texts in `fixtures/darshan/text`, or in the folder that `IODOCK_DARSHAN_TEXTS` names.
+/// Returns the texts in `fixtures/darshan/text`, or in the folder that `IODOCK_DARSHAN_TEXTS` names.
 fn texts() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/darshan/text");
     let folder = std::env::var_os("IODOCK_DARSHAN_TEXTS").map_or(here, PathBuf::from);
@@ -42,7 +43,7 @@ fn assert_same_counters(text: &Counted, log: &Counted, of: &str) {
     }
 }
 
-/// Values that darshan-parser drops or prints wrongly: see `tests/pydarshan/values.py`.
+/// Values that darshan-parser drops or prints wrongly; see `tests/pydarshan/values.py`.
 const DROPPED: [&str; 4] = ["POSIX_FOPENS", "POSIX_FREADS", "POSIX_FWRITES", "POSIX_FSEEKS"];
 const ZEROED: [&str; 2] = ["POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES"];
 const SWAPPED: [&str; 3] = ["POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TIME"];
@@ -81,7 +82,7 @@ fn same_job(text: &Log, log: &Log) {
     assert!((text.run_time_s() - log.run_time_s()).abs() < 1e-4);
 }
 
-/// Since 3.5.0 darshan-parser prints layouts of version 1 like those of version 2.
+/// Compares layouts. Since 3.5.0, darshan-parser prints layouts of version 1 like those of version 2.
 fn same_layouts(text: &Log, log: &Log, name: &str) {
     assert_eq!(text.lustre.len(), log.lustre.len(), "{name}");
     for (text, log) in text.lustre.iter().zip(&log.lustre) {

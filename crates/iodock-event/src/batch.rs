@@ -1,11 +1,11 @@
-//! A batch of a source: records with the bytes that they refer to, and the source's own counts.
+//! A batch of records from a source, with the bytes that the records refer to and the source's own counts.
 
 use crate::record::{AsyncItem, RawCall, Record, Text};
 use crate::{CallId, LossKind, Losses};
 use std::collections::BTreeMap;
 
-/// A successful fork, vfork or clone in this batch. It is known before the records are tracked, so that a
-/// child whose first call precedes its parent's return finds its parent.
+/// A successful fork, vfork or clone in this batch. The tracker learns of it before it tracks the records, so
+/// that it finds the parent of a child whose first call precedes the parent's return.
 #[derive(Clone, Copy, Debug)]
 pub struct Fork {
     pub parent_tid: u32,
@@ -14,25 +14,25 @@ pub struct Fork {
     pub call: CallId,
 }
 
-/// Totals of one call from a source that shows no single calls. `None` if the source does not show the value;
-/// times in ns.
+/// Totals of one call over the whole log, for a source that shows no single calls. A field is `None` if the
+/// source does not show it. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTotal {
     pub call: CallId,
     pub calls: Option<i64>,
     pub errors: Option<i64>,
-    /// Inside the calls.
+    /// Sum of the time between the beginning and the end of each call.
     pub time: Option<i64>,
     pub shortest: Option<i64>,
     pub longest: Option<i64>,
-    /// System CPU time.
+    /// Sum of the CPU time that the kernel used for the calls.
     pub sys_cpu: Option<i64>,
     pub least_sys_cpu: Option<i64>,
     pub most_sys_cpu: Option<i64>,
 }
 
 impl CallTotal {
-    /// Totals of which nothing is known.
+    /// Returns totals for `call` in which every field is unknown.
     pub fn new(call: CallId) -> CallTotal {
         CallTotal {
             call,
@@ -47,7 +47,7 @@ impl CallTotal {
         }
     }
 
-    /// The sum of both. A value is known only if both have it.
+    /// Returns the sum of both totals. A field is known only if both have it.
     pub fn with(&self, other: &CallTotal) -> CallTotal {
         let both = |join: fn(i64, i64) -> i64, one: Option<i64>, other: Option<i64>| Some(join(one?, other?));
         CallTotal {
@@ -72,7 +72,7 @@ pub struct SourceCounts {
     pub resumed: u64,
     pub orphans: u64,
     pub signals: BTreeMap<String, u64>,
-    /// Calls with / without a duration, to detect whether -T was used.
+    /// Number of calls with and without a duration. Readers use it to detect whether strace ran with `-T`.
     pub timed: u64,
     pub untimed: u64,
 }
@@ -91,28 +91,29 @@ impl SourceCounts {
     }
 }
 
-/// Records with the bytes they refer to. Reuse it: clear it rather than dropping it.
+/// Records, and the bytes that they refer to. Callers should clear and reuse a batch, because that keeps its
+/// allocated memory.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub records: Vec<Record>,
     pub bytes: Vec<u8>,
     pub items: Vec<AsyncItem>,
     pub forks: Vec<Fork>,
-    /// For a source that shows no calls.
+    /// Totals of each call. Only sources that show no single calls fill this.
     pub totals: Vec<CallTotal>,
     pub counts: SourceCounts,
     pub losses: Losses,
 }
 
 impl Batch {
-    /// Stores `bytes` and returns their position.
+    /// Stores `bytes` in the batch, and returns their position.
     pub fn push_text(&mut self, bytes: &[u8]) -> Text {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
         Text { start, length: bytes.len() as u32 }
     }
 
-    /// The bytes of `text`; empty for none.
+    /// Returns the bytes of `text`, which are empty for [`Text::NONE`].
     pub fn text(&self, text: Text) -> &[u8] {
         if !text.is_some() {
             return &[];
@@ -120,7 +121,7 @@ impl Batch {
         &self.bytes[text.start as usize..(text.start + text.length) as usize]
     }
 
-    /// Adds a record of `other`, with its texts and items.
+    /// Adds `record`, which belongs to the batch `other`, and copies its texts and items.
     pub fn push_copy(&mut self, mut record: Record, other: &Batch) {
         if let Record::Call(RawCall { items, .. }) = &mut record {
             let start = self.items.len() as u32;

@@ -1,9 +1,11 @@
-//! The system calls that iodock knows, one line each in [`CALLS`], which every source and the tracker use.
+//! The system calls that iodock knows, with one line for each in [`CALLS`]. Every source and the tracker use
+//! this table.
 
 use crate::interner::Interner;
 use std::sync::OnceLock;
 
-/// A call's number in [`CALLS`]. Names first seen in a log get numbers after these.
+/// A call's number: its index in [`CALLS`]. Names that are not in [`CALLS`] get the next numbers when a log
+/// first shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct CallId(pub u16);
@@ -32,10 +34,10 @@ impl CallClass {
     }
 }
 
-/// How the tracker handles a call.
+/// The way in which the tracker handles a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It is only counted on its file.
+    /// The tracker only counts the call on its file.
     None,
     Open,
     Creat,
@@ -49,42 +51,42 @@ pub enum Action {
     PositionedRead,
     Write,
     PositionedWrite,
-    /// Receives bytes from a socket; no position.
+    /// The call receives bytes from a socket, so it has no position.
     Receive,
     Send,
-    /// recvmmsg, sendmmsg: the result counts messages; `items` have their bytes.
+    /// recvmmsg and sendmmsg: the result is the number of messages; `items` holds the bytes of each.
     ReceiveMany,
     SendMany,
-    /// vmsplice: from memory into a pipe, or out of its other end.
+    /// vmsplice: the call moves bytes from memory into a pipe, or from a pipe into memory.
     PipeMemory,
-    /// sendfile, copy_file_range, splice, tee: in at `fd`, out at `fd2`.
+    /// sendfile, copy_file_range, splice, tee: the call reads from `fd` and writes to `fd2`.
     Transfer,
     AsyncSubmit,
     AsyncComplete,
-    /// io_uring_enter: submitted and completed requests.
+    /// io_uring_enter: the call submits requests and reports completed ones.
     RingEnter,
-    /// The result is the new position.
+    /// The call's result is the new position.
     Seek,
-    /// `_llseek`: the new position is in `offset`.
+    /// `_llseek`: the call stores the new position in memory; `offset` holds it.
     SeekResult,
     Map,
     Stat,
-    /// The size becomes `argument`.
+    /// The call sets the file's size to `argument`.
     Truncate,
     Readlink,
     ReadDirectory,
     ChangeDirectory,
     ChangeDirectoryFd,
     ChangeRoot,
-    /// mkdir, rmdir: the name is a directory.
+    /// mkdir, rmdir: the path names a directory.
     Directory,
-    /// mknod: the type is in the mode, `argument`.
+    /// mknod: the mode in `argument` contains the file type.
     Node,
-    /// mkfifo, which is a call of its own on macOS and FreeBSD.
+    /// mkfifo, which is a system call on macOS and FreeBSD but not on Linux.
     NewFifo,
-    /// unlink: the name becomes free.
+    /// unlink: the call removes the name.
     Unlink,
-    /// rename, link: belongs to both names.
+    /// rename, link: the call concerns both names.
     TwoNames,
     Symlink,
     NewPipe,
@@ -99,84 +101,85 @@ pub enum Action {
     NewInotify,
     NewPidfd,
     NewIoUring,
-    /// A new descriptor without further information.
+    /// The call returns a new descriptor, about which nothing else is known.
     NewUnnamed,
-    /// pidfd_getfd: descriptor `argument` of the process behind `fd`.
+    /// pidfd_getfd: the call copies descriptor `argument` of the process that the pidfd `fd` refers to.
     NewFromProcess,
     Fork,
     Vfork,
     Clone,
-    /// Solaris lwp_create: a thread of the same process.
+    /// Solaris lwp_create: the call creates a thread of the same process.
     NewThread,
     Exec,
     Unshare,
     Exit,
 }
 
-/// The meaning of an argument, which determines the field of `RawCall` that it fills. In argument order, as
-/// strace prints them; after a vector comes its count.
+/// The meaning of an argument, which determines the field of `RawCall` that it fills. Roles are listed in the
+/// order in which strace prints the arguments. A vector is followed by its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     Skip,
-    /// -> `fd`
+    /// The argument fills `fd`.
     Fd,
-    /// -> `fd2`
+    /// The argument fills `fd2`.
     Fd2,
-    /// Directory descriptor of the following path -> `fd`
+    /// The directory descriptor of the path that follows; fills `fd`.
     DirFd,
-    /// -> `fd2`
+    /// The directory descriptor of the second path; fills `fd2`.
     DirFd2,
-    /// -> `path`
+    /// The argument fills `path`.
     Path,
-    /// -> `path2`
+    /// The argument fills `path2`.
     Path2,
-    /// Bytes requested -> `requested`
+    /// The number of bytes requested; fills `requested`.
     Size,
-    /// iovec array -> `requested` (sum)
+    /// An iovec array; the sum of its lengths fills `requested`.
     Vector,
-    /// msghdr -> `requested` (sum); `items` (descriptors passed)
+    /// A msghdr; the sum of its lengths fills `requested`, and the descriptors that it passes fill `items`.
     Message,
-    /// mmsghdr array -> `items` (bytes of each message, descriptors passed)
+    /// An mmsghdr array; the bytes of each message and the descriptors passed fill `items`.
     Messages,
-    /// -> `offset`
+    /// The argument fills `offset`.
     Offset,
-    /// `[n]` or NULL -> `offset`
+    /// A pointer to an offset, shown as `[n]` or NULL; fills `offset`.
     OffsetPointer,
-    /// -> `offset2`
+    /// A pointer to a second offset, shown as `[n]` or NULL; fills `offset2`.
     OffsetPointer2,
-    /// `[n]`, the resulting position -> `offset`
+    /// A pointer to the new position, shown as `[n]`; fills `offset`.
     SeekPointer,
-    /// Names or number -> `flags`
+    /// Names or a number; fills `flags`.
     Flags,
-    /// openat2's `{flags=...}` -> `flags`
+    /// openat2's `{flags=...}`; fills `flags`.
     HowFlags,
-    /// clone's `flags=...`, clone3's `{flags=...}` -> `flags`
+    /// clone's `flags=...` or clone3's `{flags=...}`; fills `flags`.
     CloneFlags,
-    /// A number or names -> `argument`
+    /// A number or names; fills `argument`.
     Argument,
-    /// argv -> `argv`
+    /// The argument array of execve; fills `argv`.
     Arguments,
-    /// `[3, 4]` -> `fd`, `fd2`
+    /// A pair of new descriptors, shown as `[3, 4]`; fills `fd` and `fd2`.
     NewPair,
-    /// -> `stat_type`, `stat_size`
+    /// A stat structure; fills `stat_type` and `stat_size`.
     StatBuffer,
-    /// -> `items`
+    /// The control blocks of io_submit; fill `items`.
     ControlBlocks,
-    /// -> `items`
+    /// The events of io_getevents; fill `items`.
     Completions,
-    /// Requests that io_uring_enter finds in the ring's memory -> `items`; their number, if they are not
-    /// shown -> `argument`
+    /// The requests that io_uring_enter finds in the ring's memory fill `items`. If the source does not show
+    /// them, their number fills `argument`.
     Ring,
-    /// The flags of io_uring_enter. If its descriptor is an index of a registered one, no descriptor is
-    /// known. This role follows `Fd` and then clears it.
+    /// The flags of io_uring_enter, which follow `Fd`. If they say that `fd` is an index of a registered
+    /// descriptor, the reader clears `fd`, because the real descriptor is unknown.
     RingFlags,
 }
 
-/// One line of the table.
+/// The entry of one system call in [`CALLS`].
 #[derive(Clone, Copy, Debug)]
 pub struct CallSpec {
     pub name: &'static str,
-    /// `open` for open, open64, openat: the groups of `--by family`.
+    /// Name shared by variants of a call, such as `open` for open, open64 and openat. `--by family` groups by
+    /// it.
     pub family: &'static str,
     pub class: CallClass,
     pub action: Action,
@@ -184,8 +187,8 @@ pub struct CallSpec {
 }
 
 impl CallSpec {
-    /// Does a live recorder stop at this call? It stops at I/O, descriptor and process calls, not at memory,
-    /// time and signal calls. (Recorders also leave out mmap without a descriptor.)
+    /// Returns whether a live recorder stops at this call. It stops at I/O, descriptor and process calls, but
+    /// not at memory, time and signal calls. (Recorders also leave out mmap without a descriptor.)
     pub fn is_recorded(&self) -> bool {
         let touches_files = self
             .roles
@@ -195,24 +198,26 @@ impl CallSpec {
         touches_files || waits || self.action != Action::None || self.class == CallClass::Sync
     }
 
-    /// Is its result a descriptor of a file that it opened? Recorders note the kind of that file.
+    /// Returns whether the call opens a file and returns its descriptor. Recorders note the kind of that
+    /// file.
     pub fn opens(&self) -> bool {
         matches!(self.action, Action::Open | Action::Creat)
     }
 
-    /// A request inside an io_uring. It is not a call, but sources that see it show it as one.
+    /// Returns whether this is a request inside an io_uring. Such a request is not a system call, but sources
+    /// that see it show it as one.
     pub fn is_ring_request(&self) -> bool {
         matches!(self.name, "io_uring_read" | "io_uring_write" | "io_uring_fsync")
     }
 
-    /// The roles of the arguments in registers, as live recorders find them. The kernel takes the offset of
-    /// preadv2 and pwritev2 in two halves, for which a tracer prints one number.
+    /// Returns the roles of the arguments in the registers that live recorders read. The kernel takes the
+    /// offset of preadv2 and pwritev2 in two registers, although strace prints one number.
     pub fn registers(&self) -> &'static [Role] {
         match self.name {
             "pwritev2" | "pwritev64v2" => {
                 &[Role::Fd, Role::Vector, Role::Skip, Role::Offset, Role::Skip, Role::Flags]
             }
-            // The flags are found in logs of other systems only.
+            // Only logs of other systems show flags for pipe; Linux has no such argument.
             "pipe" => &[Role::NewPair],
             _ => self.roles,
         }
@@ -223,12 +228,12 @@ impl CallSpec {
     }
 }
 
-/// The entry for a call that is not in the table: only its name is known.
+/// The entry for a call that is not in [`CALLS`]. Of such a call iodock knows only the name.
 static UNLISTED: CallSpec =
     CallSpec { name: "", family: "", class: CallClass::Other, action: Action::None, roles: &[] };
 
 impl CallId {
-    /// The id of `name`; `None` when the name table is full.
+    /// Returns the id of `name`; `None` when the name table is full.
     pub fn intern(name: &[u8]) -> Option<CallId> {
         interner().intern(name).map(CallId)
     }
@@ -244,7 +249,7 @@ impl CallId {
         }
     }
 
-    /// The family's name; a call outside the table is its own family.
+    /// Returns the name of the call's family. A call that is not in [`CALLS`] forms its own family.
     pub fn family(self) -> String {
         match CALLS.get(self.0 as usize) {
             Some(spec) => spec.family.to_string(),
@@ -252,7 +257,7 @@ impl CallId {
         }
     }
 
-    /// Every id assigned so far.
+    /// Returns every id assigned so far.
     pub fn all() -> impl Iterator<Item = CallId> {
         (0..interner().len() as u16).map(CallId)
     }
@@ -275,7 +280,8 @@ const fn call(
 
 use self::{Action as A, CallClass as C, Role as R};
 
-/// Linux (x86-64, aarch64, 32-bit names) and illumos calls. Argument order as strace and truss print it.
+/// System calls of Linux (x86-64, aarch64, and names of 32-bit systems) and illumos. Arguments are in the
+/// order in which strace and truss print them.
 #[rustfmt::skip]
 pub static CALLS: &[CallSpec] = &[
     call("open", "open", C::Metadata, A::Open, &[R::Path, R::Flags, R::Skip]),
@@ -341,7 +347,7 @@ pub static CALLS: &[CallSpec] = &[
     call("io_setup", "io_setup", C::Other, A::None, &[]),
     call("io_destroy", "io_destroy", C::Other, A::None, &[]),
     call("io_cancel", "io_cancel", C::Other, A::None, &[]),
-    // Requests inside an io_uring, for recorders that see them: they are shown like calls.
+    // The following are requests inside an io_uring. Recorders that see them show them like calls.
     call("io_uring_read", "read", C::Data, A::PositionedRead, &[R::Fd, R::Skip, R::Size, R::Offset]),
     call("io_uring_write", "write", C::Data, A::PositionedWrite, &[R::Fd, R::Skip, R::Size, R::Offset]),
     call("io_uring_fsync", "fsync", C::Sync, A::None, &[R::Fd]),

@@ -1,5 +1,5 @@
-//! Names of flags and commands as logs print them, and their Linux numbers. Both kinds of sources use them:
-//! those that print names (strace, truss) and those that see numbers (ptrace).
+//! Names of flags and commands as logs print them, and their Linux numbers. Some sources print names (strace,
+//! truss), others see numbers (ptrace).
 
 pub const O_WRONLY: u64 = 0o1;
 pub const O_RDWR: u64 = 0o2;
@@ -18,7 +18,7 @@ pub const O_CLOEXEC: u64 = 0o2000000;
 pub const O_SYNC: u64 = 0o4010000;
 pub const O_PATH: u64 = 0o10000000;
 pub const O_TMPFILE: u64 = 0o20200000;
-/// For io_uring_enter: the descriptor is an index into the registered ones.
+/// Flag of io_uring_enter: the descriptor argument is an index into the registered descriptors.
 pub const IORING_ENTER_REGISTERED_RING: u64 = 16;
 /// The flags that `F_SETFL` changes on Linux (fcntl(2)); it ignores the others.
 pub const CHANGED_BY_SETFL: u64 = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
@@ -35,7 +35,8 @@ pub const F_DUPFD: u64 = 0;
 pub const F_SETFD: u64 = 2;
 pub const F_SETFL: u64 = 4;
 pub const F_DUPFD_CLOEXEC: u64 = 1030;
-/// Solaris: dup2 by fcntl. Linux has no such command, so a number that Linux does not use.
+/// Solaris command that duplicates a descriptor like dup2. Linux has no such command, so iodock uses a number
+/// that Linux does not use.
 pub const F_DUP2FD: u64 = 0x1_0000;
 pub const FD_CLOEXEC: u64 = 1;
 
@@ -49,12 +50,14 @@ pub const AT_EMPTY_PATH: u64 = 0x1000;
 pub const AT_REMOVEDIR: u64 = 0x200;
 pub const MAP_SHARED: u64 = 1;
 pub const MAP_ANONYMOUS: u64 = 0x20;
-/// pwritev2: applies the open flag of that name to this call only.
+/// Flag of pwritev2 that has the effect of the open flag O_DSYNC, for one call only. The next two correspond
+/// to O_SYNC and O_APPEND.
 pub const RWF_DSYNC: u64 = 0x2;
 pub const RWF_SYNC: u64 = 0x4;
 pub const RWF_APPEND: u64 = 0x10;
 
-/// Is this a flag of open on Linux, FreeBSD, illumos or Solaris, including those without influence here?
+/// Returns whether `name` (without `O_`) is a flag of open on Linux, FreeBSD, illumos or Solaris. The list
+/// includes flags that do not influence tracking.
 pub fn is_open_flag(name: &[u8]) -> bool {
     const OTHERS: &[&[u8]] = &[
         b"ACCMODE",
@@ -81,7 +84,8 @@ pub fn is_open_flag(name: &[u8]) -> bool {
     OTHERS.contains(&plain) || value(name).is_some() || value(&[b"O_", plain].concat()).is_some()
 }
 
-/// Numbers of flag and command names. Names without influence on tracking are not listed and count as 0.
+/// Returns the Linux number of a flag or command. Names that do not influence tracking are not listed and
+/// count as 0.
 pub fn value(name: &[u8]) -> Option<u64> {
     Some(match name {
         b"O_RDONLY" => 0,
@@ -141,21 +145,21 @@ pub fn value(name: &[u8]) -> Option<u64> {
     })
 }
 
-/// Position of the file type within a mode.
+/// Number of bits by which the file type is shifted within a mode.
 const STAT_TYPE_SHIFT: u32 = 12;
 
-/// The file type in a mode (`st_mode`, or the mode of mknod).
+/// Returns the file type in a mode (`st_mode`, or the mode of mknod).
 pub fn stat_type_of_mode(mode: u64) -> u8 {
     (mode >> STAT_TYPE_SHIFT & 0o17) as u8
 }
 
-/// The type of an opened file with that mode, as recorders note it: 0 for a regular file.
+/// Returns the type of an opened file from its mode, as recorders note it. A regular file has type 0.
 pub fn special_type_of_mode(mode: u64) -> u8 {
     const REGULAR: u8 = 0o10;
     Some(stat_type_of_mode(mode)).filter(|&kind| kind != REGULAR).unwrap_or(0)
 }
 
-/// `S_IFMT >> 12` from the name that logs print in `st_mode=S_IFREG|0644`.
+/// Returns the file type (`S_IFMT >> 12`) for the name that logs print in `st_mode=S_IFREG|0644`.
 pub fn stat_type(name: &[u8]) -> Option<u8> {
     Some(match name {
         b"S_IFIFO" => 0o1,

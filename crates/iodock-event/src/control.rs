@@ -2,14 +2,15 @@
 
 const SOL_SOCKET: i32 = 1;
 const SCM_RIGHTS: i32 = 1;
-/// `struct cmsghdr`: length with the header (8), level (4), type (4).
+/// Bytes of `struct cmsghdr`: length including the header (8), level (4), type (4).
 const HEADER: usize = 16;
 
-/// Number of bytes that recorders copy at most. The kernel passes at most 253 descriptors with one message.
+/// Largest number of bytes that recorders copy. It holds 253 descriptors, the most that the kernel passes
+/// with one message.
 pub const CONTROL_LIMIT: usize = 1040;
 
-/// Calls `visit` with each descriptor that `control` passes. Stops where the control data are malformed or
-/// cut.
+/// Calls `visit` with each descriptor that the control data pass. Stops where the data are malformed or cut
+/// off.
 pub fn each_passed(control: &[u8], mut visit: impl FnMut(i32)) {
     let mut rest = control;
     while let Some((header, _)) = rest.split_first_chunk::<HEADER>() {

@@ -1,5 +1,5 @@
-//! Error names as ids. A name that Linux does not have (Solaris, kernel-internal ERESTART*) gets its own id
-//! when it is first seen.
+//! Maps error names to ids. A name that Linux does not have (of Solaris, or a kernel-internal ERESTART*) gets
+//! an id when it is first seen.
 
 use crate::interner::Interner;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ impl ErrnoId {
         self != Self::NONE
     }
 
-    /// `None` when the name table is full.
+    /// Returns the id of an error name; `None` when the name table is full.
     pub fn intern(name: &[u8]) -> Option<ErrnoId> {
         interner().intern(name).map(ErrnoId)
     }
@@ -35,7 +35,7 @@ impl ErrnoId {
         }
     }
 
-    /// All names that have an id so far, in order of their ids.
+    /// Returns all names that have an id so far, in the order of their ids.
     pub fn all() -> Vec<String> {
         (0..interner().len() as u16).map(|id| ErrnoId(id).name()).collect()
     }

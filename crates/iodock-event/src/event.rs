@@ -14,7 +14,7 @@ macro_rules! named {
 }
 
 named! {
-    /// The end of a two-ended call that a row shows.
+    /// The end of a two-ended call (such as sendfile or rename) that a row shows.
     Side { Only = 0 "only", In = 1 "in", Out = 2 "out", Old = 3 "old", New = 4 "new", }
 }
 named! {
@@ -45,17 +45,17 @@ named! {
     }
 }
 named! {
-    /// How a task was created.
+    /// The way in which a task was created.
     TaskOrigin { Root = 0 "root", Fork = 1 "fork", Vfork = 2 "vfork", Thread = 3 "thread", Attached = 4 "attached", }
 }
 
 impl FileKind {
-    /// Does it have a path? (`--kind file` shows those.)
+    /// Returns whether the file has a path. `--kind file` selects such files.
     pub fn has_path(self) -> bool {
         (self as u8) <= FileKind::Fifo as u8
     }
 
-    /// Converts `st_mode >> 12`.
+    /// Converts a file type as in `st_mode >> 12`.
     pub fn from_stat_type(stat_type: u8) -> Option<FileKind> {
         Some(match stat_type {
             0o1 => FileKind::Fifo,
@@ -71,9 +71,9 @@ impl FileKind {
 
 macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
-        /// Rows as columns of equal length, in the order in which the calls ended. A call with two ends
-        /// is two rows, one after the other: `side` `In` then `Out`, or `Old` then `New`. Unknown
-        /// numbers are [`crate::UNKNOWN`], absent ids [`crate::NONE`].
+        /// Rows as columns of equal length, in the order in which the calls ended. A call with two ends takes
+        /// two adjacent rows: `side` is `In` and then `Out`, or `Old` and then `New`. Unknown numbers are
+        /// [`crate::UNKNOWN`], absent ids [`crate::NONE`].
         #[derive(Clone, Debug, Default)]
         pub struct EventColumns { $($(#[$doc])* pub $name: Vec<$type>,)+ }
         /// One row of [`EventColumns`].
@@ -86,7 +86,7 @@ macro_rules! columns {
                 $(self.$name.extend(rows.iter().map(|row| row.$name));)+
             }
             pub fn row(&self, index: usize) -> EventRow { EventRow { $($name: self.$name[index],)+ } }
-            /// Keeps the rows with these flags.
+            /// Keeps the rows whose flag in `keep` is true.
             pub fn retain(&mut self, keep: &[bool]) {
                 $(let mut at = keep.iter();
                 self.$name.retain(|_| at.next().copied().unwrap_or(true));)+
@@ -99,27 +99,27 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Start, ns.
+    /// Start time, ns.
     ts: i64,
-    /// End, ns; only if it is not `ts + dur` (truss stamps ends).
+    /// End time, ns; set only if it differs from `ts + dur`, because truss stamps the ends of calls.
     end_ts: i64,
-    /// Elapsed ns.
+    /// Elapsed time of the call, ns.
     dur: i64,
-    /// System CPU ns (truss -E).
+    /// System CPU time, ns. Only `truss -E` shows it.
     sys_cpu: i64,
-    /// `CallId` as number.
+    /// The call's `CallId` as a number.
     call: u16,
-    /// `ErrnoId` as number, `u16::MAX` for none.
+    /// The error's `ErrnoId` as a number; `u16::MAX` if the call did not fail.
     errno: u16,
-    /// Returned value; UNKNOWN for no result.
+    /// Value that the call returned; UNKNOWN if it did not return.
     result: i64,
-    /// Row of the processes table.
+    /// Row of the task in the processes table.
     utid: u32,
-    /// Row of the files table.
+    /// Row of the file in the files table.
     file: u32,
-    /// For a two-ended call: the file of the other end.
+    /// For a two-ended call: row of the file at the other end.
     other_file: u32,
-    /// `Side` as number.
+    /// The end that the row shows: `Side` as a number.
     side: u8,
     /// Bytes requested.
     requested: i64,
@@ -127,31 +127,31 @@ columns! {
     offset: i64,
     /// Bytes transferred at this end; 0 at the end of the file; UNKNOWN if the call moves none.
     bytes: i64,
-    /// `Direction` as number.
+    /// Direction of the bytes: `Direction` as a number.
     direction: u8,
-    /// The program's descriptor number.
+    /// Descriptor number that the program used.
     fd: i32,
-    /// Open file description, unique in the store.
+    /// Number of the open file description, unique in the store.
     handle: u32,
-    /// Open flags of opening calls, else `u32::MAX`.
+    /// Open flags of calls that open a file; `u32::MAX` for other calls.
     flags: u32,
-    /// `AccessPattern` as number.
+    /// Access pattern: `AccessPattern` as a number.
     pattern: u8,
-    /// `offset` minus the end of the previous access through the same description.
+    /// `offset` minus the end of the previous access through the same open file description, bytes.
     gap: i64,
     /// Bytes of this access that this process had read before.
     own_read: i64,
-    /// ... that any process had read before.
+    /// Bytes of this access that any process had read before.
     any_read: i64,
-    /// ... that this process had written before.
+    /// Bytes of this access that this process had written before.
     own_written: i64,
-    /// ... that any process had written before.
+    /// Bytes of this access that any process had written before.
     any_written: i64,
-    /// The call of an interface that the task was in.
+    /// Row of the interface call (such as an MPI-IO call) inside which the task made this call.
     interface_call: u32,
-    /// Row of the sites table: the place in the program that is to be changed.
+    /// Row of the sites table: the place in the program's code that a user would change.
     site: u32,
-    /// Id of the stack in the stacks table.
+    /// Id of the call stack in the stacks table.
     stack: u32,
 }
 
@@ -165,8 +165,8 @@ impl EventColumns {
 }
 
 impl EventRow {
-    /// A call about which nothing is known: task 0, no file, no numbers. All rows start from it, so the null
-    /// of a new column is defined in one place.
+    /// A row for a call about which nothing is known: task 0, no file, no numbers. All rows start from it, so
+    /// this is the only place that defines the null value of a column.
     pub const BLANK: EventRow = EventRow {
         ts: crate::UNKNOWN,
         end_ts: crate::UNKNOWN,

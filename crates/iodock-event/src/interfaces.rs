@@ -1,34 +1,37 @@
-//! Calls of interfaces above the system's, such as MPI-IO, in which programs make their system calls.
+//! Calls of interfaces above the system calls, such as MPI-IO. Programs make system calls inside them.
 
 use crate::{shown, Direction, Text, NONE, UNKNOWN};
 
-/// A call of an interface.
+/// A function of an I/O interface, such as MPI-IO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceSpec {
     pub name: &'static str,
     pub interface: &'static str,
-    /// All processes that opened the file together make it.
+    /// Whether all processes that opened the file together must make the call.
     pub is_collective: bool,
-    /// Which way it moves bytes. The end of a split call moves those that its beginning asked for.
+    /// Direction of the bytes. Of a split collective call, only the beginning has a direction. The end completes
+    /// the transfer.
     pub direction: Direction,
     pub effect: InterfaceEffect,
-    /// Calls of a lower layer are made inside: NetCDF calls HDF5, and HDF5 MPI-IO, which has a greater number (`enum layer` of iodock-preload).
+    /// Layer of the interface, as in `enum layer` of iodock-preload. Higher layers call lower ones and have
+    /// smaller numbers: NetCDF calls HDF5, and HDF5 calls MPI-IO.
     pub layer: u8,
 }
 
-/// What a call does to the interface's files.
+/// The effect of a call on the files that the interface has open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfaceEffect {
     Nothing,
     Open,
     Close,
-    /// It says which bytes of the file offsets mean.
+    /// The call sets a view: it defines which bytes of the file the later offsets refer to.
     View,
-    /// Opens what lies in a file: a data set, a group, an attribute.
+    /// The call opens an object inside a file: a data set, a group or an attribute.
     Part,
 }
 
-/// Calls on streams: those that made no system call are summed up, not rows of their own.
+/// The interface of calls on streams. Calls that made no system call are summed up instead of having a row
+/// each.
 pub const STDIO: &str = "stdio";
 const STDIO_LAYER: u8 = 4;
 const MPI_IO: &str = "MPI-IO";
@@ -69,7 +72,8 @@ const fn together(name: &'static str, effect: InterfaceEffect) -> InterfaceSpec 
     InterfaceSpec { effect, ..call(name, true, Direction::Neither) }
 }
 
-/// Whether all ranks make a call of HDF5 together is said for each transfer, and not known here.
+/// Describes a function of HDF5. Whether a transfer is collective is a property of the transfer, so it is
+/// unknown here.
 const fn hdf5(name: &'static str, direction: Direction, effect: InterfaceEffect) -> InterfaceSpec {
     InterfaceSpec { name, interface: HDF5, is_collective: false, direction, effect, layer: HDF5_LAYER }
 }
@@ -86,7 +90,8 @@ const fn hdf5_other(name: &'static str, effect: InterfaceEffect) -> InterfaceSpe
     hdf5(name, Direction::Neither, effect)
 }
 
-/// Whether all ranks make a call of NetCDF-C together is set for each variable, and not known here.
+/// Describes a function of NetCDF-C. Whether a transfer is collective is a property of the variable, so it is
+/// unknown here.
 const fn netcdf(name: &'static str, direction: Direction, effect: InterfaceEffect) -> InterfaceSpec {
     InterfaceSpec { name, interface: NETCDF, is_collective: false, direction, effect, layer: NETCDF_LAYER }
 }
@@ -127,7 +132,8 @@ const fn stdio_close(name: &'static str) -> InterfaceSpec {
     stdio(name, Direction::Neither, InterfaceEffect::Close)
 }
 
-/// A call for each type of elements in memory, as `EACH_TYPE_OF_NETCDF` of `interfaces/layers.h` has them.
+/// Makes one entry for each type of elements in memory, in the order of `EACH_TYPE_OF_NETCDF` in
+/// `interfaces/layers.h`.
 macro_rules! of_each_type {
     ($call:ident, $($name:literal),+) => { of_each_type!(@ $call, [$($name),+], []) };
     (@ $call:ident, [], [$($made:expr),*]) => { &[$($made),*] };
@@ -171,7 +177,7 @@ const fn pnetcdf_other(name: &'static str, is_collective: bool, effect: Interfac
     pnetcdf(name, is_collective, Direction::Neither, effect)
 }
 
-/// A call for each shape and type, as `EACH_TYPE_OF_PNETCDF` of `interfaces/layers.h` has them.
+/// Makes one entry for each shape and type, in the order of `EACH_TYPE_OF_PNETCDF` in `interfaces/layers.h`.
 macro_rules! of_each_shape {
     ($call:ident, $suffix:literal, $name:literal, $($shape:literal),+) => {
         of_each_shape!(@ $call, $suffix, [$(concat!($name, $shape)),+], [])
@@ -190,7 +196,8 @@ macro_rules! of_each_shape {
     };
 }
 
-/// In the order of their numbers (`interfaces/calls.h` and `interfaces/layers.h` of iodock-preload).
+/// All interface calls in the order of their numbers, which `interfaces/calls.h` and `interfaces/layers.h` of
+/// iodock-preload define.
 pub static INTERFACE_CALLS: [InterfaceSpec; count(&PARTS)] = joined(&PARTS);
 
 const PARTS: [&[InterfaceSpec]; 20] = [
@@ -419,19 +426,20 @@ const CALLS_OF_MPI_IO_AND_HDF5: [InterfaceSpec; 88] = [
     hdf5_other("H5Idec_ref", InterfaceEffect::Nothing),
 ];
 
-/// Where in a call a record stands.
+/// The part of an interface call that a record shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfacePart {
     Begins,
     Ends,
-    /// A hint of the file that it has opened: key, what was asked for and what was taken stand in the name, with a control
-    /// character (31) between them.
+    /// A hint of the file that the call has opened. The record's name holds the key, the requested value and
+    /// the value in use, separated by control characters (31).
     Hint,
     /// A number of calls on a stream that made no system call.
     Counts,
 }
 
-/// A task enters a call of an interface, or returns from it. All but call and time is known at the end only; what is not known is [`UNKNOWN`].
+/// A record of a task that enters or leaves a call of an interface. Only the call and the time are known at
+/// the beginning. Fields that are not known are [`UNKNOWN`].
 #[derive(Clone, Copy, Debug)]
 pub struct InterfaceRecord {
     pub tid: u32,
@@ -439,24 +447,28 @@ pub struct InterfaceRecord {
     pub part: InterfacePart,
     /// Index in [`INTERFACE_CALLS`].
     pub call: u16,
-    /// What it returned; 0 is success. Where a call begins: the layer of the one that it is made in, [`UNKNOWN`] for none.
+    /// At the end of a call: its result, where 0 means success. At the beginning: the layer of the call that
+    /// contains it, [`UNKNOWN`] for none.
     pub result: i64,
     /// Number by which the program knows the file.
     pub handle: i64,
     /// Bytes requested. For a view: the size of its elementary type.
     pub bytes: i64,
-    /// As given, in elementary types of the view. Of a view: where it begins, in bytes.
+    /// Offset argument, in elementary types of the view. For a call that sets a view: the beginning of the
+    /// view, in bytes.
     pub offset: i64,
-    /// Of a view: it leaves nothing out, so that offsets are places in the file.
+    /// For a call that sets a view: whether the view has no gaps, so that its offsets can be converted to
+    /// offsets in the file.
     pub is_plain_view: bool,
     /// Number by which the program knows a variable of the file (NetCDF).
     pub variable: i64,
-    /// Of an open that succeeded: the file. Of a part of a file: the file, and what [`DatasetRow::of`] reads. Of the first call on a
-    /// variable: what [`DatasetRow::of`] reads.
+    /// For a successful open: the file's name. For an object in a file: the file's name and the text that
+    /// [`DatasetRow::of`] parses. For the first call on a variable: the text that [`DatasetRow::of`] parses.
     pub name: Text,
-    /// Of a call on a stream where it begins, of one that gives a stream where it ends, and of counts: its descriptor.
+    /// Descriptor of a stream. Known at the beginning of a call on a stream, at the end of a call that opens
+    /// a stream, and for counts.
     pub descriptor: i64,
-    /// Of counts: how many calls.
+    /// For counts: the number of calls.
     pub calls: i64,
 }
 
@@ -466,10 +478,11 @@ impl InterfaceRecord {
     }
 }
 
-/// A hint of a file that was opened. Empty: it was not asked for, or not taken.
+/// A hint of a file that was opened. `asked` is `None` if the program did not set the hint; `taken` is `None`
+/// if the library does not use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintRow {
-    /// The call that opened it.
+    /// Id of the interface call that opened the file.
     pub call: u32,
     pub key: String,
     pub asked: Option<String>,
@@ -477,7 +490,7 @@ pub struct HintRow {
 }
 
 impl HintRow {
-    /// As [`InterfacePart::Hint`] has it.
+    /// Parses the text of an [`InterfacePart::Hint`]; `None` if it has no key.
     pub fn of(call: u32, text: &[u8]) -> Option<HintRow> {
         let mut parts = text.split(|&byte| byte == 31).map(|part| shown(part).into_owned());
         let key = parts.next().filter(|key| !key.is_empty())?;
@@ -486,17 +499,18 @@ impl HintRow {
     }
 }
 
-/// A data set that was opened, or a variable that was used first. What is not known, or not there, is `None`.
+/// A data set that was opened, or a variable that was used for the first time. Fields that are unknown or do
+/// not apply are `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetRow {
-    /// The call that opened it, and the number of this open: [`InterfaceRow::handle`] of the calls on it.
+    /// Id of the interface call that opened the data set.
     pub call: u32,
     pub handle: u32,
     pub file: u32,
     pub name: String,
     pub layout: Option<String>,
     pub element_bytes: Option<i64>,
-    /// Elements in each direction: `1000x200`.
+    /// Number of elements in each dimension, such as `1000x200`.
     pub extent: Option<String>,
     pub chunk: Option<String>,
     pub chunk_bytes: Option<i64>,
@@ -504,7 +518,8 @@ pub struct DatasetRow {
 }
 
 impl DatasetRow {
-    /// Its name in the file, layout, bytes of an element, extent, chunk and filters, with a control character (31) between them.
+    /// Parses the name in the file, layout, bytes of an element, extent, chunk and filters, which are
+    /// separated by control characters (31).
     pub fn of(call: u32, handle: u32, file: u32, text: &[u8]) -> DatasetRow {
         let mut parts = text.split(|&byte| byte == 31).map(|part| shown(part).into_owned());
         let mut part = || parts.next().filter(|part| !part.is_empty());
@@ -518,27 +533,27 @@ impl DatasetRow {
     }
 }
 
-/// A call that is over, as the store has it. What is not known is [`UNKNOWN`] or [`NONE`].
+/// A finished interface call as the store keeps it. Unknown fields are [`UNKNOWN`] or [`NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceRow {
     pub id: u32,
-    /// The call of a layer above in which it was made.
+    /// Id of the higher-layer interface call that made this call.
     pub parent: u32,
     pub utid: u32,
     pub call: u16,
     pub file: u32,
-    /// Number of one open in one process: of a file, or of a data set.
+    /// Number of one open of a file or data set by one process.
     pub handle: u32,
     pub start: i64,
-    /// [`UNKNOWN`] where it never returned.
+    /// Time of the return; [`UNKNOWN`] if the call never returned.
     pub end: i64,
     pub result: i64,
     pub bytes: i64,
-    /// In the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: i64,
-    /// Number of calls that the row stands for.
+    /// Number of calls that the row represents.
     pub calls: i64,
-    /// It stands for calls that made no system call, whose times are not known.
+    /// Whether the row sums up calls that made no system call. Their individual times are unknown.
     pub is_sum: bool,
 }
 

@@ -1,10 +1,10 @@
-//! A table of names. It starts with the known names and grows when a log shows a new one.
+//! A table of names. It starts with the known names, and grows when a log shows a new one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::RwLock;
 
-/// FNV-1a: for names of a few bytes it is faster than the default hasher.
+/// Hashes with FNV-1a, which is faster than the default hasher for names of a few bytes.
 #[derive(Clone)]
 pub struct NameHasher(u64);
 
@@ -27,7 +27,7 @@ impl Hasher for NameHasher {
 
 pub type NameMap<V> = HashMap<Box<[u8]>, V, BuildHasherDefault<NameHasher>>;
 
-/// Names first seen during reading, and the same in order of their ids.
+/// Names first seen while reading: a map from name to id, and the names in the order of their ids.
 type Added = (NameMap<u16>, Vec<Box<[u8]>>);
 
 /// Maps names to dense ids. The `known` names have the first ids, in their order.
@@ -45,8 +45,8 @@ impl Interner {
         Interner { known, added: RwLock::default(), known_count }
     }
 
-    /// The id of `name`, a new one if it was not seen before. `None` if all 65,535 ids are taken, which only
-    /// happens with a hostile log.
+    /// Returns the id of `name`, and assigns one if the name is new. `None` if all 65,535 ids are taken,
+    /// which happens only with a maliciously constructed log.
     pub fn intern(&self, name: &[u8]) -> Option<u16> {
         if let Some(&id) = self.known.get(name) {
             return Some(id);
@@ -64,14 +64,14 @@ impl Interner {
         Some(id)
     }
 
-    /// The name of an id that was assigned to a name not known from the start.
+    /// Returns the name of an id that was assigned later, and `None` for the ids of `known` names.
     pub fn added_name(&self, id: u16) -> Option<String> {
         let index = (id as usize).checked_sub(self.known_count)?;
         let added = self.added.read().unwrap_or_else(|e| e.into_inner());
         added.1.get(index).map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
-    /// The number of ids assigned.
+    /// Returns the number of ids assigned so far.
     pub fn len(&self) -> usize {
         self.known_count + self.added.read().unwrap_or_else(|e| e.into_inner()).1.len()
     }

@@ -42,14 +42,15 @@ pub use tables::{
     TaskRow,
 };
 
-/// An instant, duration or quantity that the source does not show.
+/// Marks a time, duration or quantity that the source does not show.
 pub const UNKNOWN: i64 = i64::MIN;
-/// An offset behind a pointer whose value the source does not show. Unlike [`UNKNOWN`], it means that there
-/// is an offset.
+/// Marks an offset that exists but whose value the source does not show, because the argument is a pointer.
+/// In contrast, [`UNKNOWN`] also covers calls without an offset.
 pub const UNSHOWN_OFFSET: i64 = -1;
-/// No descriptor argument. (`-1` and `AT_FDCWD` are real arguments, so they cannot have this meaning.)
+/// Marks a missing descriptor argument. `-1` and `AT_FDCWD` cannot have this meaning, because programs pass
+/// them.
 pub const NO_FD: i32 = i32::MIN;
 /// The descriptor argument that means "the working directory" (Linux `AT_FDCWD`).
 pub const AT_FDCWD: i32 = -100;
-/// Not a row of a side table: no file, no open file description.
+/// Marks a missing reference to a row of a side table, for example a call without a file.
 pub const NONE: u32 = u32::MAX;

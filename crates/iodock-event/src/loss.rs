@@ -1,18 +1,19 @@
-//! Losses: what could not be read, kept or known, counted under a name with advice on how to avoid it.
+//! Losses: data that could not be read, kept or determined. They are counted by kind, with advice on how to
+//! avoid them.
 
 use std::collections::BTreeMap;
 
 macro_rules! losses {
     ($($variant:ident $name:literal $cure:literal,)+) => {
-        /// The kinds of loss. To add one, add it here with its advice; no other code needs to know it.
+        /// The kinds of loss, each with advice. A new kind needs to be added only here.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum LossKind { $($variant,)+ }
         impl LossKind {
             pub const ALL: &'static [LossKind] = &[$(LossKind::$variant,)+];
-            /// A stable name in kebab case.
+            /// Returns the stable name of the kind, in kebab case.
             pub fn name(self) -> &'static str { match self { $(LossKind::$variant => $name,)+ } }
-            /// What to do about it.
+            /// Returns advice on how to avoid the loss.
             pub fn cure(self) -> &'static str { match self { $(LossKind::$variant => $cure,)+ } }
         }
     };
@@ -97,7 +98,7 @@ losses! {
 pub struct FirstLoss {
     pub file: String,
     pub line: u64,
-    /// The beginning of the line, made printable.
+    /// The beginning of the line, with unprintable bytes replaced.
     pub sample: String,
 }
 
@@ -114,7 +115,7 @@ impl Losses {
         }
     }
 
-    /// Counts one loss, and remembers the place if it is the first of its kind.
+    /// Counts one loss, and stores the place if it is the first loss of its kind.
     pub fn add_at(&mut self, kind: LossKind, place: impl FnOnce() -> FirstLoss) {
         self.add(kind, 1);
         self.first.entry(kind).or_insert_with(place);

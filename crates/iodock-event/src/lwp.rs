@@ -1,21 +1,21 @@
 //! Thread ids for systems that number threads within their process (Solaris: process id and lwp).
 //!
-//! The first lwp of a process has the process id, as on Linux. Other lwps get an id above 2^31, where no
-//! system has process ids. Both numbers can be recovered from it ([`parts`]).
+//! The first lwp of a process gets the process id, as the first thread does on Linux. Other lwps get an id
+//! above 2^31, which no system uses for process ids. [`parts`] recovers both numbers from such an id.
 
-/// Process ids on Solaris go up to 999,999.
+/// Solaris limits process ids to 999,999.
 const PID_LIMIT: u32 = 1_000_000;
 const LWP_BITS: u32 = 11;
 const MARK: u32 = 1 << 31;
 
-/// The first of the ids that [`thread_id`] never returns. Threads whose numbers do not fit are numbered from
-/// here.
+/// The first id above those that [`thread_id`] returns. Readers number threads from here if their numbers are
+/// too large for [`thread_id`].
 pub const FIRST_FREE: u32 = MARK | PID_LIMIT << LWP_BITS;
 
-/// Ids above this belong to processes whose number the source does not show.
+/// Ids above this belong to processes whose id the source does not show.
 pub const UNNUMBERED: u32 = 0xff00_0000;
 
-/// The thread id of lwp `lwp` of process `pid`; `None` if the numbers are too large.
+/// Returns the thread id of lwp `lwp` of process `pid`; `None` if the numbers are too large.
 pub fn thread_id(pid: u32, lwp: u32) -> Option<u32> {
     match lwp {
         0 | 1 if pid < MARK => Some(pid),
@@ -24,7 +24,8 @@ pub fn thread_id(pid: u32, lwp: u32) -> Option<u32> {
     }
 }
 
-/// Process id and lwp of an id that [`thread_id`] made, except for a first lwp.
+/// Returns the process id and lwp of an id that [`thread_id`] made. `None` for the first lwp of a process,
+/// whose id is the process id.
 pub fn parts(tid: u32) -> Option<(u32, u32)> {
     let made = (MARK..FIRST_FREE).contains(&tid);
     made.then_some(((tid & !MARK) >> LWP_BITS, tid & ((1 << LWP_BITS) - 1)))

@@ -1,9 +1,9 @@
-//! What a live recording knows about the page cache: which pages of which files were loaded by tasks.
+//! The pages of files that tasks load into the page cache, as a live recording sees them.
 
 use crate::{Text, NO_FD};
 
-/// A file as the page cache identifies it: the kernel's device number of its file system (or of the block
-/// device, for the device's own pages) and its inode number there. On btrfs and overlayfs, stat(2) shows
+/// Identifies a file in the page cache by device number and inode number. The device is that of the file
+/// system or, for a block device's own pages, the block device. On btrfs and overlayfs, stat(2) returns
 /// different numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIdentity {
@@ -12,7 +12,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Bits of the kernel's device numbers that are the minor number.
+    /// Number of bits of the minor number in the kernel's device numbers.
     const MINOR_BITS: u32 = 20;
 
     pub fn new(major: u32, minor: u32, inode: u64) -> FileIdentity {
@@ -28,17 +28,17 @@ impl FileIdentity {
     }
 }
 
-/// The file that an identity belongs to, as far as it is known.
+/// Links an identity in the page cache to a descriptor or a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
     pub tid: u32,
-    /// ns since the epoch; [`crate::UNKNOWN`]: from the beginning.
+    /// Time from which the link holds, ns since the epoch; [`crate::UNKNOWN`] if it holds from the beginning.
     pub time: i64,
     pub file: FileIdentity,
-    /// A descriptor of the task that refers to it; [`NO_FD`] if there is none.
+    /// A descriptor of the task that refers to the file; [`NO_FD`] if there is none.
     pub fd: i32,
-    /// Name of the file, relative to the task's working directory. If both are missing, only its pages were
-    /// seen.
+    /// Name of the file, relative to the task's working directory. If neither descriptor nor name is known,
+    /// the recorder saw only the file's pages.
     pub name: Text,
 }
 
@@ -51,25 +51,26 @@ impl Identity {
 /// The reason why pages entered the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageCause {
-    /// To be read.
+    /// A read, or read-ahead, brought the pages in.
     Read,
-    /// A write created them. Their earlier content is read only if the write covers a part of them.
+    /// A write created the pages. The kernel reads their old contents only if the write covers a page
+    /// partially.
     Written,
-    /// An asynchronous request whose direction the kernel does not show here, or a write on a file system
-    /// that stores its files on another one.
+    /// The cause is unknown: an asynchronous request whose direction the kernel does not report here, or a
+    /// write on a file system that stores its files on another one.
     Unclear,
 }
 
 /// Adjacent pages of one file that a task brought into the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRun {
-    /// Times at which the first and the last page came; ns since the epoch.
+    /// Times at which the first and the last page entered the cache, ns since the epoch.
     pub ts: i64,
     pub end: i64,
     pub tid: u32,
     pub file: FileIdentity,
     pub cause: PageCause,
-    /// Offset of the first page in the file, and the length of all pages; bytes.
+    /// Offset of the first page in the file, and total length of the pages, bytes.
     pub offset: i64,
     pub bytes: i64,
 }

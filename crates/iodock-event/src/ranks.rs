@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Environment variables in which launchers pass the rank, and the number of ranks.
+/// Environment variables in which MPI launchers pass the rank and the number of ranks.
 pub const RANK_NAMES: [(&str, &str); 6] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMIX_RANK", "PMIX_SIZE"),
@@ -12,11 +12,12 @@ pub const RANK_NAMES: [(&str, &str); 6] = [
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
 
-/// Environment variable without which Slurm's rank is none: in a batch script `SLURM_PROCID` is 0, and the
-/// script is no task of a step.
+/// Environment variable that Slurm sets in the tasks of a step. Without it `SLURM_PROCID` is no rank: a batch
+/// script has `SLURM_PROCID=0` but is not a task of a step.
 pub const SLURM_STEP: &str = "SLURM_STEP_ID";
 
-/// The rank in an environment's `NAME=VALUE` pairs, from the first name that is present.
+/// Returns the rank from an environment's `NAME=VALUE` pairs. The earliest entry of [`RANK_NAMES`] that is
+/// present decides.
 pub fn rank_among<'a>(pairs: impl Iterator<Item = &'a [u8]>) -> Option<i32> {
     let (mut first, mut is_step) = (None, false);
     for pair in pairs {
@@ -28,13 +29,14 @@ pub fn rank_among<'a>(pairs: impl Iterator<Item = &'a [u8]>) -> Option<i32> {
     first.filter(|&(index, _)| counts(RANK_NAMES[index].0, is_step)).map(|(_, rank)| rank)
 }
 
-/// Whether a variable of that name holds a rank, in an environment with or without `SLURM_STEP`.
+/// Returns whether a variable of that name holds a rank. `is_step`: whether the environment contains
+/// [`SLURM_STEP`].
 pub fn counts(name: &str, is_step: bool) -> bool {
     is_step || name != "SLURM_PROCID"
 }
 
 fn rank_of_pair(pair: &[u8]) -> Option<(usize, i32)> {
-    // The first letter excludes most pairs.
+    // Most variables begin with another letter, so this test excludes them quickly.
     if !matches!(pair.first(), Some(b'O' | b'P' | b'M' | b'S')) {
         return None;
     }
@@ -44,15 +46,15 @@ fn rank_of_pair(pair: &[u8]) -> Option<(usize, i32)> {
     })
 }
 
-/// Ranks that were chosen: `0,7,96-103`.
+/// A set of ranks that a user chose, written as `0,7,96-103`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankSet {
-    /// Both included, ascending, with a gap between each other.
+    /// Inclusive ranges in ascending order. There is at least one rank between two ranges.
     ranges: Vec<(i32, i32)>,
 }
 
 impl RankSet {
-    /// `None`: it is not such a list.
+    /// Parses a list such as `0,7,96-103`. Returns `None` if the text is not such a list.
     pub fn parse(text: &str) -> Option<RankSet> {
         let mut found = RankSet::default();
         for part in text.split(',').map(str::trim) {
@@ -91,7 +93,7 @@ impl RankSet {
         self.ranges.is_empty()
     }
 
-    /// How many ranks these are.
+    /// Returns the number of ranks in the set.
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|&(from, to)| to.abs_diff(from) as u64 + 1).sum()
     }

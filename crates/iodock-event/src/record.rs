@@ -1,9 +1,10 @@
-//! A source's output: one [`Record`] per call, process start or process end, in the source's order.
+//! The output of a source: one [`Record`] per call, process start or process end, in the source's order.
 
 use crate::interfaces::InterfaceRecord;
 use crate::{Batch, CallId, ErrnoId, Identity, NO_FD, UNKNOWN};
 
-/// A piece of [`Batch::bytes`]. Length 0 with start `u32::MAX` is "none"; an empty text is not none.
+/// A range of [`Batch::bytes`]. Length 0 with start `u32::MAX` means that there is no text, which differs
+/// from an empty text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text {
     pub start: u32,
@@ -17,43 +18,43 @@ impl Text {
     }
 }
 
-/// A run of [`Batch::items`].
+/// A range of [`Batch::items`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Items {
     pub start: u32,
     pub count: u32,
 }
 
-/// `argument` of an io_uring_setup if the source shows the ring's requests in io_uring_enter.
+/// Value of `argument` for an io_uring_setup if the source shows the ring's requests in io_uring_enter.
 pub const RING_IS_SHOWN: i64 = 1;
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
-    /// It returned a result, which is in `result`.
+    /// The call returned a result, which is in `result`.
     Succeeded,
-    /// It returned an error, which is in `errno`.
+    /// The call returned an error, which is in `errno`.
     Failed,
-    /// `= ?`: exit, a killed thread, or a process that detached. Neither success nor failure.
+    /// The call did not return (`= ?` in strace): it was exit, its thread was killed, or the tracer detached.
     NoResult,
 }
 
-/// The part of a call that a record shows. A call's descriptor is resolved when the call
-/// *began*, and the call takes effect when it *ended*. So the tracker needs both moments, if the source has
-/// them.
+/// The part of a call that a record shows. The tracker resolves a call's descriptor when the call *begins*,
+/// and applies the effect when the call *ends*. It therefore needs both moments if the source has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
-    /// The whole call in one record.
+    /// The record shows the whole call.
     Whole,
-    /// The beginning only (`<unfinished ...>`); an `Exit` of the same thread follows. It does not count as a
-    /// call. The arguments shown so far are filled in.
+    /// The record shows only the beginning (`<unfinished ...>`) and the arguments printed so far. An `Exit`
+    /// of the same thread follows. The tracker does not count an `Enter` as a call.
     Enter,
-    /// The end of a call whose `Enter` came before (`<... resumed>`). All arguments are filled in, including
-    /// those of `Enter`.
+    /// The record shows the end of a call whose `Enter` came before (`<... resumed>`). It has all arguments,
+    /// including those of the `Enter`.
     Exit,
-    /// The end of a call whose beginning was cut off: result and duration, no start.
+    /// The record shows the end of a call whose beginning was cut off. It has a result and a duration, but no
+    /// start time.
     Orphan,
 }
 
@@ -63,26 +64,27 @@ pub enum Phase {
 /// [`Role`]: crate::Role
 #[derive(Clone, Copy, Debug)]
 pub struct RawCall {
-    /// ns since the epoch, or since midnight of the first day, depending on the source's clock.
+    /// Start time, ns since the epoch or since midnight of the first day, depending on the source's clock.
     pub start: i64,
-    /// ns on the same clock; set only if it is not `start + duration`.
+    /// End time on the same clock, ns; set only if it differs from `start + duration`.
     pub end: i64,
-    /// Elapsed ns inside the call.
+    /// Elapsed time inside the call, ns.
     pub duration: i64,
-    /// System CPU ns (truss -E), never elapsed time.
+    /// System CPU time (`truss -E`), ns. It never holds elapsed time.
     pub sys_cpu: i64,
-    /// The returned value; for failed calls the value that the source shows (-1).
+    /// The returned value; for failed calls the value that the source shows (usually -1).
     pub result: i64,
     /// Bytes requested (count argument, or sum of the vector's lengths).
     pub requested: i64,
-    /// Offset argument of the (input) side. If negative, there is an offset whose value the source does not
-    /// show.
+    /// Offset argument; for a two-sided call, that of the input side. A negative value means that there is an
+    /// offset whose value the source does not show.
     pub offset: i64,
     /// Offset argument of the output side of a two-sided call.
     pub offset2: i64,
-    /// A numeric argument of the call: third argument of fcntl, last of close_range, whence of lseek.
+    /// A numeric argument whose meaning depends on the call: third argument of fcntl, last of close_range,
+    /// whence of lseek.
     pub argument: i64,
-    /// `st_size` if the call shows one.
+    /// `st_size` if the source shows it for this call.
     pub stat_size: i64,
     /// Open flags, clone flags, fcntl command, ioctl request, mmap flags... as Linux numbers
     /// (`constants`).
@@ -91,26 +93,26 @@ pub struct RawCall {
     pub tid: u32,
     pub fd: i32,
     pub fd2: i32,
-    /// First and second path named, as unescaped bytes. For execve, the program.
+    /// First path argument, and below it the second, as unescaped bytes. For execve, the program.
     pub path: Text,
     pub path2: Text,
-    /// execve's arguments, NUL-separated.
+    /// The arguments of execve, each followed by a NUL.
     pub argv: Text,
-    /// The source's own description of a descriptor (`-y`, `-yy`), without the brackets.
+    /// The source's description of the descriptor (strace `-y`, `-yy`), without the brackets.
     pub fd_text: Text,
     pub fd2_text: Text,
     pub result_text: Text,
-    /// The stack of the call: see [`crate::stacks`].
+    /// The call stack, encoded as described in [`crate::stacks`].
     pub stack: Text,
     /// Control blocks of io_submit, completions of io_getevents, or the parts of messages (see
     /// [`AsyncItem`]).
     pub items: Items,
     pub call: CallId,
-    /// `ErrnoId::NONE` unless the source names one.
+    /// The error; `ErrnoId::NONE` unless the source names one.
     pub errno: ErrnoId,
     pub outcome: Outcome,
     pub phase: Phase,
-    /// `st_mode >> 12` if the call shows one, else 0.
+    /// File type as in `st_mode >> 12` if the source shows it for this call, else 0.
     pub stat_type: u8,
     /// The tracer shortened the path (`"..."...`), so it is incomplete.
     pub path_cut: bool,
@@ -150,7 +152,7 @@ impl RawCall {
         }
     }
 
-    /// The end time of the call, as far as the source shows it.
+    /// Returns the end time of the call; [`UNKNOWN`] if the source does not show it.
     pub fn end_time(&self) -> i64 {
         if self.end != UNKNOWN {
             self.end
@@ -162,21 +164,21 @@ impl RawCall {
     }
 }
 
-/// How a thread or process ended (`+++ exited with N +++`, `+++ killed by SIG +++`).
+/// The end of a thread or process (`+++ exited with N +++`, `+++ killed by SIG +++`).
 #[derive(Clone, Copy, Debug)]
 pub struct TaskEnd {
     pub tid: u32,
     pub time: i64,
     pub exit_code: Option<i32>,
-    /// Name of the signal without the core note, e.g. `SIGKILL`.
+    /// Name of the signal, such as `SIGKILL`, without the remark that a core was dumped.
     pub signal: Text,
     pub core_dumped: bool,
-    /// `+++ superseded by execve in pid N +++`: the thread that continues under this thread's id.
+    /// Thread that continues under this thread's id (`+++ superseded by execve in pid N +++`).
     pub superseded_by: Option<u32>,
 }
 
-/// A thread's start as the recorder saw it: its creator, its kind and its working directory. Logs do not
-/// contain this.
+/// The start of a thread as the recorder saw it: its creator, its kind and its working directory. Logs do not
+/// contain such records.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub tid: u32,
@@ -184,17 +186,17 @@ pub struct Start {
     pub parent_tid: Option<u32>,
     pub time: i64,
     pub working_directory: Text,
-    /// NUL-separated arguments.
+    /// Arguments of the command, separated by NUL.
     pub command: Text,
-    /// Was it running when the recording began (attach)?
+    /// Whether the task was already running when recording began (attach).
     pub attached: bool,
-    /// MPI rank, if the task's environment contains one; children inherit it. A task's rank becomes known at
-    /// its exec, so a second `Start` of a living task may provide it.
+    /// MPI rank, if the task's environment contains one. Children inherit it. A task's environment is known
+    /// only after exec, so a second `Start` of a living task may provide the rank.
     pub rank: Option<i32>,
 }
 
 impl Start {
-    /// A thread for which a log shows only its process.
+    /// Returns the start of a thread for which a log shows only the process.
     pub fn of_thread(tid: u32, tgid: u32) -> Start {
         Start {
             tid,
@@ -214,19 +216,19 @@ impl Start {
 pub struct DescriptorSnapshot {
     pub tid: u32,
     pub fd: i32,
-    /// The link target of /proc/PID/fd/N.
+    /// The target of the link /proc/PID/fd/N.
     pub target: Text,
-    /// Position, [`UNKNOWN`] if not known.
+    /// Position in the file, bytes; [`UNKNOWN`] if not known.
     pub position: i64,
-    /// Open flags (with `O_CLOEXEC` where set).
+    /// Open flags, including `O_CLOEXEC` if it is set.
     pub flags: u64,
-    /// `st_mode >> 12`, 0 if not known.
+    /// File type as in `st_mode >> 12`; 0 if not known.
     pub stat_type: u8,
     pub stat_size: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
-// Calls are by far the most frequent records. Boxing them would cost an allocation each.
+// Most records are calls. Boxing them would cost one allocation per call.
 #[allow(clippy::large_enum_variant)]
 pub enum Record {
     Call(RawCall),
@@ -237,10 +239,10 @@ pub enum Record {
     Interface(InterfaceRecord),
 }
 
-/// One control block passed to io_submit (`bytes` requested), or one completion from io_getevents (`bytes`
-/// transferred, negative for an errno). `key` joins the two: the block's address if the source shows it, else
-/// its `data`. For sendmmsg and recvmmsg, one message with the `bytes` transferred. For all message calls,
-/// also each descriptor passed with a message (`SCM_RIGHTS`), in `fd`.
+/// One element of a call's structures. For io_submit: a control block that requests `bytes`. For
+/// io_getevents: a completion that transferred `bytes`, or failed with a negative errno; `key` links both and
+/// is the block's address if the source shows it, else its `data`. For sendmmsg and recvmmsg: a message and
+/// the `bytes` transferred. For all calls on messages: a descriptor `fd` that was passed (`SCM_RIGHTS`).
 #[derive(Clone, Copy, Debug)]
 pub struct AsyncItem {
     pub key: u64,
@@ -248,43 +250,43 @@ pub struct AsyncItem {
     pub write: bool,
     pub bytes: i64,
     pub offset: i64,
-    /// For a request submitted to an io_uring: the call as which it is shown when it completes.
-    /// `io_uring_enter` itself means that it is not shown.
+    /// For a request submitted to an io_uring: the call as which the tracker shows it when it completes. The
+    /// value `io_uring_enter` means that the tracker does not show it.
     pub call: Option<CallId>,
 }
 
 impl AsyncItem {
-    /// A request to move `bytes` at `offset` of the file behind `fd`.
+    /// Makes an item for a request to move `bytes` at `offset` of the file behind `fd`.
     pub fn request(key: u64, fd: i32, write: bool, bytes: i64, offset: i64) -> AsyncItem {
         AsyncItem { key, fd, write, bytes, offset, call: None }
     }
 
-    /// A completed request.
+    /// Makes an item for a completed request.
     pub fn done(key: u64, bytes: i64) -> AsyncItem {
         AsyncItem { key, ..AsyncItem::message(bytes) }
     }
 
-    /// A message of `bytes`, UNKNOWN if the source does not show the number.
+    /// Makes an item for a message of `bytes`, which is UNKNOWN if the source does not show the number.
     pub fn message(bytes: i64) -> AsyncItem {
         AsyncItem { key: 0, fd: NO_FD, write: false, bytes, offset: UNKNOWN, call: None }
     }
 
-    /// A descriptor that was passed with a message.
+    /// Makes an item for a descriptor that was passed with a message.
     pub fn passed(fd: i32) -> AsyncItem {
         AsyncItem { fd, ..AsyncItem::message(UNKNOWN) }
     }
 }
 
-/// The origin of a source's time stamps.
+/// The zero point of a source's time stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Unix epoch.
+    /// Time stamps count from the Unix epoch.
     Epoch,
-    /// Midnight of the first day (`-t`, `-tt`).
+    /// Time stamps count from midnight of the first day (strace `-t`, `-tt`).
     Day,
-    /// The first record (`-r` alone, truss -d without its base line).
+    /// Time stamps count from the first record (strace `-r` alone, truss `-d` without its base line).
     Relative,
-    /// No stamps at all.
+    /// The source has no time stamps.
     None,
 }
 
@@ -299,7 +301,7 @@ impl Clock {
     }
 }
 
-/// Why a source cannot be read at all, or only up to here. `hint` says what to do.
+/// The reason why a source cannot be read, or not beyond a line. `hint` says what the user can do.
 #[derive(Clone, Debug)]
 pub struct SourceError {
     pub file: String,
@@ -319,33 +321,32 @@ impl std::fmt::Display for SourceError {
 
 impl std::error::Error for SourceError {}
 
-/// A source of records in its own order: a log or a journal.
+/// A source of records: a log or a journal. It yields the records in its own order.
 pub trait RecordSource: Send {
-    /// The next batch, `None` at the end. Losses and counts of the batch are in it.
+    /// Returns the next batch with its losses and counts; `None` at the end.
     fn next_batch(&mut self) -> Result<Option<Batch>, SourceError>;
-    /// Gives a batch back for reuse.
+    /// Returns a batch to the source, which may reuse its memory.
     fn recycle(&mut self, _batch: Batch) {}
-    /// Checks for new data in a source that is still being written. Then `next_batch` can continue.
+    /// Checks for new data in a source that is still being written. Afterwards `next_batch` can continue.
     ///
     /// # Errors
     /// The source cannot be read any further.
     fn go_on(&mut self) -> Result<(), SourceError> {
         Ok(())
     }
-    /// For a source that is followed as it grows: whether its next batch is not complete yet. A batch that is
-    /// given has the records that it would have if all had been there.
+    /// Returns whether the next batch of a growing source is still incomplete. Batches of a growing source
+    /// have the same records as those of the finished source.
     ///
     /// # Errors
     /// The source cannot be read any further.
     fn is_waiting(&mut self) -> Result<bool, SourceError> {
         Ok(false)
     }
-    /// For a source that is still being written: the time up to which it is complete, in ns since the epoch,
-    /// if known.
+    /// Returns the time up to which a growing source is complete, in ns since the epoch, if known.
     fn until(&self) -> Option<i64> {
         None
     }
     fn clock(&self) -> Clock;
-    /// Bytes of the source read so far, and in total if known.
+    /// Returns the number of bytes read so far, and the total number if known.
     fn progress(&self) -> (u64, Option<u64>);
 }

@@ -1,14 +1,15 @@
-//! What a live recording knows apart from calls: the state of the machine, once a second, and the mounts.
+//! Data of a live recording that are not calls: the state of the machine, sampled once a second, and the
+//! mounts.
 
 use crate::UNKNOWN;
 
-/// How a sampled value behaves.
+/// The behaviour of a sampled value over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SampleKind {
-    /// Only grows, so use differences.
+    /// The value only grows, so readers must compute differences.
     Counter = 0,
-    /// A level at one moment.
+    /// The value is a level at one time.
     Gauge = 1,
 }
 
@@ -21,16 +22,16 @@ impl SampleKind {
     }
 }
 
-/// One value at one moment.
+/// One sampled value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// ns since the epoch.
+    /// Time of the sample, ns since the epoch.
     pub ts: i64,
-    /// `diskstats mountstats llite pressure loadavg process_io`.
+    /// Origin of the value: `diskstats`, `mountstats`, `llite`, `pressure`, `loadavg` or `process_io`.
     pub source: String,
-    /// Device, mount point, pid ...; empty for the whole machine.
+    /// Object that the value describes, such as a device, mount point or pid; empty for the whole machine.
     pub target: String,
-    /// Name with its unit, e.g. `read_bytes`.
+    /// Name of the value including its unit, such as `read_bytes`.
     pub metric: String,
     pub value: f64,
     pub kind: SampleKind,
@@ -46,16 +47,16 @@ pub struct Mount {
     pub options: String,
 }
 
-/// The resources that a task had used when it ended (wait4's rusage).
+/// Resources that a task had used when it ended, from the rusage of wait4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskUsage {
     pub tid: u32,
-    /// Time of its end, ns since the epoch.
+    /// Time at which the task ended, ns since the epoch.
     pub time: i64,
-    /// [`UNKNOWN`] if not known, as for the following fields.
+    /// User CPU time, ns. This and the following fields are [`UNKNOWN`] if not known.
     pub cpu_user_ns: i64,
     pub cpu_system_ns: i64,
-    /// Largest resident size, bytes.
+    /// Largest resident set size of the task, bytes.
     pub peak_memory_bytes: i64,
 }
 

@@ -35,7 +35,7 @@ const NAMES: [&str; 32] = [
     "SIGSYS",
 ];
 
-/// As strace prints it: `SIGTERM`, `SIGRT_3`.
+/// Returns the name as strace prints it, such as `SIGTERM` or `SIGRT_3`.
 pub fn name(signal: i32) -> String {
     match NAMES.get(signal as usize) {
         Some(name) if !name.is_empty() => (*name).to_string(),

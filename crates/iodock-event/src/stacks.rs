@@ -1,22 +1,23 @@
-//! Where in a program a call was made: stacks of frames, and the places in code that they name.
+//! Call stacks: lists of frames, and the places in code (sites) that the frames name.
 //!
-//! A source hands over a stack as bytes ([`push_frame`]): frames innermost first, each as six texts that end with NUL.
-//! Equal stacks are equal bytes, so a store has each of them once ([`Stacks`]).
+//! A source encodes a stack as bytes ([`push_frame`]): frames from the innermost to the outermost, each as
+//! six texts that end with NUL. Equal stacks have equal bytes, so a store keeps each stack once ([`Stacks`]).
 
-/// Fields of a frame, each behind the other, with a NUL behind each.
+/// Number of texts of a frame. Each text ends with NUL.
 const FIELDS: usize = 6;
 
-/// One frame of a stack as a source shows it. Empty texts and `None` are not known.
+/// One frame of a stack as a source shows it. An empty text or `None` means that the source does not show the
+/// value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The file that the code is mapped from; of an interpreted frame empty.
+    /// The file that the code is mapped from; empty for a frame of an interpreted language.
     pub module: &'a [u8],
-    /// Where in that file the call returns to, bytes.
+    /// Return address as an offset in that file, bytes.
     pub offset: Option<u64>,
     pub function: &'a [u8],
-    /// How far behind the function's begin that is, bytes.
+    /// Distance of the return address from the beginning of the function, bytes.
     pub function_offset: Option<u64>,
-    /// The source file.
+    /// Path of the source file.
     pub file: &'a [u8],
     pub line: Option<u32>,
 }
@@ -41,7 +42,7 @@ pub fn push_frame(bytes: &mut Vec<u8>, frame: &Frame<'_>) {
     number(bytes, frame.line.map(u64::from));
 }
 
-/// The frames of a stack's bytes, innermost first.
+/// Returns the frames in a stack's bytes, innermost first.
 pub fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     let mut fields = bytes.split(|&byte| byte == 0);
     std::iter::from_fn(move || {
@@ -57,7 +58,7 @@ pub fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     })
 }
 
-/// A place in code that calls come from.
+/// A place in code from which calls are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Site {
     pub module: Box<[u8]>,
@@ -80,24 +81,25 @@ impl Site {
         }
     }
 
-    /// Whether the code belongs to an installed library or program, according to its path.
+    /// Returns whether the path of the code shows that it belongs to an installed library or program.
     pub fn is_installed(&self) -> bool {
         is_installed(if self.module.is_empty() { &self.file } else { &self.module })
     }
 }
 
-/// Folders of what a system or an administrator installs.
+/// Folders into which the system or an administrator installs software.
 const INSTALLED: [&[u8]; 8] =
     [b"/usr/", b"/lib/", b"/lib32/", b"/lib64/", b"/libx32/", b"/bin/", b"/sbin/", b"/nix/store/"];
-/// Folders of what a package manager of a language installs.
+/// Parts of paths below which the package manager of a language installs software.
 const PACKAGES: [&[u8]; 5] =
     [b"/site-packages/", b"/dist-packages/", b"/lib/python3.", b"/bin/python3.", b"/libpython3."];
 
-/// Source of Python without a file that the user has written; other such code is made by packages.
+/// Source names that Python gives to code that a user has typed. Other names in angle brackets belong to
+/// installed packages.
 const TYPED: [&[u8]; 5] = [b"<stdin>", b"<string>", b"<console>", b"<ipython-input", b"<python-input"];
 
-/// Does a file of code, or of source, belong to a system's or an installed library? What has no place in the file system
-/// (`[vdso]`) is the kernel's.
+/// Returns whether a code or source file belongs to installed software. Names in square brackets, such as
+/// `[vdso]`, are code of the kernel.
 pub fn is_installed(path: &[u8]) -> bool {
     path.starts_with(b"[")
         || (path.starts_with(b"<") && !TYPED.iter().any(|name| path.starts_with(name)))
@@ -109,24 +111,25 @@ fn has(path: &[u8], part: &[u8]) -> bool {
     path.windows(part.len()).any(|piece| piece == part)
 }
 
-/// Is it a shared library, by its name? Of what is installed a program comes before its libraries.
+/// Returns whether the name is that of a shared library. [`Stacks::to_change`] prefers installed programs to
+/// installed libraries.
 fn is_library(path: &[u8]) -> bool {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     path.starts_with(b"[") || name.ends_with(b".so") || has(name, b".so.")
 }
 
-/// The sites and stacks of a store, each once.
+/// The distinct sites and stacks of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
-    /// Index: site id.
+    /// The sites, indexed by site id.
     pub sites: Vec<Site>,
-    /// Sites of each stack, innermost first. Index: stack id.
+    /// The sites of each stack, innermost first, indexed by stack id.
     pub stacks: Vec<Box<[u32]>>,
 }
 
 impl Stacks {
-    /// The site to change in a stack: the innermost one outside of installed libraries; else the innermost
-    /// one of an installed program; else the innermost one.
+    /// Returns the site that a user would change to alter the call: the innermost site outside installed
+    /// software; else the innermost one of an installed program; else the innermost one.
     pub fn to_change(&self, sites: &[u32]) -> u32 {
         let site = |id: &&u32| &self.sites[**id as usize];
         let own = sites.iter().find(|id| !site(id).is_installed());

@@ -1,20 +1,20 @@
-//! The side tables of a store: files, tasks, commands. Names are kept in one arena and rows are assembled on
-//! demand, so a million of them need little memory.
+//! The side tables of a store: files, tasks, commands. One arena holds all names, and rows are assembled only
+//! when they are read, so a million rows need little memory.
 
 use crate::{FileKind, Stacks, TaskOrigin, NONE, UNKNOWN};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// All of the tracker's results except events.
+/// All results of the tracker except events.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
     pub files: FileTable,
-    /// Index: utid.
+    /// The tasks, indexed by utid.
     pub tasks: Vec<TaskRow>,
-    /// Time in I/O calls, by utid; empty if not known.
+    /// Time that each task spent in I/O calls, indexed by utid; empty if not known.
     pub task_io: Vec<TaskIo>,
     pub commands: CommandTable,
-    /// Where calls were made, as far as the source shows it.
+    /// The call stacks, as far as the source shows them.
     pub stacks: Stacks,
     /// Host names that [`TaskRow::host`] and [`FileEntry::host`] point at.
     pub hosts: Vec<String>,
@@ -31,10 +31,10 @@ impl Tables {
     }
 }
 
-/// No host, no signal.
+/// Marks a missing host or signal.
 pub const NO_INDEX: u16 = u16::MAX;
 
-/// Byte strings, stored end to end. An id is the position in order of addition.
+/// Byte strings stored one after the other. The id of a string is its index in the order of addition.
 #[derive(Clone, Debug)]
 pub struct ByteArena {
     bytes: Vec<u8>,
@@ -54,7 +54,7 @@ impl ByteArena {
         self.bounds.push(self.bytes.len() as u64);
         (self.bounds.len() - 2) as u32
     }
-    /// The string with this id; empty for an id that was never assigned.
+    /// Returns the string with this id; empty for an id that was never assigned.
     pub fn get(&self, id: u32) -> &[u8] {
         match self.bounds.get(id as usize + 1) {
             Some(&end) => &self.bytes[self.bounds[id as usize] as usize..end as usize],
@@ -67,7 +67,7 @@ impl ByteArena {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Bytes held.
+    /// Returns the number of bytes of memory that the strings and their bounds use.
     pub fn size(&self) -> usize {
         self.bytes.len() + self.bounds.len() * 8
     }
@@ -76,16 +76,16 @@ impl ByteArena {
 /// The properties of a file except its name.
 #[derive(Clone, Copy, Debug)]
 pub struct FileEntry {
-    /// Last size seen, bytes; [`UNKNOWN`] if not known.
+    /// Last size of the file that a call showed, bytes; [`UNKNOWN`] if no call showed it.
     pub size: i64,
-    /// Index into [`FileTable::patterns`]; [`NONE`]: its own name.
+    /// Index into [`FileTable::patterns`]; [`NONE`] if the file's pattern is its own name.
     pub pattern: u32,
-    /// Index into [`FileTable::mounts`]; [`NONE`]: not known.
+    /// Index into [`FileTable::mounts`]; [`NONE`] if the mount is not known.
     pub mount: u32,
-    /// Index into [`Tables::hosts`]; [`NO_INDEX`]: only one host, or not known.
+    /// Index into [`Tables::hosts`]; [`NO_INDEX`] if there is one host only, or the host is not known.
     pub host: u16,
     pub kind: FileKind,
-    /// The name is relative because the working directory is not known.
+    /// Whether the name is relative, because the working directory is not known.
     pub relative: bool,
 }
 
@@ -102,35 +102,36 @@ pub struct MountPoint {
     pub fs_type: String,
 }
 
-/// Files by file id.
+/// The files, indexed by file id.
 #[derive(Clone, Debug, Default)]
 pub struct FileTable {
-    /// The names as bytes; id: file id.
+    /// The names as bytes, indexed by file id.
     pub names: ByteArena,
     pub entries: Vec<FileEntry>,
     pub patterns: Vec<String>,
     pub mounts: Vec<MountPoint>,
 }
 
-/// One line of the files table, ready to be stored.
+/// A row of the files table, ready to be stored.
 #[derive(Clone, Debug)]
 pub struct FileRow<'a> {
-    /// The name as text, with each byte that is not UTF-8 as `\xNN`.
+    /// The name as text. Each byte that is not UTF-8 appears as `\xNN`.
     pub name: Cow<'a, str>,
-    /// The bytes, only if they differ from `name`.
+    /// The name as bytes; `None` if it equals `name`.
     pub name_raw: Option<&'a [u8]>,
     pub kind: FileKind,
     pub relative: bool,
     pub mount_point: Option<&'a str>,
     pub fs_type: Option<&'a str>,
-    /// Bytes, [`UNKNOWN`] where not known.
+    /// Size of the file, bytes; [`UNKNOWN`] if not known.
     pub size: i64,
     pub host: u16,
     pattern: Option<&'a str>,
 }
 
 impl FileRow<'_> {
-    /// Up to the last `/` (`/` itself for names in the root); empty where there is none.
+    /// Returns the name up to the last `/`, which is `/` itself for names in the root; empty if the name has
+    /// no `/`.
     pub fn folder(&self) -> &str {
         if !self.kind.has_path() {
             return "";
@@ -142,8 +143,8 @@ impl FileRow<'_> {
         }
     }
 
-    /// The text after the last dot of the last component; empty if there is none. A leading dot (`.bashrc`)
-    /// does not start an ending.
+    /// Returns the text after the last dot of the last component; empty if there is none. A leading dot
+    /// (`.bashrc`) does not start an ending.
     pub fn ending(&self) -> &str {
         if !self.kind.has_path() {
             return "";
@@ -155,7 +156,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// The name with its varying part replaced by `*`.
+    /// Returns the name with its varying part replaced by `*`.
     pub fn pattern(&self) -> &str {
         self.pattern.unwrap_or(&self.name)
     }
@@ -172,7 +173,7 @@ impl FileTable {
         self.entries.push(entry);
         self.names.push(name)
     }
-    /// Panics if `file` is not below `len()`.
+    /// Returns the row of `file`. Panics if `file` is not below `len()`.
     pub fn row(&self, file: u32) -> FileRow<'_> {
         let entry = self.entries[file as usize];
         let raw = self.names.get(file);
@@ -193,7 +194,7 @@ impl FileTable {
     }
 }
 
-/// Bytes as text, each byte that is not UTF-8 as `\xNN`.
+/// Returns bytes as text, with each byte that is not UTF-8 as `\xNN`.
 pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -202,7 +203,7 @@ pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            // Writing to a String does not fail.
+            // Writing to a String cannot fail.
             let _ = write!(text, "\\x{byte:02x}");
         }
     }
@@ -213,49 +214,50 @@ pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
 #[derive(Clone, Copy, Debug)]
 pub struct TaskRow {
     pub upid: u32,
-    /// Index into [`Tables::hosts`] or [`NO_INDEX`].
+    /// Index into [`Tables::hosts`], or [`NO_INDEX`] if the host is not known.
     pub host: u16,
-    /// Index into [`Tables::signals`] or [`NO_INDEX`].
+    /// Index into [`Tables::signals`], or [`NO_INDEX`] if no signal ended the task.
     pub exit_signal: u16,
-    /// MPI rank; `None` where not known.
+    /// MPI rank; `None` if not known.
     pub rank: Option<i32>,
     pub pid: i32,
     pub tid: i32,
     pub generation: i32,
-    /// [`NONE`] for roots.
+    /// utid of the creator; [`NONE`] if the creator is not known.
     pub parent_utid: u32,
-    /// tid of the task that created it.
+    /// Thread id (tid) of the task that created this one.
     pub parent_pid: Option<i32>,
     pub how: TaskOrigin,
     pub core_dumped: bool,
     pub exit_code: Option<i32>,
-    /// ns; [`UNKNOWN`] where not known.
+    /// Start and end time, ns; [`UNKNOWN`] if not known.
     pub start: i64,
     pub end: i64,
-    /// ns; [`UNKNOWN`] unless recorded live.
+    /// User and system CPU time, ns; [`UNKNOWN`] unless the run was recorded live.
     pub cpu_user: i64,
     pub cpu_system: i64,
 }
 
-/// ns that a task spent in I/O calls, [`UNKNOWN`] where not known. These are plain sums, since a task is in one call at
-/// a time.
+/// Time in ns that a task spent in I/O calls, [`UNKNOWN`] if not known. The times are plain sums, because a
+/// task makes one call at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskIo {
-    /// In calls that did not wait for another process, the network or a person.
+    /// Time in calls that did not wait for another process, the network or a person.
     pub io: i64,
-    /// In calls that did wait.
+    /// Time in calls that waited for another process, the network or a person.
     pub waiting: i64,
 }
 
-/// ns in which at least one task of the run was in an I/O call.
+/// Time in ns during which at least one task of the run was in an I/O call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoTime {
     pub any: i64,
-    /// In a call that did not wait.
+    /// Time during which at least one task was in an I/O call that did not wait for another process, the
+    /// network or a person.
     pub file: i64,
 }
 
-/// Successful execs in order.
+/// The successful execs in order.
 #[derive(Clone, Debug, Default)]
 pub struct CommandTable {
     entries: Vec<CommandEntry>,
@@ -270,14 +272,14 @@ struct CommandEntry {
     argv: u32,
 }
 
-/// One line of the commands table, ready to be stored.
+/// A row of the commands table, ready to be stored.
 #[derive(Clone, Debug)]
 pub struct CommandRow<'a> {
     pub utid: u32,
-    /// ns, [`UNKNOWN`] where not known.
+    /// Time of the exec, ns; [`UNKNOWN`] if not known.
     pub ts: i64,
     pub path: Cow<'a, str>,
-    /// Empty if the source does not show it.
+    /// Arguments of the command; empty if the source does not show them.
     pub argv: Vec<Cow<'a, str>>,
 }
 
@@ -288,22 +290,23 @@ impl CommandTable {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-    /// The task and the path of each exec, in order.
+    /// Returns the task and the path of each exec, in order.
     pub fn paths(&self) -> impl Iterator<Item = (u32, &[u8])> {
         self.entries.iter().map(|entry| (entry.utid, self.texts.get(entry.path)))
     }
-    /// Stores a text for [`CommandTable::push`]; equal texts can be shared by callers.
+    /// Stores a text for [`CommandTable::push`] and returns its id. Callers can use the same id for equal
+    /// texts.
     pub fn add_text(&mut self, text: &[u8]) -> u32 {
         self.texts.push(text)
     }
     pub fn text(&self, id: u32) -> &[u8] {
         self.texts.get(id)
     }
-    /// `path` and `argv` (NUL-separated) are ids of texts, `argv` [`NONE`] if not known.
+    /// Adds an exec. `path` and `argv` (NUL-separated) are ids of texts; `argv` is [`NONE`] if not known.
     pub fn push(&mut self, utid: u32, ts: i64, path: u32, argv: u32) {
         self.entries.push(CommandEntry { ts, utid, path, argv });
     }
-    /// Panics if `index` is not below `len()`.
+    /// Returns the row at `index`. Panics if `index` is not below `len()`.
     pub fn row(&self, index: usize) -> CommandRow<'_> {
         let entry = self.entries[index];
         let argv = match entry.argv {

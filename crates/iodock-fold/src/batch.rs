@@ -9,13 +9,14 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
 
-/// Few enough rows for all their columns to stay in the processor's cache.
+/// Number of rows in a batch, few enough that all columns of a batch stay in the processor's cache.
 pub const BATCH_ROWS: usize = 1 << 12;
 
-/// Limit for a row group; ours have a million rows. Rows are counted in 32 bits: see `folding`.
+/// Limit for the rows of a row group, because `folding` counts rows in 32 bits. iodock writes row groups of a
+/// million rows.
 pub const MOST_ROWS: usize = 1 << 29;
 
-/// A column that a fold needs: what an iodock store contains in it.
+/// A column that a fold needs, and the values that it has in a store of iodock.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub name: &'static str,
@@ -24,11 +25,11 @@ pub struct Wanted {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A number of 32 bits without sign, less than this, in every row.
+    /// An unsigned number of 32 bits in every row, less than the given limit.
     Id(i64),
-    /// The same, or null.
+    /// A number as with `Id`, or null.
     OptionalId(i64),
-    /// A time, a duration or a number of bytes, not negative, or null.
+    /// A time, a duration or a number of bytes that is not negative, or null.
     Amount,
     /// Any number, or null.
     Number,
@@ -43,7 +44,7 @@ impl Kind {
         matches!(self, Kind::Id(_))
     }
 
-    /// Whether all of `values` (those that are not null) are valid for this kind.
+    /// Returns whether all `values` that are not null are valid for this kind.
     fn holds(self, values: &[i64]) -> bool {
         match self {
             Kind::Id(end) | Kind::OptionalId(end) => values.iter().all(|&value| value < end),
@@ -53,10 +54,11 @@ impl Kind {
     }
 }
 
-/// Rows of the columns that a fold needs, in its order. Ids and amounts are both `i64`, [`UNKNOWN`] for null.
+/// Rows of the columns that a fold needs, in the order of its columns. Ids and amounts are both `i64`, where
+/// [`UNKNOWN`] means null.
 pub type Batch<'a> = &'a [Vec<i64>];
 
-/// The columns of one row group, read side by side.
+/// Reads the columns of one row group in parallel.
 pub struct GroupReader {
     columns: Vec<Source>,
     values: Vec<Vec<i64>>,
@@ -64,10 +66,11 @@ pub struct GroupReader {
 }
 
 impl GroupReader {
-    /// A nullable column that is missing in the file reads as null: an older store may lack it.
+    /// Makes a reader of the `wanted` columns. A nullable column that the file lacks reads as null, because
+    /// an older store may lack it.
     ///
     /// # Errors
-    /// The file can't be read, or is not in iodock's format.
+    /// The file cannot be read, or is not in iodock's format.
     pub fn new(group: &dyn RowGroupReader, wanted: &[Wanted]) -> Result<GroupReader> {
         let columns = wanted.iter().map(|wanted| Source::open(group, *wanted)).collect::<Result<_>>()?;
         let rows = usize::try_from(group.metadata().num_rows())
@@ -77,12 +80,12 @@ impl GroupReader {
         Ok(GroupReader { columns, values: vec![Vec::with_capacity(BATCH_ROWS); wanted.len()], rows })
     }
 
-    /// Rows that are still to come.
+    /// Returns the number of rows that are not read yet.
     pub fn left(&self) -> usize {
         self.rows
     }
 
-    /// The next rows; `None` after the last.
+    /// Returns the next rows; `None` after the last.
     pub fn next(&mut self) -> Result<Option<Batch<'_>>> {
         let rows = self.rows.min(BATCH_ROWS);
         if rows == 0 {
@@ -100,7 +103,7 @@ fn foreign(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
-/// Source of the values of one column.
+/// A reader of the values of one column.
 enum Source {
     Wide(Typed<Int64Type>),
     Narrow(Typed<Int32Type>),
@@ -111,7 +114,7 @@ impl Source {
     fn open(group: &dyn RowGroupReader, wanted: Wanted) -> Result<Source> {
         let columns = group.metadata().columns();
         let name = |column: &ColumnChunkMetaData| column.column_path().string();
-        // The SQL engine ignores upper and lower case.
+        // SQL column names are case-insensitive, so this comparison is, too.
         let Some(index) = columns.iter().position(|column| name(column).eq_ignore_ascii_case(wanted.name))
         else {
             return if wanted.kind.is_required() {
@@ -206,7 +209,7 @@ where
         if self.wanted.kind.is_required() {
             return Err(unlike(self.wanted, "holds nulls"));
         }
-        // Nulls are unpredictable, so a branch on them would be mispredicted.
+        // A branch on nulls would often be mispredicted, so this loop has none.
         let mut next = 0;
         values.clear();
         values.extend(self.levels.iter().map(|&level| {

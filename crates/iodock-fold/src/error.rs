@@ -1,10 +1,10 @@
-//! Why events can't be folded.
+//! Errors of reading and folding events.
 
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum FoldError {
-    /// The caller requested the end.
+    /// The caller cancelled the fold.
     Cancelled,
     /// A file is damaged, or not in iodock's format.
     Unreadable { path: PathBuf, what: String },

@@ -1,4 +1,4 @@
-//! Processes all row groups on several threads.
+//! Processes all row groups of a store on several threads.
 
 use crate::batch::{Batch, GroupReader, Wanted, MOST_ROWS};
 use crate::error::FoldError;
@@ -11,44 +11,45 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// Number of threads: the same as the SQL engine uses.
+/// Number of threads, which is the same as that of the SQL engine.
 const THREADS: usize = 2;
-/// Per thread: with more groups than this it outputs them before it reads another row group.
+/// Largest number of groups per thread. A thread with more groups outputs them before it reads another row
+/// group.
 const MOST_GROUPS: usize = 1 << 18;
 
 /// An aggregation over events.
 pub trait Fold: Send + Sync + Sized {
-    /// The columns of events that it needs.
+    /// The columns of events that the fold needs.
     const COLUMNS: &'static [Wanted];
 
-    /// An empty one of the same kind.
+    /// Returns an empty fold with the same settings.
     fn fresh(&self) -> Self;
 
-    /// Adds rows: `batch` contains the columns of [`Fold::COLUMNS`], in that order.
+    /// Adds rows. `batch` contains the columns of [`Fold::COLUMNS`], in that order.
     fn add(&mut self, batch: Batch<'_>);
 
-    /// Adds the result of `other`.
+    /// Adds the groups of `other`.
     fn absorb(&mut self, other: &Self);
 
-    /// Number of groups.
+    /// Returns the number of groups.
     fn groups(&self) -> usize;
 
-    /// The groups, one row each.
+    /// Returns the groups, one row each.
     fn table(&self) -> Table;
 }
 
-/// One pass over all events of a store for a fold.
+/// One pass over all events of a store for one fold.
 pub struct Folding<F> {
     fold: F,
     paths: Vec<PathBuf>,
-    /// File, and row group in it.
+    /// Index of the file, and of the row group in it.
     row_groups: Vec<(usize, usize)>,
     rows: u64,
     next: AtomicUsize,
 }
 
 impl<F: Fold> Folding<F> {
-    /// PATHS: the store's files of events, in order.
+    /// Prepares a pass. `paths` are the store's files of events, in order.
     ///
     /// # Errors
     /// A file is not a Parquet file.
@@ -63,15 +64,16 @@ impl<F: Fold> Folding<F> {
         Ok(Folding { fold, paths, row_groups, rows, next: AtomicUsize::new(0) })
     }
 
-    /// Total number of events.
+    /// Returns the total number of events.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The next groups; `None` after the last. The same key may appear again, but not in the same table.
+    /// Returns the next groups; `None` after the last. The same key may occur in several tables, but only
+    /// once in each.
     ///
     /// # Errors
-    /// A file can't be read, or `cancelled` returned true.
+    /// A file cannot be read, or `cancelled` returned true.
     pub fn next_table(&self, cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Option<Table>, FoldError> {
         let left = self.row_groups.len().saturating_sub(self.next.load(Ordering::Relaxed));
         if left == 0 {
@@ -105,12 +107,12 @@ impl<F: Fold> Folding<F> {
         }
     }
 
-    /// One thread's part.
+    /// Folds the row groups that one thread takes.
     fn work(&self, halted: &dyn Fn() -> bool) -> Result<F, FoldError> {
         let mut fold = self.fold.fresh();
         let mut opened: Option<(usize, SerializedFileReader<File>)> = None;
         let mut rows = 0;
-        // With two threads, and one more row group each, all rows can be counted in 32 bits.
+        // Two threads that each exceed the limit by one row group still count all rows within 32 bits.
         while fold.groups() <= MOST_GROUPS && rows < MOST_ROWS {
             let Some(&(file, group)) = self.row_groups.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
@@ -160,8 +162,8 @@ fn add_group<F: Fold>(
     Ok(count)
 }
 
-/// The result of `read`, with a panic as an error. Only for the Parquet crate: other panics must remain
-/// visible.
+/// Returns the result of `read`, and converts a panic to an error. This is only for the Parquet crate; other
+/// panics must stay visible.
 fn unpacked<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     quietly(read).unwrap_or_else(|| Err(ParquetError::General("can't be unpacked".into())))
 }
@@ -171,7 +173,8 @@ fn open(path: &Path) -> Result<SerializedFileReader<File>, FoldError> {
     unpacked(|| SerializedFileReader::new(file)).map_err(|error| FoldError::unreadable(path, error))
 }
 
-/// All threads' parts, or the first error, ignoring threads that were stopped because of another.
+/// Returns the results of all threads, or the first error. Ignores threads that were stopped because another
+/// one failed.
 fn first_error<F>(results: Vec<Result<F, FoldError>>) -> Result<Vec<F>, FoldError> {
     let mut parts = Vec::new();
     let mut cancelled = false;

@@ -1,16 +1,17 @@
 //! Sums by key.
 //!
 //! The groups of a large run do not fit into the processor's caches, and waiting for each of them would take
-//! most of the time. Rows are processed in blocks instead: the memory accesses of a step do not depend on the
-//! previous row, so that the processor fetches for many rows at the same time.
+//! most of the time. Rows are therefore processed in blocks and steps. The memory accesses of a step do not
+//! depend on the previous row, so the processor can fetch the groups of many rows at the same time.
 
 /// Key for grouping rows.
 pub trait Key: Copy + Eq {
-    /// Hash of the whole key in 64 bits, well mixed: see [`mixed`].
+    /// Returns a hash of the whole key in 64 well-mixed bits; see [`mixed`].
     fn hash(&self) -> u64;
 }
 
-/// `value` with each bit spread over all others (the finaliser of splitmix64, Steele et al. 2014).
+/// Returns `value` with the influence of each bit spread over all bits (the finaliser of splitmix64, Steele
+/// et al. 2014).
 pub fn mixed(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -19,7 +20,7 @@ pub fn mixed(value: u64) -> u64 {
 
 /// The sums of a group.
 pub trait Sums: Default {
-    /// Any number at the end of the structure: reading it fetches the rest.
+    /// Returns a number stored at the end of the structure. Reading it makes the processor fetch the rest.
     fn tail(&self) -> i64;
 
     /// Adds another thread's sums of the same group.
@@ -27,11 +28,11 @@ pub trait Sums: Default {
 }
 
 const BLOCK: usize = 256;
-/// The table is never more than half full.
+/// Initial number of buckets of the hash table. The table is never more than half full.
 const FIRST_PLACES: usize = 1 << 10;
 const EMPTY: Bucket = Bucket { mark: 0, group: u32::MAX };
 
-/// One group, on as few cache lines as possible.
+/// One group, aligned so that it occupies as few cache lines as possible.
 #[repr(C, align(64))]
 pub struct Group<K, S> {
     pub key: K,
@@ -41,11 +42,11 @@ pub struct Group<K, S> {
 /// Groups in order of first appearance.
 pub struct Groups<K, S> {
     pub all: Vec<Group<K, S>>,
-    /// An open-addressing table whose size is a power of two.
+    /// A hash table with open addressing, whose size is a power of two.
     places: Vec<Bucket>,
 }
 
-/// Location of a group: `mark` is the part of its hash that does not select the bucket.
+/// The location of a group. `mark` is the part of its hash that does not select the bucket.
 #[derive(Clone, Copy)]
 struct Bucket {
     mark: u32,
@@ -96,7 +97,8 @@ impl<K: Key, S: Sums> Groups<K, S> {
         self.all.len()
     }
 
-    /// The group of `key`, or rarely another one: keys are not compared here.
+    /// Returns the group of `key`. In rare cases it returns another group with the same mark, because keys
+    /// are not compared here.
     fn likely(&mut self, key: &K, hash: u64) -> u32 {
         self.find(key, hash, |_| true)
     }
@@ -105,7 +107,8 @@ impl<K: Key, S: Sums> Groups<K, S> {
         self.find(key, key.hash(), |group| group.key == *key)
     }
 
-    /// The first group with the mark of `key` for which `is_it` is true; a new one, if there is none.
+    /// Returns the first group with the mark of `key` for which `is_it` is true, and adds a new group if
+    /// there is none.
     fn find(&mut self, key: &K, hash: u64, is_it: impl Fn(&Group<K, S>) -> bool) -> u32 {
         let (mut at, mark) = self.start(hash);
         loop {
@@ -127,7 +130,7 @@ impl<K: Key, S: Sums> Groups<K, S> {
         (hash as usize & (self.places.len() - 1), (hash >> 32) as u32)
     }
 
-    /// Makes room for this number of further groups.
+    /// Makes room for `more` further groups.
     fn reserve(&mut self, more: usize) {
         let needed = 2 * (self.all.len() + more);
         if needed <= self.places.len() {
@@ -153,7 +156,7 @@ mod tests {
     struct Poor(u64);
 
     impl Key for Poor {
-        /// A hash with many collisions.
+        /// Returns a hash with many collisions.
         fn hash(&self) -> u64 {
             self.0 % 7
         }
@@ -182,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Counts `keys` by `Groups` and by a map, and compares.
+    /// Counts `keys` with `Groups` and with a map, and compares the results.
     fn counted_alike<K: Key>(keys: &[u64], key: fn(u64) -> K, back: fn(K) -> u64) {
         let (mut groups, mut others) = (Groups::<K, Counted>::default(), Groups::<K, Counted>::default());
         let mut expected = BTreeMap::<u64, (u64, usize)>::new();

@@ -1,8 +1,8 @@
-//! Numbers that may be unknown.
+//! Functions for numbers that may be unknown.
 
 use iodock_event::{NONE, UNKNOWN};
 
-/// A file's number; none is [`NONE`].
+/// Returns the number of a file; [`NONE`] if there is no file.
 pub fn id_of(value: i64) -> u32 {
     if value == UNKNOWN {
         NONE
@@ -11,14 +11,15 @@ pub fn id_of(value: i64) -> u32 {
     }
 }
 
-/// Adds a known value. A sum beyond 64 bits stays at the limit, and the table is rejected.
+/// Adds a known value to a sum. A sum beyond 64 bits stays at the largest number, and the table is then
+/// rejected.
 pub fn add(sum: &mut i64, value: i64) {
     let before = if *sum == UNKNOWN { 0 } else { *sum };
     let after = before.saturating_add(value);
     *sum = if value == UNKNOWN { *sum } else { after };
 }
 
-/// `value`, or `other` if it is not known.
+/// Returns `value`, or `other` if `value` is unknown.
 pub fn first_known(value: i64, other: i64) -> i64 {
     if value == UNKNOWN {
         other

@@ -1,11 +1,11 @@
-//! Stored events, folded: what rules ask of all events of a run, counted in one pass over the columns that it
-//! takes.
+//! Computes the tables that rules need from all events of a run, in one pass over the necessary columns.
 //!
-//! The SQL engine can answer the same (`src/iodock/program/relations/profile.py` says it in SQL, and a test compares
-//! both), but it makes a vector of each column first and looks up a group once for each sum. A [`Folding`] reads
-//! row groups on two threads. Where there are many groups it gives them in several tables, so that it holds no more
-//! than those of a row group; whoever takes these adds up groups of the same key. Events that are not as iodock
-//! writes them (types, nulls, numbers that can't be) are refused: SQL says what they are.
+//! The SQL engine can compute the same tables (`src/iodock/program/relations/profile.py` defines them, and a
+//! test compares both). But it first makes a vector of each column, and looks up a group once for each sum. A
+//! [`Folding`] reads row groups on two threads. If there are many groups, it returns them in several tables,
+//! so that it holds no more groups than those of a row group; the caller adds up groups of the same key. A
+//! [`Folding`] rejects events that iodock did not write in this form (other types, nulls, impossible
+//! numbers); SQL then processes them.
 
 mod batch;
 mod error;

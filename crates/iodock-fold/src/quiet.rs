@@ -1,4 +1,5 @@
-//! The Parquet crate panics on some damage, and users must not see its message.
+//! Suppresses the messages of panics. The Parquet crate panics on some damaged files, and users must not see
+//! its message.
 
 use std::cell::Cell;
 use std::panic::{catch_unwind, set_hook, take_hook, AssertUnwindSafe};
@@ -9,7 +10,8 @@ thread_local! {
 }
 static HOOK: Once = Once::new();
 
-/// The result of `work`; `None` if it panicked, without printing anything. Its data may be incomplete then.
+/// Returns the result of `work`; `None` if it panicked. A panic prints nothing, but may leave incomplete
+/// data.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     HOOK.call_once(|| {
         let others = take_hook();

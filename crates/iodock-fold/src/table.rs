@@ -1,4 +1,4 @@
-//! Rows as columns, in a memory layout that another language can use directly.
+//! Tables as columns, in a memory layout that another language can use directly.
 
 use iodock_event::UNKNOWN;
 
@@ -13,8 +13,8 @@ pub enum Values {
     Float64(Vec<f64>),
 }
 
-/// One column; `is_exact` is false if a value may have reached the limit of 64 bits; if `valid` is present, a
-/// set bit (least significant first) marks a row that is not null.
+/// One column. `is_exact` is false if a value may have reached the limit of 64 bits. In `valid`, if it is
+/// present, a set bit (least significant first) marks a row that is not null.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub name: &'static str,
@@ -23,7 +23,7 @@ pub struct Column {
     pub is_exact: bool,
 }
 
-/// Columns of the same number of rows.
+/// Columns with the same number of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     pub rows: usize,
@@ -35,19 +35,19 @@ impl Column {
         Column { name, values, valid: None, is_exact: true }
     }
 
-    /// [`UNKNOWN`] becomes null.
+    /// Makes a column in which [`UNKNOWN`] is null.
     pub fn nullable(name: &'static str, values: Vec<i64>) -> Column {
         let is_exact = values.iter().all(|&value| value != i64::MAX);
         Column { is_exact, ..Column::saturated(name, values) }
     }
 
-    /// The same, for sums that may be cut at the largest number.
+    /// Makes a column in which [`UNKNOWN`] is null, for sums that may be limited to the largest number.
     pub fn saturated(name: &'static str, values: Vec<i64>) -> Column {
         let valid = bits(values.iter().map(|&value| value != UNKNOWN));
         Column { name, values: Values::Int64(values), valid: Some(valid), is_exact: true }
     }
 
-    /// `null` becomes null.
+    /// Makes a column in which the value `null` is null.
     pub fn ids(name: &'static str, values: Vec<u32>, null: u32) -> Column {
         let valid = bits(values.iter().map(|&value| value != null));
         Column { name, values: Values::UInt32(values), valid: Some(valid), is_exact: true }

@@ -25,12 +25,12 @@ const COLUMNS: &[Wanted] = &[
     Wanted { name: "offset_bytes", kind: Kind::Number },
     Wanted { name: "gap_bytes", kind: Kind::Number },
 ];
-/// Files are numbered from 0: largest number of missing numbers.
+/// Largest number of missing file numbers. Files are numbered from 0 without gaps in a store of iodock.
 const MOST_GAPS: usize = 1 << 16;
-/// Limit at which one more time can still be multiplied without overflow.
+/// Limit for a product of times. Below it, one more factor cannot cause an overflow.
 const MOST_PRODUCT: f64 = 1e280;
 const PAGE_BYTES: i64 = 4096;
-/// Read and write.
+/// The directions of the rows that move bytes: 1 is read, 2 is write.
 const DIRECTIONS: std::ops::RangeInclusive<i64> = 1..=2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Key for Transfer {
     }
 }
 
-/// [`UNKNOWN`] if no row of the group has a value.
+/// Sums of a group. A sum is [`UNKNOWN`] if no row of the group has a value.
 #[repr(C)]
 struct Moved {
     count: u32,
@@ -60,8 +60,8 @@ struct Moved {
     overlapping: u32,
     back: u32,
     time: i64,
-    /// The sum of the logarithms of their times, except those times that are multiplied in `product`: the
-    /// logarithm of a product needs only one call.
+    /// The sum of the logarithms of the times, except those times that are still multiplied in `product`.
+    /// Taking the logarithm of a product saves calls.
     logarithms: f64,
     product: f64,
     bytes: i64,
@@ -134,8 +134,8 @@ impl Moved {
         self.logarithms + self.product.ln()
     }
 
-    /// Adds the position of a transfer of `requested` bytes at `offset` relative to the previous one, which
-    /// ended `gap` bytes before it.
+    /// Adds the position of a transfer of `requested` bytes at `offset`. `gap` is the distance in bytes from
+    /// the end of the previous transfer.
     fn add_place(&mut self, offset: i64, gap: i64, requested: i64) {
         if offset != UNKNOWN {
             self.known += 1;
@@ -149,21 +149,22 @@ impl Moved {
     }
 }
 
-/// Reads and writes folded by place, call, direction, access pattern and size: the derived table `transfers`.
+/// Reads and writes folded by place, call, direction, access pattern and size. This is the derived table
+/// `transfers`.
 pub struct Transfers {
-    /// Place of each file, by its number; [`NONE`] for a file without one.
+    /// Place of each file, by its number; [`NONE`] for a file without a place.
     places: Arc<[u32]>,
     groups: Groups<Transfer, Moved>,
-    /// The present rows that transfer bytes, and their keys.
+    /// The rows of the current batch that transfer bytes, and their keys.
     rows: Vec<usize>,
     keys: Vec<Transfer>,
 }
 
 impl Transfers {
-    /// `places` has the place of each of the files.
+    /// Makes an empty fold. `places` contains the place of each of `files`.
     ///
     /// # Errors
-    /// Files are not numbered consecutively.
+    /// The files are not numbered consecutively.
     pub fn by_place(files: &[u32], places: &[u32]) -> Result<Transfers, FoldError> {
         let most = files.iter().max().map_or(0, |&file| file as usize + 1);
         if most > files.len() + MOST_GAPS {
@@ -248,7 +249,8 @@ impl Fold for Transfers {
                 Values::Float64(groups.iter().map(|group| group.sums.logarithms()).collect()),
             ),
             Column::nullable("bytes", of(|sums| sums.bytes)),
-            // A program that copies inside the kernel requests the largest size, many times.
+            // A program that copies inside the kernel often requests the largest possible size, so this sum
+            // may reach its limit.
             Column::saturated("requested_bytes", of(|sums| sums.requested)),
             Column::nullable("own_read_bytes", of(|sums| sums.own_read)),
             Column::nullable("any_read_bytes", of(|sums| sums.any_read)),
@@ -263,7 +265,7 @@ impl Fold for Transfers {
     }
 }
 
-/// n: 2^(n-1) < `bytes` <= 2^n; 0: 1 byte; -1: none.
+/// Returns the n with 2^(n-1) < `bytes` <= 2^n; 0 for 1 byte; -1 for no bytes.
 fn size_bin(bytes: i64) -> i8 {
     if bytes <= 0 {
         -1

@@ -40,7 +40,7 @@ impl Key for Use {
     }
 }
 
-/// [`UNKNOWN`] if no row of the group has a value.
+/// Sums of a group. A sum is [`UNKNOWN`] if no row of the group has a value.
 #[repr(C)]
 struct Used {
     count: i64,
@@ -80,11 +80,11 @@ impl Used {
     }
 }
 
-/// Calls folded by file, task, call, error, direction and side: the derived table `uses`.
+/// Calls folded by file, task, call, error, direction and side. This is the derived table `uses`.
 #[derive(Default)]
 pub struct Uses {
     groups: Groups<Use, Used>,
-    /// Keys of the present rows.
+    /// Keys of the rows of the current batch.
     keys: Vec<Use>,
 }
 
@@ -111,7 +111,7 @@ impl Fold for Uses {
         self.groups.add(&self.keys, |sums, row| {
             sums.count += 1;
             add(&mut sums.time, first_known(dur[row], sys_cpu[row]));
-            // UNKNOWN is the smallest number.
+            // UNKNOWN is the smallest number, so the maximum is a known number if there is one.
             sums.longest = sums.longest.max(dur[row]);
             add(&mut sums.bytes, bytes[row]);
             sums.begin(ts[row]);

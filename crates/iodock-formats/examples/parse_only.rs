@@ -1,4 +1,4 @@
-//! Measures how fast logs are parsed. The records are thrown away.
+//! Measures how fast logs are parsed. The records are discarded.
 //!
 //! `cargo run --release -p iodock-formats --example parse_only LOG...` prints for each log, read with one
 //! thread and with two: lines, lines per second, ns of CPU per line, MB per second.
@@ -54,7 +54,7 @@ fn drain(source: &mut (impl RecordSource + ?Sized)) -> Result<(u64, u64, Losses)
     Ok((lines, records, losses))
 }
 
-/// CPU time of this process so far, from /proc/self/stat (ticks of 10 ms).
+/// Returns the CPU time of this process so far, from /proc/self/stat (in ticks of 10 ms).
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

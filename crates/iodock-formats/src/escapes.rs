@@ -1,8 +1,8 @@
 //! Removes terminal control sequences while a log is read.
 //!
-//! Colours and cursor movements come into a log from the terminal it was copied from: `script`, `grep
-//! --color`, a program's own output. Tracers print ESC inside their strings as `\33`, so a raw ESC is never
-//! data. Source of the sequences: ECMA-48, 5th edition, and xterm's control sequences.
+//! Colours and cursor movements come from the terminal from which a log was copied: from `script`, `grep
+//! --color`, or the output of a program. Tracers print ESC inside strings as `\33`, so a raw ESC is never
+//! part of the data. Source of the sequences: ECMA-48, 5th edition, and xterm's control sequences.
 
 use memchr::memchr;
 use std::io::{self, Read};
@@ -10,20 +10,20 @@ use std::io::{self, Read};
 const ESC: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
-/// Position in a sequence.
+/// The reader's position in a control sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SequenceState {
     Text,
-    /// After ESC, or after an intermediate byte (`ESC ( B`).
+    /// The position after ESC, or after an intermediate byte (`ESC ( B`).
     Escape,
-    /// After `ESC [`: parameters up to a letter.
+    /// The position after `ESC [`, before the letter that ends the parameters.
     Control,
-    /// After `ESC ]`, `ESC P` and similar: text up to BEL or `ESC \`.
+    /// The position after `ESC ]`, `ESC P` and similar, before the BEL or `ESC \` that ends the text.
     Command,
 }
 
-/// A reader that removes sequences from its input. A sequence that its line does not complete ends with the
-/// line.
+/// A reader that removes control sequences from its input. A sequence that is not completed on its line ends
+/// at the end of the line.
 pub struct Escapes<R> {
     inner: R,
     place: SequenceState,
@@ -52,7 +52,7 @@ impl<R: Read> Escapes<R> {
 }
 
 impl SequenceState {
-    /// The state after `byte`, and whether the byte is text.
+    /// Returns the state after `byte`, and whether the byte is text.
     fn after(self, byte: u8) -> (SequenceState, bool) {
         match (self, byte) {
             (_, b'\n') => (SequenceState::Text, true),
@@ -65,7 +65,7 @@ impl SequenceState {
             (SequenceState::Command, BELL) => (SequenceState::Text, false),
             (SequenceState::Command, _) => (SequenceState::Command, false),
             (SequenceState::Escape | SequenceState::Control, 0x30..=0x7e) => (SequenceState::Text, false),
-            // Not a sequence: only the ESC is removed.
+            // The bytes form no control sequence, so only the ESC is removed.
             (SequenceState::Escape | SequenceState::Control, _) => (SequenceState::Text, true),
         }
     }
@@ -79,7 +79,8 @@ impl<R: Read> Read for Escapes<R> {
             if plain || count == 0 {
                 return Ok(count);
             }
-            // Returning 0 would signal the end of the input.
+            // The loop reads again if all bytes were removed, because returning 0 would signal the end of the
+            // input.
             match self.strip(&mut buffer[..count]) {
                 0 => {}
                 kept => return Ok(kept),

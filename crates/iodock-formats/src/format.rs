@@ -1,4 +1,4 @@
-//! The interface that each format implements.
+//! The interface that each log format implements.
 
 use crate::Input;
 use iodock_event::{Batch, Clock, FirstLoss, LossKind, RecordSource, SourceError};
@@ -7,16 +7,17 @@ use std::sync::Arc;
 /// Options for reading a log.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Number of parsing threads. 0: the caller's own thread parses, which suits reading many logs at a time.
+    /// Number of parsing threads. With 0 the caller's own thread parses, which suits reading many logs at a
+    /// time.
     pub workers: usize,
-    /// Bytes of log that one thread parses at a time; grows for longer lines.
+    /// Number of bytes that one thread parses at a time. It grows for longer lines.
     pub chunk_size: usize,
-    /// Bytes of the longest line that is read; longer ones are a loss.
+    /// Length in bytes of the longest line that is read. Longer lines are a loss.
     pub longest_line: usize,
-    /// Take the thread id of lines that show none from the numeric ending of the log's name (`log.1234`,
-    /// as `strace -ff` names its files).
+    /// Whether lines without a thread id get it from the numeric ending of the log's name (`log.1234`, as
+    /// `strace -ff` names its files).
     pub tid_from_name: bool,
-    /// Read only these lines, as one log. `None`: all lines, which must be one log.
+    /// The lines to read, as one log. `None` means all lines, which must be a single log.
     pub lines: Option<LineRange>,
 }
 
@@ -24,18 +25,18 @@ pub struct ReadOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRange {
     pub first: u64,
-    /// `None`: to the end of the log.
+    /// Last line of the range; `None` means the end of the log.
     pub last: Option<u64>,
 }
 
-/// Parsed chunks that each thread may queue while the caller is busy.
+/// Number of parsed chunks that each thread may queue while the caller is busy.
 const AHEAD: usize = 8;
-/// Limit for all threads together, so that memory does not grow with the number of cores. Each thread gets at
-/// least one chunk.
+/// Limit of parsed chunks for all threads together, so that memory does not grow with the number of cores.
+/// Each thread gets at least one chunk.
 const MOST_AHEAD: usize = 32;
 
 impl ReadOptions {
-    /// Number of chunks of a log that may be in memory at a time.
+    /// Returns the number of chunks of a log that may be in memory at a time.
     pub fn chunks_ahead(&self) -> usize {
         (self.workers * AHEAD).min(MOST_AHEAD.max(self.workers)) + 1
     }
@@ -56,7 +57,7 @@ impl Default for ReadOptions {
 /// The beginning of a log, from which its format is recognised.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// The first lines, uncompressed; may end in the middle of one.
+    /// The first lines, uncompressed. The last one may be incomplete.
     pub bytes: &'a [u8],
     /// The log's path as given, `-` for standard input.
     pub file: &'a str,
@@ -65,13 +66,13 @@ pub struct Head<'a> {
 /// A chunk of whole lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
-    /// With their newlines (`\n` or `\r\n`).
+    /// The bytes of the lines, including newlines (`\n` or `\r\n`).
     pub bytes: &'a [u8],
     /// Number of the first line, counted from 1.
     pub first_line: u64,
     /// The log's path as given.
     pub file: &'a Arc<str>,
-    /// The log ends with this chunk. Only then may the last line lack its newline.
+    /// Whether the log ends with this chunk. Only then may the last line lack its newline.
     pub at_end: bool,
 }
 
@@ -99,16 +100,16 @@ impl<'a> Lines<'a> {
 /// One line of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedLine<'a> {
-    /// Counted from 1, from the beginning of the log.
+    /// Number of the line, counted from 1 at the beginning of the log.
     pub number: u64,
-    /// The bytes, without the newline.
+    /// The bytes of the line, without the newline.
     pub text: &'a [u8],
-    /// The log ends in this line, which has no newline.
+    /// Whether the log ends in this line, which has no newline.
     pub is_cut: bool,
 }
 
 impl NumberedLine<'_> {
-    /// The kind of loss to count if the line cannot be read.
+    /// Returns the kind of loss to count if the line cannot be read.
     pub fn loss(&self) -> LossKind {
         if self.is_cut {
             LossKind::CutLines
@@ -120,16 +121,16 @@ impl NumberedLine<'_> {
     }
 }
 
-/// The records of a chunk, and `notes` for the reader's in-order step.
+/// The records of a chunk, and `notes` for [`LogReader::settle`].
 #[derive(Debug, Default)]
 pub struct Chunk<N> {
-    /// The framework fills in `counts.lines`.
+    /// The records. The framework fills in `counts.lines`.
     pub batch: Batch,
     pub notes: N,
 }
 
 impl<N> Chunk<N> {
-    /// Counts a loss and remembers the first place of each kind.
+    /// Counts a loss, and stores the first place of each kind.
     pub fn lose_at(&mut self, kind: LossKind, file: &Arc<str>, line: u64, text: &[u8]) {
         self.batch.losses.add_at(kind, || FirstLoss {
             file: file.to_string(),
@@ -139,60 +140,62 @@ impl<N> Chunk<N> {
     }
 }
 
-/// Reads one log. The parsing threads share it, so state that changes during reading is kept in `State`.
+/// Reads one log. The parsing threads share the reader, so `State` holds everything that changes during
+/// reading.
 pub trait LogReader: Send + Sync + 'static {
     /// Data about a chunk that [`LogReader::parse`] passes to [`LogReader::settle`].
     type Notes: Default + Send + 'static;
-    /// State that is carried from chunk to chunk.
+    /// State that the reader carries from chunk to chunk.
     type State: Default + Send + 'static;
 
     fn clock(&self) -> Clock;
 
-    /// Resolution of the time stamps in ns (the value of the last digit); `None` where there are no stamps.
+    /// Returns the resolution of the time stamps in ns (the value of the last digit); `None` if there are no
+    /// stamps.
     fn resolution(&self) -> Option<i64> {
         None
     }
 
-    /// A step before the parallel one, in the log's order: finds what `parse` must know about earlier chunks.
-    /// It is serial, so only logs that need it use it.
+    /// Finds facts about earlier chunks that `parse` needs. This step comes before the parallel one, in the
+    /// log's order. It is serial, so only logs that need it use it.
     fn scan(&self, _lines: &Lines<'_>, _notes: &mut Self::Notes) {}
 
-    /// The parallel step: fills `chunk` from `lines`. Each line becomes a record, known noise, or a
-    /// loss. Chunks come in any order.
+    /// Fills `chunk` from `lines`, in parallel with other chunks and in any order. Each line becomes a
+    /// record, a known line without a record, or a loss.
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Self::Notes>);
 
-    /// The in-order step: joins what crosses chunk borders (unfinished calls, midnights, sums of relative
-    /// stamps). It is called once for each chunk, in the log's order. It is serial, so keep it short.
+    /// Joins parts that cross the borders of chunks (unfinished calls, midnights, sums of relative time
+    /// stamps). It is called once for each chunk, in the log's order. It is serial, so it should be short.
     fn settle(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);
 
-    /// Lines at which further logs begin in the same file. Called after the last chunk.
+    /// Returns the lines at which further logs begin in the same file. It is called after the last chunk.
     fn beginnings<'a>(&self, _state: &'a Self::State) -> &'a [u64] {
         &[]
     }
 
-    /// Called after the last chunk, for calls that are still unfinished. `chunk` is new and empty.
+    /// Adds records for calls that are still unfinished after the last chunk. `chunk` is new and empty.
     fn finish(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);
 }
 
-/// The records of a log.
+/// A source of the records of a log.
 pub trait LogSource: RecordSource {
-    /// [`LogFormat::name`] of the log's format.
+    /// Returns the [`LogFormat::name`] of the log's format.
     fn format(&self) -> &'static str;
-    /// Resolution of the time stamps in ns, which shows whether calls of several logs can be ordered; `None`
-    /// if it is not known.
+    /// Returns the resolution of the time stamps in ns; `None` if it is not known. It shows whether calls of
+    /// several logs can be ordered.
     fn resolution(&self) -> Option<i64>;
 }
 
-/// One kind of log.
+/// A kind of log that iodock can read.
 pub trait LogFormat: Sync {
-    /// Name of the format for `--format`.
+    /// Returns the name of the format, as used for `--format`.
     fn name(&self) -> &'static str;
 
-    /// How certain it is that a log has this format: 0 not at all, 100 without doubt.
+    /// Returns the confidence that a log has this format, from 0 (impossible) to 100 (certain).
     fn confidence(&self, head: &Head<'_>) -> u8;
 
-    /// Does the tracer print this line, from its first byte, for a call? Such lines show which text another
-    /// tool put before each line.
+    /// Returns whether the tracer prints a line for a call that begins like `line`. Such lines show which
+    /// text another tool put before each line.
     fn owns(&self, line: &[u8]) -> bool;
 
     /// Starts reading `input`; its beginning is `input.head()`. Most formats return

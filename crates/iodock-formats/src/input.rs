@@ -1,5 +1,5 @@
-//! Opening a log: files and standard input, plain or compressed (gzip, xz, zstd, recognised by their
-//! first bytes, not by name).
+//! Opens logs: files and standard input, plain or compressed (gzip, xz, zstd). The compression is recognised
+//! by the first bytes, not by the name.
 
 use crate::escapes::Escapes;
 use crate::line_range::LinesOf;
@@ -15,20 +15,20 @@ use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of the uncompressed beginning that formats can examine. Small, because thousands of logs may be
-/// open.
+/// Length of the uncompressed beginning that formats can examine, bytes. It is small, because thousands of
+/// logs may be open.
 const HEAD_SIZE: usize = 64 << 10;
-/// Larger limit, for a first line that is longer than that.
+/// Limit of that length for logs with a longer first line, bytes.
 const LONGEST_HEAD: usize = 16 << 20;
 const READ_SIZE: usize = 256 << 10;
-/// Memory for unpacking xz: its strongest setting, -9, needs 65 MiB, and a header may ask for 4 GiB. zstd has the
-/// same bound by default.
+/// Memory limit for decompressing xz, bytes. Its strongest setting, -9, needs 65 MiB, but a damaged header
+/// may demand 4 GiB. zstd has the same limit by default.
 const MOST_UNPACKING_BYTES: u64 = 128 << 20;
-/// How long to wait for a program to open a named pipe for writing.
+/// Time to wait for a program to open a named pipe for writing.
 const WRITER_PATIENCE: Duration = Duration::from_secs(10);
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A log being read.
+/// A log that is being read.
 pub struct Input {
     reader: Box<dyn Read + Send>,
     head: Vec<u8>,
@@ -37,11 +37,11 @@ pub struct Input {
     progress: Arc<Progress>,
     /// Number of the first line of the head.
     first_line: u64,
-    /// Number of lines left out during reading.
+    /// Lines that were left out during reading.
     losses: Arc<Mutex<Losses>>,
 }
 
-/// Number of the log's own (compressed) bytes that were read.
+/// Number of bytes of the log (as stored, perhaps compressed) that were read, and in total.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub read: AtomicU64,
@@ -49,7 +49,7 @@ pub struct Progress {
 }
 
 impl Input {
-    /// Opens `path`, `-` for standard input.
+    /// Opens `path`; `-` means standard input.
     pub fn open(path: &str) -> Result<Input, SourceError> {
         if path == "-" {
             return Input::from_reader(Box::new(io::stdin()), path, None);
@@ -65,7 +65,7 @@ impl Input {
         Input::from_reader(Box::new(file), path, total)
     }
 
-    /// Reads from `reader`, which messages call `name`. `total`: its number of bytes, if known.
+    /// Reads from `reader`. Messages call it `name`. `total` is its number of bytes, if known.
     pub fn from_reader(
         reader: Box<dyn Read + Send>,
         name: &str,
@@ -87,8 +87,8 @@ impl Input {
         Ok(input)
     }
 
-    /// Continues with a reader that starts at the head again and restores the log, which other tools have
-    /// changed as `pasted` describes.
+    /// Continues with a reader that starts again at the head and restores the log as the tracer wrote it.
+    /// Other tools have changed the log as `pasted` describes.
     pub(crate) fn clean(&mut self, pasted: Pasted) -> Result<(), SourceError> {
         let (file, losses) = (Arc::clone(&self.file), Arc::clone(&self.losses));
         let cleaned = Cleaned::new(self.take_reader(), pasted, file, self.first_line, losses);
@@ -96,14 +96,14 @@ impl Input {
         self.fill_head()
     }
 
-    /// Restricts reading to these lines.
+    /// Restricts reading to a range of lines.
     pub(crate) fn take_lines(&mut self, lines: LineRange) -> Result<(), SourceError> {
         self.reader = Box::new(LinesOf::new(self.take_reader(), lines));
         self.first_line = lines.first;
         self.fill_head()
     }
 
-    /// A reader over the whole input, head included.
+    /// Returns a reader of the whole input, including the head.
     fn take_reader(&mut self) -> Box<dyn Read + Send> {
         let head = std::mem::take(&mut self.head);
         let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
@@ -113,14 +113,15 @@ impl Input {
     fn fill_head(&mut self) -> Result<(), SourceError> {
         let mut head = Vec::new();
         match read_head(&mut self.reader, &mut head) {
-            // Reading on from a damaged archive reports its error again; data before it are kept.
+            // Further reading of a damaged archive reports the error again, so the data before the damage can
+            // be used.
             Err(error) if !self.compressed || head.is_empty() => {
                 return Err(read_error(&self.file, 0, &error));
             }
             Err(error) => self.reader = Box::new(Failing(Some(error))),
             Ok(()) => {}
         }
-        // Editors of other systems put a byte order mark before the first line.
+        // Editors of other systems put a byte order mark before the first line, which is removed here.
         if head.starts_with(BYTE_ORDER_MARK) {
             head.drain(..BYTE_ORDER_MARK.len());
         }
@@ -128,20 +129,20 @@ impl Input {
         Ok(())
     }
 
-    /// Extends the head to `size` bytes, for formats that must look further ahead. An error met here is
-    /// reported when normal reading reaches that position.
+    /// Extends the head to `size` bytes, for formats that need more of it. An error is reported later, when
+    /// reading reaches its position.
     pub(crate) fn extend_head(&mut self, size: usize) {
         if let Err(error) = read_up_to(&mut *self.reader, &mut self.head, size) {
             self.reader = Box::new(Failing(Some(error)));
         }
     }
 
-    /// The uncompressed beginning.
+    /// Returns the uncompressed beginning.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The path as given.
+    /// Returns the path as the user gave it.
     pub fn file(&self) -> &Arc<str> {
         &self.file
     }
@@ -162,13 +163,13 @@ impl Input {
         self.compressed
     }
 
-    /// A reader from the first byte, head included.
+    /// Returns a reader that starts at the first byte, including the head.
     pub(crate) fn into_reader(mut self) -> Box<dyn Read + Send> {
         self.take_reader()
     }
 }
 
-/// Reads at least one line, if the log has one.
+/// Reads the head, which contains at least one whole line if the log has one.
 fn read_head(reader: &mut dyn Read, head: &mut Vec<u8>) -> io::Result<()> {
     let mut wanted = HEAD_SIZE;
     loop {
@@ -181,7 +182,7 @@ fn read_head(reader: &mut dyn Read, head: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// An error that was found early and is reported when reading reaches its position.
+/// A reader for an error that occurred early. It reports the error when reading reaches the error's position.
 struct Failing(Option<io::Error>);
 
 impl Read for Failing {
@@ -242,7 +243,7 @@ impl Compression {
     }
 }
 
-/// Opens a named pipe. This waits for a writer, but only for a limited time.
+/// Opens a log. For a named pipe, it waits for a writer, but only for a limited time.
 fn opened(path: &str) -> io::Result<File> {
     if !fs::metadata(path)?.file_type().is_fifo() {
         return File::open(path);
@@ -254,7 +255,8 @@ fn opened(path: &str) -> io::Result<File> {
     receiver.recv_timeout(WRITER_PATIENCE).unwrap_or_else(late)
 }
 
-/// Reads until `buffer` holds `size` bytes or the input ends. On error, `buffer` keeps what was read.
+/// Reads until `buffer` holds `size` bytes or the input ends. After an error, `buffer` contains the bytes
+/// read so far.
 pub(crate) fn read_up_to(reader: &mut dyn Read, buffer: &mut Vec<u8>, size: usize) -> io::Result<()> {
     let mut filled = buffer.len();
     buffer.resize(size.max(filled), 0);
@@ -287,7 +289,7 @@ fn open_error(path: &str, failure: &io::Error) -> SourceError {
     error(path, format!("can't open it: {}", reason(failure)), hint)
 }
 
-/// Builds the message for a read error after `line` whole lines.
+/// Returns the error message for a read error after `line` whole lines.
 pub(crate) fn read_error(path: &str, line: u64, failure: &io::Error) -> SourceError {
     let line = (line > 0).then_some(line);
     let reason = reason(failure);
@@ -299,7 +301,7 @@ pub(crate) fn read_error(path: &str, line: u64, failure: &io::Error) -> SourceEr
     SourceError { file: path.into(), line, message: format!("can't read it: {reason}"), hint: hint.into() }
 }
 
-/// The system's error text without Rust's `(os error 2)`.
+/// Returns the text of the system's error without Rust's addition `(os error 2)`.
 fn reason(failure: &io::Error) -> String {
     let text = failure.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()

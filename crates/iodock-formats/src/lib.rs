@@ -1,11 +1,11 @@
-//! Readers of trace logs: they turn lines into [`iodock_event::Batch`]es of records.
+//! Readers of trace logs, which convert lines to [`iodock_event::Batch`]es of records.
 //!
-//! A format is a folder here and a line in [`FORMATS`]. It rates how certain it is that a log is its own
-//! ([`LogFormat::confidence`]) and reads the log in two steps: chunks of whole lines in parallel
-//! ([`LogReader::parse`]), then what crosses chunk borders in order ([`LogReader::settle`]). [`open_log`]
-//! combines these parts, and first removes what terminals, mails and containers added to a log. This crate
-//! does not know how the records are used. Logs of other tools are recognised by [`refused`], so that a
-//! message can name them.
+//! A format is a folder in this crate and an entry in [`FORMATS`]. It returns its confidence that a log has
+//! this format ([`LogFormat::confidence`]). It reads the log in two steps: it parses chunks of whole lines in
+//! parallel ([`LogReader::parse`]), then it joins in order the parts that cross the borders of chunks
+//! ([`LogReader::settle`]). [`open_log`] combines these steps, and first removes text that terminals, mails
+//! and containers added to a log. This crate does not know how the records are used. [`refused`] recognises
+//! logs of other tools, so that a message can name the tool.
 
 mod escapes;
 mod format;
@@ -31,7 +31,8 @@ pub use input::Input;
 pub use sniff::{is_format, open_input, open_log};
 pub use stream::start;
 
-/// All formats that iodock reads. Their order does not matter: the most confident one reads the log.
+/// All formats that iodock reads. Their order does not matter, because the format with the highest confidence
+/// reads the log.
 pub static FORMATS: &[&dyn LogFormat] = &[
     &strace::Strace,
     &truss::Truss,

@@ -7,9 +7,9 @@ use std::io::{self, Read};
 /// A reader that returns only the lines of a range.
 pub struct LinesOf<R> {
     inner: R,
-    /// Number of newlines before the first selected line.
+    /// Number of newlines before the first selected line that have not been read yet.
     before: u64,
-    /// Number of selected lines still to come; `None` for all.
+    /// Number of selected lines that have not been read yet; `None` for all lines.
     wanted: Option<u64>,
 }
 
@@ -19,7 +19,7 @@ impl<R: Read> LinesOf<R> {
         LinesOf { inner, before, wanted: lines.last.map(|last| last.saturating_sub(before)) }
     }
 
-    /// Moves the selected bytes to the front and returns their number.
+    /// Moves the selected bytes to the front, and returns their number.
     fn cut(&mut self, bytes: &mut [u8]) -> usize {
         let start = end_of(bytes, &mut self.before);
         let end = match &mut self.wanted {
@@ -31,8 +31,8 @@ impl<R: Read> LinesOf<R> {
     }
 }
 
-/// Position after the last of `count` lines, or the end of `bytes` if it holds fewer. Decrements `count` for
-/// each line.
+/// Returns the position after the last of `count` lines, or the length of `bytes` if it has fewer lines.
+/// Decreases `count` by the number of lines found.
 fn end_of(bytes: &[u8], count: &mut u64) -> usize {
     if *count == 0 {
         return 0;

@@ -2,7 +2,7 @@
 
 const LONGEST_SAMPLE: usize = 120;
 
-/// The beginning of a line, with control bytes and invalid UTF-8 replaced.
+/// Returns the beginning of a line, with control bytes and invalid UTF-8 replaced.
 pub fn sample(line: &[u8]) -> String {
     let end = line.len().min(LONGEST_SAMPLE);
     let text = String::from_utf8_lossy(&line[..end]);

@@ -5,12 +5,12 @@ use crate::{refused, strace, Head, Input, LogFormat, LogSource, ReadOptions, FOR
 use iodock_event::SourceError;
 use std::sync::Arc;
 
-/// Below this confidence, a format is only a guess.
+/// Confidence that a format needs to be chosen. A lower confidence is only a guess.
 const SURE_ENOUGH: u8 = 30;
-/// Two formats whose confidence differs by less than this are tied.
+/// Difference in confidence that a format needs to win against another one.
 const LEAD: u8 = 10;
 
-/// Opens `path` (`-` for standard input) with the named format, or with the one that recognises it.
+/// Opens `path` (`-` for standard input) with the named format, or with the one that recognises the log.
 ///
 /// # Errors
 /// The file cannot be read, is empty, is not a trace log, could have several formats, or has one that iodock
@@ -23,10 +23,10 @@ pub fn open_log(
     open_input(Input::open(path)?, format, options)
 }
 
-/// Like [`open_log`], for an input that is already open.
+/// Opens a log like [`open_log`], but from an input that is already open.
 ///
 /// # Errors
-/// The same as for [`open_log`].
+/// The errors are the same as for [`open_log`].
 pub fn open_input(
     mut input: Input,
     format: Option<&str>,
@@ -53,8 +53,8 @@ fn is_strace(format: &dyn LogFormat) -> bool {
     format.name() == strace::Strace.name()
 }
 
-/// How other tools changed the log, for the format `named` or for any. A format that recognises the log
-/// unchanged reads it unchanged, since some formats have threads before their lines.
+/// Returns how other tools changed the log, for the format `named` or for any format. If a format recognises
+/// the log unchanged, the log is read unchanged, because some formats have threads before their lines.
 fn pasted(named: Option<&dyn LogFormat>, head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
     let mut others: Vec<&dyn LogFormat> = FORMATS.iter().copied().filter(|&one| !is_strace(one)).collect();
     if let Some(named) = named {
@@ -75,7 +75,8 @@ fn head_of(input: &Input) -> Head<'_> {
     Head { bytes: input.head(), file: input.file() }
 }
 
-/// This comes before the formats, even if one is named: a log of another tool must not be half-read.
+/// Returns an error for a log of another tool. This check comes before the formats, even if the user names
+/// one, so that a log of another tool is never read partially.
 fn refuse_other_tools(input: &Input) -> Result<(), SourceError> {
     match refused::recognised(&head_of(input)) {
         Some(signature) => Err(signature.error(input.file())),
@@ -83,7 +84,7 @@ fn refuse_other_tools(input: &Input) -> Result<(), SourceError> {
     }
 }
 
-/// Is this the name of a format, including those that are only recognised and refused?
+/// Returns whether this is the name of a format, including formats that are only recognised and refused.
 pub fn is_format(name: &str) -> bool {
     FORMATS.iter().any(|format| format.name() == name) || refused::named(name).is_some()
 }
@@ -164,10 +165,10 @@ fn unrecognised(head: &Head<'_>) -> SourceError {
     SourceError { file: head.file.into(), line: Some(1), message: message.into(), hint: hint.into() }
 }
 
-/// Number of lines of the head in which JSON is looked for.
+/// Number of lines of the head that are searched for JSON.
 const LOOKED_AT: usize = 100;
 
-/// Does a line begin a JSON object or list, at its beginning or after a container's prefix?
+/// Returns whether a line begins a JSON object or list, at its beginning or after a container's prefix.
 fn holds_json(head: &[u8]) -> bool {
     let begins = |line: &[u8]| {
         let line = line.trim_ascii();
@@ -177,7 +178,7 @@ fn holds_json(head: &[u8]) -> bool {
     head.split(|&byte| byte == b'\n').take(LOOKED_AT).any(|line| begins(line) || behind(line))
 }
 
-/// How to extract the lines of a log from JSON: of journald, Docker or another tool.
+/// Returns advice on how to extract the lines of a log from JSON of journald, Docker or another tool.
 fn from_json(head: &[u8]) -> &'static str {
     let has = |name: &[u8]| memchr::memmem::find(head, name).is_some();
     if has(b"\"MESSAGE\"") {
@@ -189,7 +190,7 @@ fn from_json(head: &[u8]) -> &'static str {
     }
 }
 
-/// Text contains hardly any control bytes.
+/// Returns whether the head looks binary. Text contains hardly any control bytes.
 fn looks_binary(head: &[u8]) -> bool {
     let head = &head[..head.len().min(8192)];
     let odd =

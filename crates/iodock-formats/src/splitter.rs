@@ -1,4 +1,4 @@
-//! Cuts a log into chunks of whole lines.
+//! Divides a log into chunks of whole lines.
 
 use crate::input::{read_error, read_up_to};
 use crate::Input;
@@ -6,26 +6,26 @@ use iodock_event::SourceError;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Number of bytes that are kept of a line that is too long: enough to show what it was.
+/// Number of bytes that are kept of a line that is too long, to show in a message.
 const KEPT_OF_LONG_LINE: usize = 256;
 
 /// The text of one chunk.
 #[derive(Debug, Default)]
 pub struct Piece {
-    /// Position in the log's order, from 0.
+    /// Position of the chunk in the log, counted from 0.
     pub sequence: u64,
     pub first_line: u64,
     pub line_count: u64,
-    /// The text is at the front; the rest of the buffer is free.
+    /// Buffer with the text at its front.
     pub bytes: Vec<u8>,
     pub at_end: bool,
-    /// The compressed data end too early: the file was cut or damaged.
+    /// Whether the compressed data end too early, because the file was cut or damaged.
     pub damaged: bool,
-    /// A line that was too long to keep: its number, its beginning, and whether all its bytes were NUL.
+    /// A line that was too long to keep.
     pub too_long: Option<LongLine>,
 }
 
-/// A line that is longer than the limit.
+/// A line that is longer than the limit: its number, its beginning, and whether all its bytes were NUL.
 #[derive(Debug)]
 pub struct LongLine {
     pub line: u64,
@@ -33,7 +33,7 @@ pub struct LongLine {
     pub all_nul: bool,
 }
 
-/// Reads the log for one thread at a time.
+/// Reads the log. One thread at a time may use it.
 pub struct Splitter {
     reader: Box<dyn Read + Send>,
     pub file: Arc<str>,
@@ -46,15 +46,16 @@ pub struct Splitter {
     longest_line: usize,
     ended: bool,
     damaged: bool,
-    /// What lines of stacks begin with; `None`: none follow the lines of calls.
+    /// Beginning of the lines of a stack; `None` if no stacks follow the lines of calls.
     stacks: Option<&'static [u8]>,
 }
 
-/// Beginnings of a stack's lines, which belong to the line before, behind a newline: strace's and perf trace's.
+/// Beginnings of the lines of a stack, after a newline, in logs of strace and perf trace. These lines belong
+/// to the line of a call above them.
 const STACKS: [&[u8]; 2] = [b"\n > ", b"\n                    "];
 
-/// Where the last line begins that may begin a piece. With stacks that is a line that belongs to none before it; of one
-/// that is not read yet it is not known.
+/// Returns the position at which the last line begins that may begin a chunk. In a log with stacks, a line
+/// that belongs to a call above it may not. It is unknown whether that is so for a line that is not read yet.
 fn last_break(bytes: &[u8], stacks: Option<&[u8]>) -> Option<usize> {
     let mut begins = memchr::memrchr_iter(b'\n', bytes).map(|at| at + 1);
     let Some(beginning) = stacks else { return begins.next() };
@@ -82,7 +83,7 @@ impl Splitter {
         }
     }
 
-    /// Fills `piece` with the next whole lines; `false` at the end.
+    /// Fills `piece` with the next whole lines. Returns `false` at the end.
     pub fn next(&mut self, piece: &mut Piece) -> Result<bool, SourceError> {
         if self.ended {
             return Ok(false);
@@ -110,7 +111,7 @@ impl Splitter {
             match last_break(&bytes[from..], self.stacks) {
                 Some(at) => break from + at,
                 None if bytes.len() > self.longest_line => {
-                    // (Of stacks it may be many lines.)
+                    // A call may have a long stack of many lines, so a cut inside the stack is allowed here.
                     if let Some(at) = last_break(bytes, None).filter(|_| self.stacks.is_some()) {
                         break at;
                     }
@@ -141,8 +142,8 @@ impl Splitter {
         piece.damaged = self.damaged;
     }
 
-    /// Removes the incomplete last line from `bytes` and skips the rest of it. The text that follows it in
-    /// the last block becomes the beginning of the next piece.
+    /// Removes the incomplete last line from `bytes` and skips the rest of it. The text that follows the line
+    /// in the last block becomes the beginning of the next chunk.
     fn skip_long_line(&mut self, bytes: &mut Vec<u8>) -> LongLine {
         let start = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
         let line = &bytes[start..];

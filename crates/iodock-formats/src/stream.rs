@@ -1,5 +1,5 @@
-//! Reads a log with several threads. Each takes the next chunk of lines, parses it and puts the result into
-//! its position of a queue. The caller's thread settles the chunks in order.
+//! Reads a log with several threads. Each thread takes the next chunk of lines, parses it and puts the result
+//! at its position in a queue. The caller's thread settles the chunks in order.
 
 use crate::input::Progress;
 use crate::splitter::{Piece, Splitter};
@@ -10,7 +10,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Reads `input` with `reader`. Threads start when the first batch is requested.
+/// Reads `input` with `reader`. The threads start when the first batch is requested.
 pub fn start<R: LogReader>(
     format: &'static str,
     reader: R,
@@ -48,20 +48,20 @@ struct Stream<R: LogReader> {
     format: &'static str,
     shared: Arc<Shared<R>>,
     state: R::State,
-    /// Sequence number of the chunk to settle next.
+    /// Sequence number of the next chunk to settle.
     next: u64,
-    /// Number of records so far. A log without any is an error.
+    /// Number of records so far. A log without records is an error.
     records: u64,
     stage: Stage,
     progress: Arc<Progress>,
-    /// Lines that were left out by an earlier stage.
+    /// Lines that an earlier stage left out.
     left_out: Arc<Mutex<Losses>>,
-    /// Must the input be one log?
+    /// Whether the input must be a single log.
     whole: bool,
 }
 
 enum Stage {
-    /// No threads: the caller's thread parses.
+    /// There are no threads: the caller's thread parses.
     Alone(Piece),
     Idle {
         workers: usize,
@@ -76,21 +76,22 @@ struct Shared<R: LogReader> {
     splitter: Mutex<Splitter>,
     queue: Mutex<Queue<R::Notes>>,
     changed: Condvar,
-    /// Chunks that may be parsed before the first of them is taken.
+    /// Number of chunks that may be parsed before the caller takes the first of them.
     ahead: u64,
 }
 
 struct Queue<N> {
     parsed: BTreeMap<u64, Chunk<N>>,
-    /// The caller has taken all chunks below this number.
+    /// Number of chunks that the caller has taken.
     taken: u64,
     /// Total number of chunks, once the end was found.
     end: Option<u64>,
-    /// Chunks given to threads so far.
+    /// Number of chunks given to threads so far.
     handed_out: u64,
     error: Option<SourceError>,
     cancelled: bool,
-    /// The most recently emptied buffer is reused first, since it may still be in the processor's cache.
+    /// Emptied batches. The most recently emptied one is reused first, because it may still be in the
+    /// processor's cache.
     batches: Vec<Batch>,
 }
 
@@ -108,8 +109,8 @@ impl<N> Default for Queue<N> {
     }
 }
 
-/// Only a panic poisons a lock, and it is reported as an error. The data are counters and buffers, so they
-/// stay usable.
+/// Locks the mutex even if it is poisoned. Only a panic poisons a lock, and the panic is reported as an
+/// error. The data are counters and buffers, which remain usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -135,7 +136,7 @@ impl<R: LogReader> Shared<R> {
         }
     }
 
-    /// The next lines of the log, and what must be known about the previous ones; `None` at the end.
+    /// Returns the next lines of the log, and the notes of `scan` about the previous ones; `None` at the end.
     fn take(&self, piece: &mut Piece) -> Result<Option<R::Notes>, SourceError> {
         let mut splitter = lock(&self.splitter);
         let more = splitter.next(piece)?;
@@ -161,7 +162,8 @@ impl<R: LogReader> Shared<R> {
         Lines { bytes: &piece.bytes, first_line: piece.first_line, file: &self.file, at_end: piece.at_end }
     }
 
-    /// A batch for chunk `sequence`, once the caller is close enough to it. `None` if the reader was closed.
+    /// Returns a batch for chunk `sequence`, once the caller is close enough to it; `None` if the reader was
+    /// closed.
     fn spare_batch(&self, sequence: u64) -> Option<Batch> {
         let mut queue = lock(&self.queue);
         while !queue.cancelled && sequence >= queue.taken + self.ahead {
@@ -195,7 +197,7 @@ impl<R: LogReader> Shared<R> {
         }
     }
 
-    /// Chunks before the failed one are still delivered in order; later ones are not.
+    /// Records an error. Chunks before the failed one are still delivered in order; later ones are not.
     fn fail(&self, error: SourceError, failed: Option<u64>) {
         let mut queue = lock(&self.queue);
         let end = failed.unwrap_or(queue.handed_out);
@@ -236,7 +238,7 @@ impl<R: LogReader> Stream<R> {
         Ok(())
     }
 
-    /// The next parsed chunk, `None` at the end. A chunk that failed ends the log with its error.
+    /// Returns the next parsed chunk; `None` at the end. A chunk that failed ends the log with its error.
     fn wait(&mut self) -> Result<Option<Chunk<R::Notes>>, SourceError> {
         let mut queue = lock(&self.shared.queue);
         loop {
@@ -254,7 +256,7 @@ impl<R: LogReader> Stream<R> {
         }
     }
 
-    /// The next chunk, read and parsed by the caller's thread.
+    /// Returns the next chunk, which the caller's thread reads and parses.
     fn parse_alone(&mut self) -> Result<Option<Chunk<R::Notes>>, SourceError> {
         let Stage::Alone(piece) = &mut self.stage else { return Ok(None) };
         let Some(notes) = self.shared.take(piece)? else { return Ok(None) };
@@ -287,7 +289,7 @@ impl<R: LogReader> Stream<R> {
     }
 }
 
-/// Lines at which logs begin, for a message.
+/// Largest number of beginnings of logs that a message names.
 const NAMED: usize = 6;
 
 fn several(file: &str, beginnings: &[u64]) -> SourceError {
@@ -365,7 +367,8 @@ impl<R: LogReader> LogSource for Stream<R> {
 }
 
 impl<R: LogReader> Drop for Stream<R> {
-    /// Threads are not joined: they end by themselves, and one of them may wait for standard input for ever.
+    /// Does not join the threads. They end by themselves, and one of them may wait for standard input for
+    /// ever.
     fn drop(&mut self) {
         lock(&self.shared.queue).cancelled = true;
         self.shared.changed.notify_all();

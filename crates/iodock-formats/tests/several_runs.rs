@@ -1,4 +1,4 @@
-//! Several logs in one file, and text before each line, in all formats except strace.
+//! Reads several logs in one file, and logs with text before each line, in all formats except strace.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn read(log: &str) -> Result<(&'static str, Tally), SourceError> {
     read_with(log, &small_chunks(200))
 }
 
-/// 40 calls of a process, one millisecond apart.
+/// Returns a log of 40 calls of a process, one millisecond apart.
 fn perf(process: u32) -> String {
     let line = |at: u32| {
         format!("{:10}.000 ( 0.010 ms): my prog/{process} write(fd: 3, buf: 0x7ffe, count: 10)    = 10\n", at)
@@ -35,7 +35,7 @@ fn solaris() -> String {
     base.to_string() + &(1..41).map(line).collect::<String>()
 }
 
-/// 40 system calls, each after a library call.
+/// Returns a log of 40 system calls, each after a library call.
 fn ltrace() -> String {
     let line = |at: u32| {
         format!("10:00:00.{at:03}000 strlen(\"abc\") = 3 <0.000010>\n10:00:00.{at:03}100 SYS_write(3, \"abc\", 10) = 10 <0.000010>\n")
@@ -52,7 +52,7 @@ const TABLE: &str = "\
 100.00    0.001000          50        20         2 total
 ";
 
-/// Lines at which further logs begin, as the error names them.
+/// Returns the lines at which further logs begin, as the error names them.
 fn beginnings(log: &str) -> String {
     let error = read(log).map(|(format, _)| panic!("{format}\n{log}")).unwrap_err();
     let message = error.message;

@@ -1,4 +1,4 @@
-//! Checks every strace case that has a known truth, as far as that is possible without tracking.
+//! Compares every strace case with its known truth, as far as that is possible without tracking.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn call_from(truth: &Value) -> CallTally {
     }
 }
 
-/// The differences between `tally` and `truth`, in words.
+/// Describes the differences between `tally` and `truth`.
 fn differences(tally: &Tally, truth: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, is: String, should: String| {

@@ -1,4 +1,5 @@
-//! Damaged, packed and odd logs: readable parts are kept, the rest is counted, and nothing panics.
+//! Reads damaged, compressed and unusual logs. The reader must keep readable parts, count the rest, and not
+//! panic.
 
 mod support;
 
@@ -339,7 +340,7 @@ fn long_hostile_lines_are_read_in_linear_time() {
     }
 }
 
-/// With `-r` strace counts from the previous line, whatever that line is.
+/// With `-r` strace prints the time since the previous line, whatever kind of line that is.
 #[test]
 fn relative_times_of_signals_are_added_up() {
     let log = b"7      0.000000 brk(NULL) = 0x1 <0.000001>\n\
@@ -349,7 +350,7 @@ fn relative_times_of_signals_are_added_up() {
     assert!(tally.shown[1].contains("520000"), "{:?}", tally.shown);
 }
 
-/// With a filter on calls, the execve of a thread ends in this way, and its leader continues it.
+/// If strace filters calls, the execve of a thread ends in this way, and its leader continues it.
 #[test]
 fn a_thread_that_calls_execve_becomes_the_leader() {
     let log = b"8 1.0 execve(\"/bin/cat\", [\"cat\"], 0x7 /* 3 vars */ <pid changed to 7 ...>\n\

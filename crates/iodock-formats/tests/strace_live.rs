@@ -1,5 +1,5 @@
-//! Compares logs of the strace installed here with the table that the same strace prints (`-C`). Passes with
-//! a note if strace is not installed or must not trace.
+//! Compares logs of the installed strace with the table that the same strace prints (`-C`). Passes with a
+//! note if strace is not installed or must not trace.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{bytes_of, read_file, small_chunks, Tally};
 
-/// A program with odd file names, threads in a shell's children, failures, pipes and signals.
+/// A program with unusual file names, threads in children of a shell, failures, pipes and signals.
 const PROGRAM: &str = r#"
 cd "$1"; mkdir -p 'd > e, f'; cd 'd > e, f'
 printf 'abc' > 'a) = 3 <0.1>'; printf 'x' > "$(printf 'new\nline\\\377 <unfinished ...>')"
@@ -66,7 +66,7 @@ fn strace(options: &str, log: Option<&Path>, folder: &Path) -> Option<std::proce
     output.status.success().then_some(output)
 }
 
-/// Calls and errors by name, from the table at a log's end.
+/// Returns the calls and errors by name from the table at the end of a log.
 fn table(log: &[u8]) -> BTreeMap<String, (u64, u64)> {
     let text = String::from_utf8_lossy(log);
     let start = text.rfind("% time").expect("a table");
@@ -79,7 +79,7 @@ fn table(log: &[u8]) -> BTreeMap<String, (u64, u64)> {
     calls
 }
 
-/// strace counts a call when it returns.
+/// Returns the number of calls that returned, because strace counts a call when it returns.
 fn returned(tally: &Tally) -> BTreeMap<String, (u64, u64)> {
     let calls = tally.calls.iter().filter(|(_, call)| call.count > call.noresult);
     calls.map(|(name, call)| (name.clone(), (call.count - call.noresult, call.errors))).collect()
@@ -96,7 +96,8 @@ fn counts_equal_those_of_strace() {
             std::fs::remove_dir_all(&folder).unwrap();
             continue;
         }
-        // With -z or -Z the end of a call may be on its own line, and small chunks separate the two.
+        // With -z or -Z the end of a call may be on its own line, and small chunks would separate it from its
+        // beginning.
         let filtered = options.contains("-z") || options.contains("-Z");
         let sizes: &[usize] = if filtered { &[1 << 24] } else { &[1 << 20, 2000] };
         for &chunk_size in sizes {
@@ -113,7 +114,7 @@ fn counts_equal_those_of_strace() {
     }
 }
 
-/// Threads that interrupt each other, so that most calls take two lines.
+/// A program whose threads interrupt one another, so that most calls take two lines.
 const THREADS: &str = "
 import os, subprocess, sys, threading
 def work(name):
@@ -172,7 +173,7 @@ fn the_detaching_of_strace_is_recognised() {
     sleeper.wait().unwrap();
 }
 
-/// The program checks that two of its calls were answered by a signal, and then exits with 0.
+/// The program checks that a signal answered two of its calls, and then exits with 0.
 #[test]
 fn calls_refused_by_a_seccomp_filter_have_no_result() {
     let folder = scratch("refused");

@@ -1,4 +1,4 @@
-//! Logs with prefixed lines or replaced characters give the same records as the originals.
+//! Checks that logs with prefixed lines or replaced characters give the same records as the originals.
 
 mod support;
 
@@ -9,8 +9,8 @@ use support::{small_chunks, Random, Tally};
 
 type Lead = fn(usize) -> String;
 
-/// Prefixes of journals, containers, job systems, loggers, mails and editors. Those that precede a time of
-/// day are left out.
+/// Prefixes of journals, containers, job systems, loggers, mails and editors. Prefixes that would precede a
+/// time of day are left out.
 const LEADS: &[Lead] = &[
     |i| format!("Maj {} 21:36:4{} node7 strace[1499]: ", 28 + i / 2, i % 10),
     |i| format!("Mar  1 21:36:4{} node-x.example.org strace[1499]: ", i % 10),
@@ -70,7 +70,7 @@ fn any_leading_text_before_any_log_is_removed() {
     }
 }
 
-/// An indentation is not a column of `strace -r`.
+/// An indentation must not be read as a column of `strace -r`.
 #[test]
 fn indented_logs_are_read() {
     for log in LOGS {
@@ -86,7 +86,8 @@ fn indented_logs_are_read() {
     assert_eq!(read(seconds).last, Some(1_000_000_000));
 }
 
-/// Times that strace could have written are read as its own: here `ts` printed them for a log without times.
+/// Times that strace could have written are read as its own. In this test `ts` printed them for a log without
+/// times.
 #[test]
 fn times_of_the_tool_ts_are_removed() {
     let plain = read(BARE);
@@ -103,7 +104,7 @@ fn times_of_the_tool_ts_are_removed() {
     assert_eq!((tally.shown, tally.first), (plain.shown, None));
 }
 
-/// Numbers after a date are threads if they alternate.
+/// Numbers after a date are thread ids if they alternate.
 #[test]
 fn thread_numbers_after_times_are_read() {
     let plain = read(THREADS);
@@ -152,7 +153,7 @@ fn irregular_leading_text_is_named() {
     assert!(said.contains("differs from line to line") && said.contains("\"[x]\""), "{said}");
 }
 
-/// Strings in JSON have their own escapes, so they must not be half-read.
+/// Strings in JSON have their own escapes, so such lines must be refused and not read partially.
 #[test]
 fn lines_in_json_are_refused() {
     let quoted = |line: &str| line.replace('"', "\\\"");
@@ -164,7 +165,7 @@ fn lines_in_json_are_refused() {
     assert!(said.contains("is JSON") && said.contains("jq"), "{said}");
 }
 
-/// Each replacement, and the part of a log that it affects.
+/// Each replacement of characters, and the part of a log that it affects.
 const REWRITES: &[&[(&str, &str)]] = &[
     &[("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;")],
     &[("&", "&#38;"), ("<", "&#60;"), (">", "&#x3e;"), ("\"", "&#34;"), ("'", "&#39;")],
@@ -198,7 +199,7 @@ fn replaced_characters_are_restored() {
     }
 }
 
-/// Data may contain any text.
+/// Data may contain any text, so the reader must not change it.
 #[test]
 fn characters_in_strings_and_names_are_not_changed() {
     let log = "openat(AT_FDCWD, \"/a&lt;b&quot;\", O_RDONLY) = 3</a&lt;b>\n\
@@ -210,7 +211,7 @@ fn characters_in_strings_and_names_are_not_changed() {
     assert_eq!(tally.calls["write"].bytes_written, 9);
 }
 
-/// Only the beginning of a log is examined, so later changes are counted as losses.
+/// The reader examines only the beginning of a log, so it counts later replacements as losses.
 #[test]
 fn replaced_characters_late_in_a_log_are_counted() {
     let late = "openat(AT_FDCWD, “/data/z”, O_RDONLY) = 3\nunlink(&quot;/data/z&quot;) = 0\n\

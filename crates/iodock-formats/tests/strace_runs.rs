@@ -1,4 +1,4 @@
-//! Several logs of strace in one file, and tables among their lines.
+//! Reads several logs of strace in one file, and tables among their lines.
 
 mod support;
 
@@ -7,7 +7,7 @@ use iodock_formats::{LineRange, ReadOptions};
 use support::small_chunks;
 use support::strace_logs::{long, read, read_with, with_leads, BARE, TERMINAL, THREADS};
 
-/// Lines at which further logs begin, as the error names them.
+/// Returns the lines at which further logs begin, as the error names them.
 fn beginnings(log: &str) -> Vec<u64> {
     match read_with(log.as_bytes(), &small_chunks(100)) {
         Ok(_) => Vec::new(),
@@ -39,11 +39,11 @@ const TABLE: &str = "\
 fn a_table_needs_a_header_above_its_rows() {
     let lost = |log: &str| read(log).losses.count(LossKind::UnreadableLines);
     assert_eq!(lost(&format!("{BARE}{TABLE}")), 0);
-    // One row may be damaged.
+    // One row of a table may be damaged.
     assert_eq!(lost(&format!("{BARE}{}{TABLE}", &TABLE.replace("total", "to tal"))), 1);
     let row = "  0.00    0.000000           0         1         1 access\n";
     assert_eq!(lost(&format!("{BARE}{row}")), 1);
-    // Damaged calls.
+    // These are damaged calls.
     for line in ["7 read 3 4096 3\n", "7 read 4096\n", "7 read 4096\n7 read 3 4096 3\n"] {
         let (first, rest) = TREE.split_at(TREE.find("7 clone").unwrap());
         assert_eq!(lost(&format!("{first}{line}{rest}")), line.lines().count() as u64, "{line}");
@@ -82,7 +82,7 @@ fn several_logs_in_a_file_are_not_mixed() {
         ),
         // A process may execute several programs.
         (BARE.lines().next().unwrap().to_string() + "\n" + BARE, vec![]),
-        // With a filter, forks are not shown.
+        // If strace filters calls, the log shows no forks.
         (
             TREE.lines()
                 .filter(|line| !line.contains("clone") && !line.contains("exit_group"))
@@ -92,7 +92,7 @@ fn several_logs_in_a_file_are_not_mixed() {
         ),
         (TERMINAL.to_string(), vec![]),
         (THREADS.repeat(2), vec![]),
-        // Output that a program prints while it writes.
+        // A program prints this output during its write call.
         (
             "write(1, \"```\\n$ strace ls\\n\", 16```\n```\n$ strace ls\n) = 16\nclose(1) = 0\n".to_string(),
             vec![],

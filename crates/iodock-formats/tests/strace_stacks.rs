@@ -1,4 +1,4 @@
-//! Stacks behind their calls, however the log is cut into chunks.
+//! Checks that stacks are assigned to their calls, however the log is divided into chunks.
 
 mod support;
 
@@ -23,7 +23,7 @@ const LOG: &str = "\
  > /usr/lib/libc.so.6(_exit+0x29) [0xd4409]
 ";
 
-/// The name and the offsets of the stack of each call that has ended.
+/// Returns the name of each call that has ended, and the offsets of its stack.
 fn stacks(chunk_size: usize) -> Vec<(String, Vec<u64>)> {
     let tally = read_strace(LOG.as_bytes(), &small_chunks(chunk_size)).unwrap();
     let calls = tally.shown.iter().filter(|line| line.contains("Whole") || line.contains("Exit"));

@@ -1,4 +1,4 @@
-//! Makes the tables of a recording: `finish STORE`. What `iodock record` does when the program has ended.
+//! Makes the tables of a recording: `finish STORE`. `iodock record` does the same when the program has ended.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,5 +1,5 @@
-//! A whole import, timed, with its peak memory: `whole_import LOG STORE [THREADS]`. An existing store is
-//! replaced.
+//! Imports a log into a store, and prints the elapsed time and the peak memory: `whole_import LOG STORE
+//! [THREADS]`. It replaces an existing store.
 
 use iodock_import::{import, ImportOptions, LogOptions};
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! An import without writing the store, timed: `without_store LOG`.
+//! Measures the time of an import that does not write the store: `without_store LOG`.
 
 use iodock_event::EventColumns;
 use iodock_formats::{open_log, ReadOptions};

@@ -10,18 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Calls that a back end recorded without decoding them.
 pub enum RawCalls {
-    /// Recorded by the preloaded library.
+    /// The preloaded library recorded the calls.
     Rewritten(Box<calls::CallsSource>),
-    /// Recorded by the kernel's programs.
+    /// The recorder's BPF programs in the kernel recorded the calls.
     Kernel(Box<iodock_bpf::calls::CallsSource>),
 }
 
-/// The file of raw calls that belongs to a journal.
+/// Returns the path of the file of raw calls that belongs to a journal.
 pub fn calls_path(journal: &Path) -> PathBuf {
     journal.with_extension(calls::ENDING)
 }
 
-/// The raw calls of a journal, including those that a killed recorder left in its session.
+/// Opens the raw calls of a journal, including those that a killed recorder left in its session folder.
 pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     let path = calls_path(journal);
     if !path.exists() {
@@ -35,7 +35,8 @@ pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     calls::CallsSource::open(file, session).map(|calls| Some(RawCalls::Rewritten(Box::new(calls))))
 }
 
-/// The calls of a recording in progress, without changing anything. None if they can't be read yet.
+/// Opens the raw calls of a recording in progress without changing its files. Returns `None` if they cannot
+/// be read yet.
 pub fn calls_growing(journal: &Path) -> Option<RawCalls> {
     let path = calls_path(journal);
     if is_journal(&path) {
@@ -48,7 +49,7 @@ pub fn calls_growing(journal: &Path) -> Option<RawCalls> {
     calls::CallsSource::open(file, None).ok().map(|calls| RawCalls::Rewritten(Box::new(calls)))
 }
 
-/// The kernel's records are in frames like those of a journal.
+/// Returns whether the file is framed like a journal, as the BPF programs' records are.
 fn is_journal(path: &Path) -> bool {
     let mut first = [0; MAGIC.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
@@ -63,7 +64,7 @@ impl RawCalls {
         }
     }
 
-    /// The tables of counters, if calls were counted.
+    /// Returns the tables of counters, if calls were counted instead of recorded.
     pub fn take_counts(&mut self) -> Option<Counts> {
         match self {
             RawCalls::Rewritten(calls) => calls.take_counts(),
@@ -71,7 +72,7 @@ impl RawCalls {
         }
     }
 
-    /// Where the resource usage of tasks can be found, if it is among the calls.
+    /// Returns where to find the resource usage of tasks, if the file of calls contains it.
     pub fn usages(&self) -> Option<Usages> {
         match self {
             RawCalls::Rewritten(calls) => Some(calls.usages()),
@@ -79,7 +80,7 @@ impl RawCalls {
         }
     }
 
-    /// Whether the page cache was recorded, if the back end supports it.
+    /// Returns whether the page cache was recorded; `None` if the back end cannot record it.
     pub fn page_cache(&self) -> Option<&str> {
         match self {
             RawCalls::Rewritten(_) => None,
@@ -87,8 +88,8 @@ impl RawCalls {
         }
     }
 
-    /// For a recording in progress: time up to which it is complete, ns since the epoch, if the file contains
-    /// it.
+    /// Returns the time up to which a recording in progress is complete, in ns since the epoch, if the file
+    /// contains it.
     pub fn until(&self) -> Option<i64> {
         match self {
             RawCalls::Rewritten(calls) => calls.until(),
@@ -96,7 +97,7 @@ impl RawCalls {
         }
     }
 
-    /// Number of bytes of the file that are read.
+    /// Returns the number of bytes of the file that are read.
     pub fn length(&self) -> u64 {
         match self {
             RawCalls::Rewritten(calls) => calls.progress().1.unwrap_or(0),
@@ -112,19 +113,19 @@ impl RawCalls {
     }
 }
 
-/// The journal of calls that were traced while another back end recorded. If a part of it can't be read, it
-/// was not flushed when its recorder was killed, which the first journal reports already.
+/// Opens the journal of calls that ptrace traced while another back end recorded. Returns `None` if it cannot
+/// be read: then it was not flushed when its recorder was killed, and the main journal reports that already.
 pub fn traced_beside(journal: &Path, is_growing: bool) -> Option<Arc<Mutex<JournalReader>>> {
     let reader = JournalReader::open(journal.with_extension(calls::TRACED_ENDING)).ok()?;
     Some(Arc::new(Mutex::new(if is_growing { reader.growing() } else { reader })))
 }
 
-/// A journal as the source of a stream, followed by the raw calls; the part keeps a second handle to the
-/// journal.
+/// A journal as the source of a stream, followed by the raw calls. The part of the recording keeps a second
+/// handle to the journal.
 pub struct JournalAndCalls {
     journal: Arc<Mutex<JournalReader>>,
     calls: Option<RawCalls>,
-    /// The journal has been read.
+    /// Whether the journal has been read to its end.
     over: bool,
 }
 
@@ -137,7 +138,7 @@ impl JournalAndCalls {
         self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Passes on how the first process ended, which the journal contains.
+    /// Passes the end of the first process, which the journal contains, to the calls.
     fn tell_ending(&mut self) {
         let ending = self.reader().closing().map(|closing| Ending {
             exit_code: closing.exit_code,

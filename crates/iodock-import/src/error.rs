@@ -1,12 +1,13 @@
 use iodock_event::SourceError;
 use std::fmt;
 
-/// Why an import ended without a store. Display says what happened; [`ImportError::hint`] what to do.
+/// The reason why an import ended without a store. `Display` describes it; [`ImportError::hint`] says what to
+/// do.
 #[derive(Debug)]
 pub enum ImportError {
-    /// A log or journal can't be read.
+    /// A log or journal cannot be read.
     Source(SourceError),
-    /// The store can't be written.
+    /// The store cannot be written.
     Store { message: String, hint: String },
     /// The options are contradictory.
     Usage { message: String, hint: String },

@@ -1,4 +1,5 @@
-//! Page faults of a recording: converts a file next to its journal to rows of the faults table.
+//! Page faults of a recording: converts the file of faults that belongs to a journal to rows of the faults
+//! table.
 
 use crate::tasks::Tasks;
 use crate::ImportError;
@@ -12,14 +13,14 @@ use std::path::{Path, PathBuf};
 /// One recorder's file of page faults.
 pub struct PartFaults {
     path: PathBuf,
-    /// For a recording in progress: number of bytes of the file that are read.
+    /// For a recording in progress: the number of bytes of the file that are read.
     length: Option<u64>,
-    /// The file behind each map.
+    /// The file of each memory map, indexed by map number.
     files: Vec<u32>,
 }
 
 impl PartFaults {
-    /// The file of faults of a journal, if it exists.
+    /// Opens the file of faults of a journal, if it exists.
     pub fn beside(journal: &Path, is_growing: bool) -> Option<PartFaults> {
         let path = journal.with_extension("faults");
         let length = path.metadata().ok()?.len();
@@ -34,7 +35,8 @@ impl PartFaults {
         })
     }
 
-    /// Finds the file of each map. A file that was cut before its first frame contains nothing.
+    /// Finds the file of each memory map. If the file of faults was cut before its first frame, it contains
+    /// none.
     pub fn find_files(&mut self, space: u16, tracker: &mut Tracker) -> Result<(), ImportError> {
         let Some(mut reader) = self.open() else { return Ok(()) };
         while let Some(batch) = reader.next_faults().map_err(ImportError::Source)? {
@@ -63,7 +65,8 @@ impl PartFaults {
                 Some(FaultRow { ts, utid, file, offset, kind })
             });
             rows.extend(read);
-            // During the recording, calls may not be complete yet.
+            // While the recording is in progress, its calls may be incomplete, so a fault without a known file or
+            // task is not lost.
             let lost = if self.length.is_some() { 0 } else { batch.faults.len() - rows.len() };
             losses.add(LossKind::LostPageFaults, lost as u64);
             seen.extend(rows.iter().map(|row: &FaultRow| row.file));
@@ -72,7 +75,7 @@ impl PartFaults {
         if reader.is_cut() {
             losses.add(LossKind::JournalCut, 1);
         }
-        // The accesses to these maps are known now.
+        // Accesses to the files in `seen` are now known, so they no longer count as unseen.
         if let Some(unseen) = losses.counts.get_mut(&LossKind::MappedContents) {
             *unseen = unseen.saturating_sub(seen.len() as u64);
         }

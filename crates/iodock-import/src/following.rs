@@ -1,4 +1,4 @@
-//! Reads a recording in progress as it grows: sums by file and by call, without events.
+//! Reads a recording in progress as it grows, and keeps sums by file and by call, but no events.
 
 use crate::merge::Merge;
 use crate::parts::{journals, streams_of, tracker_of, until_of, Parts, Standing};
@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Number of rows processed at a time.
 const ROWS: usize = 1 << 14;
 
-/// Operations on files with a path since the recording began, as far as they are known.
+/// Operations on files with a path since the recording began, as far as the recorder has written them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// ns since the epoch; `None` if the recorder did not write it.
+    /// Beginning of the recording, ns since the epoch; `None` if the recorder did not write it.
     pub since_ns: Option<i64>,
     pub until_ns: Option<i64>,
     pub calls: u64,
     pub metadata_calls: u64,
     pub read_bytes: u64,
     pub written_bytes: u64,
-    /// The files that took most time, the most first.
+    /// The files with the most time, in descending order.
     pub files: Vec<FileSeen>,
-    /// The calls that took most time, the most first.
+    /// The calls with the most time, in descending order.
     pub by_call: Vec<CallSeen>,
 }
 
@@ -61,7 +61,7 @@ impl Sums {
         }
     }
 
-    /// Time; if times are equal or unknown, bytes.
+    /// Returns a sort key: time, then bytes for entries whose times are equal or unknown.
     fn weight(&self) -> (u64, u64) {
         (self.time_ns, self.read_bytes + self.written_bytes)
     }
@@ -79,10 +79,11 @@ fn known(value: i64) -> u64 {
     }
 }
 
-/// Follows the recording in a store's folder. It changes nothing there.
+/// Follows the recording in a store's folder. It changes nothing in that folder.
 pub struct Following {
     journal: PathBuf,
-    /// Files at the time of opening: if a rank or a tracer is added later, everything is read again.
+    /// Names of the files when they were opened. If a rank or a tracer is added later, everything is read
+    /// again.
     names: Vec<PathBuf>,
     parts: Parts,
     merge: Merge,
@@ -93,6 +94,8 @@ pub struct Following {
 }
 
 impl Following {
+    /// Opens the recording in the folder `store`.
+    ///
     /// # Errors
     /// Nothing can be read yet.
     pub fn open(store: &Path) -> Result<Following, ImportError> {
@@ -114,10 +117,11 @@ impl Following {
         })
     }
 
-    /// Reads what has been flushed since the last call. At most MOST files and calls are named.
+    /// Reads what the recorder has flushed since the last call. The result contains at most `most` files and
+    /// calls.
     ///
     /// # Errors
-    /// A part can't be read further, or `cancel` was set.
+    /// A part cannot be read further, or `cancel` was set.
     pub fn look(&mut self, most: usize, cancel: &AtomicBool) -> Result<Seen, ImportError> {
         if names_in(&self.journal) != self.names {
             *self = Following::open(self.journal.parent().unwrap_or(Path::new(".")))?;
@@ -181,7 +185,7 @@ fn sums_of(all: &mut Vec<Sums>, index: usize) -> &mut Sums {
     &mut all[index]
 }
 
-/// The largest entries, in descending order.
+/// Returns the `most` largest entries, in descending order.
 fn greatest(all: &[Sums], most: usize) -> impl Iterator<Item = (usize, Sums)> {
     let mut found: Vec<(usize, Sums)> = Vec::new();
     for (index, sums) in all.iter().enumerate().filter(|(_, sums)| sums.calls > 0) {
@@ -197,7 +201,7 @@ fn greatest(all: &[Sums], most: usize) -> impl Iterator<Item = (usize, Sums)> {
     found.into_iter()
 }
 
-/// Journals, and files of calls that were begun next to them.
+/// Returns the names of journals, and of the files of calls that belong to them.
 fn names_in(journal: &Path) -> Vec<PathBuf> {
     let mut names = journals(journal).unwrap_or_default();
     let beside =

@@ -1,29 +1,32 @@
-//! Whether this machine has a core, memory and disk space that nobody needs.
+//! Finds out whether this machine has an idle core, and enough free memory and disk space, to make tables
+//! during a recording.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Interval of looking at what the cores do.
+/// Interval at which the idle times of the cores are read.
 const LOOK: Duration = Duration::from_millis(200);
-/// A share of one core that must be left.
+/// Smallest share of a core that must be idle.
 const LEAST_IDLE: f64 = 0.8;
-/// Memory that must be available before tables are made.
+/// Smallest amount of memory that must be available before tables are made, bytes.
 const LEAST_MEMORY: u64 = 1 << 30;
-/// Disk space that is left to others.
+/// Disk space that must stay free for others, bytes.
 const LEAST_ROOM: u64 = 1 << 30;
 
-/// The calling thread, and those that it makes, get a seventieth of what others get, from now on. (`SCHED_IDLE` would be less than a
-/// third of that. Then who takes over might wait for seconds, as nobody but root can take such a priority back.)
+/// Gives the lowest priority (nice 19) to the calling thread and the threads that it creates. They get about
+/// a seventieth of the processor time of a normal thread. (`SCHED_IDLE` would be less than a third of that.
+/// The thread that finishes the tables could then wait for seconds, because only root can raise such a
+/// priority again.)
 pub fn take_lowest_priority() -> bool {
-    // SAFETY: a plain call for the calling thread.
+    // SAFETY: the call takes only numbers, and affects only the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, 19) == 0 }
 }
 
-/// Signals are for the recorder's threads.
+/// Blocks all signals in the calling thread, so that the recorder's own threads receive them.
 pub fn hear_no_signals() {
-    // SAFETY: plain calls on a local signal set.
+    // SAFETY: the calls access only a local signal set, for which all zeros is a valid value.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut set);
@@ -31,7 +34,7 @@ pub fn hear_no_signals() {
     }
 }
 
-/// Whether there is enough memory, for this process too if its group has a limit.
+/// Returns whether enough memory is available on the machine, and in this process's cgroup if it has a limit.
 pub fn has_memory() -> bool {
     let available = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -40,8 +43,8 @@ pub fn has_memory() -> bool {
     available.is_some_and(|kilobytes| kilobytes << 10 >= LEAST_MEMORY) && left_in_group() >= LEAST_MEMORY
 }
 
-/// What is left of the least limit of memory among the group's and those above it. (Version 2; files in the page cache can
-/// be dropped.)
+/// Returns the least amount of memory left in this process's cgroup (version 2) and the cgroups above it.
+/// File pages in the page cache count as free, because the kernel can drop them.
 fn left_in_group() -> u64 {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let Some(group) = text.lines().find_map(|line| line.strip_prefix("0::/")) else { return u64::MAX };
@@ -61,11 +64,12 @@ fn left_in_group() -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Whether the file system at `path` has room for tables of `bytes` of calls, and for what else is written there.
+/// Returns whether the file system at `path` has room for the tables of `bytes` of calls, and still leaves
+/// the reserve for others.
 pub fn has_room(path: &Path, bytes: u64) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a path that ends with zero, and memory for the answer.
+    // SAFETY: `path` ends with NUL, and `about` is memory for the whole result.
     let about = unsafe {
         let mut about: libc::statvfs = std::mem::zeroed();
         if libc::statvfs(path.as_ptr(), &mut about) != 0 {
@@ -77,19 +81,20 @@ pub fn has_room(path: &Path, bytes: u64) -> bool {
     free >= LEAST_ROOM.saturating_add(bytes.saturating_mul(2))
 }
 
-/// What the cores do that this process may use.
+/// The core of each processor. Processors of the same core share its capacity.
 pub struct Machine {
-    /// The core of each processor: two processors of one core share what it can do.
+    /// The core of each processor. Processors of the same core share its capacity.
     core_of: HashMap<usize, String>,
     looked: Instant,
-    /// Idle ticks of each processor, and own processor time, when that was looked at last.
+    /// Idle ticks of each processor and processor time of this process, at the time of the last reading.
     idle: HashMap<usize, u64>,
     own: Duration,
     is_idle: bool,
 }
 
 impl Machine {
-    /// `None` if there is only one core, or a limit of processor time: what is made then would be taken from the program.
+    /// Reads the state of the cores. Returns `None` if the process may use only one core or has a limit of
+    /// processor time: making tables would then take time from the recorded program.
     pub fn look() -> Option<Machine> {
         let allowed = allowed()?;
         let is_limited = std::thread::available_parallelism().map_or(1, usize::from) < allowed.len();
@@ -102,7 +107,8 @@ impl Machine {
         Some(Machine { core_of, looked: Instant::now(), idle, own, is_idle: false })
     }
 
-    /// Whether a core would be idle if nothing was made here. Looked at a few times a second.
+    /// Returns whether a core would be idle if this process made no tables. The cores are read at most every
+    /// `LOOK`.
     pub fn has_idle_core(&mut self) -> bool {
         let passed = self.looked.elapsed();
         if passed < LOOK {
@@ -125,18 +131,18 @@ impl Machine {
 }
 
 fn ticks_in(time: Duration) -> f64 {
-    // SAFETY: a plain call.
+    // SAFETY: sysconf takes only a number.
     let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1);
     time.as_secs_f64() * a_second as f64
 }
 
-/// The processors that this process may use.
+/// Returns the processors that this process may use.
 fn allowed() -> Option<Vec<usize>> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     list(text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim())
 }
 
-/// `0-3,8`
+/// Parses a list of numbers such as `0-3,8`.
 fn list(text: &str) -> Option<Vec<usize>> {
     let mut all = Vec::new();
     for range in text.split(',') {
@@ -146,13 +152,14 @@ fn list(text: &str) -> Option<Vec<usize>> {
     Some(all)
 }
 
-/// Processors of one core have the same list of siblings; without one each counts as a core.
+/// Returns a name of the processor's core: the list of processors that share it. If the list is unknown, the
+/// processor counts as a core of its own.
 fn core_of(processor: usize) -> String {
     let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
     fs::read_to_string(path).map_or_else(|_| processor.to_string(), |text| text.trim().to_owned())
 }
 
-/// Ticks in which each processor was idle, or waited for a device.
+/// Returns the ticks in which each processor was idle or waited for a device.
 fn idle_ticks() -> Option<HashMap<usize, u64>> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks = text.lines().filter_map(|line| {
@@ -164,7 +171,7 @@ fn idle_ticks() -> Option<HashMap<usize, u64>> {
     Some(ticks.collect())
 }
 
-/// Processor time of this process: the threads that make tables, and the little that its others do.
+/// Returns the processor time of this process. Most of it is used by the threads that make tables.
 fn own_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to.

@@ -11,15 +11,15 @@ use iodock_tracker::DEFAULT_COVERAGE_BYTES;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// What to import, and the destination.
+/// The logs to import, and the store to make.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     pub logs: LogOptions,
-    /// The store's folder, which must not exist unless it is to be replaced.
+    /// The store's folder. It must not exist unless `force` is set.
     pub store: PathBuf,
-    /// Replace an existing store.
+    /// Whether to replace an existing store.
     pub force: bool,
-    /// Memory limit for the sets of bytes that were read and written before.
+    /// Memory limit for the sets of bytes that were read and written before, bytes.
     pub coverage_bytes: usize,
 }
 
@@ -33,27 +33,27 @@ impl ImportOptions {
 #[derive(Clone, Debug, Default)]
 pub struct ImportSummary {
     pub store: PathBuf,
-    /// Names of the formats found; `ptrace` and similar for recordings.
+    /// Names of the formats found. For recordings, the back end, such as `ptrace`.
     pub formats: Vec<String>,
     pub lines: u64,
     pub calls: u64,
     pub files: u64,
     pub processes: u64,
-    /// Counters by process and file instead of calls; `None` if the source has calls.
+    /// Number of profiles, if the source has counters by process and file; `None` if it has calls.
     pub profiles: Option<u64>,
     /// Whether a recording was not closed, so that its last second may be missing.
     pub cut: bool,
-    /// Calls of a recording whose rows were made while its program ran.
+    /// Number of calls of a recording whose rows were made while its program ran.
     pub meanwhile: u64,
     pub losses: Losses,
 }
 
-/// Imports logs into a new store. `progress` is called after every few ten thousand calls; `cancel` ends the
-/// import.
+/// Imports logs into a new store. Calls `progress` after every few ten thousand calls. Setting `cancel` ends
+/// the import.
 ///
 /// # Errors
-/// A log can't be read (file and line are named), the store can't be written, or the import was cancelled.
-/// Nothing of the store is left then.
+/// A log cannot be read (the error names file and line), the store cannot be written, or the import was
+/// cancelled. In these cases nothing of the store is left.
 pub fn import(
     options: &ImportOptions,
     progress: &mut dyn FnMut(Progress),
@@ -80,8 +80,8 @@ pub fn import(
     Ok(summary)
 }
 
-/// Whether the log to import is a Darshan log. Only a single log is checked: another Darshan log is another
-/// job, and another store.
+/// Returns whether the log to import is a Darshan log. An import accepts only a single Darshan log, because
+/// another one describes another job and needs another store.
 fn is_darshan(logs: &LogOptions) -> Result<bool, ImportError> {
     let asked = logs.format.is_none();
     let Some(found) = logs.logs.iter().find(|log| asked && iodock_darshan::is_darshan(Path::new(log))) else {
@@ -100,7 +100,7 @@ fn is_darshan(logs: &LogOptions) -> Result<bool, ImportError> {
     Ok(true)
 }
 
-/// Hands events to the store.
+/// Passes events to the store.
 struct StoreSink {
     writer: StoreWriter,
 }
@@ -132,7 +132,7 @@ fn manifest_of(opened: &Opened, logs: &LogOptions) -> Manifest {
     }
 }
 
-/// Fills in what the pipeline counted.
+/// Adds the counts of the pipeline to the manifest.
 pub(crate) fn fill_manifest(manifest: &mut Manifest, imported: &Imported) {
     manifest.source = Source {
         lines: imported.counts.lines,

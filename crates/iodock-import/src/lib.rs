@@ -1,7 +1,7 @@
-//! The pipeline for logs and recordings: sources -> tracker -> coverage -> store.
+//! The pipeline for logs and recordings. Data flow from sources to the tracker, the coverage and the store.
 //!
-//! [`import`] makes a store from logs, [`finish_recording`] makes the tables of a recording's store from its
-//! journal. Both call [`run`]: the formats' threads parse, one thread tracks, the store's thread encodes.
+//! [`import`] makes a store from logs. [`finish_recording`] makes the tables of a recording from its journal.
+//! Both call [`run`]: the format's threads parse, one thread tracks, and the store's thread encodes.
 
 mod beside;
 mod error;

@@ -1,5 +1,5 @@
-//! Turns logs into streams: determines format, ranks, working directory, and whether their calls can be
-//! ordered.
+//! Opens logs as streams: determines their format, ranks and working directories, and whether the order of
+//! their calls is known.
 
 use crate::merge::Stream;
 use crate::places::{place_logs, LogPlace};
@@ -8,48 +8,49 @@ use iodock_event::{Clock, LossKind, Losses};
 use iodock_formats::{is_format, open_log, LineRange, ReadOptions, FORMATS};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 
-/// What to read, and facts that the logs do not contain.
+/// The logs to read, and facts that the logs do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
-    /// Paths; `-` is standard input.
+    /// Paths of the logs; `-` is standard input.
     pub logs: Vec<String>,
-    /// A format's name; `None` detects it.
+    /// Name of a format; `None` means that the format is detected.
     pub format: Option<String>,
-    /// Where the traced program started: empty, one for all logs, or one for each.
+    /// Working directories at the start of the traced programs: none, one for all logs, or one for each log.
     pub working_directories: Vec<Vec<u8>>,
-    /// Where to find a log's rank: see [`place_logs`].
+    /// Place where a log's rank is found: see [`place_logs`].
     pub rank_from: Option<String>,
-    /// Lines to read of a single log.
+    /// Lines to read if there is a single log.
     pub lines: Option<LineRange>,
-    /// Parsing threads for a single log; 0: one per processor.
+    /// Number of parsing threads for a single log; 0 means one per processor.
     pub threads: usize,
 }
 
-/// Open logs, and a tracker that knows their spaces.
+/// The opened logs, and a tracker that knows their spaces.
 pub struct Opened {
     pub streams: Vec<Stream>,
     pub tracker: Tracker,
     pub clock: Clock,
-    /// Names of the formats found, e.g. `strace`.
+    /// Names of the formats found, such as `strace`.
     pub formats: Vec<&'static str>,
     pub hosts: Vec<String>,
     pub ranks: Option<i32>,
-    /// Losses for several logs whose time stamps do not give the order of calls.
+    /// A loss, if there are several logs whose time stamps do not show the order of calls.
     pub losses: Losses,
 }
 
-/// ns; stamps of this resolution do not order calls.
+/// A second in ns. Time stamps with this resolution do not show the order of calls.
 const SECOND: i64 = 1_000_000_000;
-/// Read-ahead of all logs together in bytes, and the minimum for one.
+/// Number of bytes that all logs together are read ahead, and the minimum for one log.
 const READ_AHEAD: usize = 16 << 20;
 const LEAST_CHUNK: usize = 64 << 10;
-/// One thread tracks the calls that the others parse, which takes longer than parsing by two of them.
+/// Largest number of parsing threads. One thread tracks the calls, which takes longer than parsing with two
+/// threads.
 const MOST_WORKERS: usize = 4;
 
 /// Opens `options.logs`.
 ///
 /// # Errors
-/// A log can't be opened or is not a log, the format does not exist, the names do not contain the ranks, or
+/// A log cannot be opened or is not a log, the format does not exist, the names do not contain the ranks, or
 /// the number of working directories is wrong.
 pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
     check(options)?;
@@ -83,7 +84,7 @@ pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
     Ok(Opened { streams, tracker, clock, formats, hosts, ranks, losses })
 }
 
-/// The formats that can be read, as values of [`LogOptions::format`].
+/// Returns the formats that can be read, as values for [`LogOptions::format`].
 pub fn format_names() -> Vec<&'static str> {
     FORMATS.iter().map(|format| format.name()).collect()
 }
@@ -123,7 +124,7 @@ fn read_options(options: &LogOptions) -> ReadOptions {
     let logs = options.logs.len();
     let workers = match options.threads {
         0 if logs == 1 => processors.min(MOST_WORKERS),
-        // A few logs get a thread each; many are parsed in the merging thread.
+        // Up to four logs get a thread each. The merging thread parses larger numbers of logs.
         0 if logs <= 4 => 1,
         0 => 0,
         threads => threads,
@@ -146,7 +147,7 @@ fn spaces(options: &LogOptions, places: &[LogPlace], unordered: bool) -> Vec<Spa
     for (index, place) in places.iter().enumerate() {
         let directories = &options.working_directories;
         let space = &mut spaces[place.space];
-        // The first log of a space shows where its first program started.
+        // The first log of a space is that of its first program, so it determines the working directory.
         if space.working_directory.is_none() {
             space.working_directory = directories.get(index).or(directories.first()).cloned();
         }

@@ -1,6 +1,6 @@
-//! Makes the tables of a recording while its program runs, from the raw calls that the recorder has written, on a core that
-//! is idle. The same steps as afterwards, one after the other, only earlier: what they give does not depend on when they
-//! were made. If anything is unusual, all of it is dropped, and the tables are made when the program has ended.
+//! Makes the tables of a recording while its program runs, on an idle core, from the raw calls that the
+//! recorder has written. The steps and their results are the same as after the end of the program. If
+//! anything is unusual, all these tables are dropped, and the tables are made when the program has ended.
 
 use crate::beside::calls_path;
 use crate::idle::{self, Machine};
@@ -20,26 +20,29 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A program that ends before this time, or has made fewer bytes of calls, is not followed: its tables are made in a moment.
+/// Duration of a program, and number of bytes of its calls, from which tables are made early. For shorter
+/// programs, making all tables at the end takes only a moment.
 const BEGIN_AFTER: Duration = Duration::from_secs(3);
 const BEGIN_BYTES: u64 = 4 << 20;
-/// Interval of looking for new calls. The recorder writes once a second.
+/// Interval at which the thread checks for new calls. The recorder writes once a second.
 const LOOK: Duration = Duration::from_millis(500);
-/// Interval of looking whether a core is idle again.
+/// Interval at which the thread checks whether a core is idle again.
 const BUSY: Duration = Duration::from_millis(300);
-/// Rows tracked at a time: less than a millisecond of processor time, so that the thread does not keep the one that takes over waiting.
+/// Number of rows tracked at a time. They take less than a millisecond of processor time, so the thread that
+/// finishes the tables at the end of the recording need not wait long for this one.
 const ROWS: usize = 1 << 11;
-/// How long that one waits for a thread of the lowest priority on a busy machine. Then it makes all tables itself.
+/// Longest time that the thread which finishes the tables waits for the low-priority encoder thread on a busy
+/// machine. After that it makes all tables itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Says when tables are made, for tests and for who wants it otherwise.
+/// Environment variable that selects when tables are made, for tests and for users.
 const VARIABLE: &str = "IODOCK_TABLES";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// While a core is idle, in a long run.
+    /// Tables are made while a core is idle, if the run is long.
     Idle,
-    /// From the beginning, also on a busy machine.
+    /// Tables are made from the beginning, also on a busy machine.
     Meanwhile,
     Afterwards,
 }
@@ -52,17 +55,17 @@ fn when() -> When {
     }
 }
 
-/// What is made while the recordings of this process go on, by their stores.
+/// The threads that make tables for the recordings of this process.
 static STARTED: Mutex<Vec<Meanwhile>> = Mutex::new(Vec::new());
 
-/// A thread that makes tables.
+/// A thread that makes tables of the recording at `store`.
 pub struct Meanwhile {
     store: PathBuf,
     over: Arc<Over>,
     thread: JoinHandle<Option<Made>>,
 }
 
-/// Set when the recording has ended.
+/// Signals to the thread that the recording has ended.
 #[derive(Default)]
 struct Over {
     is_over: Mutex<bool>,
@@ -75,7 +78,7 @@ impl Over {
         self.changed.notify_all();
     }
 
-    /// Waits for it; not for longer than `most`.
+    /// Waits until the recording has ended, but not longer than `most`. Returns whether it has ended.
     fn wait(&self, most: Duration) -> bool {
         let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(is_over, most, |is_over| !*is_over);
@@ -84,18 +87,18 @@ impl Over {
 }
 
 impl Meanwhile {
-    /// Begins to follow the recording at `store`, which a recorder of this process is about to make.
+    /// Starts to follow the recording at `store`, which a recorder of this process is about to make.
     pub fn begin(store: &Path) {
         let over = Arc::new(Over::default());
         let (place, end) = (store.to_path_buf(), Arc::clone(&over));
         let named = std::thread::Builder::new().name("iodock-tables".into());
-        // Without a thread the tables are made afterwards.
+        // If no thread can be created, the tables are made after the recording.
         let Ok(thread) = named.spawn(move || follow(&place, &end)) else { return };
         let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
         started.push(Meanwhile { store: store.into(), over, thread });
     }
 
-    /// What was made of the recording at `store`, which has ended.
+    /// Returns the tables made so far of the recording at `store`, which has ended.
     pub(crate) fn take(store: &Path) -> Option<Made> {
         let one = {
             let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +109,7 @@ impl Meanwhile {
         let end = Instant::now() + PATIENCE;
         while !one.thread.is_finished() {
             if Instant::now() > end {
-                // It drops what it has when it sees that the recording is over.
+                // The thread drops its tables when it sees that the recording has ended.
                 return None;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -114,33 +117,34 @@ impl Meanwhile {
         one.thread.join().ok()?
     }
 
-    /// Drops what was made of recordings that this process does not finish. (The threads do so.)
+    /// Makes the threads drop the tables of recordings that this process does not finish.
     pub fn give_up() {
         let all = std::mem::take(&mut *STARTED.lock().unwrap_or_else(PoisonError::into_inner));
         all.iter().for_each(|one| one.over.set());
     }
 }
 
-/// What was made so far, in the store's folder under a temporary name, which is removed when this is dropped.
+/// The tables made so far. They are in the store's folder under a temporary name, which is removed when this
+/// value is dropped.
 pub(crate) struct Made {
     running: Running,
     sink: RecordingSink,
     usages: Usages,
     rest: Arc<Mutex<Option<Rest>>>,
-    /// Records of the journal, which come before the calls.
+    /// Number of records in the journal's first batches, which come before the calls.
     records: usize,
-    /// Page faults are recorded, and the tracker remembers maps for that.
+    /// Whether page faults are recorded. If so, the tracker remembers memory maps.
     has_faults: bool,
     journal: PathBuf,
 }
 
-/// What is known when the recording has ended.
+/// The data that are known only when the recording has ended.
 struct Rest {
     ending: Ending,
     batches: VecDeque<Batch>,
 }
 
-/// The journal's first records, then the calls as they come, then the rest of the journal.
+/// Yields the journal's first records, then the calls as they arrive, then the rest of the journal.
 struct Source {
     first: VecDeque<Batch>,
     calls: CallsSource,
@@ -182,7 +186,8 @@ impl RecordSource for Source {
     }
 }
 
-/// Waits until it is worth while, and makes tables until the recording has ended. `None`: nothing was made.
+/// Waits until making tables is worthwhile, then makes tables until the recording has ended. Returns `None`
+/// if no usable tables were made.
 fn follow(store: &Path, over: &Over) -> Option<Made> {
     idle::hear_no_signals();
     let when = when();
@@ -214,7 +219,7 @@ fn follow(store: &Path, over: &Over) -> Option<Made> {
     }
     let mut made = Made::begin(store).ok()?;
     loop {
-        // The recorder needs the disk more.
+        // The recorder needs the remaining disk space.
         if !idle::has_room(store, length()?) {
             return None;
         }
@@ -244,7 +249,7 @@ impl Made {
         let (mut first, mut records) = (VecDeque::new(), 0);
         while let Some(batch) = part.reader().next_batch()? {
             records += batch.records.len();
-            // What else it has comes at the end.
+            // The losses and counts of the journal are added at the end.
             first.push_back(Batch { losses: Default::default(), counts: Default::default(), ..batch });
         }
         if records == 0 {
@@ -266,7 +271,7 @@ impl Made {
         Ok(Made { running, sink, usages, rest, records, has_faults, journal })
     }
 
-    /// Makes what is left, and completes the store.
+    /// Makes the remaining tables, and completes the store.
     pub fn finish(
         mut self,
         manifest: Manifest,
@@ -289,9 +294,9 @@ impl Made {
         self.running.go_on()?;
         parts.open[0].beside = self.usages.clone();
         self.sink.set_parts(parts);
-        // That of now has the lowest priority.
+        // The current encoder thread has the lowest priority, so a new one replaces it.
         if !self.sink.writer().renew_encoder(PATIENCE)? {
-            // Dropping it waits for that one.
+            // Dropping the store waits for the old encoder, so another thread does that.
             std::thread::spawn(move || drop(self));
             return Err(unusual());
         }
@@ -301,7 +306,8 @@ impl Made {
     }
 }
 
-/// The only part, if its calls are all in one file: several would have to be merged.
+/// Returns the only part of the recording if all its calls are in one file. Several files would have to be
+/// merged.
 fn only(parts: &Parts) -> Result<&Part, ImportError> {
     match parts.open.as_slice() {
         [part] if parts.unreadable.is_empty() && part.traced.is_none() && part.counted == Counted::Nobody => {
@@ -315,7 +321,7 @@ fn part_path(journal: &Path) -> Result<PathBuf, ImportError> {
     crate::parts::journals(journal)?.pop().ok_or_else(unusual)
 }
 
-/// (Nobody sees it: the tables are made afterwards.)
+/// Returns an error that users do not see, because the caller then makes the tables in the normal way.
 fn unusual() -> ImportError {
     ImportError::Store { message: "the recording can't be followed".into(), hint: "open the store".into() }
 }

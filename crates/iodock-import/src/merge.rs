@@ -1,4 +1,4 @@
-//! Merges several sources: records in the order in which calls begin and end, across all logs.
+//! Merges several sources, so that records come in the order in which calls begin and end in all logs.
 
 use crate::ImportError;
 use iodock_event::{
@@ -9,19 +9,20 @@ use iodock_tracker::Tracker;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A source, and the space its thread ids belong to.
+/// A source, and the space to which its thread ids belong.
 pub struct Stream {
     source: Box<dyn RecordSource>,
     space: u16,
     batch: Batch,
-    /// The next batch, read early so that a fork in it is known before its child's records are tracked.
+    /// The next batch. It is read early so that the tracker knows the forks in it before it tracks records of
+    /// their children.
     ahead: Option<Batch>,
     at: usize,
-    /// The end of the call whose beginning was tracked last.
+    /// The call whose beginning was tracked last, until its end is tracked.
     ending: Option<RawCall>,
-    /// The last time known, for records that have none.
+    /// The last known time, which is used for records without a time.
     time: i64,
-    /// Correction of its clock, ns: used only for the order.
+    /// Correction of the source's clock, ns. It is used only to order records.
     clock_offset: i64,
     pub counts: SourceCounts,
     pub losses: Losses,
@@ -29,7 +30,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Reads the first batches. `None` if the source contains no record at all.
+    /// Reads the first batches. Returns `None` if the source contains no records.
     pub fn new(source: Box<dyn RecordSource>, space: u16) -> Result<Self, ImportError> {
         let mut stream = Stream {
             source,
@@ -64,30 +65,31 @@ impl Stream {
         self.space
     }
 
-    /// Whether it has counts by call and no calls.
+    /// Returns whether the source has totals by call instead of single calls.
     pub fn counts_only(&self) -> bool {
         self.ahead.as_ref().is_some_and(|first| !first.totals.is_empty())
     }
 
-    /// Whether its calls have durations. Without these the order of ends is not known.
+    /// Returns whether the source's calls have durations. Without durations the order of their ends is
+    /// unknown.
     pub fn has_durations(&self) -> bool {
         self.ahead.as_ref().is_none_or(|first| first.counts.timed > 0 || first.counts.untimed == 0)
     }
 
-    /// Passes the forks in the next batch to the tracker. Once per batch, by `advance`, and once at the
-    /// start.
+    /// Passes the forks in the next batch to the tracker. Each batch is passed once: the first one at the
+    /// start, the others by `advance`.
     pub fn hint(&self, tracker: &mut Tracker) {
         if let Some(ahead) = &self.ahead {
             tracker.add_hints(self.space, &ahead.forks);
         }
     }
 
-    /// Whether the source is followed as it grows, and the batch after the next is not complete.
+    /// Returns whether the source is still growing and its batch after the next is incomplete.
     pub fn is_waiting(&mut self) -> Result<bool, ImportError> {
         Ok(self.source.is_waiting()?)
     }
 
-    /// Reads data that arrived at the source since.
+    /// Reads data that has arrived at the source since the last call.
     pub fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
         self.source.go_on()?;
         if self.ahead.is_none() {
@@ -97,8 +99,8 @@ impl Stream {
         Ok(())
     }
 
-    /// The next batch becomes the current one. False at the end, or if the one after the next, whose forks must be known then, is
-    /// not complete.
+    /// Makes the next batch the current one. Returns false at the end, and if the following batch, whose
+    /// forks must be known first, is still incomplete.
     pub fn advance(&mut self, tracker: &mut Tracker) -> Result<bool, ImportError> {
         if self.source.is_waiting()? {
             return Ok(false);
@@ -115,12 +117,13 @@ impl Stream {
         Ok(true)
     }
 
-    /// Tracks the whole current batch: for a single source.
+    /// Tracks the whole current batch. This is for a single source.
     pub fn track_batch(&self, tracker: &mut Tracker, out: &mut EventColumns) {
         tracker.track(self.space, &self.batch, out);
     }
 
-    /// Time of the next half of a call; `None` at the end of the batch.
+    /// Returns the time of the next record, or of the end of the current call; `None` at the end of the
+    /// batch.
     fn next_time(&mut self) -> Option<i64> {
         let time = match &self.ending {
             Some(call) => call.end_time(),
@@ -132,7 +135,8 @@ impl Stream {
         Some(self.time)
     }
 
-    /// Tracks the next record or half of one. `until`: no other source has anything before this time.
+    /// Tracks the next record, or the beginning or end of a call. `until`: no other source has a record
+    /// before this time.
     fn step(&mut self, until: i64, tracker: &mut Tracker, out: &mut EventColumns) {
         if let Some(call) = self.ending.take() {
             tracker.record(self.space, &self.batch, &Record::Call(call), out);
@@ -157,7 +161,7 @@ impl Stream {
     }
 }
 
-/// A beginning counts where it starts, an end where it ends.
+/// Returns the time by which a record is ordered: the end for a record of an end, else the start.
 fn record_time(record: &Record) -> i64 {
     match record {
         Record::Call(call) if matches!(call.phase, Phase::Exit | Phase::Orphan) => call.end_time(),
@@ -170,7 +174,7 @@ fn record_time(record: &Record) -> i64 {
     }
 }
 
-/// The streams, earliest first.
+/// The streams, and a queue from which the stream with the earliest record is taken first.
 pub struct Merge {
     streams: Vec<Stream>,
     queue: BinaryHeap<Reverse<(i64, usize)>>,
@@ -179,7 +183,8 @@ pub struct Merge {
 impl Merge {
     pub fn new(mut streams: Vec<Stream>, tracker: &mut Tracker) -> Result<Self, ImportError> {
         let mut queue = BinaryHeap::with_capacity(streams.len());
-        // All forks of first batches come before any record: a child's log may be listed before its parent's.
+        // The tracker gets the forks of all first batches before any record, because a child's log may be
+        // listed before its parent's.
         streams.iter().for_each(|stream| stream.hint(tracker));
         for (index, stream) in streams.iter_mut().enumerate() {
             if let Some(time) = stream.load(tracker)? {
@@ -193,7 +198,7 @@ impl Merge {
         &self.streams
     }
 
-    /// Continues after the end with data that arrived at the sources since.
+    /// Continues after the end, with data that has arrived at the sources since.
     pub fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
         let waiting: Vec<usize> = self.queue.iter().map(|&Reverse((_, index))| index).collect();
         for (index, stream) in self.streams.iter_mut().enumerate() {
@@ -205,12 +210,13 @@ impl Merge {
         Ok(())
     }
 
-    /// Time up to which all sources are complete, ns since the epoch, as far as they contain it.
+    /// Returns the time up to which all sources are complete, in ns since the epoch, if the sources contain
+    /// it.
     pub fn until(&self) -> Option<i64> {
         self.streams.iter().filter_map(|stream| stream.source.until()).min()
     }
 
-    /// Tracks about `rows` rows more. False at the end.
+    /// Tracks about `rows` more rows. Returns false at the end.
     pub fn track(
         &mut self,
         rows: usize,
@@ -221,7 +227,8 @@ impl Merge {
             let Some(Reverse((_, index))) = self.queue.pop() else { return Ok(false) };
             let until = self.queue.peek().map_or(i64::MAX, |Reverse((time, _))| *time);
             let stream = &mut self.streams[index];
-            // Stays with this stream while it is the earliest: logs of ranks have long runs of records.
+            // The loop stays with this stream while it has the earliest record, because the log of a rank
+            // often has many records before the next rank's.
             loop {
                 stream.step(until, tracker, out);
                 match stream.load(tracker)? {
@@ -236,7 +243,7 @@ impl Merge {
 }
 
 impl Stream {
-    /// The time of the next step; reads the next batch at the end of the current one.
+    /// Returns the time of the next step. At the end of the current batch, reads the next one.
     fn load(&mut self, tracker: &mut Tracker) -> Result<Option<i64>, ImportError> {
         loop {
             if let Some(time) = self.next_time() {

@@ -4,8 +4,8 @@ use iodock_event::{FileTable, Mount, MountPoint, NONE};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 
-/// Fills in the files' mounts: the longest mount point above each name. A mount point with different file
-/// systems on different hosts is ignored.
+/// Fills in the mount of each file: the one with the longest mount point above the file's name. Ignores a
+/// mount point that has different file systems on different hosts.
 pub fn place_files(files: &mut FileTable, mounts: &[(String, Mount)]) {
     // On the same host, the last mount at a point hides earlier ones.
     let mut types: BTreeMap<&str, HashMap<&str, &str>> = BTreeMap::new();

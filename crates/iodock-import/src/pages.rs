@@ -1,5 +1,5 @@
-//! Pages that a recording's tasks loaded into the page cache: converts the file of raw calls to rows of the
-//! pages table.
+//! Pages that the tasks of a recording loaded into the page cache: converts the file of raw calls to rows of
+//! the pages table.
 
 use crate::tasks::Tasks;
 use crate::ImportError;
@@ -10,10 +10,10 @@ use iodock_store::{PagesRow, StoreWriter};
 use iodock_tracker::{Identities, Tracked};
 
 const PAGE_BYTES: u64 = 4096;
-/// Rows written at a time.
+/// Number of rows written at a time.
 const ROWS: usize = 1 << 14;
 
-/// Writes the runs of pages in `calls`, whose tasks are those of `space`.
+/// Writes the runs of pages in `calls`. The thread ids in `calls` belong to `space`.
 pub fn write(
     calls: JournalReader,
     space: u16,
@@ -21,7 +21,8 @@ pub fn write(
     writer: &mut StoreWriter,
     losses: &mut Losses,
 ) -> Result<(), ImportError> {
-    // During the recording, calls may not be complete yet.
+    // While the recording is in progress, its calls may be incomplete, so pages without a known task or file are
+    // not lost.
     let lost = u64::from(!calls.is_growing());
     let mut source = PagesSource::of(calls);
     let tasks = Tasks::of_space(space, tracked);
@@ -44,7 +45,7 @@ pub fn write(
         }
     }
     losses.add(LossKind::UnnamedPages, unnamed);
-    // The table exists if the page cache was recorded, with or without rows.
+    // The table exists if the page cache was recorded, even without rows.
     writer.write_pages(&rows)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The parts of a recording: each recorder's journal and its accompanying files.
+//! The parts of a recording: the journal of each recorder and the files that belong to it.
 
 use crate::beside::{calls_beside, calls_growing, calls_path, traced_beside, JournalAndCalls, RawCalls};
 use crate::faults::PartFaults;
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
-/// Whether the recording is complete, or read while it is being written.
+/// Whether the recording has ended, or is read while the recorder writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Over,
-    /// Then nothing of it is changed, and its end is not a loss.
+    /// The recorder is still writing. The reader changes nothing, and the end of the file is not a loss.
     InProgress,
 }
 
@@ -28,32 +28,32 @@ pub struct Part {
     reader: Arc<Mutex<JournalReader>>,
     /// Calls that a back end recorded without decoding them.
     pub calls: Option<RawCalls>,
-    /// Calls traced at the same time by another back end.
+    /// Calls that another back end traced at the same time.
     pub traced: Option<Arc<Mutex<JournalReader>>>,
-    /// Resource usage of the tasks of those calls.
+    /// Resource usage of the tasks of these calls.
     pub beside: Usages,
     pub host: String,
     pub rank: Option<i32>,
-    /// Added to its time stamps, if it is known.
+    /// Correction that is added to the part's time stamps, ns, if it is known.
     pub clock_offset: Option<i64>,
     pub usages: Vec<TaskUsage>,
     pub faults: Option<PartFaults>,
     /// The file of raw calls, if it contains page cache events.
     pub pages: Option<JournalReader>,
-    /// For a part in progress: time up to which it is complete, ns since the epoch.
+    /// For a part in progress: the time up to which it is complete, ns since the epoch.
     pub until: Option<i64>,
     pub page_cache: Option<String>,
-    /// Counters instead of calls.
+    /// Counters, for a part that has counters instead of calls.
     pub light: Option<Counts>,
     pub counted: Counted,
 }
 
-/// Processes whose calls were counted instead of recorded.
+/// The processes whose calls were counted instead of recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Counted {
     Nobody,
     All,
-    /// All but the chosen ranks.
+    /// All processes except the chosen ranks.
     But(Whole),
 }
 
@@ -68,7 +68,7 @@ impl Counted {
         Counted::But(Whole { ranks, counts_unranked })
     }
 
-    /// Whether calls of a process with that rank were counted.
+    /// Returns whether the calls of a process with that rank were counted.
     pub fn holds(&self, rank: Option<i32>) -> bool {
         match self {
             Counted::Nobody => false,
@@ -85,8 +85,10 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Opens the parts of a recording.
+    ///
     /// # Errors
-    /// No part can be read; or one that should be complete is not.
+    /// No part can be read, or a part that should be complete is not.
     pub fn open(journal: &Path, standing: Standing) -> Result<Parts, ImportError> {
         let mut parts = Parts { open: Vec::new(), unreadable: Vec::new() };
         for path in journals(journal)? {
@@ -111,10 +113,10 @@ impl Parts {
         Ok(parts)
     }
 
-    /// The same without their calls, which were read already, or are read elsewhere.
+    /// Opens the parts without their calls, which the caller has read already or reads elsewhere.
     ///
     /// # Errors
-    /// As `open`.
+    /// No part can be read, or a part that should be complete is not.
     pub fn open_without_calls(journal: &Path, standing: Standing) -> Result<Parts, ImportError> {
         let mut parts = Parts::default();
         for path in journals(journal)? {
@@ -132,12 +134,12 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Time up to which all parts in progress are complete; ns since the epoch.
+    /// Returns the time up to which all parts in progress are complete, in ns since the epoch.
     pub fn until(&self) -> Option<i64> {
         self.open.iter().filter_map(|part| part.until).min()
     }
 
-    /// Discards the other data collected so far: for callers that only want the calls.
+    /// Discards resource usages and other data collected so far, for callers that need only the calls.
     pub fn drop_beside(&mut self) {
         for part in &self.open {
             part.beside.take();
@@ -149,7 +151,7 @@ impl Parts {
         }
     }
 
-    /// Start of the first of them.
+    /// Returns the start of the part that started first.
     pub fn start(&self) -> Option<i64> {
         self.open.iter().filter_map(|part| part.reader().meta().start).min()
     }
@@ -212,7 +214,7 @@ fn nothing(journal: &Path) -> ImportError {
     }
 }
 
-/// A recorder holds a lock on its journal as long as it lives.
+/// Returns whether a recorder is running. A recorder holds a lock on its journal as long as it lives.
 pub fn is_running(path: &Path) -> bool {
     // NFS supports such locks only on files open for writing.
     let opened = File::options().append(true).open(path).or_else(|_| File::open(path));
@@ -229,8 +231,8 @@ fn refuse_running(path: &Path) -> Result<(), ImportError> {
     })
 }
 
-/// For a light recording without a recorder: its programs are still running, and their later counts would be
-/// lost.
+/// Returns an error for a light recording whose programs are still running, because their later counts would
+/// be lost. Such a recording has no recorder process.
 fn refuse_counting(path: &Path) -> Result<(), ImportError> {
     if !iodock_preload::calls::is_counted_in(&calls_path(path)) {
         return Ok(());
@@ -241,14 +243,14 @@ fn refuse_counting(path: &Path) -> Result<(), ImportError> {
     })
 }
 
-/// The runs of pages among a part's calls, if these can be read.
+/// Opens the file of a part's raw calls to read the runs of pages in it. Returns `None` if it cannot be read.
 fn pages_of(journal: &Path, calls: &RawCalls, is_growing: bool) -> Option<JournalReader> {
     let reader = JournalReader::open(calls_path(journal)).ok()?;
     Some(if is_growing { reader.growing().up_to(calls.length()) } else { reader })
 }
 
-/// Time up to which a part's files are complete: from the calls, else the time of the last write, which the
-/// recorder makes once a second.
+/// Returns the time up to which a part's files are complete. It is taken from the calls or, if they do not
+/// contain it, from the file's modification time, because the recorder writes once a second.
 pub fn until_of(journal: &Path, calls: Option<&RawCalls>) -> Option<i64> {
     if let Some(until) = calls.and_then(RawCalls::until) {
         return Some(until);

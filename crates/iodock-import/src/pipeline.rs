@@ -1,4 +1,4 @@
-//! The single path of the data: streams of records -> tracker -> coverage -> sink.
+//! The pipeline that all data take: streams of records, tracker, coverage, sink.
 
 use crate::merge::{Merge, Stream};
 use crate::ImportError;
@@ -11,18 +11,20 @@ use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows passed to the sink at a time: enough to make its queue cheap, few enough to stay in cache.
+/// Number of rows passed to the sink at a time: enough that the cost of its queue is small, and few enough to
+/// stay in the processor's cache.
 const ROWS: usize = 1 << 15;
 
 /// Receives events. Encoding runs on the sink's own threads.
 pub trait EventSink {
-    /// Removes rows that are not to be stored, before anything is computed of them. `tasks`: as far as they are known.
+    /// Removes rows that are not to be stored, before anything is computed from them. `tasks` contains the
+    /// tasks known so far.
     fn choose(&mut self, _columns: &mut EventColumns, _tasks: &[TaskRow]) {}
 
-    /// Receives `columns`, and returns empty ones for reuse.
+    /// Receives `columns`, and returns empty columns for reuse.
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError>;
 
-    /// Takes calls of interfaces that have ended, hints of files that they opened, and data sets that they opened.
+    /// Receives interface calls that have ended, and the hints and data sets of the files that they opened.
     fn interface_calls(
         &mut self,
         _rows: &[InterfaceRow],
@@ -32,12 +34,12 @@ pub trait EventSink {
         Ok(())
     }
 
-    /// Called when everything is tracked, before the tables are made.
+    /// Is called when everything is tracked, before the tables are made.
     fn tracked(&mut self, _tracker: &mut Tracker) -> Result<(), ImportError> {
         Ok(())
     }
 
-    /// Resource usage of tasks, by space, if it is recorded; requested when everything is tracked.
+    /// Returns the recorded resource usage of tasks, by space. Is called when everything is tracked.
     fn usages(&mut self) -> Result<Vec<(u16, Vec<TaskUsage>)>, ImportError> {
         Ok(Vec::new())
     }
@@ -46,13 +48,13 @@ pub trait EventSink {
 /// Progress of an import.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Bytes of the sources read, and the total if known.
+    /// Number of bytes read from the sources, and the total number if known.
     pub bytes: u64,
     pub total_bytes: Option<u64>,
     pub calls: u64,
 }
 
-/// Everything but the events themselves.
+/// The results of an import, except for the events themselves.
 #[derive(Debug, Default)]
 pub struct Imported {
     pub tracked: Tracked,
@@ -60,9 +62,9 @@ pub struct Imported {
     pub losses: Losses,
     pub calls: u64,
     pub rows: u64,
-    /// Whether any call has a duration.
+    /// Whether at least one call has a duration.
     pub durations: bool,
-    /// Totals by call, for sources without single calls.
+    /// Totals by call, for sources that show no single calls.
     pub totals: BTreeMap<CallId, CallTotal>,
     /// Time in I/O calls, if it can be computed.
     pub io: Option<IoTime>,
@@ -71,7 +73,7 @@ pub struct Imported {
 /// Reads `streams` to their end.
 ///
 /// # Errors
-/// A source can't be read further, the sink can't write, or `cancel` was set.
+/// A source cannot be read further, the sink cannot write, or `cancel` was set.
 pub fn run(
     streams: Vec<Stream>,
     tracker: Tracker,
@@ -83,22 +85,22 @@ pub fn run(
     Running::new(streams, tracker, coverage_bytes)?.run_on(sink, progress, cancel)
 }
 
-/// A run between two steps.
+/// The state of an import between two steps.
 pub(crate) struct Running {
     feed: Feed,
     tracker: Tracker,
     coverage: Coverage,
     io_times: IoTimes,
-    /// Rows that are not passed to the sink yet.
+    /// Rows that have not been passed to the sink yet.
     out: EventColumns,
     imported: Imported,
 }
 
-/// What comes after a step.
+/// The state of the source after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     More,
-    /// More may come to the source.
+    /// The source has no data now, but may get more.
     Waiting,
     Over,
 }
@@ -119,8 +121,8 @@ impl Running {
         })
     }
 
-    /// Tracks about `most` rows, and passes them to the sink when they are ROWS. Which rows it gets at a time does not depend on
-    /// the steps, and when records came.
+    /// Tracks about `most` rows, and passes rows to the sink when there are `ROWS` of them. The division
+    /// into passes does not depend on the sizes of steps or on the times when records arrived.
     pub fn step(&mut self, most: usize, sink: &mut dyn EventSink) -> Result<Step, ImportError> {
         let (feed, tracker) = (&mut self.feed, &mut self.tracker);
         let rows = self.out.len().saturating_add(most).min(ROWS);
@@ -146,19 +148,19 @@ impl Running {
         Ok(if more { Step::More } else { Step::Over })
     }
 
-    /// Calls that were tracked.
+    /// Returns the number of calls tracked so far.
     pub fn calls(&self) -> u64 {
         let mut counted = Imported { calls: self.imported.calls, ..Imported::default() };
         counted.count(&self.out);
         counted.calls
     }
 
-    /// Reads what has come to the source since.
+    /// Reads data that has arrived at the source since the last step.
     pub fn go_on(&mut self) -> Result<(), ImportError> {
         self.feed.go_on(&mut self.tracker)
     }
 
-    /// Reads the streams to their end.
+    /// Reads the streams to their end, and computes the results.
     pub fn run_on(
         mut self,
         sink: &mut dyn EventSink,
@@ -175,7 +177,7 @@ impl Running {
                 Step::Waiting => return Err(ImportError::Source(self.feed.cut_off())),
             }
         }
-        // Waiting for the last batch may have taken long.
+        // The import may have been cancelled while it waited for the last batch.
         check(cancel)?;
         self.finish(sink)
     }
@@ -226,7 +228,7 @@ impl Imported {
     }
 }
 
-/// A single stream is passed through; several are merged.
+/// A single stream, which is read directly, or several streams, which are merged.
 enum Feed {
     One(Box<Stream>),
     Many(Merge),
@@ -242,7 +244,7 @@ impl Feed {
         Ok(Feed::One(Box::new(stream)))
     }
 
-    /// Until there are `rows` rows. False at the end.
+    /// Tracks until `out` has `rows` rows. Returns false at the end.
     fn track(
         &mut self,
         rows: usize,
@@ -263,7 +265,7 @@ impl Feed {
         }
     }
 
-    /// Whether more may come to the source, of which there is one.
+    /// Returns whether the source may get more data. This is possible only for a single source.
     fn is_waiting(&mut self) -> Result<bool, ImportError> {
         match self {
             Feed::One(stream) => stream.is_waiting(),
@@ -278,7 +280,7 @@ impl Feed {
         }
     }
 
-    /// The source should be complete, and waits for more.
+    /// Returns the error for a source that should be complete but still waits for data.
     fn cut_off(&self) -> SourceError {
         SourceError {
             file: "the recording".into(),

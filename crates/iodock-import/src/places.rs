@@ -1,17 +1,18 @@
-//! Finds ranks and hosts from the logs' names.
+//! Finds ranks and hosts in the names of logs.
 
 use crate::ImportError;
 use regex_lite::Regex;
 use std::collections::BTreeMap;
 
-/// Information in a log's name.
+/// Rank and host that a log's name contains.
 type RankAndHost = (Option<i32>, Option<String>);
 
-/// Position of a log in the run.
+/// Rank and host of a log, and its space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPlace {
     pub path: String,
-    /// Logs of one space share their thread ids: the files of `strace -ff`, or one log.
+    /// Number of the log's space. Logs of one space share their thread ids: the files of `strace -ff`, or a
+    /// single log.
     pub space: usize,
     pub rank: Option<i32>,
     pub host: Option<String>,
@@ -19,9 +20,9 @@ pub struct LogPlace {
 
 /// Sorts `logs` into spaces.
 ///
-/// `rank_from` says where to find a log's rank: `name` (the number that varies in the names), `order` (the
-/// given order), a template such as `trace.{rank}.log` (also `{host}` and `{pid}`), or a regular expression
-/// with a group named `rank`. Without it all logs are one space.
+/// `rank_from` says where to find a log's rank: `name` (the number that differs between the names), `order`
+/// (the order of `logs`), a template such as `trace.{rank}.log` (also with `{host}` and `{pid}`), or a
+/// regular expression with a group named `rank`. Without `rank_from`, all logs form one space.
 ///
 /// # Errors
 /// The names do not contain the rank, or contain it twice.
@@ -45,7 +46,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Runs of digits, and the name with each of them as one `#`.
+/// Returns the name with each run of digits replaced by `#`, and these runs.
 fn digit_runs(name: &str) -> (String, Vec<&str>) {
     let mut skeleton = String::new();
     let mut runs = Vec::new();
@@ -72,7 +73,7 @@ fn ranks_by_name(logs: &[String]) -> Result<Vec<i32>, ImportError> {
     if logs.len() == 1 && first.len() == 1 {
         varying = vec![0];
     }
-    // strace -ff puts the process id last; the rank is then before it.
+    // strace -ff appends the process id to the name, so the rank is the number before it.
     if varying.len() == 2 && skeleton.ends_with('#') && varying[1] == first.len() - 1 {
         varying.pop();
     }
@@ -95,7 +96,7 @@ fn unclear(message: String) -> ImportError {
     }
 }
 
-/// A template as a regular expression; without `{rank}` it is already one.
+/// Converts a template to a regular expression. A pattern without `{rank}` already is one.
 fn expression(pattern: &str) -> String {
     if !pattern.contains("{rank}") {
         return pattern.into();

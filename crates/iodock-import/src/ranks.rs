@@ -1,11 +1,11 @@
-//! Ranks of a recording with missing data.
+//! Ranks of a recording whose data are missing or incomplete.
 
 use iodock_event::LossKind;
 use iodock_store::Manifest;
 
-/// Records the ranks with missing data.
+/// Adds the ranks with missing data to the manifest.
 ///
-/// `there`: ranks with a part; `cut`: those whose part was not closed.
+/// `there` contains the ranks that have a part, `cut` those whose part was not closed.
 pub fn name_ranks(manifest: &mut Manifest, there: &[i32], cut: Vec<i32>) {
     let expected = manifest.ranks.and_then(|ranks| i32::try_from(ranks).ok()).unwrap_or(0);
     let missing: Vec<i32> = (0..expected).filter(|rank| !there.contains(rank)).collect();
@@ -17,7 +17,7 @@ pub fn name_ranks(manifest: &mut Manifest, there: &[i32], cut: Vec<i32>) {
     }
 }
 
-/// `2, 5, 7`, and `...` after the first few.
+/// Lists ranks as `2, 5, 7`, with `...` after the first few.
 pub fn listed(ranks: &[i32]) -> String {
     const SHOWN: usize = 20;
     let mut names: Vec<String> = ranks.iter().take(SHOWN).map(i32::to_string).collect();

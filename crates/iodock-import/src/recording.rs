@@ -1,5 +1,5 @@
-//! Turns a recording's journal into the tables of its store: at the recording's end, or when a store that a
-//! crash left is opened.
+//! Converts a recording's journal to the tables of its store. This happens at the recording's end, or when a
+//! user opens a store that a crash left.
 
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::meanwhile::Meanwhile;
@@ -19,12 +19,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Turns the journal of the recording at `store` into tables. Does nothing if that was done already. If two
-/// processes do so at the same time, a lock makes the second one wait, and it finds the tables complete.
+/// Converts the journal of the recording at `store` to tables. Does nothing if the tables exist already. If
+/// two processes do this at the same time, a lock makes the second one wait, and it then finds the tables
+/// complete.
 ///
 /// # Errors
 /// The folder is not a recording, is still being recorded, no part of its journal can be read, or the tables
-/// can't be written. The journal remains then.
+/// cannot be written. The journal is kept in these cases.
 pub fn finish_recording(
     store: &Path,
     progress: &mut dyn FnMut(Progress),
@@ -41,7 +42,7 @@ pub fn finish_recording(
         match made.finish(manifest.clone(), (progress, cancel)) {
             Ok(summary) => return Ok(summary),
             Err(ImportError::Cancelled) => return Err(ImportError::Cancelled),
-            // It is begun again below, from what was recorded, and all that is wrong with that is said there.
+            // The code below makes all tables again from the recorded data, and reports any error.
             Err(_) => {}
         }
     }
@@ -53,11 +54,11 @@ pub fn finish_recording(
     make_tables(parts, manifest, writer, (progress, cancel))
 }
 
-/// Makes a new store at `into` from what has been flushed so far of the recording in progress at `store`, as
-/// if it had ended then. Nothing is written or changed at `store`. `None` if no recording is in progress.
+/// Makes a new store at `into` from the data that the recording in progress at `store` has flushed so far, as
+/// if it had ended then. Changes nothing at `store`. Returns `None` if no recording is in progress.
 ///
 /// # Errors
-/// Nothing can be read yet, or the tables can't be written.
+/// Nothing can be read yet, or the tables cannot be written.
 pub fn read_in_progress(
     store: &Path,
     into: &Path,
@@ -78,7 +79,7 @@ pub fn read_in_progress(
     make_tables(parts, manifest, writer, (progress, cancel)).map(Some)
 }
 
-/// Whether a recorder is writing to any of the journals in this folder.
+/// Returns whether a recorder is writing to any of the journals in this folder.
 pub fn is_in_progress(journal: &Path) -> bool {
     journal.is_dir() && journals(journal).is_ok_and(|paths| paths.iter().any(|path| is_running(path)))
 }
@@ -102,7 +103,7 @@ fn make_tables(
     finish_tables(running, RecordingSink::new(writer, parts), manifest, (progress, cancel))
 }
 
-/// The remaining steps, and all that comes after them.
+/// Makes the remaining tables, and completes the store.
 pub(crate) fn finish_tables(
     running: Running,
     mut sink: RecordingSink,
@@ -113,7 +114,7 @@ pub(crate) fn finish_tables(
     let directory = sink.parts.open.first().map(|part| part.reader().meta().working_directory.clone());
     let mut imported = running.run_on(&mut sink, progress, cancel)?;
     imported.losses.merge(&parts_lost(&sink.parts.unreadable));
-    // (Calls that are traced from outside have no stacks.)
+    // Calls that ptrace traced have no stacks.
     if sink.parts.open.iter().any(|part| part.reader().meta().extra.contains_key("stacks")) {
         imported.losses.add(LossKind::UnknownPlaces, sink.traced_tasks);
     }
@@ -152,7 +153,7 @@ pub(crate) fn finish_tables(
     Ok(summary)
 }
 
-/// Held while the journal becomes tables. On file systems without locks there is none.
+/// Locks the journal while it is converted to tables. Returns `None` on file systems without locks.
 fn lock(journal: &Path) -> Option<File> {
     let folder = File::open(journal).ok()?;
     folder.lock().ok().map(|()| folder)
@@ -174,23 +175,24 @@ fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
     }
 }
 
-/// Passes events to the store, and samples and mounts from the journals.
+/// Passes events to the store, and also the samples and mounts from the journals.
 pub(crate) struct RecordingSink {
     writer: StoreWriter,
-    /// None while the recording goes on.
+    /// The parts of the recording; empty while the recording goes on.
     parts: Parts,
     mounts: Vec<(String, Mount)>,
-    /// Maps files to their page cache identities; known when everything is tracked.
+    /// Files of the page cache by identity, set when everything is tracked.
     identities: Identities,
     several_hosts: bool,
-    /// Processes whose calls were counted: their recorded calls only track processes and become no rows.
+    /// Processes whose calls were counted. Their recorded calls serve only to track processes and do not
+    /// become rows.
     counted: Counted,
     flags: Vec<bool>,
-    /// Tasks that ended while they were traced from outside.
+    /// Number of tasks that ended while ptrace traced them.
     traced_tasks: u64,
 }
 
-/// Parts of one recording were begun alike.
+/// Returns which processes were counted. All parts of a recording were started with the same option.
 fn counted_in(parts: &[Part]) -> Counted {
     let mut told = parts.iter().map(|part| &part.counted).filter(|&counted| *counted != Counted::Nobody);
     let first = told.next().cloned().unwrap_or(Counted::Nobody);
@@ -276,7 +278,7 @@ impl EventSink for RecordingSink {
             Counted::Nobody | Counted::All => {}
             Counted::But(_) => {
                 self.flags.clear();
-                // A process that counts records only calls that begin and end programs.
+                // A counted process records only the calls that start and end programs.
                 self.flags.extend(columns.call.iter().zip(&columns.utid).map(|(&call, &utid)| {
                     let is_counted =
                         || tasks.get(utid as usize).is_some_and(|task| self.counted.holds(task.rank));
@@ -340,7 +342,7 @@ fn parts_lost(unreadable: &[SourceError]) -> Losses {
     losses
 }
 
-/// Adds the recorders' own notes and the pipeline's counts to the manifest.
+/// Adds the recorders' notes and the counts of the pipeline to the manifest.
 fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, imported: &mut Imported) {
     let mut cut = !parts.unreadable.is_empty();
     let (mut start, mut end, mut written) = (None, None, 0);
@@ -358,7 +360,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
             on_measured |= closing.extra.get("on_measured_file_system").is_some_and(|told| told == "true");
             manifest.captured.page_faults = closing.extra.get("page_faults").cloned();
             let captured = &mut manifest.captured;
-            // If a rank failed, the first such rank determines how the run ended.
+            // If several ranks failed, the first of them determines how the run ended.
             if captured.exit_signal.is_none() && captured.exit_status.unwrap_or(0) == 0 {
                 captured.exit_status = closing.exit_code;
                 captured.exit_signal = closing.exit_signal.clone();
@@ -377,7 +379,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
     let ranks = parts.open.iter().filter(|part| part.rank.is_some()).count() as u32;
     if let Some(expected) = expected.and_then(|ranks| u32::try_from(ranks).ok()) {
         let missing = expected.saturating_sub(ranks + parts.unreadable.len() as u32);
-        // A part that is still to come is not missing.
+        // While the recording is in progress, a part that does not exist yet is not missing.
         let missing = if manifest.in_progress.is_some() { 0 } else { missing };
         imported.losses.add(LossKind::MissingRanks, u64::from(missing));
         manifest.ranks = Some(expected);
@@ -397,7 +399,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
     name_ranks(manifest, &there, was_cut.filter_map(|part| part.rank).collect());
 }
 
-/// Adds the program and the machine, if the recorder did not write them when it started.
+/// Adds the description of the program and the machine, if the recorder did not write it at its start.
 fn describe(manifest: &mut Manifest, parts: &[Part]) {
     let Some(first) = parts.first() else { return };
     if parts.iter().all(|part| part.reader().meta().extra.contains_key("interfaces")) {

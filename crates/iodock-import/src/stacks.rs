@@ -1,4 +1,4 @@
-//! Functions, source files and lines of the places that calls came from, read from program and library files.
+//! Finds functions, source files and lines of the places that calls came from, in program and library files.
 
 use iodock_event::{shown, FirstLoss, LossKind, Losses, Site, Stacks};
 use iodock_store::{StoreWriter, SymbolRow};
@@ -8,19 +8,19 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether the program and library files are those that the program ran with.
+/// Whether the program and library files on this machine are those that the program ran with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modules {
-    /// The programs have just run on this machine.
+    /// The program has just run on this machine, so the files are the same.
     AsRun,
-    /// The log may come from another machine, or be older than the files: the functions that it names must be
-    /// found in them.
+    /// The log may come from another machine, or be older than the files. The files are used only if they
+    /// contain the functions that the log names.
     AsNamed,
 }
 
-/// Looks up all sites, and passes the results to the store.
+/// Looks up all sites in the files, and passes the results to the store.
 ///
-/// `directory`: where the run began, for libraries that were loaded by a relative name.
+/// `directory` is the directory in which the run began. Relative names of libraries start from it.
 pub fn look_up(
     stacks: &Stacks,
     modules: Modules,
@@ -49,7 +49,7 @@ pub fn look_up(
 fn by_module(stacks: &Stacks) -> BTreeMap<&[u8], Vec<(u32, &Site)>> {
     let mut modules: BTreeMap<&[u8], Vec<(u32, &Site)>> = BTreeMap::new();
     for (id, site) in stacks.sites.iter().enumerate() {
-        // Names in brackets belong to the kernel.
+        // Names in square brackets, such as `[vdso]`, belong to the kernel.
         if !site.module.is_empty() && !site.module.starts_with(b"[") && site.offset.is_some() {
             modules.entry(&site.module).or_default().push((id as u32, site));
         }
@@ -68,7 +68,7 @@ impl Found {
         let found = Module::open(path, &DebugFolders::with_system(&[]));
         let fits = |module: &Module| modules == Modules::AsRun || is_as_named(module, sites);
         let Some(module) = found.filter(fits) else {
-            // (Lines that the log itself contains are not lost.)
+            // Sites whose lines the log itself contains are not a loss.
             if sites.iter().all(|(_, site)| site.line.is_some()) {
                 return;
             }
@@ -79,8 +79,9 @@ impl Found {
         self.name(&module, sites);
     }
 
-    /// A library with a relative name, as it was given to `dlopen` or to the linker. The program may have gone
-    /// elsewhere: then the file there, if any, has no calls where they were seen.
+    /// Looks up sites in a library with a relative name, as the program passed it to `dlopen` or to the
+    /// linker. If the program changed its directory, the file may be a different one. It is used only if
+    /// there are call instructions at all offsets where the stacks show calls.
     fn look_up_relative(&mut self, directory: &Path, name: &[u8], sites: &[(u32, &Site)]) {
         let path = directory.join(OsStr::from_bytes(name));
         let found = Module::open(&path, &DebugFolders::with_system(&[]));
@@ -107,7 +108,7 @@ impl Found {
         }
     }
 
-    /// The source's own information about a site, if the files contain less.
+    /// Adds the source's own information about a site, if the files contain less.
     fn tell(&mut self, id: u32, site: &Site) {
         let text = |bytes: &[u8]| Some(shown(bytes).into_owned()).filter(|text| !text.is_empty());
         let rows = &mut self.rows[id as usize];
@@ -121,7 +122,8 @@ impl Found {
     }
 }
 
-/// Whether the file has the functions that the log names at the same addresses. False if the log names none.
+/// Returns whether the file has the functions that the log names, at the same addresses. False if the log
+/// names none.
 fn is_as_named(module: &Module, sites: &[(u32, &Site)]) -> bool {
     let mut named =
         sites.iter().filter_map(|(_, site)| Some((site, site.function_offset?, site.offset?))).peekable();

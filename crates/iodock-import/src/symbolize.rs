@@ -1,4 +1,5 @@
-//! Functions and lines of a finished store, read again from files of code that were found since.
+//! Finds functions and lines of a finished store again, from program files and debug files that are available
+//! now.
 
 use crate::error::ImportError;
 use iodock_store::{replace_symbols, Manifest, Record, Records, State, SymbolRow};
@@ -6,12 +7,12 @@ use iodock_symbols::{DebugFolders, Module, SourcePlace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Why a file of code gave no lines.
+/// The reason why no lines were found in a program or library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithoutLines {
     /// No file is the one that the program ran with.
     NotFound,
-    /// It has functions at most.
+    /// The file has no debug information, at most names of functions.
     NoDebugInformation,
 }
 
@@ -24,18 +25,18 @@ impl WithoutLines {
     }
 }
 
-/// A file of code without lines.
+/// A program or library without lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     pub module: String,
     pub build_id: Option<String>,
     pub why: WithoutLines,
-    /// How many places in it calls came from.
+    /// Number of sites in it.
     pub sites: u64,
     pub is_installed: bool,
 }
 
-/// Number of places: all, and those with a function or a line, before and after.
+/// Number of sites: in total, and those with a function or a line, before and after.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbolized {
     pub sites: u64,
@@ -44,7 +45,7 @@ pub struct Symbolized {
     pub unknown: Vec<Unknown>,
 }
 
-/// A place of the table `sites`.
+/// A row of the table `sites`.
 struct Place {
     site: u32,
     offset: u64,
@@ -53,11 +54,11 @@ struct Place {
 
 type Symbols = BTreeMap<u32, Vec<SymbolRow>>;
 
-/// Looks up all places of a store in the files of code where they lay, or in these folders, and replaces the
-/// table of symbols. What is not found again stays as it was.
+/// Looks up all sites of a store in their program files, or in `folders`, and replaces the table of symbols.
+/// Keeps the symbols of sites that are not found.
 ///
 /// # Errors
-/// The store can't be read or written, or is still being recorded.
+/// The store cannot be read or written, or is still being recorded.
 pub fn symbolize(store: &Path, folders: &[PathBuf]) -> Result<Symbolized, ImportError> {
     let manifest = Manifest::read(store)?;
     if manifest.state == State::Recording {
@@ -111,8 +112,8 @@ fn is_lined(rows: &[SymbolRow]) -> bool {
     rows.iter().any(|row| row.line.is_some())
 }
 
-/// The file that the program ran with: that of the same build id, or without one that whose code calls where
-/// calls were seen.
+/// Opens the file that the program ran with. It is the file with the same build id. Without a build id, it is
+/// a file that has call instructions where calls were seen.
 fn open(
     path: &str,
     build_id: Option<&str>,
@@ -132,12 +133,13 @@ fn open(
     if is_single {
         return fitting.next();
     }
-    // A stripped copy may lie before the one with lines.
+    // A stripped copy may come before the copy with lines.
     let first = fitting.next();
     fitting.find(Module::has_lines).or(first)
 }
 
-/// Whether the file has the function there that the store names, if it names one.
+/// Returns whether the file has at this place the function that the store names. Returns true if the store
+/// names none.
 fn is_named(module: &Module, place: &Place, rows: Option<&Vec<SymbolRow>>) -> bool {
     let Some(function) = rows.and_then(|rows| rows.last()?.function.as_ref()) else { return true };
     module.places(place.offset).iter().any(|found| found.function.as_ref() == Some(function))
@@ -167,14 +169,14 @@ fn rows(site: u32, places: Vec<SourcePlace>) -> Vec<SymbolRow> {
 
 type Modules = BTreeMap<(String, Option<String>), Vec<Place>>;
 
-/// All sites, and those in files of code by file.
+/// Returns all sites, and the sites of each program file.
 fn modules_of(store: &Path, manifest: &Manifest) -> Result<(Vec<u32>, Modules), ImportError> {
     let (mut sites, mut modules) = (Vec::new(), Modules::new());
     each_row(store, manifest, "sites", |row| {
         let Some(site) = row.id("site_id") else { return };
         sites.push(site);
         let offset = row.number("offset_bytes").and_then(|offset| u64::try_from(offset).ok());
-        // Names in brackets belong to the kernel.
+        // Names in square brackets, such as `[vdso]`, belong to the kernel.
         let module = row.text("module").filter(|module| !module.starts_with('['));
         if let (Some(module), Some(offset)) = (module, offset) {
             let key = (module.to_string(), row.text("build_id").map(str::to_string));

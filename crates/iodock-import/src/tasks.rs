@@ -4,7 +4,7 @@ use iodock_event::UNKNOWN;
 use iodock_tracker::Tracked;
 use rustc_hash::FxHashMap;
 
-/// Tasks with each thread id, by the time they began.
+/// The tasks that had a thread id, with their start times.
 pub struct Tasks(FxHashMap<i32, Vec<(i64, u32)>>);
 
 impl Tasks {
@@ -17,8 +17,8 @@ impl Tasks {
         Tasks(uses)
     }
 
-    /// The task with this id at that time. The first task counts for earlier times too, because clocks differ
-    /// slightly.
+    /// Returns the task that had this thread id at that time. The first task counts for earlier times too,
+    /// because clocks differ slightly.
     pub fn at(&self, tid: u32, time: i64) -> Option<u32> {
         let uses = self.0.get(&(tid as i32))?;
         let begun = uses.iter().filter(|(start, _)| *start == UNKNOWN || *start <= time);

@@ -1,4 +1,4 @@
-//! Every case in `fixtures/cases` compared with its truth, from the log to events and tables: calls, files,
+//! Compares every case in `fixtures/cases` with its truth, from the log to events and tables: calls, files,
 //! other kinds, sizes, seconds, offsets, processes.
 
 mod truth;

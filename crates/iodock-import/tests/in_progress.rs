@@ -1,4 +1,5 @@
-//! A recording in progress: reading it as a whole and step by step leaves it unchanged.
+//! Tests that a recording in progress can be read as a whole and step by step, and that this leaves it
+//! unchanged.
 
 use iodock_event::{Batch, LossKind};
 use iodock_formats::{open_log, ReadOptions};
@@ -46,7 +47,7 @@ impl Folder {
     }
 }
 
-/// A log of 1,174 calls.
+/// Returns the batches of a log of 1,174 calls.
 fn batches() -> Vec<Batch> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cases/strace");
     let log = cases.join("10a_fdzoo/log.xz");
@@ -58,7 +59,7 @@ fn batches() -> Vec<Batch> {
     batches
 }
 
-/// Half of each batch's records.
+/// Returns the first or second half of each batch's records.
 fn half(batch: &Batch, second: bool) -> Batch {
     let middle = batch.records.len() / 2;
     let mut half = batch.clone();
@@ -132,7 +133,7 @@ fn a_follower_sees_the_same_calls_as_a_late_reader() {
     assert!(
         late.files.len() <= 5 && late.files.windows(2).all(|two| two[0].sums.time_ns >= two[1].sums.time_ns)
     );
-    // A rank that comes later is found.
+    // A rank that is added later must be found.
     let mut other = folder.journal("1");
     batches.iter().for_each(|batch| other.push(batch).unwrap());
     other.flush().unwrap();

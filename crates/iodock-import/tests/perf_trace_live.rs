@@ -1,4 +1,4 @@
-//! perf trace against strace: the same program under both, call by call.
+//! Runs the same program under perf trace and strace, and compares the results call by call.
 
 mod truth;
 
@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use truth::Run;
 
-/// Only calls after `getsid` are compared: before it Python loads itself, with different names depending on
-/// the tracer.
+/// The test compares only calls after `getsid`. Before it, Python loads itself, from files whose names depend
+/// on the tracer.
 const PROGRAM: &str = "
 import mmap, os, subprocess, threading
 os.getsid(0)
@@ -37,10 +37,11 @@ os.sendfile(w, g, 0, 10)
 m = mmap.mmap(g, 100); m[0]; m.close(); os.write(g, b'end')
 ";
 
-/// Family, bytes, offset, error.
+/// Family of the call, bytes, offset and error.
 type Row = (String, i64, i64, String);
 
-/// The interpreter itself: the first `python` in PATH may be a shell script, with its own processes.
+/// Returns the path of the Python interpreter itself. The first `python` in PATH may be a shell script, which
+/// starts processes of its own.
 fn python() -> Option<String> {
     let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
     Some(String::from_utf8(asked.stdout).ok()?.trim().to_string())
@@ -61,7 +62,8 @@ fn traced(tool: &str, arguments: &[&str], scratch: &Path) -> Option<Run> {
     Some(Run::of(&log, Some("/w")))
 }
 
-/// The number of calls after `getsid` by name, counted in a log's text: of these that the program makes itself.
+/// Returns the number of calls after `getsid` by name, counted in a log's text, for calls that the program
+/// itself makes.
 fn calls_in(log: &str) -> BTreeMap<String, usize> {
     let names = ["write", "read", "pread64", "pwrite64", "preadv", "readv", "lseek", "fsync", "close"];
     let mut found = BTreeMap::new();
@@ -76,7 +78,7 @@ fn calls_in(log: &str) -> BTreeMap<String, usize> {
     found
 }
 
-/// The operations of each task on files, tasks in order of appearance.
+/// Returns the operations of each task on files. Tasks are in the order of their first appearance.
 fn work(run: &Run) -> Vec<Vec<Row>> {
     let events = &run.events;
     let mut tasks: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
@@ -92,7 +94,7 @@ fn work(run: &Run) -> Vec<Vec<Row>> {
                 u16::MAX => String::new(),
                 id => ErrnoId(id).name().to_string(),
             };
-            // perf shows only the address of sendfile's offset.
+            // perf shows only the address of sendfile's offset, so the offset is not compared.
             let offset = if call.family() == "sendfile" { UNKNOWN } else { events.offset[row] };
             let done = (call.family(), events.bytes[row], offset, errno);
             tasks.entry(events.utid[row]).or_default().push(done);
@@ -106,8 +108,8 @@ fn perf_trace_gives_the_same_calls_bytes_and_offsets_as_strace() {
     let scratch = std::env::temp_dir().join(format!("iodock-perf-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).unwrap();
     let strace = traced("strace", &["-f", "-ttt", "-T", "-o"], &scratch);
-    // On a busy machine perf drops events, and does not always report this. A call without an end shows it, or fewer
-    // calls in its text than in that of strace.
+    // On a busy machine perf drops events, and does not always report this. It is detected if a call has no
+    // end, or if perf's log has fewer calls than that of strace.
     let log = |tool: &str| std::fs::read_to_string(scratch.join(format!("{tool}.log"))).unwrap_or_default();
     let called = calls_in(&log("strace"));
     let perf = (0..6).filter_map(|_| traced("perf", &["trace", "-o"], &scratch)).find(|perf| {
@@ -126,7 +128,7 @@ fn perf_trace_gives_the_same_calls_bytes_and_offsets_as_strace() {
     assert_eq!(perf.imported.losses.count(LossKind::UnreadableLines), 0, "{:?}", perf.imported.losses);
     let durations = perf.events.dur.iter().filter(|&&dur| dur != UNKNOWN).count();
     assert!(durations * 10 > perf.events.len() * 9);
-    // Threads and children have the parents that strace shows.
+    // Threads and children must have the parents that strace shows.
     let origins = |run: &Run| {
         run.tables.tasks.iter().map(|task| (task.how, task.parent_utid == NONE)).collect::<Vec<_>>()
     };

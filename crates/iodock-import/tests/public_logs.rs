@@ -1,4 +1,5 @@
-//! Logs as people paste, wrap and redirect them (`fixtures/public`), compared with their known content.
+//! Reads logs as people paste, wrap and redirect them (`fixtures/public`), and compares them with their known
+//! content.
 
 mod truth;
 
@@ -12,7 +13,7 @@ fn public(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/public").join(name)
 }
 
-/// Each row: process, call, file, bytes, offset.
+/// Returns the process, call, file, bytes and offset of each row.
 fn rows(run: &Run) -> Vec<(i32, String, String, i64, i64)> {
     let events = &run.events;
     let of = |row: usize| {
@@ -41,7 +42,6 @@ fn untagged_lines_belong_to_the_last_remaining_process() {
     assert_eq!(bare.tables.files.len(), 3);
 }
 
-/// What tags and ends of a log show without other information.
 #[test]
 fn untagged_lines_are_read_without_messages_and_forks() {
     let text = std::fs::read_to_string(public("strace-root-exits-first/root-exits.log")).unwrap();
@@ -104,7 +104,7 @@ fn a_thread_that_calls_execve_continues_under_the_process_number() {
     assert_eq!(lost(&run, LossKind::OrphanResumed), 0);
 }
 
-/// With `-qq` no end is shown, so either of the two may be the remaining one.
+/// With `-qq` strace prints no ends of processes, so either of the two may be the remaining one.
 #[test]
 fn lines_of_an_unknown_process_are_not_guessed() {
     let run = of_text(
@@ -116,7 +116,7 @@ fn lines_of_an_unknown_process_are_not_guessed() {
     assert_eq!(lost(&run, LossKind::UntaggedLines), 1);
 }
 
-/// Only children, without their parent: the first lines belong to no named process.
+/// The log shows only children and not their parent, so the first lines belong to a process without a number.
 #[test]
 fn the_first_process_may_stay_without_a_number() {
     let run = of_text(
@@ -129,7 +129,7 @@ fn the_first_process_may_stay_without_a_number() {
     assert_eq!((run.tables.tasks.len(), lost(&run, LossKind::UntaggedLines)), (2, 0));
 }
 
-/// Content of a log without its line prefixes: process, call, file, bytes, and ns since midnight.
+/// Returns the process, call, file, bytes, and ns since midnight of each row.
 fn calls_of(run: &Run) -> Vec<(i32, String, String, i64, i64)> {
     let of = |row: (usize, (i32, String, String, i64, i64))| {
         let (at, (pid, call, file, bytes, _)) = row;
@@ -140,7 +140,7 @@ fn calls_of(run: &Run) -> Vec<(i32, String, String, i64, i64)> {
 
 const SECONDS: i64 = 1_000_000_000;
 
-/// A file is opened, read and closed, at these seconds of the day.
+/// Returns the rows of a process that opens, reads and closes a file, at these ns of the day.
 fn opened_and_read(
     pid: i32,
     file: &str,
@@ -163,7 +163,7 @@ fn text_before_all_lines_is_removed() {
         ("grep-n.log", 0, none),
         ("iso.log", 0, none),
         ("k8s.log", 17, none),
-        // The times of `ts` look like those of strace.
+        // The times that `ts` puts before the lines look like those of strace.
         ("ts.log", 0, [36_000 * SECONDS, 36_001 * SECONDS, 36_002 * SECONDS]),
     ] {
         assert_eq!(calls_of(&of(name)), opened_and_read(pid, "/data/a", 4096, times), "{name}");
@@ -189,7 +189,7 @@ fn text_before_all_lines_is_removed() {
     }
 }
 
-/// For the files of `strace -ff`, each of which is a process.
+/// Tests the output of grep on the files of `strace -ff`, each of which is a process.
 #[test]
 fn file_names_before_the_lines_distinguish_processes() {
     let run = Run::of(&public("strace-with-prefixes/grep-files.log"), None);
@@ -237,7 +237,8 @@ if os.fork() == 0:
 os._exit(0)
 ";
 
-/// Number of opens, writes and closes of each thread, and bytes written: without ids, to compare runs.
+/// For each thread: number of opens, writes and closes, and bytes written. Ids are left out, so that runs can
+/// be compared.
 type Work = Vec<[i64; 4]>;
 
 fn work_of(run: &Run) -> Work {
@@ -253,7 +254,7 @@ fn work_of(run: &Run) -> Work {
     all
 }
 
-/// Each file of `-ff` is one thread.
+/// Reads the files of `strace -ff`, each of which is one thread.
 fn work_of_files(folder: &Path) -> Work {
     let mut all = Work::new();
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -273,7 +274,8 @@ fn python() -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// Runs `program` in an empty folder. Without `one` its log goes to standard error, as on a terminal.
+/// Runs `program` in an empty folder under strace. Without `one` the log goes to standard error, as on a
+/// terminal.
 fn trace(options: &str, program: &str, scratch: &Path, one: bool) -> Option<()> {
     let folder = scratch.join("work");
     std::fs::remove_dir_all(&folder).ok();
@@ -288,8 +290,8 @@ fn trace(options: &str, program: &str, scratch: &Path, one: bool) -> Option<()> 
     Some(())
 }
 
-/// The log on a terminal and the files of `-ff` for a program; None if the log says that its lines can't be
-/// assigned, Some(None) if tracing is not possible.
+/// Traces a program and reads the log on a terminal. Returns `None` if the reader says that the lines of the
+/// log cannot be assigned to processes, and `Some(None)` if tracing is not possible.
 fn certain(options: &str, program: &str, scratch: &std::path::Path) -> Option<Option<Run>> {
     std::fs::remove_dir_all(scratch).ok();
     std::fs::create_dir_all(scratch).unwrap();
@@ -301,7 +303,7 @@ fn certain(options: &str, program: &str, scratch: &std::path::Path) -> Option<Op
     (lost(&run, LossKind::UntaggedLines) == 0).then_some(Some(run))
 }
 
-/// Compares a log on a terminal with the files of `-ff` for the same program.
+/// Compares a log on a terminal with the files of `strace -ff` for the same program.
 #[test]
 #[ignore = "part of `make test-all`: strace of ten programs"]
 fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
@@ -324,7 +326,7 @@ fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
             };
             assert_eq!(work_of(&run), work_of_files(&scratch), "{options}\n{program}");
             if options.starts_with("-e trace=openat,write,close") && !options.contains("clone") {
-                // The log does not show which descriptors a child got.
+                // With this filter the log does not show which descriptors a child got.
                 continue;
             }
             let writes: Vec<(String, i64, i64)> = rows(&run)
@@ -356,7 +358,7 @@ fn family(call: &str) -> String {
     CallId::intern(call.as_bytes()).unwrap().family()
 }
 
-/// The same log with the names of the calls on x86-64.
+/// Compares the log with one that has the names of the calls on x86-64.
 #[test]
 fn call_names_of_other_architectures_are_read() {
     const USUAL: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! Turns logs and recordings into stores and checks what exists afterwards, and what does not.
+//! Makes stores from logs and recordings, and checks which files exist afterwards and which do not.
 
 use iodock_event::{LossKind, Sample, SampleKind, TaskUsage};
 use iodock_formats::{open_log, ReadOptions};
@@ -108,7 +108,7 @@ const WRITER: &str = "\
 ";
 const THREAD: &str = "1.250000 write(3, \"x\"..., 20) = 20 <0.000100>\n";
 
-/// Offsets of the writes in the order in which they ended.
+/// Returns the offsets of the writes, in the order in which they ended.
 fn offsets(logs: &[String]) -> Vec<i64> {
     let logs = LogOptions { logs: logs.to_vec(), ..LogOptions::default() };
     let opened = iodock_import::open_logs(&logs).unwrap();
@@ -133,7 +133,7 @@ fn offsets(logs: &[String]) -> Vec<i64> {
 fn the_logs_of_one_run_are_merged_by_the_end_of_calls() {
     let folder = Folder::new("ff");
     let logs = [folder.log("t.11", WRITER), folder.log("t.12", THREAD)];
-    // The thread's write ended first, so it was at 0.
+    // The thread's write ended first, so its offset is 0.
     assert_eq!(offsets(&logs), [0, 20, 30]);
     let reversed = [logs[1].clone(), logs[0].clone()];
     assert_eq!(offsets(&reversed), [0, 20, 30]);
@@ -147,7 +147,7 @@ fn without_durations_shared_offsets_are_not_guessed() {
     };
     let logs = [folder.log("t.11", &strip(WRITER)), folder.log("t.12", &strip(THREAD))];
     assert!(offsets(&logs).iter().all(|&offset| offset == iodock_event::UNKNOWN));
-    // A single log gives the order.
+    // A single log shows the order of its calls.
     assert_eq!(offsets(&logs[..1]), [0, 10]);
 }
 
@@ -166,7 +166,7 @@ fn each_rank_has_its_own_process_space() {
     assert_eq!(Manifest::read(&folder.store()).unwrap().ranks, Some(2));
 }
 
-/// A recording of the fixture, as a recorder would leave it.
+/// Makes a recording from the fixture, as a recorder would leave it.
 fn record(folder: &Folder, part: &str, rank: Option<i32>, close: bool) -> PathBuf {
     let store = folder.store();
     std::fs::create_dir_all(store.join("journal")).unwrap();

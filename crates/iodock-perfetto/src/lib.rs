@@ -1,8 +1,9 @@
-//! Calls as packets of a Perfetto trace.
+//! Converts calls to packets of a Perfetto trace.
 //!
-//! Each call is a slice on the track of its thread, and another one on a track of its file, if that has one. Names come as
-//! numbers that were interned before: this crate writes what grows with the number of calls, and nothing else. Numbers of
-//! fields are those of <https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto>.
+//! Each call is a slice on the track of its thread. It is also a slice on a track of its file, if the file
+//! has tracks. The caller interns the names and passes their numbers, so this crate writes only the part that
+//! grows with the number of calls. Field numbers are those of
+//! <https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto>.
 
 mod message;
 
@@ -10,17 +11,17 @@ use message::{number, text};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Where a call has no such value.
+/// Marks a value that a call does not have.
 pub const NONE: i64 = i64::MIN;
 
-/// One call, or the other end of one that has two.
+/// One call, or the second end of a call with two ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Begin, ns.
+    /// Start time, ns.
     pub ts: i64,
-    /// ns; `NONE`: not known, or it never ended.
+    /// Duration, ns; `NONE` if it is not known or the call never ended.
     pub duration: i64,
-    /// Its thread's number.
+    /// Number of the thread that made the call.
     pub thread: i64,
     pub call: i64,
     pub class: i64,
@@ -31,20 +32,21 @@ pub struct Call {
     pub result: i64,
     pub errno: i64,
     pub stack: i64,
-    /// Whether it stands on its thread's track; the second end of a call does not.
+    /// Whether the call gets a slice on its thread's track. The second end of a call does not.
     pub is_counted: bool,
 }
 
-// Tracks and interned names have numbers in ranges of their own. Python writes the same (`exports/perfetto.py`).
+// Tracks of threads, tracks of files and interned names have separate ranges of numbers.
+// `exports/perfetto.py` uses the same ranges.
 const THREADS: u64 = 1 << 40;
 const FILES: u64 = 3 << 40;
 const LANES: u64 = 1 << 60;
 const LANES_OF_A_FILE: u64 = 1 << 20;
 const ERRORS: u64 = 1 << 40;
-/// Of the category of slices on tracks of files.
+/// Number of the category of slices on tracks of files.
 const FILE_CATEGORY: u64 = 1 << 40;
 
-/// The packets' one sequence, in which names were interned.
+/// Number of the only packet sequence, in which the names were interned.
 const SEQUENCE: u64 = 1;
 const NEEDS_NAMES: u64 = 2;
 
@@ -52,11 +54,12 @@ const BEGIN: u64 = 1;
 const END: u64 = 2;
 const INSTANT: u64 = 3;
 
-/// Writes calls, in the order in which they ended.
+/// Writes calls as packets, in the order in which the calls ended.
 pub struct Writer {
-    /// Names of the files that have tracks.
+    /// Names of the files that have tracks, by file number.
     files: HashMap<i64, String>,
-    /// Of each file when the last slice on each of its tracks ends: slices of one track must not overlap.
+    /// End of the last slice on each track of each file. A file has several tracks, because slices on one
+    /// track must not overlap.
     lanes: HashMap<i64, Vec<i64>>,
     event: Vec<u8>,
     packet: Vec<u8>,
@@ -68,7 +71,7 @@ impl Writer {
         Writer { files, lanes: HashMap::new(), event: Vec::new(), packet: Vec::new() }
     }
 
-    /// Adds the packets of a call to OUT.
+    /// Appends the packets of a call to `out`.
     pub fn write(&mut self, call: &Call, out: &mut Vec<u8>) {
         if call.is_counted {
             let track = THREADS.wrapping_add(call.thread as u64);
@@ -79,7 +82,7 @@ impl Writer {
         }
     }
 
-    /// The track of its file that is free meanwhile.
+    /// Returns a track of the call's file that is free during the call, and adds one if necessary.
     fn lane(&mut self, call: &Call, out: &mut Vec<u8>) -> Option<u64> {
         let name = self.files.get(&call.file)?;
         let span = span(call);
@@ -132,10 +135,10 @@ impl Writer {
         number(&mut self.event, 11, track);
     }
 
-    /// What the viewer shows of the slice.
+    /// Adds the annotations that the viewer shows for the slice.
     fn annotate(&mut self, call: &Call) {
         let error = if call.errno == NONE { NONE } else { call.errno.saturating_add(ERRORS as i64) };
-        // Field 17 of an annotation is an interned text, field 4 a number.
+        // In a DebugAnnotation, field 17 holds the number of an interned text, and field 4 holds a number.
         let shown = [
             (1, 17, call.file),
             (2, 4, call.bytes),
@@ -168,7 +171,7 @@ impl Writer {
     }
 }
 
-/// From begin to end; a stored duration may be damaged.
+/// Returns beginning and end of a call. Damaged durations may be negative or too large.
 fn span(call: &Call) -> Range<i64> {
     let length = if call.duration == NONE { 0 } else { call.duration.max(0) };
     call.ts..call.ts.saturating_add(length)
@@ -214,7 +217,8 @@ mod tests {
         writer.write(&Call { ts: 105, thread: 3, ..CALL }, &mut out);
         writer.write(&Call { ts: 110, ..CALL }, &mut out);
         assert_eq!(writer.lanes[&7], [120, 115]);
-        // Each call: begin and end on two tracks; and the two tracks.
+        // Each call has a begin and an end packet on two tracks. In addition, each of the two tracks has a
+        // packet.
         assert_eq!(packets(&out).len(), 3 * 4 + 2);
     }
 

@@ -1,4 +1,4 @@
-//! iodock-store: checksums of files and manifests, and what a table's file holds.
+//! Exposes iodock-store to Python: checksums of files and manifests, and the shape of a table's file.
 
 use crate::doorway::through;
 use iodock_store::checksum;
@@ -7,26 +7,28 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Checksum of a whole file, in the form of manifests. Raises OSError.
+/// Returns the checksum of a whole file, in the form that manifests contain. Raises OSError.
 #[pyfunction]
 fn file_checksum(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let sum = through(py, None, |door| checksum::of_file(&path, &|| door.cancel.load(Ordering::Relaxed)))??;
     sum.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// A JSON object (text) with its own checksum added as last member.
+/// Returns the JSON object `document` (text) with its own checksum added as last member.
 #[pyfunction]
 fn sealed_document(document: &str) -> String {
     checksum::sealed(document)
 }
 
-/// Whether a document is unchanged since `sealed_document`; None if it has no checksum of its own.
+/// Returns whether a document is unchanged since `sealed_document`; None if it contains no checksum of
+/// itself.
 #[pyfunction]
 fn is_whole_document(document: &[u8]) -> Option<bool> {
     checksum::is_whole(document)
 }
 
-/// Rows and names of columns of a table's file; None if its footer can't be read.
+/// Returns the number of rows and the names of the columns of a table's file; None if its footer cannot be
+/// read.
 #[pyfunction]
 fn table_shape(py: Python<'_>, path: PathBuf) -> Option<(i64, Vec<String>)> {
     py.detach(|| iodock_store::shape(&path).ok())

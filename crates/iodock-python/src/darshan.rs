@@ -1,10 +1,11 @@
-//! iodock-import: a Darshan log's information about its job.
+//! Exposes iodock-import to Python: the information of a Darshan log about its job.
 
 use crate::errors::import_error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The job of a Darshan log, or of its text, as a dictionary; without single accesses and heatmaps.
+/// Returns the job of a Darshan log, or of its text, as a dictionary. It contains neither single accesses nor
+/// heatmaps.
 #[pyfunction]
 fn darshan_job<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
     let row = py.detach(|| iodock_import::job_of(path)).map_err(|error| import_error(py, &error))?;

@@ -1,4 +1,5 @@
-//! Runs long work for Python: the GIL is released, Ctrl-C sets a cancel flag, and progress is reported.
+//! Runs long work for Python. During the work the GIL is released, Ctrl-C sets a cancel flag, and progress is
+//! reported.
 
 use crate::errors::native_error;
 use iodock_import::Progress;
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// Interval at which Python's signal handlers run and progress is reported.
 const TURN: Duration = Duration::from_millis(50);
 
-/// State shared between the work and the waiting thread.
+/// State shared by the working thread and the waiting thread.
 #[derive(Default)]
 pub struct Door {
     pub cancel: Arc<AtomicBool>,
@@ -19,7 +20,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// Stores the progress; Python gets it at the next interval.
+    /// Stores the progress, which Python receives at the next interval.
     pub fn note(&self, progress: Progress) {
         if let Ok(mut noted) = self.progress.lock() {
             *noted = progress;
@@ -34,8 +35,8 @@ impl Door {
 /// Runs `work` on a separate thread, without the GIL.
 ///
 /// # Errors
-/// A signal handler's exception (`KeyboardInterrupt`), once the work has ended; an exception of `tell`; a
-/// panic of the work, as `NativeError`.
+/// A signal handler raised an exception (such as `KeyboardInterrupt`), which is returned when the work has
+/// ended; `tell` raised an exception; or the work panicked (`NativeError`).
 pub fn through<T: Send>(
     py: Python<'_>,
     tell: Option<&Bound<'_, PyAny>>,
@@ -47,7 +48,7 @@ pub fn through<T: Send>(
     let result = std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let result = work(&door);
-            // The receiver still exists, because it waits for this message.
+            // The receiver still exists, because it waits for this message, so sending cannot fail.
             let _ = done.send(());
             result
         });

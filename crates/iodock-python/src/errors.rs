@@ -1,5 +1,5 @@
-//! Every error of the Rust crates as one Python exception: its text says what happened, its `hint` what to
-//! do.
+//! Converts every error of the Rust crates to one Python exception. Its text describes the error, and its
+//! `hint` says what the user can do.
 
 use iodock_import::ImportError;
 use iodock_record::RecordError;
@@ -14,7 +14,7 @@ pyo3::create_exception!(
      `exit_status` what the command line should end with; of a recording `in_the_way`: a store that is there can't make way."
 );
 
-/// A `NativeError` with its attributes; exit status 2 means wrong usage.
+/// Makes a `NativeError` with its attributes. Exit status 2 means wrong usage.
 pub fn native_error(py: Python<'_>, message: String, hint: &str, exit_status: i32) -> PyErr {
     let error = NativeError::new_err(message);
     let value = error.value(py);
@@ -26,14 +26,15 @@ pub fn native_error(py: Python<'_>, message: String, hint: &str, exit_status: i3
     set.err().unwrap_or(error)
 }
 
-/// A recording that could not start; 126 and 127 as in a shell.
+/// Converts the error of a recording that could not start. The exit statuses 126 and 127 have the same
+/// meaning as in a shell.
 pub fn record_error(py: Python<'_>, error: &RecordError) -> PyErr {
     let made = native_error(py, error.to_string(), error.hint(), error.exit_status());
     let in_the_way = matches!(error, RecordError::InTheWay(_));
     made.value(py).setattr("in_the_way", in_the_way).err().unwrap_or(made)
 }
 
-/// An error of an import; cancelling becomes what Ctrl-C raises.
+/// Converts an error of an import. A cancelled import becomes the exception that Ctrl-C raises.
 pub fn import_error(py: Python<'_>, error: &ImportError) -> PyErr {
     match error {
         ImportError::Cancelled => PyKeyboardInterrupt::new_err(()),

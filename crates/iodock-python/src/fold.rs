@@ -1,4 +1,4 @@
-//! iodock-fold: a store's events, folded.
+//! Exposes iodock-fold to Python: aggregates a store's events.
 
 use crate::doorway::through;
 use crate::errors::native_error;
@@ -10,14 +10,14 @@ use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A column's name, Arrow's name of its type, its values as a buffer, and the validity bits if it can be
+/// Name of a column, Arrow's name of its type, its values as a buffer, and the validity bits if it can be
 /// null.
 type PyColumn<'py> = (&'static str, &'static str, Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
-/// The number of rows, and the columns.
+/// Number of rows, and the columns.
 type PyTable<'py> = (usize, Vec<PyColumn<'py>>);
 
-/// A pass over all events in `paths` that folds them: `uses` or, with files and their places (unsigned
-/// numbers of 32 bits), `transfers`.
+/// A pass over all events in `paths`. It computes the table `uses` or, if the caller passes files and their
+/// places (unsigned numbers of 32 bits), the table `transfers`.
 #[pyclass(frozen)]
 struct EventFolding {
     folding: Kind,
@@ -52,7 +52,7 @@ impl EventFolding {
         Ok(EventFolding { folding, cancelled: AtomicBool::new(false) })
     }
 
-    /// Total number of events.
+    /// Returns the total number of events.
     #[getter]
     fn rows(&self) -> u64 {
         match &self.folding {
@@ -61,7 +61,8 @@ impl EventFolding {
         }
     }
 
-    /// The next groups; None after the last. The same key may appear again, but not in the same table.
+    /// Returns the next groups; None after the last. The same key may occur in several tables, but only once
+    /// in each.
     fn next_table<'py>(&self, py: Python<'py>) -> PyResult<Option<PyTable<'py>>> {
         let table = through(py, None, |door| {
             let stop = || door.cancel.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed);
@@ -73,7 +74,7 @@ impl EventFolding {
         table.map_err(|error| fold_error(py, &error))?.map(|table| as_python(py, &table)).transpose()
     }
 
-    /// Stops it, from another thread.
+    /// Stops the pass. Another thread may call this.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

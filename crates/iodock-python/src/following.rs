@@ -1,4 +1,4 @@
-//! iodock-import: follows a recording in progress.
+//! Exposes iodock-import to Python: follows a recording in progress.
 
 use crate::doorway::through;
 use crate::errors::import_error;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// Follows the recording in progress at `store` without changing it. Raises NativeError while nothing can be
-/// read.
+/// read yet.
 #[pyclass(frozen)]
 struct RecordingFollowed {
     following: Mutex<Following>,
@@ -24,9 +24,9 @@ impl RecordingFollowed {
         Ok(RecordingFollowed { following })
     }
 
-    /// Reads what has been flushed since the last call. Returns a dictionary: since_ns, until_ns, calls,
-    /// metadata_calls, read_bytes, written_bytes, and of at most `most` entries files and by_call (name,
-    /// calls, time_ns, read_bytes, written_bytes).
+    /// Reads what the recorder has flushed since the last call. Returns a dictionary with since_ns, until_ns,
+    /// calls, metadata_calls, read_bytes, written_bytes, files and by_call. The last two have at most `most`
+    /// entries (name, calls, time_ns, read_bytes, written_bytes).
     fn look<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Bound<'py, PyDict>> {
         let seen: Result<Seen, ImportError> = through(py, None, |door| {
             let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);

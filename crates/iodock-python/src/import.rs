@@ -1,4 +1,4 @@
-//! iodock-import: logs to stores, and recordings' journals to tables.
+//! Exposes iodock-import to Python: makes stores from logs, and tables from recordings' journals.
 
 use crate::doorway::through;
 use crate::errors::import_error;
@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
-/// Imports `logs` (paths; `-` is standard input) into a new store at `store`; of a single one `lines` (first,
-/// last) only. `progress(bytes, total, calls)` is called about twenty times a second. Returns a dictionary:
-/// store, formats, lines, calls, files, processes, profiles, cut, meanwhile, losses [(name, count, cure)].
+/// Imports `logs` (paths; `-` is standard input) into a new store at `store`. Of a single log, `lines`
+/// (first, last) selects the lines. Calls `progress(bytes, total, calls)` about twenty times a second.
+/// Returns a dictionary: store, formats, lines, calls, files, processes, profiles, cut, meanwhile, losses
+/// [(name, count, cure)].
 #[pyfunction]
 #[pyo3(signature = (logs, store, *, format=None, working_directories=Vec::new(), rank_from=None, lines=None, force=false, coverage_bytes=None, progress=None))]
 #[allow(clippy::too_many_arguments)]
@@ -36,7 +37,7 @@ fn import_logs<'py>(
     as_dictionary(py, &imported.map_err(|error| import_error(py, &error))?)
 }
 
-/// Turns the journal that a recorder left in `store` into tables. Returns what `import_logs` returns.
+/// Converts the journal that a recorder left in `store` to tables. Returns the same as `import_logs`.
 #[pyfunction]
 #[pyo3(signature = (store, *, progress=None))]
 fn finish_recording<'py>(
@@ -50,8 +51,8 @@ fn finish_recording<'py>(
     as_dictionary(py, &finished.map_err(|error| import_error(py, &error))?)
 }
 
-/// Makes a new store at `into` from what has been flushed so far of the recording in progress at `store`,
-/// which is not changed. Returns what `import_logs` returns, or None if it is not in progress.
+/// Makes a new store at `into` from the data that the recording in progress at `store` has flushed so far.
+/// Does not change `store`. Returns the same as `import_logs`, or None if no recording is in progress.
 #[pyfunction]
 #[pyo3(signature = (store, into, *, progress=None))]
 fn read_in_progress<'py>(
@@ -67,9 +68,9 @@ fn read_in_progress<'py>(
     read.map(|summary| as_dictionary(py, &summary)).transpose()
 }
 
-/// Makes a store at `into` from the finished stores `parts` of one run. Returns what `import_logs` returns, and
-/// `ranks` (with a part, of the run or None) and `clocks`: for each host (name, offset ns or None, within ns or
-/// None, calls that it was found by).
+/// Makes a store at `into` from the finished stores `parts` of one run. Returns the same as `import_logs`,
+/// and `ranks` (number with a part, and number in the run or None) and `clocks` (for each host its name,
+/// offset in ns or None, largest error in ns or None, and number of calls compared).
 #[pyfunction]
 #[pyo3(signature = (parts, into, *, force=false, progress=None))]
 fn merge_stores<'py>(
@@ -92,14 +93,14 @@ fn merge_stores<'py>(
     Ok(dictionary)
 }
 
-/// Whether a recorder is active in the folder of a store.
+/// Returns whether a recorder is active in the folder of a store.
 #[pyfunction]
 #[pyo3(signature = (store))]
 fn is_in_progress(store: PathBuf) -> bool {
     iodock_import::is_in_progress(&store.join("journal"))
 }
 
-/// Whether the file at LOG is a Darshan log or its text: each makes a store of its own.
+/// Returns whether the file `log` is a Darshan log or its text. Each Darshan log needs a store of its own.
 #[pyfunction]
 #[pyo3(signature = (log))]
 fn is_darshan(py: Python<'_>, log: PathBuf) -> bool {
@@ -123,7 +124,8 @@ fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Boun
     Ok(dictionary)
 }
 
-/// Files in the folder of a store that iodock did not write, or the manifest if that is missing.
+/// Returns the files in the folder of a store that iodock did not write, or the path of the manifest if that
+/// is missing.
 #[pyfunction]
 #[pyo3(signature = (store))]
 fn foreign_in_store(store: PathBuf) -> PyResult<Vec<PathBuf>> {

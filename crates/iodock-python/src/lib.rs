@@ -1,4 +1,5 @@
-//! `iodock._native`: the Python interface of the Rust crates. One file per exposed crate, no logic.
+//! `iodock._native`, the Python interface of the Rust crates. It has one file per exposed crate, and contains
+//! no logic of its own.
 
 mod checksum;
 mod darshan;
@@ -19,7 +20,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    // The commit, which `make setup` and `make wheel` set; None for a build by cargo alone.
+    // `make setup` and `make wheel` set the commit; it is None if only cargo was used to build.
     module.add("__commit__", option_env!("IODOCK_COMMIT"))?;
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
     checksum::register(module)?;

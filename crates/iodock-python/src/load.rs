@@ -1,4 +1,5 @@
-//! iodock-load: the engine of the check-up, which runs in a separate process, and its queries.
+//! Exposes iodock-load to Python: the engine of the check-up, which runs in a separate process, and its
+//! queries.
 
 use crate::doorway::through;
 use crate::errors::native_error;
@@ -10,18 +11,19 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// Executes `plan` (JSON) and writes events, one JSON per line, to standard output. For a process that does
-/// nothing else: it forks, takes over the signals that request the end, and ends early when standard input is
-/// closed.
+/// Executes `plan` (JSON) and writes events to standard output, one JSON object per line. The calling process
+/// must do nothing else: the engine forks, handles the signals that request its end, and ends early when its
+/// standard input is closed.
 #[pyfunction]
 #[pyo3(signature = (plan))]
 fn load_engine(py: Python<'_>, plan: &str) -> PyResult<()> {
     let plan = plan_of(plan)?;
-    // The GIL is kept: a thread that could take it would make forking unsafe.
+    // The function keeps the GIL. If another thread could take it, forking would be unsafe.
     let _ = py;
     iodock_load::run(&plan, &mut |event: &Event| {
         let line = serde_json::to_string(event).unwrap_or_default();
-        // A reader that has gone has closed standard input too, and the engine detects that.
+        // If the reader of the output has ended, writing fails. Its end also closed standard input, which the
+        // engine detects.
         let _ = writeln!(std::io::stdout().lock(), "{line}");
     });
     Ok(())
@@ -31,7 +33,7 @@ fn plan_of(text: &str) -> PyResult<Plan> {
     serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("no plan: {error}")))
 }
 
-/// Bytes and inodes that `plan` (JSON) may need at one time.
+/// Returns the number of bytes and inodes that `plan` (JSON) may need at one time.
 #[pyfunction]
 #[pyo3(signature = (plan))]
 fn load_need(plan: &str) -> PyResult<(u64, u64)> {
@@ -39,8 +41,8 @@ fn load_need(plan: &str) -> PyResult<(u64, u64)> {
     Ok((need.bytes, need.inodes))
 }
 
-/// What is available to this user in `directory`, None if there is no limit: free bytes and inodes, then
-/// those of quotas.
+/// Returns what this user may still use in `directory`: free bytes and inodes of the file system, then those
+/// of the user's quotas. A value is None if there is no limit.
 #[pyfunction]
 #[pyo3(signature = (directory))]
 fn load_free(py: Python<'_>, directory: PathBuf) -> PyResult<[Option<u64>; 4]> {
@@ -53,8 +55,8 @@ fn load_free(py: Python<'_>, directory: PathBuf) -> PyResult<[Option<u64>; 4]> {
     Ok([free.bytes, free.inodes, quota.bytes, quota.inodes])
 }
 
-/// The layers below the file system of `directory`, as far as this machine's memory is concerned: `devices`,
-/// `memory` or `perhaps`, and why.
+/// Returns whether data in `directory` are stored on `devices`, in this machine's `memory`, or `perhaps` in
+/// memory, and the reason. It examines the layers below the file system.
 #[pyfunction]
 #[pyo3(signature = (directory))]
 fn load_under(directory: PathBuf) -> (&'static str, Option<String>) {
@@ -65,8 +67,8 @@ fn load_under(directory: PathBuf) -> (&'static str, Option<String>) {
     }
 }
 
-/// Removes trees in `directory` that check-ups of this user left behind: returns removed paths, (path, why)
-/// kept, and files in them that are not ours.
+/// Removes trees in `directory` that earlier check-ups of this user left. Returns the removed paths, the kept
+/// ones as (path, reason), and the files in them that no check-up wrote.
 #[pyfunction]
 #[pyo3(signature = (directory, *, force=false))]
 fn load_clean<'py>(py: Python<'py>, directory: PathBuf, force: bool) -> PyResult<Bound<'py, PyDict>> {
@@ -79,7 +81,7 @@ fn load_clean<'py>(py: Python<'py>, directory: PathBuf, force: bool) -> PyResult
     Ok(dictionary)
 }
 
-/// Merges latencies (each the JSON from the engine) and returns their JSON.
+/// Merges latencies, each given as the JSON of the engine, and returns their JSON.
 #[pyfunction]
 #[pyo3(signature = (several))]
 fn load_merge(several: Vec<String>) -> PyResult<String> {
@@ -90,7 +92,8 @@ fn load_merge(several: Vec<String>) -> PyResult<String> {
     serde_json::to_string(&merged).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Nanoseconds that these shares of all operations do not exceed, within 1 %; None without operations.
+/// Returns for each quantile the latency in ns that this share of the operations does not exceed, within 1 %;
+/// None if there are no operations.
 #[pyfunction]
 #[pyo3(signature = (latencies, quantiles))]
 fn load_quantiles(latencies: &str, quantiles: Vec<f64>) -> PyResult<Vec<Option<f64>>> {

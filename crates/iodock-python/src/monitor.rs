@@ -1,4 +1,4 @@
-//! iodock-monitor: the collector's intake.
+//! Exposes iodock-monitor to Python: the part of the collector that receives and stores data.
 
 use crate::errors::native_error;
 use iodock_monitor::catalogue::FileEntry;
@@ -10,24 +10,25 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
-/// A monitor store that this process writes. One process at a time; its methods may be called from any thread.
+/// A monitor store that this process writes. Only one process may write it at a time. Any thread may call its
+/// methods.
 #[pyclass(frozen)]
 struct MonitorIntake(Intake);
 
 /// Result of a push.
 #[pyclass(frozen, get_all)]
 struct MonitorTaken {
-    /// The sender's last batch, and whether the next must be full.
+    /// Number of the sender's last stored batch, and whether its next batch must be full.
     kept: u64,
     full: bool,
-    /// Its sender; empty if nothing was accepted. The spool in hexadecimal.
+    /// Spool (in hexadecimal) and host of the sender; empty if nothing was accepted.
     spool: String,
     host: String,
-    /// Bytes, values and new names.
+    /// Number of bytes, values and new names.
     work: (u64, u64, u64),
-    /// Why the rest was refused; `None` unless it is the sender's error.
+    /// Reason why the remaining frames were refused; `None` unless the sender caused it.
     refused: Option<String>,
-    /// It names a machine that it may not send data for.
+    /// Whether the data name a machine that the sender may not send data for.
     is_name_refused: bool,
 }
 
@@ -49,7 +50,8 @@ impl MonitorTaken {
     }
 }
 
-/// Table, resolution, name, smallest begin and largest end (ns since the epoch), rows, whether it is summed up already.
+/// Table, resolution, name, smallest begin and largest end (ns since the epoch), number of rows, and whether
+/// the file is already summed up.
 type NewFile = (String, String, String, i64, i64, u64, bool);
 
 #[pymethods]
@@ -59,10 +61,10 @@ impl MonitorIntake {
         py.detach(|| Intake::open(&folder)).map(MonitorIntake).map_err(|error| monitor_error(py, &error))
     }
 
-    /// Receives the frames of one agent, which are safe after the next `sync`. `host`: accept this machine
-    /// only. `most`: bytes, values and new names after which no further frame is accepted. `sent`: the
-    /// agent's clock when it sent them, ns since the epoch, if given. A `NativeError` means that they could
-    /// not be stored.
+    /// Receives the frames of one agent. They are on the disk after the next `sync`. `host`: the only machine
+    /// whose data are accepted. `most`: number of bytes, values and new names after which no further frame is
+    /// accepted. `sent`: the agent's clock when it sent the frames, ns since the epoch, if known. Raises
+    /// `NativeError` if the frames could not be stored.
     #[pyo3(signature = (frames, host=None, most=None, sent=None))]
     fn take(
         &self,
@@ -77,23 +79,24 @@ impl MonitorIntake {
         taken.map(MonitorTaken::of).map_err(|error| monitor_error(py, &error))
     }
 
-    /// A row of `losses` with the source `collector`: data that was refused.
+    /// Adds a row about refused data to `losses`, with the source `collector`.
     fn lose(&self, host: &str, name: &str, target: &str, count: u64, detail: &str) {
         self.0.lose(host, name, target, count, detail);
     }
 
-    /// Syncs everything received so far to the disk.
+    /// Writes all data received so far to the disk.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.sync()).map_err(|error| monitor_error(py, &error))
     }
 
-    /// Writes data received since the last flush to files: returns rows and files.
+    /// Writes data received since the last flush to files. Returns the numbers of rows and files.
     fn flush(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let flushed = py.detach(|| self.0.flush()).map_err(|error| monitor_error(py, &error))?;
         Ok((flushed.rows, flushed.files))
     }
 
-    /// Name in the catalogue and path of a new file; `time` (ns since the epoch) determines its day.
+    /// Returns the name in the catalogue and the path for a new file. `time` (ns since the epoch) determines
+    /// its day.
     fn new_file(
         &self,
         py: Python<'_>,
@@ -104,8 +107,8 @@ impl MonitorIntake {
         self.0.new_file(table, resolution, time).map_err(|error| monitor_error(py, &error))
     }
 
-    /// One step: the files `replaced` are removed, `rolled` are marked as summed into coarser ones, `new` are
-    /// added.
+    /// Changes the catalogue in one step: removes the files `replaced`, marks the files `rolled` as summed
+    /// into coarser ones, and adds the files `new`.
     fn replace(
         &self,
         py: Python<'_>,
@@ -120,7 +123,8 @@ impl MonitorIntake {
         py.detach(|| self.0.replace(&replaced, &rolled, new)).map_err(|error| monitor_error(py, &error))
     }
 
-    /// Batches in the journal that were in no file, and damaged bytes in it, when the store was opened.
+    /// Returns the number of batches in the journal that were in no file, and the number of damaged bytes in
+    /// it, as of opening the store.
     fn replayed(&self) -> (u64, u64) {
         (self.0.replayed().batches, self.0.replayed().torn)
     }
@@ -130,17 +134,18 @@ fn monitor_error(py: Python<'_>, error: &MonitorError) -> PyErr {
     native_error(py, error.to_string(), error.hint(), 1)
 }
 
-/// The columns of `job_io` with counts, in their order; `other` and `time_us` follow.
+/// Returns the names of those columns of `job_io` that are counters, in their order. The columns `other` and
+/// `time_us` follow them.
 #[pyfunction]
 fn monitor_counters() -> Vec<&'static str> {
     COUNTERS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Meaning of each of those columns: operations and `operations` or `bytes`, of which the first that an entry
-/// has is used; and operations that another one includes.
+/// Meaning of the counter columns of `job_io`. For each column: the operations, each with `operations` or
+/// `bytes`, of which the first that an entry has is used. Then: operations that are included in another one.
 type Counters = (Vec<(&'static str, Vec<(&'static str, &'static str)>)>, Vec<&'static str>);
 
-/// See [`Counters`].
+/// Returns the meaning of the counter columns; see [`Counters`].
 #[pyfunction]
 fn monitor_counted() -> Counters {
     let kind = |quantity| if quantity == Quantity::Bytes { "bytes" } else { "operations" };
@@ -150,11 +155,11 @@ fn monitor_counted() -> Counters {
     (COUNTERS.iter().map(counted).collect(), WITHIN_OTHERS.to_vec())
 }
 
-/// Source, target, and operation, quantity and value of counters without an owner.
+/// Source, target, and the operation, quantity and value of each counter that belongs to no job or user.
 type TargetCounters = (String, String, Vec<(String, String, u64)>);
 
-/// A push of counters that no agent read: one full reading, `time` in ns since the epoch. `spool`: 16 bytes.
-/// Errors (`ValueError`): unknown quantity or name, or too much data for one batch.
+/// Makes a frame of counters that no agent read. It is one full reading at `time`, ns since the epoch;
+/// `spool` has 16 bytes. Raises `ValueError` for an unknown quantity or name, or too much data for one batch.
 #[pyfunction]
 fn monitor_frame<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! iodock-perfetto: calls as packets of a trace.
+//! Exposes iodock-perfetto to Python: calls as packets of a trace.
 
 use iodock_perfetto::{Call, Writer};
 use pyo3::exceptions::PyValueError;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 const COLUMNS: usize = 13;
 
-/// Writes calls as packets. FILES: numbers and names of those that have tracks.
+/// Writes calls as packets. `files` contains the numbers and names of the files that have tracks.
 #[pyclass(frozen)]
 struct PerfettoCalls {
     writer: Mutex<Writer>,
@@ -22,7 +22,8 @@ impl PerfettoCalls {
         PerfettoCalls { writer: Mutex::new(Writer::new(files)) }
     }
 
-    /// The packets of a batch of calls. Columns are numbers of 64 bits, in the order of `Call`.
+    /// Returns the packets of a batch of calls. Columns are numbers of 64 bits, in the order of the fields of
+    /// `Call`.
     fn packets<'py>(&self, py: Python<'py>, columns: Vec<PyBackedBytes>) -> PyResult<Bound<'py, PyBytes>> {
         let columns: [PyBackedBytes; COLUMNS] =
             columns.try_into().map_err(|_| PyValueError::new_err(format!("needs {COLUMNS} columns")))?;

@@ -1,4 +1,4 @@
-//! iodock-record: starts programs or attaches to them, and records them.
+//! Exposes iodock-record to Python: starts programs or attaches to them, and records them.
 
 use crate::doorway::{through, Door};
 use crate::errors::record_error;
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// A hold on a store's folder, which prevents its replacement.
+/// Holds a store's folder, so that no other recorder replaces it.
 #[pyclass(frozen)]
 struct StoreHold {
     folder: Mutex<Option<File>>,
@@ -31,10 +31,10 @@ impl StoreHold {
     }
 }
 
-/// Runs `command` and records it into `store`. Signals that request the end are handled in Rust during this
-/// time, and act as on the program. Returns a dictionary: store, kept, elsewhere, made_folder, backend,
-/// reason, exit_code, exit_signal, must_finish, warnings, failure, written_bytes, killed, hold. Until the
-/// last one is released no other recorder replaces the store.
+/// Runs `command` and records it into `store`. During this time Rust code handles the signals that request
+/// the end, and passes them on to the program. Returns a dictionary: store, kept, elsewhere, made_folder,
+/// backend, reason, exit_code, exit_signal, must_finish, warnings, failure, written_bytes, killed, hold. No
+/// other recorder replaces the store until `hold` is released.
 #[pyfunction]
 #[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false, light=None, ranks=None, interfaces="auto".to_owned(), stacks="auto".to_owned()))]
 #[allow(clippy::too_many_arguments)]
@@ -85,8 +85,8 @@ fn whole(ranks: &str, counts_unranked: bool) -> PyResult<Whole> {
     Ok(Whole { ranks, counts_unranked })
 }
 
-/// Creates a store for programs that are started with the returned variables and count there. Returns store,
-/// variables. No process of iodock runs during this time.
+/// Creates a store for programs that count their own calls. The caller starts them with the returned
+/// environment variables. No process of iodock runs during this time. Returns store and variables.
 #[pyfunction]
 fn begin_counting(
     py: Python<'_>,
@@ -100,8 +100,8 @@ fn begin_counting(
     Ok((begun.store, begun.variables.into_iter().map(text).collect()))
 }
 
-/// Records the running processes `pids`, or instead all of the cgroup `group`, until they end, or until a
-/// stop signal. Returns what `record` returns.
+/// Records the running processes `pids`, or all processes of the cgroup `group`, until they end or a stop
+/// signal arrives. Returns the same as `record`.
 #[pyfunction]
 #[pyo3(signature = (pids, store, *, backend="auto".to_owned(), force=false, group=None, page_faults="auto".to_owned()))]
 fn attach(
@@ -154,13 +154,13 @@ fn run<'py>(
     Ok(dictionary)
 }
 
-/// The rank that a launcher gave to this process, or None.
+/// Returns the rank that a launcher gave to this process, or None.
 #[pyfunction]
 fn launched_rank() -> Option<i32> {
     iodock_record::rank_of_this_process().0
 }
 
-/// Each back end, and the reason why this user can't use it on this machine, if so.
+/// Returns each back end, and the reason if this user cannot use it on this machine.
 #[pyfunction]
 fn backends() -> Vec<(&'static str, Option<String>)> {
     let refusal = |backend: &&dyn Backend| backend.is_available().err().map(|refusal| refusal.message);

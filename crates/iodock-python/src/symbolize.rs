@@ -1,12 +1,13 @@
-//! iodock-import: functions and lines of a finished store.
+//! Exposes iodock-import to Python: finds functions and lines of a finished store.
 
 use crate::errors::import_error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
-/// Looks up the places of a store in files of code, also of these folders. Returns a dictionary: sites,
-/// functions and lines (before, after), unknown [(module, build id, why, sites, installed)].
+/// Looks up the sites of a store in program and debug files, which may also be in `folders`. Returns a
+/// dictionary: sites, functions and lines (before, after), unknown [(module, build id, why, sites,
+/// installed)].
 #[pyfunction]
 fn symbolize<'py>(py: Python<'py>, store: PathBuf, folders: Vec<PathBuf>) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| iodock_import::symbolize(&store, &folders));

@@ -1,5 +1,7 @@
-//! Measures the cost of a row: `cargo run --release -p iodock-store --example store_speed [ROWS]`. CPU time
-//! is that of the whole process minus the time for generating the rows.
+//! Measures the cost of writing a row. The CPU time is that of the whole process without the time for
+//! generating the rows.
+//!
+//! `cargo run --release -p iodock-store --example store_speed [ROWS]`
 
 use iodock_event::event::EventRow;
 use iodock_event::{CallId, EventColumns, Tables, NONE, NO_FD, UNKNOWN};
@@ -8,7 +10,7 @@ use std::path::Path;
 
 const CHUNK: usize = 1 << 16;
 
-/// xorshift: any sequence will do, but it must be reproducible.
+/// A generator of reproducible numbers (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -20,8 +22,8 @@ impl Random {
     }
 }
 
-/// The mix of a program that opens files, reads most of each sequentially and closes it again, in 64
-/// processes at the same time.
+/// Generates events as a program makes them that runs 64 processes. Each opens files, reads most of each
+/// sequentially and closes it again.
 struct Program {
     random: Random,
     ids: [u16; 6],
@@ -111,10 +113,10 @@ impl Program {
     }
 }
 
-/// User and system time of this process, ns.
+/// Returns the user and system time of this process, ns.
 fn cpu_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
-    // Time of the main thread; the encoder's is shown separately.
+    // This is the time of the main thread. The example prints the encoder's time separately.
     let main: u64 = text.split_whitespace().next()?.parse().ok()?;
     let mut total = 0;
     for task in std::fs::read_dir("/proc/self/task").ok()? {
@@ -132,7 +134,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rows: usize = std::env::args().nth(1).map_or(Ok(10_000_000), |text| text.parse())?;
     let path = std::env::temp_dir().join(format!("store-speed-{}.iodock", std::process::id()));
     let mut program = Program::new();
-    // The chunks are generated first, so that this is not measured.
+    // The example generates the chunks first, so that their generation is not measured.
     let mut chunks: Vec<EventColumns> = Vec::new();
     for _ in 0..rows.div_ceil(CHUNK).min(32) {
         let mut chunk = EventColumns::with_capacity(CHUNK);

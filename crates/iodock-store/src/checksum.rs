@@ -1,6 +1,8 @@
-//! Checksums of a store's files: XXH3 of 64 bits over all bytes of a file. (`xxhsum -H3` computes the same.)
+//! Checksums of a store's files: XXH3 with 64 bits over all bytes of a file. (`xxhsum -H3` computes the
+//! same.)
 //!
-//! They detect accidents of disks, memory and copies, not tampering: anyone can recompute them.
+//! They detect damage by disks, memory and copying. They do not detect tampering, because anyone can compute
+//! them again.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -8,7 +10,7 @@ use std::io::{Read, Result, Write};
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
-/// Bytes read at a time: they stay in the processor's cache until they are summed.
+/// Number of bytes read at a time, few enough to stay in the processor's cache until they are hashed.
 const PIECE: usize = 256 << 10;
 /// Text before a JSON document's own checksum, which is its last member.
 const OWN: &str = "\"checksum\": \"";
@@ -16,7 +18,7 @@ const OWN: &str = "\"checksum\": \"";
 pub const DIFFERS: &str = "is damaged: its bytes are not those that were written (checksum)";
 const END: &str = "\"\n}\n";
 
-/// As it is written: `xxh3:` and 16 hexadecimal digits.
+/// Returns a checksum as stores contain it: `xxh3:` and 16 hexadecimal digits.
 fn text(sum: u64) -> String {
     format!("xxh3:{sum:016x}")
 }
@@ -25,10 +27,10 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     text(XxHash3_64::oneshot(bytes))
 }
 
-/// Checksum of a whole file; `None` if `cancelled` returned true.
+/// Returns the checksum of a whole file; `None` if `cancelled` returned true.
 ///
 /// # Errors
-/// Those of the file system.
+/// The file cannot be read.
 pub fn of_file(path: &Path, cancelled: &dyn Fn() -> bool) -> Result<Option<String>> {
     let mut file = File::open(path)?;
     let (mut sum, mut piece) = (XxHash3_64::new(), vec![0; PIECE]);
@@ -41,7 +43,7 @@ pub fn of_file(path: &Path, cancelled: &dyn Fn() -> bool) -> Result<Option<Strin
     Ok(None)
 }
 
-/// A writer that computes the checksum of what passes through it.
+/// A writer that computes the checksum of the bytes that it passes on.
 pub(crate) struct Summing<W> {
     output: W,
     sum: XxHash3_64,
@@ -52,7 +54,7 @@ impl<W> Summing<W> {
         Summing { output, sum: XxHash3_64::new() }
     }
 
-    /// Checksum of all bytes written so far.
+    /// Returns the checksum of all bytes written so far.
     pub fn checksum(&self) -> String {
         text(self.sum.finish())
     }
@@ -70,8 +72,8 @@ impl<W: Write> Write for Summing<W> {
     }
 }
 
-/// A JSON object with its own checksum added as last member, over all bytes before the checksum. `document`
-/// has members, but none of that name.
+/// Returns the JSON object `document` with a checksum added as last member. The checksum covers all bytes
+/// before it. `document` must have members, but none with that name.
 pub fn sealed(document: &str) -> String {
     let members = document.trim_end().strip_suffix('}').unwrap_or(document).trim_end();
     let before = format!("{members},\n  {OWN}");
@@ -79,9 +81,10 @@ pub fn sealed(document: &str) -> String {
     before + &sum + END
 }
 
-/// Whether a document is unchanged since [`sealed`]; `None` if it has no checksum of its own.
+/// Returns whether a document is unchanged since [`sealed`]; `None` if it contains no checksum of itself.
 pub fn is_whole(document: &[u8]) -> Option<bool> {
-    // Inside strings its quotation marks would have a backslash.
+    // Inside a JSON string, the quotation marks of this text would have a backslash, so the text is a
+    // member's name.
     let place = document.windows(OWN.len()).rposition(|part| part == OWN.as_bytes())?;
     let (before, after) = document.split_at(place + OWN.len());
     Some(after == format!("{}{END}", of_bytes(before)).as_bytes())
@@ -122,8 +125,8 @@ mod tests {
         for bit in 0..document.len() * 8 {
             let mut flipped = document.clone().into_bytes();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            // The changed bit is in the name of the checksum: then there is none, and all other data is
-            // unchanged.
+            // If the changed bit is in the name of the checksum, the document has no checksum, and all other
+            // data is unchanged.
             let is_name = (key..key + OWN.len()).contains(&(bit / 8));
             assert_eq!(is_whole(&flipped), if is_name { None } else { Some(false) });
         }

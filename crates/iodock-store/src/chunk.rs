@@ -1,6 +1,6 @@
-//! A column of events being built: pages are encoded and compressed as rows arrive, and kept until the row
-//! group is full. Parquet stores columns one after the other, while rows arrive with all columns at a time,
-//! and a million unencoded rows would take 130 MB.
+//! A column of events under construction. Pages are encoded and compressed as rows arrive, and kept until the
+//! row group is full. This is necessary because Parquet stores columns one after the other, while rows arrive
+//! with all columns at a time. A million unencoded rows would take 130 MB.
 
 use crate::dictionary::Dictionary;
 use crate::encodings::{put_delta_narrow, put_delta_wide, put_indices, Presence};
@@ -18,16 +18,16 @@ use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, Trac
 use parquet::schema::types::ColumnDescPtr;
 use std::io::Write;
 
-/// How a column's values are written.
+/// The encoding of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// As differences: times, offsets, handles.
+    /// The column is written as differences: times, offsets, handles.
     Delta,
-    /// A dictionary of small dense numbers.
+    /// The column has a dictionary of small dense numbers.
     Ids,
-    /// With a dictionary while there are few distinct values, else as differences.
+    /// The column has a dictionary while there are few distinct values, else it is written as differences.
     Few,
-    /// The same, with a larger dictionary.
+    /// The column is written as with `Few`, but its dictionary may be larger.
     Many,
 }
 
@@ -35,10 +35,11 @@ pub enum Plan {
 pub trait Value: Copy + Default + Ord {
     fn put_delta(out: &mut Vec<u8>, values: &[Self]);
     fn put_plain(self, out: &mut Vec<u8>);
-    /// Key for a dictionary: small ids stay small.
+    /// Returns the key in a dictionary. Small ids have small keys.
     fn key(self) -> u64;
     fn from_key(key: u64) -> Self;
-    /// Maps to a number that sorts in the given order, and back.
+    /// Maps the number to one whose signed order is the given order. Applied twice, it returns the number
+    /// itself.
     fn flip(self, order: Order) -> Self;
     fn statistics(range: Option<(Self, Self)>, nulls: u64) -> Statistics;
 }
@@ -87,7 +88,7 @@ impl Value for i32 {
     }
 }
 
-/// A number of [`iodock_event::EventColumns`] and its Parquet representation: 32 or 64 bits.
+/// A number of [`iodock_event::EventColumns`], which Parquet represents by 32 or 64 bits.
 pub trait Stored: Copy + PartialEq {
     type As: Value;
     fn stored(self) -> Self::As;
@@ -127,8 +128,9 @@ impl Workspace {
         })
     }
 
-    /// The page, compressed if that is worthwhile. A new buffer of the maximum length for each page would
-    /// cost more than compressing, so the last page's buffer is reused once no other reference exists.
+    /// Returns the page, compressed if that is worthwhile. Allocating a new buffer of the maximum length for
+    /// each page would cost more than compressing. The last page's buffer is reused if no other reference to
+    /// it exists.
     fn compress(&mut self, gain: &mut Gain) -> Result<Bytes> {
         let mut compressed = Vec::from(std::mem::take(&mut self.compressed));
         self.framer.put(&self.page, gain, &mut compressed).map_err(ParquetError::from)?;
@@ -143,7 +145,7 @@ pub struct Chunk<T> {
     order: Order,
     nullable: bool,
     dictionary: Option<Dictionary>,
-    /// A page did not fit the dictionary: the rest of the group goes without.
+    /// Whether a page did not fit the dictionary. The rest of the row group is then written without it.
     given_up: bool,
     kept: Vec<T>,
     gain: Gain,
@@ -154,7 +156,7 @@ pub struct Chunk<T> {
     range: Option<(T, T)>,
 }
 
-/// The range, in sort order, extended to include `values`.
+/// Returns the range, in the given sort order, extended to include `values`.
 #[inline(always)]
 fn extend<T: Value>(range: Option<(T, T)>, values: &[T], order: Order) -> Option<(T, T)> {
     let Some(first) = values.first().map(|value| value.flip(order)) else { return range };
@@ -167,7 +169,7 @@ fn extend<T: Value>(range: Option<(T, T)>, values: &[T], order: Order) -> Option
     Some((least, most))
 }
 
-/// Pages in the format of the file.
+/// Encoded pages in the format of the file.
 #[derive(Default)]
 struct Pages {
     bytes: Vec<u8>,
@@ -184,14 +186,15 @@ impl Pages {
         Ok(())
     }
 
-    /// Empties it but keeps the memory.
+    /// Removes the pages but keeps the memory.
     fn clear(&mut self) {
         self.bytes.clear();
         self.uncompressed = 0;
     }
 }
 
-/// A finished column in the form of the file. Because it is contiguous, it is written without another copy.
+/// A finished column in the format of the file. Because its bytes are contiguous, it is written without
+/// another copy.
 struct Laid<'a>(&'a [u8]);
 
 impl Length for Laid<'_> {
@@ -237,7 +240,8 @@ impl<T: Value> Chunk<T> {
         }
     }
 
-    /// Appends one page of values; `null` is the value that stands for a missing one, if any.
+    /// Appends one page of values. `null` is the value that marks a missing one, if the column has such a
+    /// value.
     pub fn write<S: Stored<As = T>>(
         &mut self,
         work: &mut Workspace,
@@ -260,13 +264,14 @@ impl<T: Value> Chunk<T> {
     fn encode<S: Stored<As = T>>(&mut self, work: &mut Workspace, values: &[S], null: Option<S>) -> Encoding {
         #[cfg(target_arch = "x86_64")]
         if work.has_avx2 {
-            // SAFETY: the processor supports the instructions that the function is compiled for.
+            // SAFETY: `has_avx2` is true only if the processor supports the instructions that the function is
+            // compiled for.
             return unsafe { self.encode_avx2(work, values, null) };
         }
         self.encode_page(work, values, null)
     }
 
-    /// The loops of the encoder, compiled for wider registers.
+    /// Encodes a page with the loops compiled for processors with AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn encode_avx2<S: Stored<As = T>>(
@@ -278,8 +283,8 @@ impl<T: Value> Chunk<T> {
         self.encode_page(work, values, null)
     }
 
-    /// Encodes a page into `work.page`. Inlined with everything it calls, so that it is compiled for the
-    /// actual processor.
+    /// Encodes a page into `work.page`. The function is inlined with everything that it calls, so that each
+    /// caller compiles it for its own instruction set.
     #[inline(always)]
     fn encode_page<S: Stored<As = T>>(
         &mut self,
@@ -333,14 +338,14 @@ impl<T: Value> Chunk<T> {
             dictionary.write(page, uncompressed)?;
         }
         let closed = self.close(&dictionary)?;
-        // The dictionary is complete only now, but must be first in the file.
+        // The dictionary is complete only now, but the file format requires it before the values.
         self.pages.bytes.splice(..0, dictionary.bytes);
         group.append_column(&Laid(&self.pages.bytes), closed)?;
         self.pages.clear();
         Ok(())
     }
 
-    /// Metadata of the column for Parquet.
+    /// Returns the column's metadata in the form that Parquet needs.
     fn close(&mut self, dictionary: &Pages) -> Result<ColumnCloseResult> {
         let encodings = std::mem::replace(&mut self.encodings, vec![Encoding::RLE]);
         let range = self.range.take().map(|(low, high)| (low.flip(self.order), high.flip(self.order)));
@@ -368,14 +373,14 @@ impl<T: Value> Chunk<T> {
         Ok(closed)
     }
 
-    /// The dictionary as a page, if a page of values uses it.
+    /// Returns the dictionary as a page, if a page of values uses it.
     fn take_dictionary(&mut self, work: &mut Workspace) -> Result<Option<(Page, usize)>> {
         let Some(dictionary) = &mut self.dictionary else { return Ok(None) };
         let used = self.encodings.contains(&Encoding::RLE_DICTIONARY);
         work.page.clear();
         if used {
-            // A value that was not found in the dictionary is in the page without it, so these are the exact
-            // minimum and maximum of all rows, not just bounds.
+            // Values that did not fit the dictionary are in `range` already, so the range now has the exact
+            // minimum and maximum of all rows.
             let values: Vec<T> = dictionary.keys().iter().map(|&key| T::from_key(key)).collect();
             self.range = extend(self.range, &values, self.order);
             values.iter().for_each(|value| value.put_plain(&mut work.page));

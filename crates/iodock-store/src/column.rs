@@ -1,5 +1,5 @@
-//! A row group being built: each column's pages are encoded as rows arrive and kept in this compact form
-//! until the group is full. (Events have their own, faster code: `chunk`.)
+//! A row group under construction. Each column's pages are encoded as rows arrive and kept in this compact
+//! form until the group is full. (For events, `chunk` contains faster code.)
 
 use crate::schema::Schema;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedW
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of pages, shared between the column's writer and the row group.
+/// The bytes of encoded pages, shared between the column's writer and the row group.
 #[derive(Clone, Default)]
 struct Pages(Arc<Mutex<Vec<u8>>>);
 
@@ -31,7 +31,8 @@ impl Write for Pages {
     }
 }
 
-/// The crate's page writer borrows its output; this one owns it, and borrows it again for each page.
+/// A page writer that owns its output. The Parquet crate's page writer borrows its output, so a new one is
+/// made for each page.
 struct PagesWriter(TrackedWrite<Pages>);
 
 impl PageWriter for PagesWriter {
@@ -50,7 +51,8 @@ pub struct ColumnChunk {
 }
 
 impl ColumnChunk {
-    /// Appends values, and a level per row if the column may be null. `T` must be the column's type.
+    /// Appends values, and a definition level for each row if the column may be null. `T` must be the
+    /// column's type.
     pub fn write<T: DataType>(
         &mut self,
         values: &[T::T],
@@ -79,7 +81,7 @@ impl RowGroup {
         RowGroup { columns: schema.descriptor.columns().iter().map(chunk).collect() }
     }
 
-    /// Appends the group to a file.
+    /// Appends the row group to a file.
     pub fn write_to<W: Write + Send>(self, file: &mut SerializedFileWriter<W>) -> Result<()> {
         let mut group = file.next_row_group()?;
         for column in self.columns {

@@ -1,10 +1,10 @@
-//! The contents of a written store, for its manifest.
+//! The contents of a written store, which the manifest lists.
 
 use crate::table::Written;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Rows of each table, and the checksum of each file, by its name in the store.
+/// Number of rows of each table, and checksum of each file by its name in the store.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     pub rows: BTreeMap<String, u64>,
@@ -12,7 +12,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Adds a table that is one file of `store`.
+    /// Adds a table that consists of one file of `store`.
     pub fn add_table(&mut self, name: &str, store: &Path, written: Written) {
         self.rows.insert(name.into(), written.rows);
         self.add_file(store, &written.path, written.checksum);

@@ -1,4 +1,5 @@
-//! Tables that a merge copies row by row: all but events and what is known only at the end.
+//! The tables that a merge of stores copies row by row. These are all tables except events and those that are
+//! known only at the end.
 
 use crate::contents::Contents;
 use crate::error::StoreError;
@@ -9,7 +10,7 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A table by its name, its file in a store, its columns, and the column by which its rows are in order.
+/// A table: its name, its file in a store, its columns, and the column by which its rows are sorted.
 #[derive(Clone, Copy, Debug)]
 pub struct CopiedTable {
     pub name: &'static str,
@@ -27,7 +28,7 @@ const fn table(
     CopiedTable { name, file, schema, ordered_by }
 }
 
-/// All of them; those that others refer to come first.
+/// All copied tables. A table comes before the tables that refer to it.
 pub const COPIED: [CopiedTable; 15] = [
     table("samples", "samples/part-00000.parquet", schema::SAMPLES, Some("ts")),
     table("mounts", "mounts.parquet", schema::MOUNTS, None),
@@ -65,7 +66,7 @@ impl TableCopy {
         Ok(TableCopy { table, columns, writer: TableWriter::create(&path, table.schema)? })
     }
 
-    /// Appends a row, whose cells `changed` gets by column.
+    /// Appends a row. `changed` returns the new cell of a column.
     pub fn row<'a>(
         &mut self,
         record: &'a Record,

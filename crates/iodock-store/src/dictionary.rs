@@ -1,18 +1,18 @@
-//! Dictionaries of a row group's column: map values to indices in the order of first use.
+//! Dictionaries of a row group's column. A dictionary maps values to indices in the order of first use.
 
-/// Ids below this are looked up in a table: 1 MB at most.
+/// Limit for ids that are looked up in an array, which needs at most 1 MB.
 const TABLE: u64 = 1 << 18;
-/// Other values are hashed while there are few: at most half as many as slots. Most look-ups should hit the
-/// L1 cache.
+/// Number of slots of the small hash table. At most half of them are used, so most look-ups hit the L1 cache.
 const SLOTS: usize = 1 << 13;
-/// For columns with a few frequent and many rare values, such as results: this still takes less space and
-/// time than differences. 1 MB.
+/// Number of slots of the large hash table (1 MB), for columns with a few frequent and many rare values, such
+/// as results. It still takes less space and time than differences.
 const MANY_SLOTS: usize = 1 << 18;
 
 enum Lookup {
-    /// Index + 1 by value; 0: none.
+    /// Index + 1 for each value; 0 marks values without an index.
     Table(Vec<u32>),
-    /// A hash table with open addressing. Each slot is an index + 1 (0: empty), and the value is in `keys`.
+    /// Hash table with open addressing. Each slot holds an index + 1, or 0 if it is empty; the values are in
+    /// `keys`.
     Hashed(Vec<u32>),
 }
 
@@ -23,22 +23,22 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// For small dense numbers.
+    /// Makes a dictionary for small dense numbers.
     pub fn of_ids() -> Dictionary {
         Dictionary { lookup: Lookup::Table(Vec::new()), keys: Vec::new(), indices: Vec::new() }
     }
 
-    /// For any numbers with few distinct values.
+    /// Makes a dictionary for columns with few distinct values.
     pub fn of_few() -> Dictionary {
         Dictionary { lookup: Lookup::Hashed(vec![0; SLOTS]), keys: Vec::new(), indices: Vec::new() }
     }
 
-    /// For any numbers with few frequent values.
+    /// Makes a dictionary for columns with few frequent and many rare values.
     pub fn of_many() -> Dictionary {
         Dictionary { lookup: Lookup::Hashed(vec![0; MANY_SLOTS]), keys: Vec::new(), indices: Vec::new() }
     }
 
-    /// Prepares for the next row group.
+    /// Empties the dictionary for the next row group.
     pub fn clear(&mut self) {
         self.keys.clear();
         match &mut self.lookup {
@@ -47,16 +47,16 @@ impl Dictionary {
         }
     }
 
-    /// Values in the order of their indices.
+    /// Returns the values in the order of their indices.
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
 
-    /// Fills `indices`. False if these values do not suit a dictionary; it may then contain entries that no
-    /// page uses.
+    /// Fills `indices`. Returns false if the values do not suit a dictionary; it may then contain entries
+    /// that no page uses.
     #[inline(always)]
     pub fn index(&mut self, keys: impl ExactSizeIterator<Item = u64>) -> bool {
-        // Not cleared before: all of them are overwritten.
+        // The old indices need not be cleared, because all of them are overwritten.
         self.indices.resize(keys.len(), 0);
         match &mut self.lookup {
             Lookup::Table(table) => index_table(table, &mut self.keys, &mut self.indices, keys),
@@ -99,7 +99,7 @@ fn index_hashed(
     let mask = slots.len() - 1;
     let shift = 64 - slots.len().trailing_zeros();
     for (index, key) in indices.iter_mut().zip(keys) {
-        // Fibonacci hashing: the product's high bits depend on all of the key's.
+        // With Fibonacci hashing, the high bits of the product depend on all bits of the key.
         let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize & mask;
         *index = loop {
             match slots[slot] {

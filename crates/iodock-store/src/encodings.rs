@@ -1,10 +1,10 @@
 //! Parquet's encodings of numbers, according to the format's specification (Encodings.md): levels and
-//! dictionary indices as runs, DELTA_BINARY_PACKED. The general writer of the parquet crate takes twice the
-//! time for these columns, and they dominate the time of an import.
+//! dictionary indices as runs, and DELTA_BINARY_PACKED. The writer of the parquet crate is general and takes
+//! twice the time for the columns of events, which dominate the time of an import.
 
 use std::num::NonZeroU32;
 
-/// Values in a block of DELTA_BINARY_PACKED, and in a quarter of it.
+/// Number of values in a block of DELTA_BINARY_PACKED, and in a miniblock, a quarter of it.
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
 
@@ -22,7 +22,8 @@ fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Appends `width` bits of each value, least significant first. The last group of eight is padded with zeros.
+/// Appends the low `width` bits of each value, least significant bit first. Pads the last group of eight
+/// values with zeros.
 #[inline(always)]
 fn put_bits<T: Copy + Default + Into<u64>>(out: &mut Vec<u8>, values: &[T], width: u32) {
     let eights = values.chunks_exact(8);
@@ -63,14 +64,14 @@ fn put_wide_bits(out: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u3
     out.extend_from_slice(&word.to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
-/// One run of the same value, `width` bits wide.
+/// Appends one run of the same value, which is `width` bits wide.
 #[inline(always)]
 fn put_run(out: &mut Vec<u8>, count: usize, value: u32, width: NonZeroU32) {
     put_varint(out, (count as u64) << 1);
     out.extend_from_slice(&value.to_le_bytes()[..width.get().div_ceil(8) as usize]);
 }
 
-/// Which rows have a value: a bit each, and their number.
+/// One bit for each row that says whether it has a value, and the number of rows.
 #[derive(Default)]
 pub struct Presence {
     bits: Vec<u8>,
@@ -111,7 +112,7 @@ impl Presence {
         }
     }
 
-    /// Definition levels of a data page: their length, then runs of 0 (null) and 1.
+    /// Appends the definition levels of a data page: their length, then runs of 0 (null) and 1 (value).
     #[inline(always)]
     pub fn put_levels(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -127,7 +128,8 @@ impl Presence {
     }
 }
 
-/// Indices of a dictionary: their width, then one run, packed unless all are the same.
+/// Appends indices into a dictionary: their width, then one run. The run is bit-packed unless all indices are
+/// equal.
 #[inline(always)]
 pub fn put_indices(out: &mut Vec<u8>, indices: &[u32]) {
     let most = indices.iter().copied().max().unwrap_or(0);
@@ -144,7 +146,8 @@ pub fn put_indices(out: &mut Vec<u8>, indices: &[u32]) {
 
 macro_rules! delta {
     ($name:ident, $signed:ty, $unsigned:ty) => {
-        /// DELTA_BINARY_PACKED. Differences wrap around, as the format requires.
+        /// Appends values in the encoding DELTA_BINARY_PACKED. Differences wrap around, as the format
+        /// requires.
         #[inline(always)]
         pub fn $name(out: &mut Vec<u8>, values: &[$signed]) {
             for number in [BLOCK, BLOCK / MINIBLOCK, values.len()] {

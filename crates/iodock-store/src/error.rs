@@ -1,4 +1,4 @@
-//! Errors of a store: the path, and what to do.
+//! Errors of a store, each with the path and a hint.
 
 use parquet::errors::ParquetError;
 use std::io;
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum StoreError {
-    /// Something exists already and must not be replaced.
+    /// The path exists already and must not be replaced.
     Exists {
         path: PathBuf,
     },
-    /// Something exists that is not a store, so it is neither read nor replaced.
+    /// The path exists but is not a store, so iodock neither reads nor replaces it.
     NotAStore {
         path: PathBuf,
         why: String,
     },
-    /// No such store.
+    /// There is no store at the path.
     Missing {
         path: PathBuf,
     },
-    /// Written by a newer iodock.
+    /// A newer iodock wrote the store.
     Newer {
         path: PathBuf,
         schema: u64,
@@ -30,7 +30,7 @@ pub enum StoreError {
         path: PathBuf,
         what: String,
     },
-    /// The disk is full; `written` bytes of the store fitted.
+    /// The disk is full. `written` is the number of bytes of the store that it could hold.
     Full {
         path: PathBuf,
         written: u64,
@@ -69,7 +69,7 @@ impl StoreError {
         }
     }
 
-    /// What to do about it.
+    /// Returns the hint: what the user can do about the error.
     pub fn hint(&self) -> String {
         match self {
             StoreError::Exists { .. } => "give another name with -o, or replace it: --force".into(),
@@ -101,7 +101,7 @@ impl StoreError {
         }
     }
 
-    /// The operating system's error is wrapped in the encoder's.
+    /// Converts an error of the Parquet encoder, which may contain an error of the operating system.
     pub(crate) fn parquet(path: &Path, source: ParquetError, written: u64) -> StoreError {
         match source {
             ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -13,7 +13,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Smallest number of rows of a page: smaller chunks are combined, so that compression is effective.
+/// Smallest number of rows of a page. Smaller chunks are combined, because compression is more effective on
+/// large pages.
 const PAGE_ROWS: usize = 1 << 15;
 /// Size limits of a row group and a file.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +33,10 @@ impl Default for Limits {
 #[derive(Clone, Debug, Default)]
 pub struct EventTotals {
     pub rows: u64,
-    /// Their files, and the tables folded from them.
+    /// The files of events, and the small tables made from events.
     pub contents: Contents,
-    /// First start (or end, if no start is known) and last end, ns.
+    /// Earliest start and latest end of the events, ns. If no start is known, the earliest end counts as
+    /// start.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }
@@ -44,14 +46,14 @@ impl EventTotals {
         self.rows += events.len() as u64;
         let known = |time: &i64| *time != UNKNOWN;
         let ends = events.ts.iter().zip(&events.dur).zip(&events.end_ts);
-        // truss records only ends: the run begins with its first recorded event.
+        // truss shows only the ends of some calls. Their start is then computed from the duration.
         let starts = ends.clone().map(|((&ts, &dur), &end)| match (ts, end) {
             (UNKNOWN, UNKNOWN) => UNKNOWN,
             (UNKNOWN, end) => end - dur.max(0),
             (ts, _) => ts,
         });
         let first = starts.filter(known).min();
-        // UNKNOWN is the smallest number, so it never wins against a known one.
+        // UNKNOWN is the smallest number, so the maximum is a known number if there is one.
         let last = ends.map(|((&ts, &dur), &end)| end.max(ts.saturating_add(dur.max(0)))).max();
         self.first = first.into_iter().chain(self.first).min();
         self.last = last.filter(known).into_iter().chain(self.last).max();
@@ -61,7 +63,7 @@ impl EventTotals {
 /// Writes `events/part-NNNNN.parquet`.
 pub struct EventWriter {
     store: PathBuf,
-    /// Number of rows in it.
+    /// Number of rows in the current part.
     folder: PathBuf,
     limits: Limits,
     schema: Schema,
@@ -71,17 +73,17 @@ pub struct EventWriter {
     groups: usize,
     columns: Columns,
     group_rows: u64,
-    /// Rows that are not yet enough for a page.
+    /// Rows that are too few for a page.
     waiting: EventColumns,
     work: Workspace,
     totals: EventTotals,
     folds: Folds,
-    /// Bytes of completed parts.
+    /// Bytes of the completed parts.
     written: u64,
 }
 
 impl EventWriter {
-    /// `store` exists; its folder of events does not.
+    /// Makes a writer. `store` must exist, but its folder of events must not.
     pub fn create(store: &Path, limits: Limits) -> std::result::Result<EventWriter, StoreError> {
         let folder = &store.join("events");
         std::fs::create_dir(folder).map_err(|error| StoreError::io(folder, error, 0))?;
@@ -110,7 +112,7 @@ impl EventWriter {
         })
     }
 
-    /// Takes all rows; `events` is empty afterwards.
+    /// Takes all rows, and leaves `events` empty.
     pub fn write(&mut self, events: &mut EventColumns) -> std::result::Result<(), StoreError> {
         self.totals.add(events);
         self.folds.add(events);
@@ -248,8 +250,8 @@ macro_rules! columns {
     };
 }
 
-// Repeating values have a dictionary, growing values are written as differences. Last: the value that means
-// null, if there is one.
+// The encoding of each column. Columns with repeating values have a dictionary, and columns with growing
+// values are written as differences. The last item is the value that means null, if the column has one.
 columns! {
     ts: i64 = Delta Signed, Some(UNKNOWN);
     end_ts: i64 = Delta Signed, Some(UNKNOWN);

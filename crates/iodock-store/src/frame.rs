@@ -1,8 +1,8 @@
-//! Pages as zstd frames: compressed if that is effective, else stored uncompressed.
+//! Pages as zstd frames, whose content is compressed only if that is effective.
 //!
-//! Bit-packed differences hardly ever become smaller, and trying costs more than encoding them. A zstd frame
-//! may contain uncompressed bytes (raw blocks, RFC 8878, 3.1.1), so every page of a column stays readable
-//! with any reader.
+//! Bit-packed differences hardly ever become smaller, and trying to compress them costs more than encoding
+//! them. A zstd frame may contain uncompressed bytes (raw blocks, RFC 8878, 3.1.1), so any reader can read
+//! every page of a column.
 
 use crate::schema::ZSTD_LEVEL;
 use std::io;
@@ -10,32 +10,33 @@ use std::io;
 /// Largest number of bytes in a block of a frame.
 const BLOCK: usize = 128 << 10;
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The frame is one segment, and has its content's size in four bytes.
+/// Frame header descriptor: the frame is a single segment, and its content size takes four bytes.
 const DESCRIPTOR: u8 = 2 << 6 | 1 << 5;
 
-/// Pages smaller than this can't become smaller.
+/// Compression cannot make pages smaller that have fewer bytes than this.
 const SMALL: usize = 64;
 
-/// Number of pages that are stored after one that did not shrink, before compression is tried again.
+/// Number of pages that are stored uncompressed after a page that did not shrink. Then compression is tried
+/// again.
 const PAGES_STORED: u32 = 15;
 
-/// The result of compressing a column's last pages, which predicts that of the next one.
+/// State that predicts from a column's last pages whether compressing the next page is worthwhile.
 #[derive(Debug, Default)]
 pub struct Gain {
-    /// Pages still to be stored.
+    /// Number of pages still to be stored uncompressed.
     stored: u32,
 }
 
 impl Gain {
-    /// Whether compressing the next page is worth a try.
+    /// Returns whether compressing the next page is likely to be worthwhile.
     fn is_likely(&mut self) -> bool {
         let likely = self.stored == 0;
         self.stored = self.stored.saturating_sub(1);
         likely
     }
 
-    /// Records that a page of `before` bytes became `after` bytes. Less than an eighth is not worthwhile: it
-    /// saves less writing time than it costs.
+    /// Records that compression reduced a page from `before` to `after` bytes. A reduction by less than an
+    /// eighth is not worthwhile, because it saves less writing time than it costs.
     fn learn(&mut self, before: usize, after: usize) {
         if after > before - before / 8 {
             self.stored = PAGES_STORED;
@@ -43,7 +44,7 @@ impl Gain {
     }
 }
 
-/// Makes frames.
+/// Encodes pages as zstd frames.
 pub struct Framer {
     compressor: zstd::bulk::Compressor<'static>,
 }
@@ -53,7 +54,7 @@ impl Framer {
         Ok(Framer { compressor: zstd::bulk::Compressor::new(ZSTD_LEVEL)? })
     }
 
-    /// Replaces `frame` by one that contains `page`.
+    /// Replaces the content of `frame` by a frame that contains `page`.
     pub fn put(&mut self, page: &[u8], gain: &mut Gain, frame: &mut Vec<u8>) -> io::Result<()> {
         frame.clear();
         if page.len() < SMALL || !gain.is_likely() {
@@ -67,7 +68,7 @@ impl Framer {
     }
 }
 
-/// Appends a frame of raw blocks.
+/// Appends a frame that stores the page in raw blocks.
 fn put_stored(page: &[u8], frame: &mut Vec<u8>) {
     frame.reserve(page.len() + page.len() / BLOCK * 3 + 16);
     frame.extend_from_slice(&MAGIC);
@@ -91,7 +92,7 @@ fn put_stored(page: &[u8], frame: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Incompressible bytes.
+    /// Returns incompressible bytes.
     fn noise(length: usize) -> Vec<u8> {
         let mut state = 1u64;
         let step = |_| {

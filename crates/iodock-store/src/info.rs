@@ -1,4 +1,4 @@
-//! Content of a store for Rust programs: manifest and files, verified.
+//! Content of a store for Rust programs: its manifest, and its files after verification.
 
 use crate::checksum;
 use crate::error::StoreError;
@@ -10,32 +10,33 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 const MISSING: &str = "is missing from the store";
-/// Tables that every complete store has.
+/// Tables that every complete store contains.
 const REQUIRED: [&str; 5] =
     ["files.parquet", "processes.parquet", "commands.parquet", "calls.parquet", "errnos.parquet"];
 
-/// An open store that is complete, or a recording that is still to become one.
+/// An open store: a complete one, or a recording that is not complete yet.
 #[derive(Clone, Debug)]
 pub struct StoreInfo {
     pub path: PathBuf,
     pub manifest: Manifest,
-    /// `events/part-*.parquet` in order.
+    /// Paths of `events/part-*.parquet` in order.
     pub events: Vec<PathBuf>,
-    /// `samples/part-*.parquet` in order.
+    /// Paths of `samples/part-*.parquet` in order.
     pub samples: Vec<PathBuf>,
-    /// `faults/part-*.parquet` in order.
+    /// Paths of `faults/part-*.parquet` in order.
     pub faults: Vec<PathBuf>,
-    /// `pages/part-*.parquet` in order.
+    /// Paths of `pages/part-*.parquet` in order.
     pub pages: Vec<PathBuf>,
-    /// The other tables.
+    /// Paths of the other tables.
     pub tables: Vec<PathBuf>,
-    /// `journal/*.journal`: not empty while recording and after a crash.
+    /// Paths of `journal/*.journal`. They exist during a recording and after a crash.
     pub journals: Vec<PathBuf>,
 }
 
 impl StoreInfo {
-    /// Reads the manifest and checks that every table exists, has as many rows as the manifest says, and has
-    /// the bytes that were written, if the store has checksums. For a recording only its journals are listed.
+    /// Reads the manifest and verifies the store: every table must exist and have the number of rows that the
+    /// manifest states. If the store has checksums, every file must have its checksum. For a recording, the
+    /// function only lists the journals.
     pub fn open(path: impl AsRef<Path>) -> Result<StoreInfo> {
         let path = path.as_ref();
         let manifest = Manifest::read(path)?;
@@ -58,7 +59,7 @@ impl StoreInfo {
         Ok(info)
     }
 
-    /// Whether it is a recording that must be completed before there are tables to read.
+    /// Returns whether it is a recording that must be completed before its tables can be read.
     pub fn is_unfinished(&self) -> bool {
         self.manifest.state == State::Recording
     }
@@ -82,7 +83,8 @@ impl StoreInfo {
         Ok(())
     }
 
-    /// Files that are not in the manifest would change the number of rows.
+    /// Checks the checksums of the files in the manifest. Additional files change the number of rows, which
+    /// `check_rows` detects.
     fn check_bytes(&self) -> Result<()> {
         for (name, written) in &self.manifest.checksums {
             let path = self.path.join(name);
@@ -125,7 +127,7 @@ fn count_rows(path: &Path) -> Result<u64> {
     Ok(reader.metadata().file_metadata().num_rows().max(0) as u64)
 }
 
-/// Files with this ending in order; empty if the folder does not exist.
+/// Returns the files with this ending in order. The result is empty if the folder does not exist.
 fn list(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

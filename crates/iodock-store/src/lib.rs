@@ -1,9 +1,9 @@
-//! The store: a folder `NAME.iodock/` of Parquet tables and a manifest, which anyone can open with their own
-//! tools. The contract is `docs/explanation/store.md`.
+//! The store: a folder `NAME.iodock/` of Parquet tables and a manifest, which other tools can open too.
+//! `docs/explanation/store.md` specifies it.
 //!
-//! [`StoreWriter`] writes one: tables go to a temporary folder, the manifest last, and only then the folder
-//! gets its name, so that a store exists as a whole or not at all. [`StoreInfo`] describes the content of
-//! one.
+//! [`StoreWriter`] writes a store. It writes tables to a temporary folder, then the manifest, and finally
+//! renames the folder, so that a store exists as a whole or not at all. [`StoreInfo`] describes the content
+//! of a store.
 
 pub mod checksum;
 mod chunk;

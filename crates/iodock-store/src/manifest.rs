@@ -1,4 +1,5 @@
-//! `manifest.json`: the description of a store. Keys that this version does not know are kept.
+//! `manifest.json`, the description of a store. Reading and writing a manifest keeps keys that this version
+//! does not know.
 
 use crate::checksum;
 use crate::error::StoreError;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-/// Version of tables and manifest. A reader of version N+1 opens N.
+/// Version of the tables and the manifest. Readers of version N+1 can open stores of version N.
 pub const SCHEMA_VERSION: u64 = 1;
 pub(crate) const MANIFEST: &str = "manifest.json";
 
@@ -18,12 +19,12 @@ type Others = Map<String, Value>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Everything that was recorded or read is in the tables.
+    /// The tables contain everything that was recorded or read.
     #[default]
     Complete,
-    /// Being recorded, or left by a crash: the journal contains the data.
+    /// The store is being recorded, or a crash left it in this state. The journal contains the data.
     Recording,
-    /// In tables, but the recording ended without closing.
+    /// The data is in tables, but the recording ended without being closed.
     Cut,
 }
 
@@ -33,32 +34,32 @@ pub struct Manifest {
     pub schema: u64,
     pub state: State,
     pub writer: String,
-    /// ns since the epoch.
+    /// Time of creation, ns since the epoch.
     pub created_ns: i64,
     pub captured: Captured,
     pub host: Host,
     pub hosts: Vec<HostClock>,
     pub ranks: Option<u32>,
-    /// The batch job, if the scheduler set its variables.
+    /// The batch job, if the scheduler set its environment variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
-    /// `epoch`, `day`, `relative` or `none`.
+    /// Zero point of the time stamps: `epoch`, `day`, `relative` or `none`.
     pub clock: String,
-    /// First start and last end, ns; filled in by the writer of events if `None`.
+    /// Earliest start and latest end, ns. The writer of events fills them in if they are `None`.
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
     pub source: Source,
     /// Time in I/O calls, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io: Option<Io>,
-    /// Rows by table; filled in when the store is completed.
+    /// Number of rows of each table. The writer fills them in when it completes the store.
     pub tables: BTreeMap<String, u64>,
-    /// Checksum of each file of a table, by its name in the store; empty for a store that was written without
-    /// checksums.
+    /// Checksum of each file of a table, by the file's name in the store; empty if the store was written
+    /// without checksums.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
     pub losses: Vec<LossEntry>,
-    /// Only for a recording that was read before its end.
+    /// Progress of the recording; present only if the recording was read before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_progress: Option<InProgress>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,9 +71,9 @@ pub struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Captured {
-    /// `strace`, `truss`, `ptrace` ...
+    /// Tracer or back end: `strace`, `truss`, `ptrace` ...
     pub how: String,
-    /// Why the recorder chose that back end: `asked`, `cheapest`, `static` ...
+    /// Reason why the recorder chose the back end: `asked`, `cheapest`, `static` ...
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub command: Vec<String>,
@@ -81,11 +82,12 @@ pub struct Captured {
     pub exit_signal: Option<String>,
     pub working_directory: Option<String>,
     pub wall_ns: Option<i64>,
-    /// Whether page faults in mapped files were recorded: `recorded`, `not-needed` (no file of data was
-    /// mapped), `refused` by the system, `off`.
+    /// Whether page faults in mapped files were recorded: `recorded`, `not-needed` (the program mapped no
+    /// data file), `refused` (by the system) or `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_faults: Option<String>,
-    /// Whether loads into the page cache were recorded: `recorded`, or `not-shown` by that kernel.
+    /// Whether loads into the page cache were recorded: `recorded`, or `not-shown` if the kernel does not
+    /// report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<String>,
     #[serde(flatten)]
@@ -105,7 +107,7 @@ pub struct Host {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Job {
-    /// `slurm`, `pjm`, `pbs`, ...
+    /// Name of the scheduler: `slurm`, `pjm`, `pbs`, ...
     pub scheduler: String,
     pub id: String,
     pub name: Option<String>,
@@ -118,7 +120,8 @@ pub struct Job {
 #[serde(default)]
 pub struct HostClock {
     pub name: String,
-    /// Estimated correction of this host's time stamps; with several hosts `None` if it is not known.
+    /// Estimated correction of this host's time stamps, ns. If there are several hosts, `None` means that it
+    /// is not known.
     pub clock_offset_ns: Option<i64>,
     #[serde(flatten)]
     pub others: Others,
@@ -131,19 +134,19 @@ pub struct Source {
     pub calls: u64,
     pub unfinished: u64,
     pub orphans: u64,
-    /// Whether any call has a duration.
+    /// Whether at least one call has a duration.
     pub durations: bool,
     pub signals: BTreeMap<String, u64>,
     #[serde(flatten)]
     pub others: Others,
 }
 
-/// ns in which at least one task was in an I/O call.
+/// Time in ns during which at least one task was in an I/O call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Io {
     pub any_ns: i64,
-    /// In calls that did not wait for another process, the network or a person.
+    /// Time in calls that did not wait for another process, the network or a person.
     pub file_ns: i64,
     #[serde(flatten)]
     pub others: Others,
@@ -169,12 +172,12 @@ pub struct LossPlace {
     pub sample: String,
 }
 
-/// Progress of a recording when it was read; ns since the epoch.
+/// Progress of a recording at the time when it was read. Times are in ns since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InProgress {
     pub since_ns: Option<i64>,
-    /// Calls are complete up to this time.
+    /// Time up to which the calls are complete.
     pub until_ns: Option<i64>,
     pub read_ns: i64,
 }
@@ -183,7 +186,7 @@ pub struct InProgress {
 #[serde(default)]
 pub struct Recorder {
     pub written_bytes: u64,
-    /// The store was on the network or parallel file system that the program used.
+    /// Whether the store was on the network or parallel file system that the program used.
     pub on_measured_file_system: bool,
     #[serde(flatten)]
     pub others: Others,
@@ -222,7 +225,7 @@ fn now_ns() -> i64 {
 }
 
 impl LossEntry {
-    /// Losses in the manifest's form, by name of kind.
+    /// Converts losses to the form of the manifest, sorted by the name of their kind.
     pub fn from_losses(losses: &Losses) -> Vec<LossEntry> {
         let entry = |(&kind, &count): (&iodock_event::LossKind, &u64)| {
             let place = losses.first.get(&kind);
@@ -244,7 +247,7 @@ impl LossEntry {
 }
 
 impl Manifest {
-    /// Reads `folder/manifest.json`. A modified one, or one of a newer schema, is refused.
+    /// Reads `folder/manifest.json`. Returns an error for a manifest that was modified or has a newer schema.
     pub fn read(folder: &Path) -> Result<Manifest, StoreError> {
         let path = folder.join(MANIFEST);
         let bytes = match std::fs::read(&path) {
@@ -268,7 +271,8 @@ impl Manifest {
         serde_json::from_value(value).map_err(|error| damaged(format!("cannot be read: {error}")))
     }
 
-    /// Writes `folder/manifest.json`, first under another name, so that it is never incomplete.
+    /// Writes `folder/manifest.json`. Writes it under another name and renames it, so that it is never
+    /// incomplete.
     pub fn write(&self, folder: &Path) -> Result<(), StoreError> {
         let path = folder.join(MANIFEST);
         let temporary = folder.join(format!("{MANIFEST}.partial-{}", std::process::id()));

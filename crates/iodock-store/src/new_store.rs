@@ -1,4 +1,4 @@
-//! Writes a store under a temporary name next to its final name, which it gets only when it is complete.
+//! Writes a store under a temporary name, and renames it to its final name when it is complete.
 
 use crate::error::StoreError;
 use crate::manifest::Manifest;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Tables of a finished store, besides manifest and journal.
+/// Names of the tables of a finished store; its folder also contains a manifest and perhaps a journal.
 pub(crate) const TABLES: [&str; 26] = [
     "events",
     "faults",
@@ -41,15 +41,15 @@ pub(crate) const TABLES: [&str; 26] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Nothing (or an empty folder) exists under the name.
+    /// The target does not exist, or is an empty folder.
     New,
-    /// A store has the name, and is removed once the new one is complete.
+    /// The target is a store, which is removed when the new one is complete.
     Replace,
-    /// A recording has the name, and its journal becomes tables.
+    /// The target is a recording, whose journal is converted to tables.
     Complete,
 }
 
-/// A folder for a store being written; removed when dropped unfinished.
+/// A folder for a store that is being written. If it is dropped before it is finished, the folder is removed.
 #[derive(Debug)]
 pub struct NewStore {
     target: PathBuf,
@@ -59,20 +59,22 @@ pub struct NewStore {
 }
 
 impl NewStore {
-    /// A new store at `target`. With `force` an existing store will be replaced, but nothing else.
+    /// Makes a folder for a new store at `target`. With `force` the new store replaces an existing store, but
+    /// never anything else.
     pub fn new(target: &Path, force: bool) -> Result<NewStore> {
         let way = way(target, force)?;
-        // A link to an empty folder: the store is written to that folder.
+        // If the target is a link to an empty folder, the store is written to that folder.
         let target = target.canonicalize().unwrap_or_else(|_| target.to_path_buf());
         let temporary = beside(&target, "partial")?;
         make_folder(&temporary)?;
         Ok(NewStore { target, temporary, way, done: false })
     }
 
-    /// The tables of a recording, inside its folder.
+    /// Makes a folder for the tables of a recording, inside the recording's folder.
     pub fn complete(target: &Path) -> Result<NewStore> {
         Manifest::read(target)?;
-        // A process may make the tables twice at the same time, if it gave up the first.
+        // A process that gave up its first attempt may make the tables a second time while the first attempt
+        // still runs. Each attempt therefore gets a different folder name.
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = match MADE.fetch_add(1, Ordering::Relaxed) {
             0 => String::new(),
@@ -83,13 +85,13 @@ impl NewStore {
         Ok(NewStore { target: target.into(), temporary, way: Way::Complete, done: false })
     }
 
-    /// Folder for the tables.
+    /// Returns the folder for the tables.
     pub fn folder(&self) -> &Path {
         &self.temporary
     }
 
-    /// Removes what other processes left that were making the tables of this recording. None is at it: the caller holds the
-    /// lock of its journal.
+    /// Removes the folders of other processes that were making the tables of this recording and ended early.
+    /// No such process is still running, because the caller holds the lock of the journal.
     pub fn remove_left(&self) {
         if self.way != Way::Complete {
             return;
@@ -97,13 +99,13 @@ impl NewStore {
         for entry in fs::read_dir(&self.target).into_iter().flatten().flatten() {
             let is_left = entry.file_name().to_str().is_some_and(own::is_partial);
             if is_left && entry.path() != self.temporary {
-                // It only takes up space.
+                // A failure has no effect other than that the folder takes up space.
                 let _ = remove(&entry.path());
             }
         }
     }
 
-    /// Writes the manifest and renames the store to its final name, which it returns.
+    /// Writes the manifest and renames the store to its final name. Returns that name.
     pub fn finish(&mut self, manifest: &Manifest) -> Result<PathBuf> {
         match self.way {
             Way::Complete => self.finish_inside(manifest)?,
@@ -116,8 +118,8 @@ impl NewStore {
         Ok(self.target.clone())
     }
 
-    /// Until the manifest is in its place, the journal still contains everything and marks the store as
-    /// unfinished.
+    /// Moves the tables into the recording's folder, then writes the manifest. Until the manifest is in
+    /// place, the journal contains all data and marks the store as unfinished.
     fn finish_inside(&self, manifest: &Manifest) -> Result<()> {
         for name in TABLES {
             let (from, to) = (self.temporary.join(name), self.target.join(name));
@@ -136,7 +138,7 @@ impl NewStore {
         let fail = |error| StoreError::io(&self.target, error, 0);
         if self.way == Way::New {
             return fs::rename(&self.temporary, &self.target).map_err(|error| match error.kind() {
-                // Another process created it in between.
+                // Another process created the target after this process checked it.
                 std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists => {
                     StoreError::Exists { path: self.target.clone() }
                 }
@@ -153,8 +155,8 @@ impl NewStore {
     }
 }
 
-/// All of it except the library that programs were told to load: programs that start later must still find it
-/// (`record --light --begin`).
+/// Removes the journal, but keeps the library that `record --light --begin` makes programs load. Programs
+/// that start later must still find that library.
 fn remove_journal(journal: &Path) -> Result<()> {
     let entries = fs::read_dir(journal).into_iter().flatten().flatten().map(|entry| entry.path());
     let (sessions, others): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| own::is_session(path));
@@ -202,7 +204,7 @@ fn way(target: &Path, force: bool) -> Result<Way> {
     }
 }
 
-/// `.NAME.WHAT-PID` in the same folder, so that a rename suffices.
+/// Returns a path `.NAME.WHAT-PID` in the target's folder, so that a rename can move it to the target.
 fn beside(target: &Path, what: &str) -> Result<PathBuf> {
     let Some(name) = target.file_name() else {
         return Err(StoreError::NotAStore { path: target.into(), why: "is no name for a store".into() });
@@ -214,7 +216,7 @@ fn beside(target: &Path, what: &str) -> Result<PathBuf> {
 }
 
 fn make_folder(folder: &Path) -> Result<()> {
-    // Left by an earlier process with this id.
+    // An earlier process with the same id may have left this folder.
     remove(folder)?;
     fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, error, 0))
 }
@@ -225,7 +227,7 @@ fn remove(path: &Path) -> Result<()> {
     removed.map_err(|error| StoreError::io(path, error, 0))
 }
 
-/// Tables must be on the disk before the journal is removed.
+/// Writes the tables to the disk. This must happen before the journal is removed.
 fn sync(path: &Path) -> Result<()> {
     let sync_one = |path: &Path| fs::File::open(path).and_then(|file| file.sync_all());
     let sync_all = || {

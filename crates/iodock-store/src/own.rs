@@ -1,4 +1,4 @@
-//! Determines which files in a folder belong to a store. Only these are ever replaced or removed.
+//! Determines which files in a folder belong to a store. iodock replaces or removes only these files.
 
 use crate::manifest::MANIFEST;
 use crate::new_store::TABLES;
@@ -6,17 +6,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Larger files are no manifests.
+/// Largest size of a manifest, bytes.
 const LONGEST_MANIFEST: u64 = 16 << 20;
-/// Endings of files that recorders write to `journal`, with one base name for each recorder.
+/// Endings of files that recorders write to `journal`. Each recorder has one base name.
 const JOURNAL_ENDINGS: [&str; 5] = ["journal", "calls", "traced", "faults", "done"];
 
 const SESSION_ENDING: &str = "session";
-/// Files of a recording without a recorder.
+/// Files of a light recording that has no recorder process.
 const SESSION_FILES: [&str; 3] = ["session", "calls", "libiodock_preload.so"];
 
-/// Files in `folder` (or `folder` itself) that iodock did not write: empty for a store, or an empty folder. A
-/// link is never followed: its destination is not ours.
+/// Returns the files in `folder` (or `folder` itself) that iodock did not write; none for a store or an empty
+/// folder. The function never follows links, because their targets do not belong to the store.
 pub fn foreign(folder: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::symlink_metadata(folder)?.is_dir() {
         return Ok(vec![folder.to_path_buf()]);
@@ -30,14 +30,14 @@ pub fn foreign(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Removes a store, or an empty folder. Files that iodock did not write are kept, and cause an error.
+/// Removes a store or an empty folder. Files that iodock did not write are kept, and cause an error.
 pub fn remove_own(folder: &Path) -> io::Result<()> {
     let (mut own, mut found) = (Vec::new(), Vec::new());
     sort_out(folder, Path::new(""), &mut own, &mut found)?;
     if let Some(found) = found.first() {
         return Err(io::Error::other(format!("{} is not a part of a store", found.display())));
     }
-    // A folder is listed before its content.
+    // The list has a folder before its content, so the reverse order empties a folder before removing it.
     for path in own.iter().rev() {
         if fs::symlink_metadata(path)?.is_dir() {
             fs::remove_dir(path)?;
@@ -48,7 +48,7 @@ pub fn remove_own(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// `below`: path of `folder` in the store.
+/// Sorts the files of a folder into those of iodock and others. `below` is the path of `folder` in the store.
 fn sort_out(
     folder: &Path,
     below: &Path,
@@ -71,7 +71,8 @@ fn sort_out(
     Ok(())
 }
 
-/// Tables being written are in a separate folder inside a recording.
+/// Splits a path in a store into its parts. The folder of tables being written inside a recording is left
+/// out.
 fn parts(place: &Path) -> Vec<&str> {
     let mut parts: Vec<&str> = place.iter().map(|part| part.to_str().unwrap_or("?")).collect();
     if parts.len() > 1 && is_partial(parts[0]) {
@@ -88,7 +89,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether it is the folder of a light recording without a recorder, even if only the library is left there.
+/// Returns whether it is the folder of a light recording without a recorder process. Such a folder may
+/// contain only the library.
 pub fn is_session(path: &Path) -> bool {
     path.file_name()
         .and_then(|name| name.to_str())
@@ -123,18 +125,19 @@ fn is_own_file(place: &Path) -> bool {
     }
 }
 
-/// `main.journal`, `rank-00003-HOST-4711.calls`
+/// Returns whether the name is that of a file in a journal, such as `main.journal` or
+/// `rank-00003-HOST-4711.calls`.
 fn is_journal(name: &str) -> bool {
     JOURNAL_ENDINGS.iter().any(|ending| is_beside_journal(name, ending))
 }
 
-/// `main.ENDING`, `rank-00003-HOST-4711.ENDING`
+/// Returns whether the name is `main.ENDING` or has the form `rank-00003-HOST-4711.ENDING`.
 fn is_beside_journal(name: &str, ending: &str) -> bool {
     let recorder = name.strip_suffix(ending).and_then(|name| name.strip_suffix('.'));
     recorder.is_some_and(|recorder| recorder == "main" || is_rank(recorder))
 }
 
-/// `rank-00003-HOST-4711`
+/// Returns whether the name has the form `rank-00003-HOST-4711`.
 fn is_rank(name: &str) -> bool {
     let Some((rank, place)) = name.strip_prefix("rank-").and_then(|rest| rest.split_once('-')) else {
         return false;
@@ -143,18 +146,18 @@ fn is_rank(name: &str) -> bool {
     is_padded(rank) && process.is_some_and(is_number)
 }
 
-/// `part-00000.parquet`
+/// Returns whether the name has the form `part-00000.parquet`.
 fn is_part(name: &str) -> bool {
     let number = name.strip_prefix("part-").and_then(|name| name.strip_suffix(".parquet"));
     number.is_some_and(is_padded)
 }
 
-/// A number of five digits or, without leading zeros, of more.
+/// Returns whether the text is a number of five digits, or of more digits without leading zeros.
 fn is_padded(text: &str) -> bool {
     is_number(text) && (text.len() == 5 || text.len() > 5 && !text.starts_with('0'))
 }
 
-/// Whether it has a manifest of iodock, with a schema of any version.
+/// Returns whether the folder has a manifest of iodock, with a schema of any version.
 pub fn has_manifest(folder: &Path) -> bool {
     let path = folder.join(MANIFEST);
     if !fs::metadata(&path).is_ok_and(|status| status.is_file() && status.len() <= LONGEST_MANIFEST) {
@@ -167,7 +170,7 @@ pub fn has_manifest(folder: &Path) -> bool {
         && writer.is_some_and(|writer| writer.starts_with("iodock"))
 }
 
-/// `notes.txt, events/mine`: some of them, by their paths below the folder.
+/// Returns a list such as `notes.txt, events/mine` of up to five files, by their paths below the folder.
 pub fn named(foreign: &[PathBuf], folder: &Path) -> String {
     let some = foreign.iter().take(5).map(|path| {
         let below = path.strip_prefix(folder).ok().filter(|below| !below.as_os_str().is_empty());

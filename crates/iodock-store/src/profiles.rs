@@ -10,21 +10,22 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Operations of one process, or all ranks together, on one file through one interface. Unknown is `None`.
+/// The operations of one process, or of all ranks together, on one file through one interface. Unknown values
+/// are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileRow<'a> {
     pub job: Option<&'a str>,
     pub host: Option<&'a str>,
-    /// None: all ranks together.
+    /// The rank; `None` for a sum over all ranks.
     pub rank: Option<i32>,
     /// Number of ranks in the sum.
     pub ranks: Option<i32>,
     pub upid: Option<u32>,
     pub file: u32,
-    /// Pattern of the files that are counted together, and their number.
+    /// Pattern of the files that are counted together, and the number of these files.
     pub pattern: Option<&'a str>,
     pub files: Option<i64>,
-    /// For a data set or variable: the file that contains it.
+    /// The file that contains this data set or variable.
     pub parent_file: Option<u32>,
     pub interface: &'static str,
     pub counts: Counts,
@@ -32,14 +33,14 @@ pub struct ProfileRow<'a> {
     pub last_ts: Option<i64>,
     pub fastest: RankShare,
     pub slowest: RankShare,
-    /// Variance over ranks of bytes and of seconds.
+    /// Variance of bytes and of seconds over the ranks.
     pub variance_bytes: Option<f64>,
     pub variance_time_s2: Option<f64>,
-    /// Names of the columns that are not exact counts or times.
+    /// Names of the columns whose values are estimates.
     pub estimated: &'a [&'static str],
 }
 
-/// Calls, bytes and ns.
+/// Number of calls, bytes, and times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub opens: Option<i64>,
@@ -55,7 +56,7 @@ pub struct Counts {
     pub meta_time_ns: Option<i64>,
 }
 
-/// The fastest or the slowest rank.
+/// The share of the fastest or of the slowest rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankShare {
     pub rank: Option<i32>,
@@ -67,14 +68,14 @@ pub struct RankShare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinRow {
     pub quantity: &'static str,
-    /// Both are included; `high` None: no upper bound.
+    /// Inclusive bounds of the bin. If `high` is `None`, the bin has no upper bound.
     pub low: i64,
     pub high: Option<i64>,
     pub count: Option<i64>,
     pub bytes: Option<i64>,
 }
 
-/// A part of a file's layout on servers.
+/// A part of a file's layout on storage servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutRow<'a> {
     pub file: u32,
@@ -104,7 +105,7 @@ pub struct AccessRow<'a> {
     pub dur: Option<i64>,
 }
 
-/// Bytes of a process in an interval.
+/// Bytes that a process moved in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeatRow<'a> {
     pub interface: Option<&'a str>,
@@ -115,7 +116,7 @@ pub struct HeatRow<'a> {
     pub written_bytes: Option<i64>,
 }
 
-/// The tables of a store of profiles. All of them exist, with or without rows.
+/// The tables of a store of profiles. All of them exist, even without rows.
 pub struct ProfileTables {
     profiles: TableWriter,
     counters: TableWriter,
@@ -168,7 +169,7 @@ impl ProfileTables {
         Ok(id)
     }
 
-    /// A counter of a profile that has no column: an integer or a fraction.
+    /// Adds a counter of a profile that has no column of its own. The counter is an integer or a fraction.
     pub fn counter(
         &mut self,
         profile: u32,
@@ -179,7 +180,7 @@ impl ProfileTables {
         self.counters.row([Cell::id(profile), Cell::text(name), Cell::wide(value), Cell::real(fraction)])
     }
 
-    /// A counter that all profiles of an interface have: without a row it is 0.
+    /// Adds a counter that all profiles of an interface have. A profile without a row for it has the value 0.
     pub fn field(&mut self, interface: &str, name: &str) -> Result<()> {
         self.fields.row([Cell::text(interface), Cell::text(name)])
     }
@@ -237,7 +238,7 @@ impl ProfileTables {
         ])
     }
 
-    /// Writes the remaining rows.
+    /// Writes the remaining rows, and closes the tables.
     pub(crate) fn finish(self, store: &Path, contents: &mut Contents) -> Result<()> {
         let tables = [
             ("profiles", self.profiles),

@@ -1,4 +1,4 @@
-//! Reading the tables of a store again, row by row or, of events, by columns: for merging stores.
+//! Reads the tables of a store row by row, and events by columns. Merging stores uses this.
 
 use crate::error::StoreError;
 use crate::table::Cell;
@@ -25,7 +25,7 @@ fn open(path: &Path) -> Result<SerializedFileReader<File>> {
     SerializedFileReader::new(file).map_err(|error| damaged(path, &error))
 }
 
-/// Number of rows and names of the columns of one file, from its footer.
+/// Returns the number of rows and the names of the columns of one file, from its footer.
 pub fn shape(path: &Path) -> Result<(i64, Vec<String>)> {
     let reader = open(path)?;
     let metadata = reader.metadata().file_metadata();
@@ -57,7 +57,7 @@ impl Record {
         }
     }
 
-    /// A number, signed or unsigned, of any width.
+    /// Returns a number, signed or unsigned, of any width.
     pub fn number(&self, column: &str) -> Option<i64> {
         number_of(self.field(column)?)
     }
@@ -86,13 +86,14 @@ impl Record {
         texts.collect()
     }
 
-    /// The elements of a list column.
+    /// Returns the elements of a list column.
     pub(crate) fn texts(&self, column: &str) -> Option<Vec<Cow<'_, str>>> {
         let is_list = matches!(self.field(column)?, Field::ListInternal(_));
         is_list.then(|| self.list(column).into_iter().map(Cow::Borrowed).collect())
     }
 
-    /// The cell as it was written, unless it is a list. A column that an older store lacks is null.
+    /// Returns the cell as it was written, unless it is a list. If an older store lacks the column, the cell
+    /// is null.
     pub(crate) fn cell(&self, column: &str) -> Cell<'_> {
         match self.field(column) {
             None => Cell::Null,
@@ -101,7 +102,8 @@ impl Record {
             Some(Field::Double(number)) => Cell::Real(*number),
             Some(Field::Str(text)) => Cell::text(text),
             Some(Field::Bytes(bytes)) => Cell::Bytes(bytes.data()),
-            // Parquet keeps the bits of numbers without a sign.
+            // Parquet keeps the bits of unsigned numbers, so the conversion to a signed number keeps the
+            // value.
             Some(field) => number_of(field).map_or(Cell::Null, |number| Cell::Narrow(number as i32)),
         }
     }
@@ -120,20 +122,22 @@ fn number_of(field: &Field) -> Option<i64> {
     })
 }
 
-/// The rows of one table, of all its files in order.
+/// The rows of all files of one table, in order.
 pub struct Records {
     files: VecDeque<PathBuf>,
     rows: Option<(PathBuf, RowIter<'static>)>,
 }
 
 impl Records {
-    /// `files` may be empty, if the store lacks the table.
+    /// Makes a reader. `files` may be empty if the store lacks the table.
     pub fn open(files: Vec<PathBuf>) -> Records {
         Records { files: files.into(), rows: None }
     }
 
+    /// Returns the next row; `None` at the end.
+    ///
     /// # Errors
-    /// A file can't be read.
+    /// A file cannot be read.
     pub fn next_row(&mut self) -> Result<Option<Record>> {
         loop {
             if let Some((path, rows)) = &mut self.rows {
@@ -151,10 +155,10 @@ impl Records {
     }
 }
 
-/// The events of a store, in their order.
+/// A reader of the events of a store, in their order.
 pub struct EventReader {
     files: VecDeque<PathBuf>,
-    /// The file that is being read, and its row groups that are still to come.
+    /// The current file, and its row groups that are not read yet.
     file: Option<(PathBuf, SerializedFileReader<File>, std::ops::Range<usize>)>,
     group: Option<(Columns, usize)>,
 }
@@ -164,18 +168,19 @@ impl EventReader {
         EventReader { files: files.into(), file: None, group: None }
     }
 
-    /// Appends at most `rows` rows to `events`. False at the end.
+    /// Appends at most `rows` rows to `events`. Returns false at the end.
     ///
     /// # Errors
-    /// A file can't be read, or its columns are not those of events.
+    /// A file cannot be read, or its columns are not those of events.
     pub fn read(&mut self, rows: usize, events: &mut EventColumns) -> Result<bool> {
         self.read_columns(rows, events, Columns::open, Columns::read)
     }
 
-    /// The same, of the column `handle` only; others stay empty.
+    /// Appends rows like [`EventReader::read`], but reads only the column `handle` and leaves the others
+    /// empty.
     ///
     /// # Errors
-    /// As of [`EventReader::read`].
+    /// A file cannot be read, or its columns are not those of events.
     pub fn read_handles(&mut self, rows: usize, events: &mut EventColumns) -> Result<bool> {
         self.read_columns(rows, events, Columns::open_handles, Columns::read_handles)
     }
@@ -298,7 +303,7 @@ fn is_wide(physical: parquet::basic::Type) -> bool {
 
 macro_rules! columns {
     ($($name:ident $column:literal: $type:ty = $parquet:ident $matches:ident, $null:expr;)+) => {
-        /// The columns of one row group. One that an older store lacks is null.
+        /// The columns of one row group. A column that an older store lacks is null.
         #[derive(Default)]
         struct Columns { $($name: Option<Typed<$parquet>>,)+ }
         impl Columns {

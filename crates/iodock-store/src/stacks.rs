@@ -1,4 +1,4 @@
-//! Places of calls: sites, stacks of sites, and their symbols and debug information.
+//! Tables of the places of calls: sites, stacks of sites, and symbols from debug information.
 
 use crate::contents::Contents;
 use crate::error::StoreError;
@@ -11,10 +11,11 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// The table of symbols.
+/// File name of the table of symbols.
 pub(crate) const FILE: &str = "symbols.parquet";
 
-/// A function at a site. Level 0 is the innermost, others are those that it was inlined into.
+/// A function at a site. Level 0 is the innermost function; higher levels are the functions that it was
+/// inlined into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolRow {
     pub site: u32,
@@ -24,7 +25,8 @@ pub struct SymbolRow {
     pub line: Option<u32>,
 }
 
-/// Writes the three tables, if there is any stack. `build_ids`: of the modules of sites, by site id.
+/// Writes the three tables, if there is a stack. `build_ids` contains the build id of each site's module, by
+/// site id.
 pub(crate) fn write_stacks(
     folder: &Path,
     stacks: &Stacks,
@@ -62,11 +64,11 @@ fn write_sites(folder: &Path, stacks: &Stacks, build_ids: &[Option<String>]) -> 
     table.finish()
 }
 
-/// Replaces the symbols of a finished store. Whoever reads it meanwhile, or after a crash, has the old ones or
-/// the new ones.
+/// Replaces the symbols of a finished store. Readers see either the old or the new symbols, also after a
+/// crash.
 ///
 /// # Errors
-/// The store can't be read or written.
+/// The store cannot be read or written.
 pub fn replace_symbols(store: &Path, rows: &[SymbolRow]) -> Result<()> {
     let mut manifest = Manifest::read(store)?;
     let temporary = store.join(format!("{FILE}.partial-{}", std::process::id()));
@@ -74,7 +76,8 @@ pub fn replace_symbols(store: &Path, rows: &[SymbolRow]) -> Result<()> {
         let written = write_symbols(&temporary, rows)?;
         let fail = |error| StoreError::io(&temporary, error, 0);
         File::open(&temporary).and_then(|file| file.sync_all()).map_err(fail)?;
-        // Neither checksum nor number of rows fit both files.
+        // The checksum and the number of rows are removed first, because they cannot fit both the old and the
+        // new file.
         manifest.checksums.remove(FILE);
         manifest.tables.remove("symbols");
         manifest.write(store)?;

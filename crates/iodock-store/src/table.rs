@@ -1,4 +1,4 @@
-//! Writes a table row by row: used for everything except events, which are too many for that.
+//! Writes a table row by row. All tables but events use this; for events it would be too slow.
 
 use crate::checksum::Summing;
 use crate::column::{ColumnChunk, RowGroup};
@@ -14,16 +14,16 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Rows buffered before they are encoded, and rows of a row group.
+/// Number of rows that are buffered before they are encoded, and number of rows of a row group.
 const BUFFER_ROWS: usize = 1 << 14;
 const GROUP_ROWS: usize = 1 << 18;
-/// A row group of fewer rows is not compressed.
+/// Number of rows below which a row group is not compressed.
 const FEW_ROWS: usize = 1 << 10;
 
 /// One field of a row.
 pub enum Cell<'a> {
     Null,
-    /// Including unsigned ones: Parquet keeps their bits.
+    /// A number of 32 bits. It may be unsigned, because Parquet keeps the bits.
     Narrow(i32),
     Wide(i64),
     Real(f64),
@@ -51,7 +51,7 @@ impl<'a> Cell<'a> {
     pub fn real(number: Option<f64>) -> Cell<'a> {
         number.map_or(Cell::Null, Cell::Real)
     }
-    /// [`iodock_event::UNKNOWN`] is null.
+    /// Makes a cell of a number, where [`iodock_event::UNKNOWN`] is null.
     pub fn quantity(value: i64) -> Cell<'a> {
         if value == iodock_event::UNKNOWN {
             Cell::Null
@@ -69,7 +69,7 @@ enum Values {
     Bytes(Texts),
 }
 
-/// Concatenated texts: one memory block for all instead of one for each.
+/// Concatenated texts, which take one memory block instead of one for each text.
 #[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Texts {
         self.ends.push(self.bytes.len());
     }
 
-    /// Moves each text to the encoder.
+    /// Returns the texts for the encoder, and leaves none.
     fn take(&mut self) -> Vec<ByteArray> {
         let room = self.bytes.len();
         let bytes = Bytes::from(std::mem::replace(&mut self.bytes, Vec::with_capacity(room)));
@@ -131,7 +131,7 @@ impl Column {
             (Values::Bool(values), Cell::Bool(value)) => values.push(value),
             (Values::Bytes(values), Cell::Bytes(value)) => values.push(value),
             (Values::Bytes(values), Cell::List(list)) if self.list => {
-                // An empty list is one level without a value.
+                // Parquet represents an empty list by one level without a value.
                 if list.is_empty() {
                     self.levels.push(0);
                     self.repeats.push(0);
@@ -173,7 +173,7 @@ impl Column {
     }
 }
 
-/// A table's file that was written.
+/// A table's file that has been written.
 #[derive(Clone, Debug)]
 pub struct Written {
     pub path: PathBuf,
@@ -181,14 +181,14 @@ pub struct Written {
     pub checksum: String,
 }
 
-/// A Parquet file of rows.
+/// A Parquet file that is written row by row.
 pub struct TableWriter {
     path: PathBuf,
     schema: Schema,
     file: SerializedFileWriter<BufWriter<Summing<File>>>,
     columns: Vec<Column>,
     buffered: usize,
-    /// Exists from the first row on.
+    /// The current row group; `None` until its first row.
     group: Option<RowGroup>,
     group_rows: usize,
     rows: u64,
@@ -220,7 +220,7 @@ impl TableWriter {
         })
     }
 
-    /// Appends a row: a cell for each column of the schema.
+    /// Appends a row, which must have a cell for each column of the schema.
     pub fn row<'a, R>(&mut self, cells: R) -> std::result::Result<(), StoreError>
     where
         R: IntoIterator<Item = Cell<'a>, IntoIter: ExactSizeIterator>,
@@ -228,7 +228,7 @@ impl TableWriter {
         self.try_row(cells.into_iter()).map_err(|error| self.error(error))
     }
 
-    /// Writes the remaining rows.
+    /// Writes the remaining rows, and closes the file.
     pub fn finish(mut self) -> std::result::Result<Written, StoreError> {
         let finished =
             self.encode().and_then(|()| self.close_group()).and_then(|()| self.file.finish().map(drop));

@@ -1,4 +1,4 @@
-//! The tables other than events: the cells of each row.
+//! Converts the rows of all tables except events to cells.
 
 use crate::contents::Contents;
 use crate::error::StoreError;
@@ -129,18 +129,18 @@ pub fn write_total(table: &mut TableWriter, total: &CallTotal) -> Result<()> {
     ])
 }
 
-/// Properties of a program's file.
+/// Properties of the file of an executed program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutableRow {
-    /// As written in the commands.
+    /// Path as it is written in the commands.
     pub path: String,
-    /// Without symbolic links.
+    /// Path with symbolic links resolved.
     pub real_path: Option<String>,
-    /// `elf`, `script` or `other`.
+    /// Type of the file: `elf`, `script` or `other`.
     pub kind: &'static str,
     /// For a script: the text after `#!` in its first line.
     pub interpreter: Option<String>,
-    /// For an ELF file; empty: not known.
+    /// For an ELF file: the programming languages; empty if they are not known.
     pub languages: Vec<String>,
     /// Libraries that the file itself needs, without their dependencies.
     pub libraries: Vec<String>,
@@ -183,11 +183,11 @@ pub fn write_sample(table: &mut TableWriter, sample: &Sample, host: Option<&str>
 /// A page fault in a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultRow {
-    /// ns since the epoch.
+    /// Time of the fault, ns since the epoch.
     pub ts: i64,
     pub utid: u32,
     pub file: u32,
-    /// Offset of the page in the file.
+    /// Offset of the page in the file, bytes.
     pub offset: i64,
     pub kind: FaultKind,
 }
@@ -216,12 +216,12 @@ pub fn write_fault(table: &mut TableWriter, fault: &FaultRow) -> Result<()> {
 /// Consecutive pages of a file that a task loaded into the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesRow {
-    /// Times when the first and the last page were loaded; ns since the epoch.
+    /// Times when the first and the last page were loaded, ns since the epoch.
     pub ts: i64,
     pub end: i64,
     pub utid: u32,
     pub file: u32,
-    /// Offset in the file, and length; bytes.
+    /// Offset of the first page in the file, and total length, bytes.
     pub offset: i64,
     pub bytes: i64,
     pub cause: PageCause,

@@ -1,5 +1,5 @@
-//! Writes a store: events go through a bounded queue to a thread that encodes them, tables are written at the
-//! end.
+//! Writes a store. Events go through a bounded queue to a thread that encodes them; the other tables are
+//! written at the end.
 
 use crate::copied::{CopiedTable, TableCopy};
 use crate::error::StoreError;
@@ -25,21 +25,22 @@ use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Chunks that may wait for the encoder: enough to continue filling them while a row group is written.
+/// Number of chunks that may wait for the encoder. It suffices to keep filling chunks while a row group is
+/// written.
 const QUEUE: usize = 6;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Replace an existing store, once the new one is complete. Nothing but a store is ever replaced.
+    /// Replaces an existing store once the new one is complete. Nothing but a store is ever replaced.
     pub force: bool,
-    /// The path is a recording's folder (it has a manifest and a journal): put its tables there, and
-    /// remove the journal when they and the manifest are on the disk.
+    /// States that the path is the folder of a recording, with a manifest and a journal. The writer puts the
+    /// tables there, and removes the journal when the tables and the manifest are on the disk.
     pub complete: bool,
 }
 
-/// Writes a store. If it is dropped unfinished, it leaves nothing behind.
+/// Writes a store. A writer that is dropped before it finished leaves no files.
 pub struct StoreWriter {
     encoder: Option<Encoder>,
     samples: Option<TableWriter>,
@@ -55,7 +56,8 @@ pub struct StoreWriter {
     copied: Vec<TableCopy>,
     build_ids: Vec<Option<String>>,
     symbols: Vec<SymbolRow>,
-    // Last field, so that its folder is removed after everything in it was closed.
+    // This must be the last field: Rust drops fields in order, and the folder can be removed only after all
+    // its files were closed.
     place: NewStore,
 }
 
@@ -66,8 +68,10 @@ struct Encoder {
 }
 
 impl StoreWriter {
-    /// Prepares a store at `path`. Fails if something exists there (unless a store is to be replaced), or if
-    /// its folder is not writable.
+    /// Prepares a store at `path`.
+    ///
+    /// Fails if something exists there (unless it is a store to be replaced), or if the folder that contains
+    /// it is not writable.
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<StoreWriter> {
         let path = path.as_ref();
         let place =
@@ -92,15 +96,15 @@ impl StoreWriter {
         })
     }
 
-    /// Passes rows to the encoder, best some ten thousand at a time, and returns emptied columns for reuse if
-    /// there are any. Waits if the encoder is behind. After an error the store is given up.
+    /// Passes rows to the encoder, ideally some ten thousand at a time. Returns emptied columns for reuse if
+    /// there are any. Waits if the encoder is behind. After an error the store cannot be completed.
     pub fn write_events(&mut self, events: EventColumns) -> Result<Option<EventColumns>> {
         let Some(encoder) = &self.encoder else { return Ok(None) };
         if events.is_empty() {
             return Ok(Some(events));
         }
         if encoder.queue.send(events).is_err() {
-            // The thread ends early only after an error, which joining it returns.
+            // The thread ends early only after an error. Joining the thread returns that error.
             return self.join().map(|_| None);
         }
         Ok(encoder.spare.try_recv().ok())
@@ -202,12 +206,13 @@ impl StoreWriter {
         totals.iter().try_for_each(|total| write_total(table, total))
     }
 
-    /// Sets the symbols of the sites: the build ids of their modules, by site id, and their functions.
+    /// Sets the symbols of the sites. `build_ids` contains the build id of each site's module, by site id;
+    /// `symbols` contains the functions.
     pub fn set_symbols(&mut self, build_ids: Vec<Option<String>>, symbols: Vec<SymbolRow>) {
         (self.build_ids, self.symbols) = (build_ids, symbols);
     }
 
-    /// The tables of profiles, which the store contains from then on.
+    /// Returns the tables of profiles. The store contains these tables after the first call.
     pub fn profiles(&mut self) -> Result<&mut ProfileTables> {
         let tables = match self.profiles.take() {
             Some(tables) => tables,
@@ -216,15 +221,16 @@ impl StoreWriter {
         Ok(self.profiles.insert(tables))
     }
 
-    /// A table to which rows of other stores are copied; it must not be written in another way, too.
+    /// Returns a table to which the caller copies rows of other stores. The caller must not write the table
+    /// in another way.
     pub fn copy_of(&mut self, table: CopiedTable) -> Result<&mut TableCopy> {
         self.copied.push(TableCopy::create(self.place.folder(), table)?);
         let last = self.copied.len() - 1;
         Ok(&mut self.copied[last])
     }
 
-    /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` if
-    /// `None`) are filled in, and gives the store its name. Returns its path.
+    /// Writes the tables and the manifest, renames the store to its final name, and returns its path. Fills
+    /// in `tables` and `checksums` of the manifest, and `first_ts` and `last_ts` if they are `None`.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
         let totals = self.join()?.finish()?;
         let store = self.place.folder();
@@ -260,8 +266,8 @@ impl StoreWriter {
         self.place.finish(&manifest)
     }
 
-    /// Goes on in a new thread, with the priority of the calling one. False if the one before has not done what it has
-    /// to do within `patience`: then the store must be dropped.
+    /// Continues in a new encoder thread, which gets the priority of the calling thread. Returns false if the
+    /// old thread has not finished its work within `patience`. The caller must then drop the store.
     pub fn renew_encoder(&mut self, patience: Duration) -> Result<bool> {
         let Some(Encoder { queue, spare, thread }) = self.encoder.take() else {
             return Err(self.broken());
@@ -280,7 +286,8 @@ impl StoreWriter {
         Ok(true)
     }
 
-    /// Removes what others that are gone left in a recording's folder when they were making its tables.
+    /// Removes the folders that other processes left in a recording's folder when they were making its
+    /// tables.
     pub fn remove_left(&self) {
         self.place.remove_left();
     }
@@ -301,7 +308,7 @@ impl StoreWriter {
 
 impl Drop for StoreWriter {
     fn drop(&mut self) {
-        // The encoder must not write into a folder that is being removed.
+        // The encoder must end first, because it must not write into a folder that is being removed.
         if let Some(Encoder { queue, spare, thread }) = self.encoder.take() {
             drop((queue, spare));
             let _ = thread.join();
@@ -325,7 +332,7 @@ fn encode_all(
 ) -> Result<EventWriter> {
     for mut events in waiting {
         writer.write(&mut events)?;
-        // When the store is being completed, emptied columns are no longer needed.
+        // Sending fails when the store is being completed. Emptied columns are then no longer needed.
         let _ = emptied.send(events);
     }
     Ok(writer)

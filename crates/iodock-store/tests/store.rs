@@ -1,4 +1,4 @@
-//! Round trips, empty stores, refusals, damage, a full disk.
+//! Tests round trips, empty stores, refused operations, damage and a full disk.
 
 use iodock_event::event::EventRow;
 use iodock_event::interfaces::InterfaceRow;
@@ -18,7 +18,7 @@ const NEW: StoreOptions = StoreOptions { force: false, complete: false };
 const FORCE: StoreOptions = StoreOptions { force: true, complete: false };
 const COMPLETE: StoreOptions = StoreOptions { force: false, complete: true };
 
-/// A folder of this test's own, removed at the end.
+/// A folder for one test, which is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -47,7 +47,7 @@ fn null_row() -> EventRow {
     EventRow::BLANK
 }
 
-/// The largest value that is not null, in every column.
+/// Returns a row with the largest value that is not null in every column.
 fn full_row() -> EventRow {
     let most = i64::MAX;
     EventRow {
@@ -81,7 +81,7 @@ fn full_row() -> EventRow {
     }
 }
 
-/// Row `index` of a run in which every column is sometimes null.
+/// Returns row `index` of a run in which every column is sometimes null.
 fn some_row(index: i64) -> EventRow {
     let sparse = |every: i64, value: i64| if index % every == 0 { value } else { UNKNOWN };
     EventRow {
@@ -245,7 +245,7 @@ fn many_rows_are_read_back_in_order() {
     assert_eq!(info.manifest.last_ts, (0..count).map(|at| some_row(at).ts + some_row(at).dur.max(0)).max());
 }
 
-/// Numbers of all magnitudes, some null; the same for the same seed.
+/// Generates numbers of all magnitudes, some of them null. The same seed gives the same numbers.
 struct Random(u64);
 
 impl Random {
@@ -314,7 +314,7 @@ fn arbitrary_numbers_are_read_back() {
     }
 }
 
-/// A page that fits the dictionary, then one that does not, in the same row group.
+/// Writes a page that fits the dictionary, then one that does not, in the same row group.
 #[test]
 fn a_column_may_abandon_its_dictionary_midway() {
     let folder = Folder::new("midway");
@@ -343,7 +343,7 @@ fn a_column_may_abandon_its_dictionary_midway() {
     assert_eq!(file.min_opt().map(|&least| least as u32), ids().min());
 }
 
-/// Only if the Python environment exists.
+/// Runs only if the Python environment exists.
 #[test]
 fn other_engines_read_the_same_values() {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
@@ -600,7 +600,7 @@ fn a_recording_is_completed_in_its_folder() {
     assert_eq!(info.journals.len(), 1);
     drop(StoreWriter::create(folder.store(), COMPLETE).unwrap());
     assert!(StoreInfo::open(folder.store()).unwrap().is_unfinished());
-    // Tables left by a killed attempt are replaced.
+    // These files look like tables that a killed attempt left. They must be replaced.
     fs::create_dir(folder.store().join("events")).unwrap();
     fs::write(folder.store().join("events/part-00007.parquet"), "half").unwrap();
     write(&folder.store(), COMPLETE, 3).unwrap();
@@ -619,7 +619,7 @@ fn truncated_and_missing_files_give_an_error() {
     let mut manifest = Manifest::read(&folder.store()).unwrap();
     for (cut, missing) in [
         ("part-00000.parquet: is damaged", "part-00000.parquet: is missing"),
-        // Without checksums.
+        // Expected messages for a store without checksums.
         ("part-00000.parquet: is cut or damaged", "0 rows, but 1000 according to the manifest"),
     ] {
         for length in [0, 4, 100, bytes.len() - 1] {
@@ -653,7 +653,7 @@ fn a_flipped_bit_in_any_file_is_detected() {
         let bytes = fs::read(&path).unwrap();
         for trial in 0..40 {
             let mut flipped = bytes.clone();
-            // Not in the last line of the manifest, which holds its checksum.
+            // The bit is not in the last line of the manifest, which contains the checksum.
             let place = trial * (bytes.len() - 60) / 40;
             flipped[place] ^= 1 << (trial % 8);
             fs::write(&path, flipped).unwrap();
@@ -670,7 +670,7 @@ fn an_unwritable_folder_gives_an_error() {
     assert!(error.to_string().starts_with("/proc/none/"), "{error}");
 }
 
-/// Writes incompressible rows until an error.
+/// Writes incompressible rows until an error occurs.
 fn fill(path: &Path) -> Result<PathBuf, StoreError> {
     let mut writer = StoreWriter::create(path, NEW)?;
     for chunk in 0..100 {
@@ -685,7 +685,7 @@ fn fill(path: &Path) -> Result<PathBuf, StoreError> {
     writer.finish(&Tables::default(), Manifest::default())
 }
 
-/// Needs root to mount a small file system: `cargo test -p iodock-store -- --ignored`.
+/// Needs root, because it mounts a small file system: `cargo test -p iodock-store -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
 fn a_full_disk_gives_an_error_and_leaves_no_files() {

@@ -1,26 +1,27 @@
-//! Finds a module's debug information, if it is in a separate file.
+//! Finds a module's debug information if it is in a separate file.
 
 use object::read::ReadCache;
 use object::Object;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Folder that debuggers search, too.
+/// Folder in which debuggers search by default.
 const SYSTEM: &str = "/usr/lib/debug";
 
-/// Folders with debug files in gdb's layout: `.build-id/12/34.debug`, or under the paths of the modules.
+/// Folders with debug files in the layout of gdb: `.build-id/12/34.debug`, or below the paths of the modules.
 #[derive(Clone, Debug, Default)]
 pub struct DebugFolders {
     pub folders: Vec<PathBuf>,
 }
 
 impl DebugFolders {
-    /// The given folders, then the system's.
+    /// Returns the given folders, followed by the system's.
     pub fn with_system(folders: &[PathBuf]) -> DebugFolders {
         DebugFolders { folders: folders.iter().cloned().chain([PathBuf::from(SYSTEM)]).collect() }
     }
 
-    /// Where a module may lie: in its place, below these folders as below `/`, in them, or by its build id.
+    /// Returns the paths at which a module may be: its own path, its path below each folder, its file name in
+    /// each folder, and the paths by build id.
     pub fn modules(&self, path: &Path, build_id: Option<&str>) -> Vec<PathBuf> {
         let below = path.strip_prefix("/").unwrap_or(path);
         let own = path.is_absolute().then(|| path.to_path_buf());
@@ -33,7 +34,7 @@ impl DebugFolders {
         own.into_iter().chain(by_name).chain(by_id).collect()
     }
 
-    /// The file of debug information of a module.
+    /// Returns the file with the debug information of a module.
     pub(crate) fn find<'data>(
         &self,
         module: &Path,
@@ -43,7 +44,7 @@ impl DebugFolders {
         let candidates = build_id.into_iter().flat_map(|id| self.by_build_id(id));
         let link = parsed.gnu_debuglink().ok().flatten();
         let linked = link.into_iter().flat_map(|(name, _)| self.by_link(module, name));
-        // Debug information from another build would give wrong lines.
+        // Debug information of another build would give wrong lines.
         let fits = |path: &PathBuf| path != module && is_of(path, build_id);
         candidates.chain(linked).find(fits)
     }

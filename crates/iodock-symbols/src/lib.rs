@@ -1,8 +1,8 @@
 //! Translates an offset in a binary to function, source file and line.
 //!
-//! A [`Module`] is one program or library with its debug information: its own, or that of a file next to it
-//! or below `/usr/lib/debug`, found by build id or by `.gnu_debuglink`. Addresses are offsets in the file, as
-//! in `/proc/PID/maps` and in logs of tracers.
+//! A [`Module`] is one program or library with its debug information. The debug information is in the file
+//! itself, or in a file next to it or below `/usr/lib/debug`, found by build id or by `.gnu_debuglink`.
+//! Addresses are offsets in the file, as in `/proc/PID/maps` and in logs of tracers.
 
 mod debug_files;
 
@@ -17,40 +17,40 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A function that contains the offset, with the line.
+/// A function that contains the offset, and the source line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourcePlace {
-    /// In the notation of its language.
+    /// Name of the function, in the notation of its programming language.
     pub function: Option<String>,
     pub file: Option<String>,
     pub line: Option<u32>,
 }
 
-/// A loaded piece of a module.
+/// A part of a module that is loaded into memory.
 struct Segment {
     in_file: Range<u64>,
     address: u64,
 }
 
-/// One file of code.
+/// A program or library file.
 pub struct Module {
-    /// Hexadecimal; `None` if the file has none.
+    /// Build id in hexadecimal; `None` if the file has none.
     pub build_id: Option<String>,
     segments: Vec<Segment>,
-    /// Names and starts of its functions, for checking a name from a tracer.
+    /// Start addresses and names of the functions, for checking a name that a tracer reported.
     functions: Vec<(u64, String)>,
     symbols: Loader,
-    /// Loader of a separate file with the debug information.
+    /// Loader of a separate file with the debug information, if there is one.
     debug: Option<Loader>,
     has_debug: bool,
     file: File,
 }
 
-/// Larger files are not read.
+/// Largest size of a file that is read, bytes.
 const MOST_BYTES: u64 = 8 << 30;
 
 impl Module {
-    /// `None`: there is no such file, or it is not a 64-bit program or library.
+    /// Opens a module. Returns `None` if there is no such file, or it is not a 64-bit program or library.
     pub fn open(path: &Path, folders: &DebugFolders) -> Option<Module> {
         let file = File::open(path).ok()?;
         let metadata = file.metadata().ok()?;
@@ -73,13 +73,13 @@ impl Module {
         Some(Module { build_id, segments, functions, symbols, debug, has_debug, file })
     }
 
-    /// Whether there is any debug information.
+    /// Returns whether there is any debug information.
     pub fn has_lines(&self) -> bool {
         self.has_debug || self.debug.is_some()
     }
 
-    /// Whether a call instruction ends at this offset, as before each return address. True for processors whose
-    /// instructions are not known here.
+    /// Returns whether a call instruction ends at this offset, as is the case at each return address. Returns
+    /// true on processors whose instructions this function does not know.
     pub fn is_behind_call(&self, offset: u64) -> bool {
         let mut code = [0; LONGEST_CALL];
         let start = offset.checked_sub(LONGEST_CALL as u64);
@@ -89,14 +89,14 @@ impl Module {
         !cfg!(target_arch = "x86_64") || ends_in_call(&code)
     }
 
-    /// The address of a file offset in the module's memory.
+    /// Converts an offset in the file to an address in the module's memory.
     fn address(&self, offset: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| segment.in_file.contains(&offset))?;
         segment.address.checked_add(offset - segment.in_file.start)
     }
 
-    /// Whether a function of this name begins at this distance before the offset. A tracer that reported this
-    /// has read this version of the file.
+    /// Returns whether a function with this name begins `before` bytes before the offset. If so, a tracer
+    /// that reported this read the same version of the file.
     pub fn has_function(&self, name: &str, before: u64, offset: u64) -> bool {
         let Some(begin) = self.address(offset).and_then(|address| address.checked_sub(before)) else {
             return false;
@@ -108,10 +108,10 @@ impl Module {
             .any(|function| function == name || addr2line::demangle_auto(function.into(), None) == name)
     }
 
-    /// The functions that a call returns into at this offset: the innermost inlined one first, last the
-    /// compiled one. Empty if nothing is known.
+    /// Returns the functions to which a call at this return address returns: inlined functions from the
+    /// innermost, then the compiled function. Empty if nothing is known.
     pub fn places(&self, offset: u64) -> Vec<SourcePlace> {
-        // The call itself is before the return address.
+        // The call instruction itself is before the return address.
         let Some(address) = self.address(offset).and_then(|address| address.checked_sub(1)) else {
             return Vec::new();
         };
@@ -144,7 +144,7 @@ fn places_in(loader: &Loader, address: u64) -> Vec<SourcePlace> {
         found.push(SourcePlace {
             function,
             file: location.and_then(|location| location.file).map(str::to_string),
-            // (Line 0 is code that the compiler generated.)
+            // Line 0 marks code that the compiler generated.
             line: location.and_then(|location| location.line).filter(|&line| line > 0),
         });
     }
@@ -153,7 +153,8 @@ fn places_in(loader: &Loader, address: u64) -> Vec<SourcePlace> {
 
 const LONGEST_CALL: usize = 7;
 
-/// Of x86-64: `call rel32`, `call r/m64` with each of its lengths, and `syscall`.
+/// Returns whether x86-64 code ends in a call: `call rel32`, `call r/m64` with any of its lengths, or
+/// `syscall`.
 fn ends_in_call(code: &[u8; LONGEST_CALL]) -> bool {
     let from_end = |length: usize| &code[LONGEST_CALL - length..];
     let is_indirect = |length: usize| {

@@ -1,4 +1,4 @@
-//! Offsets in a program compiled by gcc: the lines must be those of its source.
+//! Compiles a program with gcc, and checks that offsets in it lead to the right lines of its source.
 
 use iodock_symbols::{DebugFolders, Module};
 use object::{Object, ObjectSymbol};
@@ -41,7 +41,8 @@ fn run(folder: &Path, command: &[&str]) {
     assert!(done.success(), "{command:?}");
 }
 
-/// The program, and the place in its file of `here`, behind the inlined function's first instruction.
+/// Compiles the program. Returns its path and the offset in its file just after the first instruction of the
+/// inlined function `here`.
 fn built(folder: &Folder, options: &[&str]) -> (PathBuf, u64) {
     std::fs::write(folder.0.join("program.c"), SOURCE).unwrap();
     let command = [&["gcc", "-Wl,--build-id", "-o", "program", "program.c"], options].concat();
@@ -88,7 +89,7 @@ fn separate_debug_information_is_found() {
     run(&folder.0, &["strip", "program"]);
     let stripped = Module::open(&path, &DebugFolders::default()).unwrap();
     assert!(named(&stripped, offset).iter().all(|(_, line)| line.is_none()));
-    // By build id, in a folder of debug information.
+    // Finds the debug information by build id, in a folder of debug information.
     let id = stripped.build_id.clone().unwrap();
     let below = folder.0.join("debug/.build-id").join(&id[..2]);
     std::fs::create_dir_all(&below).unwrap();

@@ -1,5 +1,7 @@
-//! Measures nanoseconds per call for tracker and coverage, on made-up records: those that `genlog` writes,
-//! without parsing. `cargo run --release -p iodock-tracker --example speed -- [CALLS] [PROCESSES] [FILES]`
+//! Measures the nanoseconds per call that the tracker and the coverage need, on generated records. The
+//! records are those that `genlog` writes, but without parsing a log.
+//!
+//! `cargo run --release -p iodock-tracker --example speed -- [CALLS] [PROCESSES] [FILES]`
 
 use iodock_event::constants::{O_CLOEXEC, O_CREAT, O_RDWR};
 use iodock_event::{Batch, CallId, EventColumns, Outcome, RawCall, Record, AT_FDCWD};
@@ -24,7 +26,7 @@ fn call(name: &str) -> CallId {
 struct Workload {
     random: Random,
     files: u64,
-    /// By process: is fd 3 open?
+    /// For each process: whether descriptor 3 is open.
     open: Vec<bool>,
     calls: [CallId; 7],
     clock: i64,

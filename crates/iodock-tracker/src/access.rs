@@ -2,7 +2,7 @@
 
 use iodock_event::{AccessPattern, UNKNOWN};
 
-/// The previous access: its beginning, its end, and its gap to the access before.
+/// The previous access: its offset, its end, and the gap between it and the access before.
 #[derive(Clone, Copy, Debug)]
 pub struct LastAccess {
     offset: i64,
@@ -17,19 +17,20 @@ impl Default for LastAccess {
 }
 
 impl LastAccess {
-    /// Pattern and gap of an access of `bytes` at `offset`, both known. The first condition that holds
-    /// decides:
+    /// Returns the pattern and the gap (in bytes) of an access of `bytes` at `offset`, both known. The first
+    /// condition that holds determines the pattern:
     ///
-    /// - *first*: the first one through the description.
-    /// - *repeated*: begins where the previous one began.
-    /// - *consecutive*: begins where the previous one ended (gap 0).
-    /// - *backward*: ends where the previous one began.
-    /// - *strided*: the same gap, not 0, and the same size as last time.
-    /// - *sequential*: begins further on (gap > 0).
-    /// - *backward* too: a step back after a step back.
-    /// - *random*: any other step back.
+    /// - *first*: it is the first access through the open file description.
+    /// - *repeated*: it begins where the previous access began.
+    /// - *consecutive*: it begins where the previous access ended (gap 0).
+    /// - *backward*: it ends where the previous access began.
+    /// - *strided*: it has the same gap, which is not 0, and the same size as the previous access.
+    /// - *sequential*: it begins after the end of the previous access (gap > 0).
+    /// - *backward* as well: it begins before the end of the previous access, as that one did.
+    /// - *random*: it begins before the end of the previous access.
     ///
-    /// An access of no bytes (end of file) has a pattern, but does not become the previous one of the next.
+    /// An access of no bytes (at the end of the file) has a pattern, but the next access is not compared with
+    /// it.
     pub fn classify(&mut self, offset: i64, bytes: i64) -> (AccessPattern, i64) {
         if self.end == UNKNOWN {
             self.advance(offset, bytes, UNKNOWN);

@@ -1,4 +1,5 @@
-//! Asynchronous I/O (libaio): requests of io_submit, until io_getevents reports their completion.
+//! Asynchronous I/O (libaio): the tracker keeps requests of io_submit until io_getevents reports their
+//! completion.
 
 use iodock_event::AsyncItem;
 use rustc_hash::FxHashMap;
@@ -11,9 +12,9 @@ pub struct Request {
     pub handle: u32,
     pub write: bool,
     pub requested: i64,
-    /// Offset; UNKNOWN for appends.
+    /// Offset in the file, bytes; UNKNOWN for appends.
     pub offset: i64,
-    /// Were several requests in flight under the same key? Then they cannot be distinguished.
+    /// Whether several requests with the same key were in flight. The tracker cannot distinguish them.
     ambiguous: bool,
 }
 
@@ -24,7 +25,7 @@ impl Request {
     }
 }
 
-/// The requests of one process, by the key that their completions will show.
+/// The requests in flight of one process, by the key that their completions will show.
 #[derive(Debug, Default)]
 pub struct Submitted(FxHashMap<u64, Vec<Request>>);
 
@@ -37,7 +38,7 @@ impl Submitted {
         }
     }
 
-    /// The request that this completion ends; `None` if it is unknown or cannot be distinguished from others.
+    /// Returns the request that this completion ends; `None` if no request has the key or several had it.
     pub fn complete(&mut self, key: u64) -> Option<Request> {
         let same = self.0.get_mut(&key)?;
         let request = same.pop()?;

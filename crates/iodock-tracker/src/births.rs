@@ -1,4 +1,4 @@
-//! New tasks: they appear by a call of their own, by their parent's fork, or by the recorder's report.
+//! New tasks. A task becomes known by its own first call, by its parent's fork, or by the recorder's report.
 
 use crate::descriptors::Description;
 use crate::paths::Note;
@@ -10,7 +10,8 @@ use iodock_event::{lwp, Action, Batch, DescriptorSnapshot, FileKind, LossKind, S
 const THREAD_FLAGS: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
 
 impl Tracker {
-    /// A tid that belongs to no living task: a child whose parent's fork has not returned yet, or a root.
+    /// Adds a task for a tid that belongs to no living task, and returns its slot. It is a child whose
+    /// parent's fork has not returned yet, or a task without a known parent.
     pub(crate) fn appear(&mut self, space: u16, tid: u32, time: i64) -> u32 {
         let child = key(space, tid);
         match self.birth_of(space, child) {
@@ -50,7 +51,7 @@ impl Tracker {
         self.tasks.add_child(child, birth, time, self.now, &mut self.descriptions)
     }
 
-    /// The fork of `parent` returned `child`.
+    /// Handles the return of `child` from a fork of `parent`.
     pub(crate) fn forked(
         &mut self,
         parent: u32,
@@ -71,14 +72,14 @@ impl Tracker {
             if how == TaskOrigin::Root && appeared > began {
                 return self.adopt(live, parent, origin_of(action, flags));
             }
-            // The tid is used again, and the log does not show the end of its previous use.
+            // The tid is used again, although the log did not show the end of its previous task.
             self.tasks.end(live, &mut self.descriptions);
         }
         let birth = Birth { parent, flags: flags_of(action, flags), how: origin_of(action, flags) };
         self.tasks.add_child(child, birth, time, self.now, &mut self.descriptions);
     }
 
-    /// A task that seemed a root turns out to be a child.
+    /// Gives a parent to a task that was added without one.
     fn adopt(&mut self, child: u32, parent: u32, how: TaskOrigin) {
         let (space, parent_utid) = (self.tasks.live[parent].space, self.tasks.live[parent].utid);
         let parent_tid = self.tasks.row(parent).tid;
@@ -89,13 +90,13 @@ impl Tracker {
         self.tasks.spaces[space as usize].roots -= 1;
     }
 
-    /// A leader that has exited continues as the thread that called exec.
+    /// Revives a leader that has exited: it continues under its id as the thread that called exec.
     pub(crate) fn revive(&mut self, leader: u64, thread: u32) -> Option<u32> {
         let utid = self.tasks.known(leader)?.utid;
         Some(self.tasks.revive(leader, utid, thread))
     }
 
-    /// The recorder saw a task begin, or found it already running.
+    /// Handles the recorder's report that a task started, or was already running.
     pub(crate) fn task_start(&mut self, space: u16, batch: &Batch, start: &Start) {
         let child = key(space, start.tid);
         let live = match self.tasks.find(child) {
@@ -149,7 +150,7 @@ impl Tracker {
         is_fork(pending.call.spec().action).then(|| self.pending_birth(parent))?
     }
 
-    /// Parent and process are known, but not the call that created the child.
+    /// Describes the birth of a child whose parent and process are known, but not the call that created it.
     fn guessed_birth(&mut self, parent: u32, tgid: u32) -> Birth {
         match self.tasks.row(parent).pid == tgid as i32 {
             true => Birth { parent, flags: THREAD_FLAGS, how: TaskOrigin::Thread },
@@ -157,7 +158,7 @@ impl Tracker {
         }
     }
 
-    /// A descriptor that was open before recording began.
+    /// Adds a descriptor that was open before recording began.
     pub(crate) fn snapshot(&mut self, space: u16, batch: &Batch, snapshot: &DescriptorSnapshot) {
         if snapshot.fd < 0 {
             return;
@@ -182,8 +183,9 @@ impl Tracker {
         self.install(live, snapshot.fd, description, snapshot.flags & O_CLOEXEC != 0);
     }
 
-    /// Does another descriptor look the same (`>log 2>&1`)? Then both may share one description, and each
-    /// would move the other's position. The position is unknown until a seek shows it.
+    /// Returns whether another descriptor of the table has the same file and state, as after `>log 2>&1`.
+    /// Both may then share an open file description, so either could move the other's position. The position
+    /// stays unknown until a seek shows it.
     fn is_ambiguous(&mut self, live: u32, file: u32, snapshot: &DescriptorSnapshot) -> bool {
         let table = self.tasks.live[live].table;
         let mut twin = None;
@@ -203,7 +205,7 @@ impl Tracker {
     }
 }
 
-/// The process id of a task that is the first of its process, as far as the log shows.
+/// Returns the process id of a task whose process is not known otherwise; 0 if the source shows no number.
 fn root_pid(tid: u32) -> i32 {
     match tid > lwp::UNNUMBERED {
         true => 0,
@@ -215,7 +217,7 @@ pub(crate) fn is_fork(action: Action) -> bool {
     matches!(action, Action::Fork | Action::Vfork | Action::Clone | Action::NewThread)
 }
 
-/// The flags of the call, if it has any, which show what the child shares.
+/// Returns the flags of a call that creates a task. They show what the child shares with its parent.
 fn flags_of(action: Action, flags: u64) -> u64 {
     match action {
         Action::Clone => flags,

@@ -1,4 +1,4 @@
-//! Handles each call: resolves its descriptors when it begins, and applies its effect when it ends.
+//! Handles each call: resolves its descriptors at its beginning, and applies its effect at its end.
 
 use crate::births::is_fork;
 use crate::descriptors::Description;
@@ -12,18 +12,19 @@ use iodock_event::{
     NONE,
 };
 
-/// The part of a call's table entry that is needed for every call.
+/// The properties of a call that the tracker needs for each record, taken from the call's
+/// [`iodock_event::CallSpec`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub action: Action,
-    /// `fd` is the call's file.
+    /// Whether the descriptor `fd` refers to the call's file.
     pub fd: bool,
-    /// `fd2` is a file of the call, or a second descriptor number.
+    /// Whether `fd2` refers to a file of the call, or is a second descriptor number.
     pub fd2: bool,
-    /// `fd` is the directory of `path`.
+    /// Whether `fd` is the directory that `path` is relative to.
     pub dir_fd: bool,
     pub dir_fd2: bool,
-    /// A request inside an io_uring.
+    /// Whether it is a request inside an io_uring.
     pub ring: bool,
     pub path: bool,
 }
@@ -55,23 +56,23 @@ impl Meta {
         self.fd || self.dir_fd
     }
 
-    /// The second descriptor of dup2 is only a number; that of a transfer is a file.
+    /// Returns whether the call concerns a second file. The second descriptor of dup2 is only a number.
     fn names_second(&self) -> bool {
         self.dir_fd2 || (self.fd2 && self.action != Action::Dup2)
     }
 }
 
-/// The meaning of a call's arguments when it began.
+/// The descriptors and the directory of a call, resolved when the call began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments {
     pub first: Descriptor,
     pub second: Descriptor,
     pub directory: u32,
-    /// The tracker's clock when the call began.
+    /// Value of the tracker's record counter when the call began.
     pub born: u64,
 }
 
-/// The file behind a descriptor argument.
+/// The file and the open file description behind a descriptor argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
     pub file: u32,
@@ -83,7 +84,7 @@ impl Subject {
     pub const NOTHING: Subject = Subject { file: NONE, handle: NONE, slot: None };
 }
 
-/// A call that is about to be counted.
+/// A call at its end, before the tracker counts it.
 pub(crate) struct Ending<'a> {
     pub live: u32,
     pub meta: Meta,
@@ -97,7 +98,7 @@ impl Ending<'_> {
         self.raw.outcome == Outcome::Succeeded
     }
 
-    /// The entries of the call's structures.
+    /// Returns the entries of the call's structures, such as its control blocks.
     pub fn items(&self) -> &[AsyncItem] {
         let start = self.raw.items.start as usize;
         self.batch.items.get(start..start + self.raw.items.count as usize).unwrap_or_default()
@@ -105,7 +106,7 @@ impl Ending<'_> {
 }
 
 impl Tracker {
-    /// A call begins: its descriptors are resolved as of this moment.
+    /// Handles the beginning of a call: resolves the call's descriptors as of this moment.
     pub(crate) fn begin(&mut self, live: u32, meta: Meta, batch: &Batch, raw: &RawCall) {
         self.tasks.drop_pending(live, &mut self.descriptions);
         let arguments = self.arguments(live, meta, batch, raw);
@@ -144,7 +145,8 @@ impl Tracker {
         }
     }
 
-    /// The working directory. If it is unknown, the one that the source notes at `AT_FDCWD`.
+    /// Returns the working directory. If it is not known, takes the one that the source shows next to
+    /// `AT_FDCWD`.
     fn directory(&mut self, live: u32, batch: &Batch, raw: &RawCall) -> u32 {
         let place = self.tasks.live[live].place;
         let known = self.tasks.places[place].directory;
@@ -156,7 +158,7 @@ impl Tracker {
         noted
     }
 
-    /// A call ends: it is counted and its effect is applied.
+    /// Handles the end of a call: counts it and applies its effect.
     pub(crate) fn end(
         &mut self,
         live: u32,
@@ -228,7 +230,7 @@ impl Tracker {
         }
     }
 
-    /// The file of a call that concerns one file.
+    /// Returns the file of a call that concerns a single file.
     pub(crate) fn subject_of(&mut self, ending: &Ending, row: &mut EventRow) -> Subject {
         let Ending { live, meta, batch, raw, arguments } = *ending;
         if meta.path {
@@ -256,8 +258,8 @@ impl Tracker {
         self.subject(live, arguments.first, raw.fd, raw.fd_text, batch, raw.outcome == Outcome::Failed)
     }
 
-    /// The description behind a descriptor. A descriptor whose open call was not seen gets a description when
-    /// a call shows that it exists.
+    /// Returns the open file description behind a descriptor. If the tracker saw no call that opened it, but
+    /// this call shows that it exists, the tracker adds a description.
     pub(crate) fn subject(
         &mut self,
         live: u32,
@@ -274,7 +276,7 @@ impl Tracker {
                 slot
             }
             Descriptor::Missing => match self.descriptor(live, fd) {
-                // It was created during the call, so it is a different one.
+                // The descriptor was created after this call began, so this call used a different one.
                 Descriptor::Open(_) => return self.unknown_subject(fd, note, batch),
                 _ if failed => return self.unknown_subject(fd, note, batch),
                 _ => self.discover(live, fd, note, batch),
@@ -284,7 +286,7 @@ impl Tracker {
         Subject { file: description.file, handle: description.handle, slot: Some(slot) }
     }
 
-    /// If the open call did not show the file's name, the first call that shows it provides it.
+    /// Names the file of a description whose open call did not show the name, once a call shows it.
     fn learn_name(&mut self, slot: u32, fd: i32, note: Text, batch: &Batch) {
         let known = self.descriptions.get(slot).file;
         if note.is_some() && self.names.table.entries[known as usize].kind == FileKind::Unknown {
@@ -297,7 +299,7 @@ impl Tracker {
         Subject { file: self.undiscovered_file(fd, note, batch), ..Subject::NOTHING }
     }
 
-    /// A descriptor that was open before the log begins.
+    /// Adds a description for a descriptor that was open before the log begins.
     pub(crate) fn discover(&mut self, live: u32, fd: i32, note: Text, batch: &Batch) -> u32 {
         let file = self.undiscovered_file(fd, note, batch);
         let kind = self.names.table.entries[file as usize].kind;
@@ -312,7 +314,7 @@ impl Tracker {
 }
 
 impl Arguments {
-    /// The arguments at the call's beginning, completed with those that only its end shows.
+    /// Returns the arguments as of the call's beginning, completed by those that only its end shows.
     fn as_of(self, pending: &Pending) -> Arguments {
         let choose = |then, now| if then == Descriptor::Absent { now } else { then };
         Arguments {
@@ -324,7 +326,7 @@ impl Arguments {
     }
 }
 
-/// May a log show this descriptor without an open call for it?
+/// Returns whether the descriptor is stdin, stdout or stderr, which a log may show without an open call.
 pub(crate) fn is_standard(fd: i32) -> bool {
     (0..=2).contains(&fd)
 }

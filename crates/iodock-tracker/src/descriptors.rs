@@ -5,24 +5,24 @@ use crate::slab::Slab;
 use iodock_event::UNKNOWN;
 use rustc_hash::FxHashMap;
 
-/// An open file description: open() creates it; dup and fork share it.
+/// An open file description. open() creates it; dup and fork make further descriptors that share it.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// Number of descriptors, in all tables, and of calls in progress that use it.
+    /// Number of descriptors in all tables, plus the number of calls in progress, that use this description.
     references: u32,
-    /// Unique in the store.
+    /// Number of the description, unique in the store.
     pub handle: u32,
     pub file: u32,
-    /// Offset of the next read or write, [`UNKNOWN`] if it cannot be determined.
+    /// Offset of the next read or write, bytes; [`UNKNOWN`] if it cannot be determined.
     pub position: i64,
-    /// Does it have a position that the tracker can follow?
+    /// Whether it has a position that the tracker can follow.
     pub seekable: bool,
     pub append: bool,
-    /// For a pipe: is it the end that is read from?
+    /// For a pipe: whether it is the read end.
     pub read_end: bool,
-    /// For a pidfd: the process, 0 if unknown.
+    /// For a pidfd: the id of the process, 0 if unknown.
     pub process: u32,
-    /// Did several tasks use it, in an order that the source does not show?
+    /// Whether several tasks used it in an order that the source does not show.
     pub unordered: bool,
     pub last: LastAccess,
 }
@@ -43,12 +43,12 @@ impl Description {
         }
     }
 
-    /// It turns out to be a FIFO or another file without a position.
+    /// Records that the file is a FIFO or another file without a position.
     pub fn has_no_position(&mut self) {
         (self.seekable, self.position) = (false, UNKNOWN);
     }
 
-    /// Moves the position after a transfer of `bytes` at the position.
+    /// Advances the position after a transfer of `bytes` at the position.
     pub fn advance(&mut self, bytes: i64) {
         if self.position != UNKNOWN {
             self.position = self.position.saturating_add(bytes);
@@ -61,7 +61,7 @@ impl Description {
 pub struct Descriptions(Slab<Description>);
 
 impl Descriptions {
-    /// The caller owns the first reference.
+    /// Adds a description and returns its slot. The caller owns the first reference.
     pub fn add(&mut self, description: Description) -> u32 {
         self.0.insert(Description { references: 1, ..description })
     }
@@ -84,15 +84,16 @@ impl Descriptions {
 }
 
 const EMPTY: u32 = u32::MAX;
-/// Descriptors from this number on are kept in a map. Few programs use such numbers, but hostile logs do.
+/// Descriptors below this number are array indices; larger ones are kept in a map. Few programs use larger
+/// numbers, but maliciously constructed logs do.
 const DENSE: usize = 1 << 16;
 
 /// A descriptor table. An entry is one number: the description's slot and the close-on-exec flag.
 #[derive(Debug, Default)]
 pub struct FdTable {
     pub references: u32,
-    /// Was the table copied by a fork, or did it receive descriptors from other processes? Then a descriptor
-    /// whose open call was not seen may be shared with another table.
+    /// Whether a fork copied the table, or it received descriptors from other processes. A descriptor whose
+    /// open call was not seen may then be shared with another table.
     pub foreign: bool,
     dense: Vec<u32>,
     sparse: FxHashMap<i32, u32>,
@@ -103,7 +104,7 @@ fn entry(slot: u32, close_on_exec: bool) -> u32 {
 }
 
 impl FdTable {
-    /// An empty one, with one task.
+    /// Makes an empty table that one task refers to.
     pub fn new() -> Self {
         FdTable { references: 1, ..FdTable::default() }
     }
@@ -118,7 +119,7 @@ impl FdTable {
         self.sparse.get(&fd).map(|entry| entry >> 1)
     }
 
-    /// Returns the previous entry. `fd` is not negative.
+    /// Sets an entry and returns the previous one. `fd` must not be negative.
     pub fn set(&mut self, fd: i32, slot: u32, close_on_exec: bool) -> Option<u32> {
         let index = fd as usize;
         if index >= DENSE {
@@ -152,26 +153,26 @@ impl FdTable {
         }
     }
 
-    /// Descriptors and their slots, in order of descriptors below [`DENSE`].
+    /// Yields descriptors and their slots. Descriptors below [`DENSE`] come in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
         let dense = self.dense.iter().enumerate().map(|(fd, &entry)| (fd as i32, entry));
         let sparse = self.sparse.iter().map(|(&fd, &entry)| (fd, entry));
         dense.chain(sparse).filter(|&(_, entry)| entry != EMPTY).map(|(fd, entry)| (fd, entry >> 1))
     }
 
-    /// The descriptors that exec closes.
+    /// Returns the descriptors that exec closes.
     pub fn closing_on_exec(&self) -> Vec<i32> {
         let dense = self.dense.iter().enumerate().map(|(fd, &entry)| (fd as i32, entry));
         let sparse = self.sparse.iter().map(|(&fd, &entry)| (fd, entry));
         dense.chain(sparse).filter(|&(_, entry)| entry != EMPTY && entry & 1 == 1).map(|(fd, _)| fd).collect()
     }
 
-    /// The descriptors from `first` to `last`.
+    /// Returns the open descriptors from `first` to `last`.
     pub fn range(&self, first: i64, last: i64) -> Vec<i32> {
         self.iter().map(|(fd, _)| fd).filter(|&fd| (first..=last).contains(&i64::from(fd))).collect()
     }
 
-    /// A copy for a child; the caller owns its references.
+    /// Returns a copy for a child. The caller must count the copy's references.
     pub fn copy(&self) -> FdTable {
         FdTable {
             references: 1,

@@ -26,8 +26,8 @@ impl Tracker {
         self.tasks.end(live, &mut self.descriptions);
     }
 
-    /// close() frees the descriptor even if it reports an error, unless the descriptor did not exist. It
-    /// frees it only if it is still the same one as when close() began.
+    /// Handles close(), which frees the descriptor even if it reports an error, except EBADF. The tracker
+    /// removes the entry only if it still refers to the same description as when close() began.
     pub(crate) fn closed(&mut self, ending: &Ending) {
         let Ending { live, raw, arguments, .. } = *ending;
         if raw.outcome == Outcome::Failed && raw.errno == ErrnoId::from_linux(9) {
@@ -70,7 +70,7 @@ impl Tracker {
             }
             Action::Unlink => self.names.remove(subject.file),
             Action::Node if raw.argument != UNKNOWN => {
-                // mknod(2): a mode without a type means a regular file.
+                // According to mknod(2), a mode without a file type means a regular file.
                 let kind = FileKind::from_stat_type(stat_type_of_mode(raw.argument as u64));
                 self.names.set_kind(subject.file, kind.unwrap_or(FileKind::Regular));
             }
@@ -137,7 +137,7 @@ impl Tracker {
         }
         let path = self.names.name(subject.file).to_vec();
         if path.is_empty() {
-            // The log shows only the end of the call.
+            // The log shows only the end of this call.
             return;
         }
         let utid = self.tasks.live[live].utid;
@@ -145,7 +145,7 @@ impl Tracker {
     }
 }
 
-/// The open flags that fcntl sets on an existing description.
+/// Returns the open flags if fcntl sets them on an existing description.
 fn status_flags(raw: &RawCall) -> Option<u32> {
     let sets = raw.flags == F_SETFL && raw.argument != UNKNOWN;
     sets.then_some((raw.argument as u64 & CHANGED_BY_SETFL) as u32)

@@ -1,4 +1,4 @@
-//! Files, and the descriptors that refer to them.
+//! Finds the files of calls, and installs the descriptors that refer to them.
 
 use crate::calls::{is_standard, Ending, Subject};
 use crate::descriptors::Description;
@@ -18,7 +18,7 @@ impl Tracker {
         handle
     }
 
-    /// Puts a description into the task's table; returns its slot.
+    /// Puts a description into the task's descriptor table; returns the description's slot.
     pub(crate) fn install(
         &mut self,
         live: u32,
@@ -62,7 +62,7 @@ impl Tracker {
         }
     }
 
-    /// open and similar calls: the position of the new description is 0.
+    /// Handles open and similar calls. The position of the new description is 0.
     pub(crate) fn opened(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
         let Ending { live, meta, raw, .. } = *ending;
         let flags = if meta.action == Action::Creat { O_CREAT | O_TRUNC | O_WRONLY } else { raw.flags };
@@ -72,7 +72,7 @@ impl Tracker {
             return;
         }
         let file = match subject.file {
-            // The source shows the call but not the name.
+            // The source shows the call but not the file's name.
             NONE if raw.phase != Phase::Orphan => {
                 self.noted_file(Note::of(ending.batch.text(raw.result_text)), fd)
             }
@@ -146,7 +146,7 @@ impl Tracker {
         self.names.table.entries[file as usize].kind.has_path()
     }
 
-    /// The directory that a relative path starts from, [`NONE`] if unknown.
+    /// Returns the directory that a relative path starts from; [`NONE`] if it is not known.
     pub(crate) fn base(
         &mut self,
         has_dir_fd: bool,
@@ -172,7 +172,7 @@ impl Tracker {
         }
     }
 
-    /// The file that `path` names.
+    /// Returns the file that `path` names.
     pub(crate) fn file_at(&mut self, live: u32, base: u32, path: &[u8]) -> u32 {
         let root = self.tasks.places[self.tasks.live[live].place].root;
         let root = (root != NONE).then(|| self.names.name(root));
@@ -186,7 +186,7 @@ impl Tracker {
         self.names.file(SHARED, FileKind::File, relative, &self.scratch)
     }
 
-    /// The directory in a source's note, [`NONE`] if it has none.
+    /// Returns the directory that the source's note shows; [`NONE`] if the note has none.
     pub(crate) fn noted_directory(&mut self, note: &[u8]) -> u32 {
         match Note::of(note) {
             Note::Path { name, device: false } => self.names.file(SHARED, FileKind::File, false, name),
@@ -194,7 +194,7 @@ impl Tracker {
         }
     }
 
-    /// The file of a descriptor that the tracker does not know.
+    /// Returns a file for a descriptor that the tracker does not know.
     pub(crate) fn undiscovered_file(&mut self, fd: i32, note: Text, batch: &Batch) -> u32 {
         if is_standard(fd) {
             let name = [&b"stdin"[..], b"stdout", b"stderr"][fd as usize];
@@ -223,7 +223,7 @@ impl Tracker {
         }
     }
 
-    /// Calls whose result or argument is one or more new descriptors.
+    /// Handles calls that return new descriptors, as a result or through an argument.
     pub(crate) fn new_descriptors(&mut self, live: u32, action: Action, raw: &RawCall, batch: &Batch) {
         let close_on_exec = raw.flags & O_CLOEXEC != 0;
         let (kind, name) = match action {
@@ -233,7 +233,7 @@ impl Tracker {
             Action::NewEventfd => (FileKind::Eventfd, &b"eventfd"[..]),
             Action::NewEpoll => (FileKind::Epoll, &b"epoll"[..]),
             Action::NewTimerfd => (FileKind::Timerfd, &b"timerfd"[..]),
-            // If a descriptor is given, the call only changes its signals.
+            // If the program passes a descriptor, the call only changes the signals of that descriptor.
             Action::NewSignalfd if raw.fd >= 0 => return,
             Action::NewSignalfd => (FileKind::Signalfd, &b"signalfd"[..]),
             Action::NewInotify => (FileKind::Inotify, &b"inotify"[..]),
@@ -253,7 +253,7 @@ impl Tracker {
         }
     }
 
-    /// clone with `CLONE_PIDFD`: the parent gets a descriptor for its child, which exec closes.
+    /// Adds the descriptor for the child that clone with `CLONE_PIDFD` returns to the parent. exec closes it.
     pub(crate) fn new_pidfd(&mut self, live: u32, raw: &RawCall, batch: &Batch) {
         if raw.flags & CLONE_PIDFD != 0 && raw.outcome == Outcome::Succeeded && raw.fd >= 0 {
             self.install_special(live, raw.fd, (FileKind::Pidfd, b"pidfd"), raw.fd_text, batch, true);
@@ -292,7 +292,7 @@ impl Tracker {
         close_on_exec: bool,
     ) -> u32 {
         let noted = match Note::of(batch.text(note)) {
-            // anon_inode:[...] shows nothing but the kind.
+            // anon_inode:[...] shows only the kind of the object.
             Note::Other(text) if !text.starts_with(b"anon_inode:") => text,
             _ => name,
         };
@@ -302,7 +302,7 @@ impl Tracker {
     }
 }
 
-/// Kind and name of the object that a note without a path names.
+/// Returns kind and name of the object that a note without a path describes.
 fn kind_of_note(text: &[u8]) -> (FileKind, &[u8]) {
     let inside = text.strip_prefix(b"anon_inode:").map(|name| name.trim_ascii());
     let Some(inside) = inside else {

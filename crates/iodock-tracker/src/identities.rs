@@ -1,4 +1,5 @@
-//! Matches files of the page cache to file ids. The page cache knows files by device and inode, not by name.
+//! Matches files of the page cache to file ids. The page cache identifies files by device and inode, not by
+//! name.
 
 use crate::names::SHARED;
 use crate::paths;
@@ -10,14 +11,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Files by their identity in the page cache.
 #[derive(Debug, Default)]
 pub struct Identities {
-    /// Files by space. An inode can be reused for another file, so each entry has a time.
+    /// File ids by space and identity. The kernel can reuse an inode for another file, so each entry has the
+    /// time from which it holds.
     files: FxHashMap<(u16, FileIdentity), Vec<(i64, u32)>>,
     /// Files whose name is unknown.
     unnamed: FxHashSet<u32>,
 }
 
 impl Identities {
-    /// The file at that time; the first one for earlier times.
+    /// Returns the file that had the identity at `time`; the earliest known file if `time` precedes all
+    /// entries.
     pub fn at(&self, space: u16, file: FileIdentity, time: i64) -> Option<u32> {
         let told = self.files.get(&(space, file))?;
         let before = told.iter().filter(|(since, _)| *since <= time);
@@ -44,7 +47,7 @@ impl Tracker {
         }
     }
 
-    /// Found by the task's descriptor, or by its name.
+    /// Finds the file by the task's descriptor or, if it has none, by name.
     fn file_told(&mut self, space: u16, batch: &Batch, identity: &Identity) -> u32 {
         let Some(live) = self.tasks.find(key(space, identity.tid)) else {
             return self.file_named(None, batch, identity);
@@ -68,8 +71,8 @@ impl Tracker {
         self.names.file(SHARED, FileKind::File, relative, &self.scratch)
     }
 
-    /// All identities, when tracking is complete. A file without a name gets one that shows what is known of
-    /// it.
+    /// Returns all identities when tracking is complete. A file without a name gets a name that shows its
+    /// device and inode.
     pub fn take_identities(&mut self) -> Identities {
         let mut found = std::mem::take(&mut self.identities);
         let mut without: Vec<(u16, FileIdentity)> =

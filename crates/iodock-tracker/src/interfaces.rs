@@ -1,4 +1,4 @@
-//! In which call of an interface a task is, and what that call did.
+//! Tracks which interface call (such as an MPI-IO call) each task is in, and what that call did.
 
 use crate::streams::{is_of_stream, Sums};
 use crate::tasks::key;
@@ -9,19 +9,20 @@ use iodock_event::interfaces::{
 use iodock_event::{Batch, NONE, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// Between a file and what is said of a part of it.
+/// Control character that separates the file's name from the description of an object in the file.
 const BETWEEN: u8 = 31;
 
-/// A file, data set or variable that a process has open through an interface.
+/// A file, data set or variable that a process has opened through an interface.
 #[derive(Clone, Copy)]
 pub(crate) struct Opened {
     pub file: u32,
     pub handle: u32,
-    /// Origin and unit of offsets in bytes; `None` if the view has gaps.
+    /// Offset in the file at which the view begins, and bytes of its elementary type; `None` if the view has
+    /// gaps.
     pub view: Option<(i64, i64)>,
 }
 
-/// A call that has not ended, and whether it made a system call itself.
+/// An interface call that has not ended. `is_used`: a system call was made inside it.
 struct Unfinished {
     row: InterfaceRow,
     is_used: bool,
@@ -29,13 +30,13 @@ struct Unfinished {
 
 #[derive(Default)]
 pub(crate) struct Interfaces {
-    /// The unfinished calls of each task, the innermost last.
+    /// The unfinished calls of each task, from the outermost to the innermost.
     current: FxHashMap<u64, Vec<Unfinished>>,
-    /// Open objects by process, layer, and the program's own handle.
+    /// Open objects by process, layer, and the handle that the program uses.
     pub opened: FxHashMap<(u32, u8, i64), Opened>,
-    /// Handles of variables in these, by what the program calls them.
+    /// Handles of the variables of each open file, by the number that the program uses for the variable.
     variables: FxHashMap<(u32, u8, i64), FxHashMap<i64, u32>>,
-    /// Calls of stdio that made no system call, on streams that are open.
+    /// Sums of stdio calls that made no system call, for streams that are open.
     pub sums: Sums,
     calls: u32,
     handles: u32,
@@ -45,12 +46,13 @@ pub(crate) struct Interfaces {
 }
 
 impl Interfaces {
-    /// The call that the task is in, [`NONE`] if it is in none.
+    /// Returns the id of the innermost interface call that the task is in; [`NONE`] if it is in none.
     pub fn current(&self, key: u64) -> u32 {
         self.current.get(&key).and_then(|calls| calls.last()).map_or(NONE, |call| call.row.id)
     }
 
-    /// The same, for system calls that the task has made in it.
+    /// Returns the id as [`Interfaces::current`] does, and notes that the task made a system call inside the
+    /// interface call.
     pub fn uses_current(&mut self, key: u64) -> u32 {
         let Some(call) = self.current.get_mut(&key).and_then(|calls| calls.last_mut()) else { return NONE };
         call.is_used = true;
@@ -64,14 +66,16 @@ impl Interfaces {
         !self.current.is_empty()
     }
 
-    /// The task goes: it has not returned from these, the innermost of which comes first.
+    /// Keeps the rows of all unfinished calls of a task that ended. The innermost call comes first.
     pub fn abandon(&mut self, key: u64) {
         for call in self.current.remove(&key).into_iter().flatten().rev() {
             self.keep(call.row);
         }
     }
 
-    /// A call begins in one of the layer `outer`. From others, of which it is no part, the task has not returned.
+    /// Handles the beginning of a call. The record's result is the layer of the call that contains it.
+    /// Unfinished calls of higher layer numbers cannot contain it, so the task must have left them without
+    /// returning.
     fn begins(&mut self, key: u64, utid: u32, record: &InterfaceRecord, (file, handle): (u32, u32)) {
         let outer = if record.result == UNKNOWN { 0 } else { record.result };
         let calls = self.current.entry(key).or_default();
@@ -80,7 +84,7 @@ impl Interfaces {
         let parent = calls.last().map_or(NONE, |call| call.row.id);
         let row =
             InterfaceRow { file, handle, ..InterfaceRow::new(NONE, parent, utid, record.call, record.time) };
-        // (A call on a stream may become a part of a sum.)
+        // A call on a stream gets no id yet, because it may become part of a sum.
         let id = if is_of_stream(&row) { NONE } else { next(&mut self.calls) };
         calls.push(Unfinished { row: InterfaceRow { id, ..row }, is_used: false });
         for call in left.into_iter().rev() {
@@ -88,13 +92,13 @@ impl Interfaces {
         }
     }
 
-    /// The row is one of the table. Rows are numbered without gaps.
+    /// Adds a finished row to the table. Rows are numbered without gaps.
     pub fn keep(&mut self, row: InterfaceRow) {
         let id = if row.id == NONE { next(&mut self.calls) } else { row.id };
         self.ended.push(InterfaceRow { id, ..row });
     }
 
-    /// The call that has ended; from those inside of it the task has not returned.
+    /// Removes and returns the call that has ended. The task left the calls inside it without returning.
     fn ends(&mut self, key: u64, call: u16) -> Option<Unfinished> {
         let calls = self.current.get_mut(&key)?;
         let place = calls.iter().rposition(|one| one.row.call == call)?;
@@ -111,7 +115,8 @@ impl Interfaces {
     }
 }
 
-/// (Where numbers run out calls are still attributed, to one that says nothing.)
+/// Returns the next number. If all numbers are used, the last number is returned again, so that calls are
+/// still attributed to some row.
 fn next(number: &mut u32) -> u32 {
     let id = *number;
     *number = number.saturating_add(1).min(NONE - 1);
@@ -129,7 +134,7 @@ impl Tracker {
         let process = self.tasks.rows[utid as usize].upid;
         match record.part {
             InterfacePart::Begins => {
-                // (Only calls on streams say here what they are about.)
+                // Only calls on streams have their handle and descriptor in the record of the beginning.
                 let opened = self.stream(live, process, record, record.spec().layer);
                 let about = opened.map_or((NONE, NONE), |opened| (opened.file, opened.handle));
                 self.interfaces.begins(key, utid, record, about);
@@ -180,7 +185,7 @@ impl Tracker {
         if let Some(part) = name.get(file_end + 1..) {
             self.interfaces.datasets.push(DatasetRow::of(row.id, row.handle, row.file, part));
         }
-        // Offsets in a part of a file are none in the file.
+        // Offsets in an object of the file (such as a data set) are not offsets in the file.
         let view = (row.spec().effect == InterfaceEffect::Open).then_some((0, 1));
         let opened = Opened { file: row.file, handle: row.handle, view };
         let key = (process, row.spec().layer, record.handle);
@@ -188,22 +193,22 @@ impl Tracker {
         self.interfaces.variables.remove(&key);
     }
 
-    /// Calls of interfaces that have ended since this was asked last.
+    /// Returns the interface calls that have ended since the last call of this function.
     pub fn take_interface_calls(&mut self) -> Vec<InterfaceRow> {
         std::mem::take(&mut self.interfaces.ended)
     }
 
-    /// Hints of files that were opened since this was asked last.
+    /// Returns the hints of files that were opened since the last call of this function.
     pub fn take_hints(&mut self) -> Vec<HintRow> {
         std::mem::take(&mut self.interfaces.hints)
     }
 
-    /// Data sets that were opened since this was asked last.
+    /// Returns the data sets that were opened since the last call of this function.
     pub fn take_datasets(&mut self) -> Vec<DatasetRow> {
         std::mem::take(&mut self.interfaces.datasets)
     }
 
-    /// The calls at the end of the run, including those that have not returned.
+    /// Returns the remaining calls at the end of the run, including those that have not returned.
     pub fn take_last_interface_calls(&mut self) -> Vec<InterfaceRow> {
         let left = self.interfaces.current.drain().flat_map(|(_, calls)| calls).map(|call| call.row);
         let mut left: Vec<InterfaceRow> = left.collect();
@@ -215,7 +220,7 @@ impl Tracker {
 }
 
 impl Interfaces {
-    /// A call on a file that is open.
+    /// Handles a call on an open file.
     fn uses(
         &mut self,
         process: u32,
@@ -242,7 +247,8 @@ impl Interfaces {
         }
     }
 
-    /// A call on a variable of the file. The first one has what [`DatasetRow::of`] reads.
+    /// Handles a call on a variable of the file. The first call on a variable has a `name`, which
+    /// [`DatasetRow::of`] parses.
     fn uses_variable(
         &mut self,
         process: u32,
@@ -264,13 +270,14 @@ impl Interfaces {
     }
 }
 
-/// Where in the file an offset is, bytes.
+/// Converts an offset in a view to an offset in the file, bytes.
 fn place(view: Option<(i64, i64)>, offset: i64) -> i64 {
     let Some((from, size)) = view.filter(|_| offset >= 0) else { return UNKNOWN };
     offset.checked_mul(size).and_then(|bytes| bytes.checked_add(from)).unwrap_or(UNKNOWN)
 }
 
-/// ROMIO takes the kind of the file system before the name: `ufs:/data/out`. (One letter is none: it might be a drive's.)
+/// Removes the file system kind that ROMIO accepts before a name, as in `ufs:/data/out`. A single letter is
+/// kept, because it might be a drive.
 fn without_kind(name: &[u8]) -> &[u8] {
     let letters = name.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     match name.get(letters) {
@@ -387,7 +394,7 @@ mod tests {
         INTERFACE_CALLS.iter().position(|call| call.name == name).expect("known") as u16
     }
 
-    /// Begins within a call of this layer, 0 for none.
+    /// Makes a record of a call that begins within a call of layer `outer`; 0 means that it is within none.
     fn begins_in(outer: i64, call: u16, time: i64) -> Record {
         Record::Interface(InterfaceRecord { result: outer, ..part(InterfacePart::Begins, call, time) })
     }

@@ -1,4 +1,5 @@
-//! Tracks processes, descriptors, offsets and paths: records in, events out, the same for every source.
+//! Tracks processes, descriptors, offsets and paths. Its input is records, its output is events, for every
+//! source.
 //!
 //! [`Tracker`] models the kernel's state: tasks, descriptor tables, open file descriptions, working
 //! directories. It reads records in the order in which calls begin and end. It resolves a call's descriptor
@@ -47,19 +48,19 @@ use iodock_event::{
 use names::Names;
 use tasks::{key, Space, Tasks};
 
-/// No single call can move more bytes than this on any system.
+/// Most bytes that a single call can plausibly move, on any system.
 const MOST_MOVED: i64 = 1 << 45;
-/// No single call can last longer than this, in ns: 115 days.
+/// Longest plausible duration of a single call, in ns (115 days).
 const LONGEST_NS: i64 = 10_000_000_000_000_000;
 
-/// Number of records whose rows are appended to the columns together. One at a time, each column would grow
-/// separately.
+/// Number of records whose rows are appended to the columns together. This is faster than appending each row
+/// to each column separately.
 const RECORDS: usize = 64;
 
-/// Facts that the tracker must know in advance.
+/// Facts that the tracker needs before it tracks the first record.
 #[derive(Clone, Debug, Default)]
 pub struct TrackerOptions {
-    /// One for each log, rank or host with its own tids. `track` refers to them by index.
+    /// One space for each log, rank or host with its own tids. `track` refers to spaces by index.
     pub spaces: Vec<SpaceOptions>,
 }
 
@@ -68,34 +69,35 @@ pub struct TrackerOptions {
 pub struct Tracked {
     pub tables: Tables,
     pub losses: Losses,
-    /// Space of each task, by utid.
+    /// Space of each task, indexed by utid.
     pub spaces: Vec<u16>,
 }
 
-/// Turns records into events. One tracker serves all sources of a store.
+/// Converts records to events. One tracker serves all sources of a store.
 pub struct Tracker {
     tasks: Tasks,
     descriptions: Descriptions,
     names: Names,
     tables: Tables,
     losses: Losses,
-    /// The effect of each call, by call id.
+    /// Properties of each call, indexed by call id.
     meta: Vec<Meta>,
     next_handle: u32,
-    /// Number of records seen, used as a clock that always advances.
+    /// Number of records seen. The tracker uses it as a clock that always advances.
     now: u64,
     scratch: Vec<u8>,
-    /// Empty between calls.
+    /// Rows under construction; empty between calls.
     rows: Vec<EventRow>,
     text_ids: rustc_hash::FxHashMap<Box<[u8]>, u32>,
     unknown_offsets: u64,
-    /// Number of rings whose requests the source does not show.
+    /// Number of io_urings whose requests the source does not show.
     rings: u64,
     ring_requests: bool,
     in_rings: rings::InRings,
-    /// Start time in ns of the last call of each living task, if its beginning was seen, by task slot.
+    /// Start time in ns of the last call of each living task, indexed by task slot, if the source showed its
+    /// beginning.
     begun: Vec<i64>,
-    /// Present only if maps were requested.
+    /// The calls that created maps; present only after [`Tracker::remember_maps`].
     map_calls: Option<maps::MapCalls>,
     identities: Identities,
     interfaces: interfaces::Interfaces,
@@ -153,8 +155,8 @@ impl Tracker {
         (self.tasks.spaces.len() - 1) as u16
     }
 
-    /// Forks that the next records will show. Add those of a batch and of the following one before tracking
-    /// the batch; each only once.
+    /// Announces forks that the next records will show. Before tracking a batch, the caller adds the forks of
+    /// that batch and of the following one, each fork only once.
     pub fn add_hints(&mut self, space: u16, forks: &[Fork]) {
         for &fork in forks {
             self.tasks.add_hint(space, fork);
@@ -198,7 +200,8 @@ impl Tracker {
         }
     }
 
-    /// Notes from where a call was made. (Requests that it has only shown were made elsewhere.)
+    /// Sets the stack and site of rows. Rows of io_uring requests that the call completed keep theirs,
+    /// because they were submitted elsewhere.
     fn place(&mut self, stack: &[u8], call: CallId, rows: &mut [EventRow]) {
         if rows.is_empty() {
             return;
@@ -209,22 +212,22 @@ impl Tracker {
         }
     }
 
-    /// The tasks so far, by utid. [`Coverage`] needs them to find the process of a task.
+    /// Returns the tasks so far, by utid. [`Coverage`] needs them to find the process of a task.
     pub fn tasks(&self) -> &[iodock_event::TaskRow] {
         &self.tasks.rows
     }
 
-    /// The files so far, by file id. [`IoTimes`] needs their kinds.
+    /// Returns the files so far, by file id. [`IoTimes`] needs their kinds.
     pub fn files(&self) -> &[FileEntry] {
         &self.names.table.entries
     }
 
-    /// The current name of a file, as bytes.
+    /// Returns the current name of a file, as bytes.
     pub fn name_of(&self, file: u32) -> &[u8] {
         self.names.name(file)
     }
 
-    /// Start times of the calls that have not ended, in ns, ascending.
+    /// Returns the start times of the calls that have not ended, in ns, ascending.
     pub fn beginnings(&self) -> Vec<i64> {
         let places = self.begun.iter().enumerate();
         let under_way = places.filter(|&(place, _)| self.tasks.live[place as u32].pending.is_some());
@@ -233,8 +236,8 @@ impl Tracker {
         begun
     }
 
-    /// The resources that tasks had used when they ended, as a recorder measured them. Call this after
-    /// tracking: if a tid was used several times, the time of the end identifies the use.
+    /// Adds the resources that tasks had used when they ended, as a recorder measured them. Call this after
+    /// tracking: if a tid was used several times, the time of the end identifies the task.
     pub fn add_usages(&mut self, space: u16, usages: &[TaskUsage]) {
         let mut uses: rustc_hash::FxHashMap<i32, Vec<usize>> = Default::default();
         for (utid, row) in self.tasks.rows.iter().enumerate() {
@@ -251,7 +254,7 @@ impl Tracker {
         }
     }
 
-    /// The side tables, and the losses.
+    /// Returns the side tables and the losses.
     pub fn finish(mut self) -> Tracked {
         let relative = self.names.table.entries.iter().filter(|entry| entry.relative).count() as u64;
         let orphans: u64 =
@@ -269,7 +272,7 @@ impl Tracker {
         Tracked { tables: self.tables, losses: self.losses, spaces: self.tasks.row_spaces }
     }
 
-    /// A call, and the interface's call that it belongs to.
+    /// Handles a call, and sets the interface call that contains it.
     fn call_within(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut Vec<EventRow>) {
         let before = out.len();
         self.call(space, batch, raw, out);
@@ -284,7 +287,8 @@ impl Tracker {
         let live = match self.tasks.find(key) {
             Some(live) => live,
             None if raw.phase == Phase::Exit => match self.tasks.known(key) {
-                // The end of a call of a task that has ended. It is only counted.
+                // This record is the end of a call of a task that has already ended. The tracker only counts
+                // it.
                 Some(known) => return out.push(self.blank_row(known.utid, raw)),
                 None => self.appear(space, raw.tid, time_of(raw)),
             },
@@ -314,7 +318,8 @@ impl Tracker {
         self.meta.get(call.0 as usize).copied().unwrap_or(Meta::UNLISTED)
     }
 
-    /// Damaged or made-up logs may contain impossible numbers, which would spoil every sum.
+    /// Returns `value` if it is plausible, else [`UNKNOWN`]. Damaged logs may contain impossible numbers,
+    /// which would distort every sum.
     pub(crate) fn credible(&mut self, value: i64, most: i64) -> i64 {
         if value <= most {
             return value;
@@ -372,7 +377,8 @@ impl Tracker {
         let thread = self.tasks.find(key(space, thread));
         let leader = match self.tasks.find(leader) {
             Some(leader) => Some(leader),
-            // Its own exit came first. It continues under its id as the thread that called exec.
+            // The log showed the leader's exit first. The leader's id continues as the thread that called
+            // exec.
             None => thread.and_then(|thread| self.revive(leader, thread)),
         };
         if let (Some(leader), Some(thread)) = (leader, thread) {
@@ -382,7 +388,7 @@ impl Tracker {
         }
     }
 
-    /// The id of a text in the commands table.
+    /// Returns the id of a text in the commands table, and adds the text if it is new.
     fn text_id(&mut self, text: &[u8]) -> u32 {
         if let Some(&id) = self.text_ids.get(text) {
             return id;
@@ -399,7 +405,7 @@ impl Tracker {
     }
 }
 
-/// The time of a record: its start, or its end if only that is known.
+/// Returns the time of a record: its start, or its end if the start is unknown.
 fn time_of(raw: &RawCall) -> i64 {
     if raw.start == UNKNOWN {
         raw.end_time()
@@ -408,7 +414,7 @@ fn time_of(raw: &RawCall) -> i64 {
     }
 }
 
-/// The index of `name` in a short list. Adds it if it is new.
+/// Returns the index of `name` in a short list, and adds it if it is new.
 fn index_of(list: &mut Vec<String>, name: &str) -> u16 {
     let index = list.iter().position(|known| known == name).unwrap_or_else(|| {
         list.push(name.to_string());
@@ -417,12 +423,12 @@ fn index_of(list: &mut Vec<String>, name: &str) -> u16 {
     u16::try_from(index).unwrap_or(NO_INDEX)
 }
 
-/// The text, if the source shows one.
+/// Returns the text, or `None` if the source does not show one.
 fn text_of(batch: &Batch, text: Text) -> Option<&[u8]> {
     text.is_some().then(|| batch.text(text))
 }
 
-/// Whether the call creates a thread, a vfork or a fork.
+/// Returns whether the call creates a thread, a vfork child or a fork child.
 fn origin_of(action: iodock_event::Action, flags: u64) -> TaskOrigin {
     use iodock_event::constants::{CLONE_THREAD, CLONE_VFORK};
     match action {

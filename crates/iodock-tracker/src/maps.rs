@@ -1,11 +1,12 @@
-//! Finds the file of a map. The kernel names it with all links resolved; calls use the name that was opened.
+//! Finds the file of a memory map. The kernel names the file with all links resolved; calls use the name that
+//! was opened.
 
 use crate::names::SHARED;
 use crate::Tracker;
 use iodock_event::{FileKind, FileMap, RawCall, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// Maps that calls made, by space, process and address.
+/// The maps that calls created, by space, process and address.
 #[derive(Default)]
 pub(crate) struct MapCalls {
     made: FxHashMap<(u16, i32, u64), Vec<MapCall>>,
@@ -17,7 +18,7 @@ struct MapCall {
 }
 
 impl Tracker {
-    /// From now on, remembers the call that created each map, for [`Tracker::files_of_maps`].
+    /// Makes the tracker remember from now on which call created each map, for [`Tracker::files_of_maps`].
     pub fn remember_maps(&mut self) {
         self.map_calls = Some(MapCalls::default());
     }
@@ -30,8 +31,8 @@ impl Tracker {
         made.push(MapCall { start: raw.start, file });
     }
 
-    /// The file of each map, as far as calls show it. Otherwise the file with its name, which is created if
-    /// it is new.
+    /// Returns the file of each map, as the call that created the map shows it. If no call is known, returns
+    /// the file that has the map's name, and adds it if it is new.
     pub fn files_of_maps(&mut self, space: u16, maps: &[FileMap]) -> Vec<u32> {
         maps.iter().map(|map| self.file_of_map(space, map)).collect()
     }
@@ -39,8 +40,8 @@ impl Tracker {
     fn file_of_map(&mut self, space: u16, map: &FileMap) -> u32 {
         let calls = self.map_calls.as_ref();
         let made = calls.and_then(|calls| calls.made.get(&(space, map.pid as i32, map.start)));
-        // The kernel reports a map during the call that creates it. For a map that existed before, the last
-        // such call counts.
+        // The kernel reports a map during the call that creates it. For a map that existed before recording,
+        // the last call with the same address counts.
         let before = |call: &&MapCall| map.time == UNKNOWN || call.start <= map.time;
         let call = made.and_then(|made| made.iter().filter(before).max_by_key(|call| call.start));
         match call {

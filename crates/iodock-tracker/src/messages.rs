@@ -7,7 +7,7 @@ use iodock_event::event::EventRow;
 use iodock_event::{Action, AsyncItem, Direction, LossKind, NO_FD, UNKNOWN};
 
 impl Tracker {
-    /// Counts the bytes, which have no offset, and the descriptors that are passed with them.
+    /// Counts the bytes, which have no offset, and handles the descriptors that are passed with them.
     pub(crate) fn receive_or_send(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
         let receives = match ending.meta.action {
             Action::Receive | Action::ReceiveMany => true,
@@ -32,7 +32,8 @@ impl Tracker {
         }
     }
 
-    /// The receiver moves the same position from now on.
+    /// Marks the description of a descriptor that was sent. From now on the receiving process moves the same
+    /// position.
     fn handed_on(&mut self, live: u32, fd: i32) {
         let Some(slot) = self.tasks.tables[self.tasks.live[live].table].get(fd) else { return };
         let description = self.descriptions.get_mut(slot);
@@ -43,20 +44,22 @@ impl Tracker {
         }
     }
 
-    /// A descriptor from another process: its file is unknown, and so are changes of its position by others.
+    /// Adds a descriptor that came from another process. The tracker knows neither its file nor how others
+    /// move its position.
     fn received(&mut self, live: u32, fd: i32) {
         self.remove(live, fd);
         let table = self.tasks.live[live].table;
         self.tasks.tables[table].foreign = true;
     }
 
-    /// pidfd_open: the process whose descriptors pidfd_getfd can get.
+    /// Handles pidfd_open: notes the process whose descriptors pidfd_getfd can copy.
     pub(crate) fn new_pidfd_of(&mut self, live: u32, fd: i32, process: i64) {
         let Some(slot) = self.tasks.tables[self.tasks.live[live].table].get(fd) else { return };
         self.descriptions.get_mut(slot).process = u32::try_from(process).unwrap_or(0);
     }
 
-    /// pidfd_getfd: a descriptor of another process, which shares the description as after dup.
+    /// Handles pidfd_getfd, which copies a descriptor of another process. Both share the description, as
+    /// after dup.
     pub(crate) fn get_from_process(&mut self, ending: &Ending, subject: Subject) {
         let (live, raw) = (ending.live, ending.raw);
         let Ok(fd) = i32::try_from(raw.result) else { return };
@@ -72,7 +75,7 @@ impl Tracker {
     }
 }
 
-/// The bytes of the messages that the result counts; UNKNOWN unless all are shown.
+/// Returns the sum of the bytes of the first `count` messages; UNKNOWN unless the source shows all of them.
 fn bytes_of_messages(items: &[AsyncItem], count: i64) -> i64 {
     let messages = items.iter().filter(|item| item.fd == NO_FD);
     let mut left = count;

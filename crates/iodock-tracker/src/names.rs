@@ -10,18 +10,19 @@ use std::hash::Hasher;
 pub struct Names {
     pub table: FileTable,
     ids: HashTable<u32>,
-    /// Was the file mapped? By file id, grown on demand.
+    /// Whether each file was mapped, indexed by file id. The vector grows when needed.
     mapped: Vec<bool>,
     pub mapped_count: u64,
-    /// Special files whose name was removed. A file created there later is a different one. There are few.
+    /// Special files (such as FIFOs) whose name was removed. A file that is created there later is a
+    /// different one.
     removed: FxHashSet<u32>,
 }
 
 pub const SHARED: u16 = iodock_event::tables::NO_INDEX;
 
 impl Names {
-    /// The file with this name, which is created if it is new. The same name is a different file if it is
-    /// relative or belongs to an object without a path.
+    /// Returns the file with this name, and adds it if it is new. A relative name, or the name of an object
+    /// without a path, is different from an absolute path with the same text.
     pub fn file(&mut self, scope: u16, kind: FileKind, relative: bool, name: &[u8]) -> u32 {
         let hash = hash(scope, kind.has_path(), name);
         let table = &self.table;
@@ -54,13 +55,13 @@ impl Names {
         self.table.entries.get_mut(file as usize)
     }
 
-    /// A call that follows links showed the kind of the file.
+    /// Sets the kind of a file that a link-following call showed.
     pub fn set_kind(&mut self, file: u32, kind: FileKind) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.kind.has_path()) {
-            // Sockets also have paths, but are kept as files with a path.
+            // Sockets in the file system have a path, so they keep a kind with a path.
             entry.kind = if kind.has_path() { kind } else { FileKind::File };
             if kind == FileKind::Fifo {
-                // Bytes pass through it, so it has no size.
+                // Bytes only pass through a FIFO, so it has no size.
                 entry.size = UNKNOWN;
             }
         }
@@ -71,7 +72,7 @@ impl Names {
         self.table.entries.get(file as usize).is_some_and(|entry| entry.kind == FileKind::Fifo)
     }
 
-    /// The name was removed. The kind of the file is still shown until another file takes the name.
+    /// Records that the name was removed. The file keeps its kind until another file takes the name.
     pub fn remove(&mut self, file: u32) {
         let kind = self.entry(file).map(|entry| entry.kind);
         if kind.is_some_and(|kind| !matches!(kind, FileKind::File | FileKind::Regular)) {
@@ -79,7 +80,7 @@ impl Names {
         }
     }
 
-    /// An open call may have created the file. `fresh`: there was none before.
+    /// Records that an open call may have created the file. `fresh`: there was no file before.
     pub fn created(&mut self, file: u32, fresh: bool) {
         if self.removed.remove(&file) || fresh {
             if let Some(entry) = self.entry(file) {
@@ -90,8 +91,8 @@ impl Names {
         }
     }
 
-    /// A call that does not follow links showed a symbolic link. The target's properties are kept, since
-    /// reads and writes reach the target.
+    /// Records that a call which does not follow links showed a symbolic link. The properties of the target
+    /// are kept, because reads and writes reach the target.
     pub fn set_symlink(&mut self, file: u32) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.kind == FileKind::File) {
             entry.kind = FileKind::Symlink;
@@ -104,15 +105,15 @@ impl Names {
         }
     }
 
-    /// A write ended at this offset.
+    /// Raises the file's size to at least `end`, after a write that ended there.
     pub fn written_up_to(&mut self, file: u32, end: i64) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.kind != FileKind::Fifo) {
-            // UNKNOWN is smaller than every size.
+            // [`UNKNOWN`] is smaller than every size, so the maximum is `end` if the size was unknown.
             entry.size = entry.size.max(end);
         }
     }
 
-    /// A write was appended at an unknown end.
+    /// Adds `bytes` to a known size, after an append.
     pub fn appended(&mut self, file: u32, bytes: i64) {
         if let Some(entry) = self.entry(file).filter(|entry| entry.size != UNKNOWN) {
             entry.size = entry.size.saturating_add(bytes);

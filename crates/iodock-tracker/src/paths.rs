@@ -1,8 +1,8 @@
-//! Makes names absolute and normalises them as text. No link is followed and no file is accessed.
+//! Makes names absolute and normalises them as text. It follows no links and accesses no files.
 
 /// Writes `path`, relative to the directory `base`, into `out` without `.`, `..` and doubled slashes. Without
-/// a base, a relative path stays relative and keeps leading `..`. `root` is the meaning of `/` after a
-/// chroot.
+/// a base, a relative path stays relative and keeps leading `..`. After a chroot, `root` is the directory
+/// that `/` means.
 pub fn resolve(out: &mut Vec<u8>, base: Option<&[u8]>, root: Option<&[u8]>, path: &[u8]) {
     out.clear();
     let mut floor = 0;
@@ -24,7 +24,7 @@ pub fn resolve(out: &mut Vec<u8>, base: Option<&[u8]>, root: Option<&[u8]>, path
     finish(out, floor);
 }
 
-/// Does the path need no change? This is the usual case.
+/// Returns whether the path needs no change, which is the usual case.
 fn is_plain(path: &[u8]) -> bool {
     let mut after_slash = false;
     for &byte in path {
@@ -52,7 +52,7 @@ fn add_part(out: &mut Vec<u8>, floor: usize, part: &[u8]) {
 fn remove_part(out: &mut Vec<u8>, floor: usize) {
     let kept = &out[floor..];
     let cut = match kept.iter().rposition(|&byte| byte == b'/') {
-        // `..` in the root is the root.
+        // `..` in the root directory is the root directory itself.
         Some(0) => 1,
         Some(at) if &kept[at + 1..] == b".." => return add_parent(out),
         Some(at) => at,
@@ -77,20 +77,20 @@ fn finish(out: &mut Vec<u8>, floor: usize) {
     }
 }
 
-/// The content of a source's own note on a descriptor (`-y`).
+/// The parsed text that a source prints after a descriptor (strace `-y`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note<'a> {
     Path {
         name: &'a [u8],
         device: bool,
     },
-    /// `pipe:[123]`, `TCP:[...]`, `anon_inode:[eventfd]`.
+    /// An object without a path, such as `pipe:[123]`, `TCP:[...]` or `anon_inode:[eventfd]`.
     Other(&'a [u8]),
     Nothing,
 }
 
 impl<'a> Note<'a> {
-    /// Parses the text between the brackets.
+    /// Parses the text between the brackets after a descriptor.
     pub fn of(text: &'a [u8]) -> Note<'a> {
         let text = text.strip_suffix(b"(deleted)").unwrap_or(text).trim_ascii_end();
         if text.first() != Some(&b'/') {

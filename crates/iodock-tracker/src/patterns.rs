@@ -1,16 +1,16 @@
 //! Name patterns: the common part of the names of many files, with the varying part replaced by `*`.
 //!
-//! The rule. Only names with a path are changed, and only in folders that hold more than one file.
+//! The following rules change only names with a path, and only in folders that contain more than one file.
 //!
 //! 1. In each component a run of digits becomes `*`, except the version digits of a library's name.
 //!    `data/FA12/tagged7.dat` becomes `data/FA*/tagged*.dat`.
 //! 2. A shared library is `*.so*` in its folder.
-//! 3. Names that differ in one component only form a cluster: if a folder, changed as in 1, holds at
+//! 3. Names that differ only in one component form a cluster. If a folder, changed as in 1, contains at
 //!    least [`CLUSTER`] different last components with the same ending, these become `*.ending` (files
 //!    without an ending: `*`).
-//! 4. A pattern with only one file is dropped: that file shows its own name.
+//! 4. A pattern with only one file is dropped, and the file's pattern is its own name.
 //!
-//! The time is linear in the names' lengths; only patterns are kept, not a string for each file.
+//! The time is linear in the lengths of the names. Only patterns are kept in memory, not a string per file.
 
 use hashbrown::HashTable;
 use iodock_event::tables::ByteArena;
@@ -18,17 +18,17 @@ use iodock_event::{shown, FileTable, NONE};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
-/// This number of different names that differ in one component turns the component into `*`.
+/// Number of different names, equal except for one component, from which the component becomes `*`.
 const CLUSTER: usize = 8;
 
-/// A pattern under construction, and its files.
+/// A pattern under construction, and the number of files that have it.
 #[derive(Clone, Copy)]
 struct Pattern {
     text: u32,
     files: u32,
 }
 
-/// Assigns each file of the table its pattern.
+/// Assigns a pattern to each file of the table.
 pub fn fill(files: &mut FileTable) {
     let mut texts = Texts::default();
     let mut names: Vec<Pattern> = Vec::new();
@@ -51,7 +51,7 @@ pub fn fill(files: &mut FileTable) {
     assign(files, &of_file, &texts, &widened);
 }
 
-/// Replaces runs of digits by `*`, and a library by `*.so*`.
+/// Replaces runs of digits by `*`, and the name of a shared library by `*.so*`.
 fn star_digits(name: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let base = name.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
@@ -76,21 +76,22 @@ fn star_run(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `libc.so.6`, `ld-linux.so.2`, `_json.cpython-311-x86_64-linux-gnu.so`
+/// Returns whether the name is that of a shared library, such as `libc.so.6`, `ld-linux.so.2` or
+/// `_json.cpython-311-x86_64-linux-gnu.so`.
 fn is_library(base: &[u8]) -> bool {
     base.windows(3)
         .enumerate()
         .any(|(at, part)| part == b".so" && matches!(base.get(at + 3), None | Some(b'.')))
 }
 
-/// Replaces each pattern by the wider one that `star` gives, if at least [`CLUSTER`] different patterns share
-/// it.
+/// Replaces each pattern by the wider pattern that `star` makes of it, if at least [`CLUSTER`] different
+/// patterns have the same wider one.
 fn widen(texts: &mut Texts, patterns: &[Pattern], star: fn(&[u8], &mut Vec<u8>) -> bool) -> Vec<Pattern> {
     let mut wider: FxHashMap<u32, (usize, u32)> = FxHashMap::default();
     let mut shapes: FxHashMap<u32, Option<u32>> = FxHashMap::default();
     let mut shape = Vec::new();
     for pattern in patterns {
-        // Many names may share one pattern already, which counts once.
+        // Many names may already have the same pattern. It counts once.
         shapes.entry(pattern.text).or_insert_with(|| {
             let wide = star(texts.get(pattern.text), &mut shape).then(|| texts.intern(&shape))?;
             let (different, files) = wider.entry(wide).or_default();
@@ -106,7 +107,7 @@ fn widen(texts: &mut Texts, patterns: &[Pattern], star: fn(&[u8], &mut Vec<u8>) 
     widened.collect()
 }
 
-/// `/p/ab.py` becomes `/p/*.py`.
+/// Replaces the last component by `*`, but keeps its ending: `/p/ab.py` becomes `/p/*.py`.
 fn last_component_starred(name: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     let base = name.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
@@ -122,8 +123,8 @@ fn last_component_starred(name: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Does the same one component higher: `/set-a/x.dat` becomes `/*/x.dat`. `false` for names less than two
-/// folders deep.
+/// Replaces the last folder by `*`: `/set-a/x.dat` becomes `/*/x.dat`. Returns `false` if the name is less
+/// than two folders deep.
 fn last_folder_starred(name: &[u8], out: &mut Vec<u8>) -> bool {
     let slash = |name: &[u8]| name.iter().rposition(|&byte| byte == b'/');
     let Some(base) = slash(name) else { return false };

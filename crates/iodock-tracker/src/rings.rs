@@ -1,4 +1,4 @@
-//! Requests inside io_urings, for sources that show submissions and completions when io_uring_enter ends.
+//! Requests inside io_urings, for sources that show submissions and completions at the end of io_uring_enter.
 //! Each request becomes a row of its own (`io_uring_read`) when it completes.
 
 use crate::calls::{Ending, Subject};
@@ -16,15 +16,16 @@ struct Request {
     fd: i32,
     requested: i64,
     offset: i64,
-    /// Start time of the call that submitted it.
+    /// Start time of the call that submitted the request, ns.
     start: i64,
-    /// Were different requests in flight under the same key? Then they cannot be distinguished.
+    /// Whether different requests with the same key were in flight. The tracker cannot distinguish them.
     ambiguous: bool,
 }
 
 impl Request {
-    /// If two requests are alike, the order of their completions does not change which data of which file
-    /// were requested. (It does not change offsets either, unless fewer bytes were moved than requested.)
+    /// Returns whether two requests are alike. Then the order of their completions does not change which data
+    /// of which file were requested. It does not change offsets either, unless fewer bytes were moved than
+    /// requested.
     fn is_like(&self, other: &Request) -> bool {
         let of = |request: &Request| (request.call, request.fd, request.requested);
         let file = |request: &Request| (request.subject.file, request.subject.handle);
@@ -32,10 +33,11 @@ impl Request {
     }
 }
 
-/// Process, open file description of the ring, and the number that the program gave the request.
+/// Process, open file description of the ring, and the number that the program assigned to the request.
 type Key = (u32, u32, u64);
 
-/// The requests in flight in all rings, oldest first. Many programs do not number their requests.
+/// The requests in flight in all rings, oldest first. A key can have several, because many programs do not
+/// number their requests.
 #[derive(Debug, Default)]
 pub(crate) struct InRings(FxHashMap<Key, VecDeque<Request>>);
 
@@ -58,7 +60,7 @@ impl InRings {
         request
     }
 
-    /// Number of requests in flight that will become a row when they complete.
+    /// Returns the number of requests in flight that will become a row when they complete.
     pub fn data_requests(&self) -> u64 {
         let shown = |request: &&Request| request.call.spec().is_ring_request();
         self.0.values().flatten().filter(shown).count() as u64
@@ -66,7 +68,7 @@ impl InRings {
 }
 
 impl Tracker {
-    /// Adds the row of the call, and a row for each request that it found completed.
+    /// Adds the row of io_uring_enter, and a row for each completed request that the call reported.
     pub(crate) fn ring_entered(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let mut row = blank;
         let ring = self.subject_of(ending, &mut row);
@@ -85,9 +87,9 @@ impl Tracker {
                 None => {}
             }
         }
-        // Another thread may have collected the completion while this one was still in the call. Other
-        // completions belong to requests from before the recording, or to requests that complete several
-        // times.
+        // Handles completions for which no request was known at first. Another thread may have collected the
+        // completion while this call was still running. The rest belong to requests from before the
+        // recording, or to requests that complete several times.
         for item in early {
             self.is_done(ending, key(item), item.bytes, out);
         }
@@ -109,7 +111,7 @@ impl Tracker {
         self.in_rings.add(key, Request { call, subject, fd, requested, offset, start, ambiguous: false });
     }
 
-    /// Handles a completion; returns whether its request is known.
+    /// Handles a completion. Returns whether the tracker knows its request.
     fn is_done(&mut self, ending: &Ending, key: Key, result: i64, out: &mut Vec<EventRow>) -> bool {
         let Some(request) = self.in_rings.take(key) else { return false };
         if request.ambiguous {
@@ -125,8 +127,8 @@ impl Tracker {
 
     fn show_request(&mut self, ending: &Ending, request: &Request, result: i64, out: &mut Vec<EventRow>) {
         let mut raw = RawCall::new(request.call, ending.raw.tid);
-        // The kernel's own time is unknown; only the time at which the program learned of the completion is
-        // known.
+        // The time at which the kernel completed the request is unknown. The row ends when the program saw
+        // the completion.
         (raw.start, raw.end) = (request.start, ending.raw.end_time());
         (raw.result, raw.outcome) = (result, Outcome::Succeeded);
         if result < 0 {
@@ -162,7 +164,7 @@ mod tests {
         Request { call, subject, fd: file as i32, requested: 4096, offset, start: 0, ambiguous: false }
     }
 
-    /// Offsets, and whether they are certain, in the order of completion.
+    /// Returns the offsets of completed requests and whether each is certain, in the order of completion.
     fn done(requests: &[Request]) -> Vec<(i64, bool)> {
         let mut rings = InRings::default();
         requests.iter().for_each(|&request| rings.add(KEY, request));

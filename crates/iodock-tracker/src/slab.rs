@@ -26,7 +26,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Frees the slot; its content stays until the slot is used again.
+    /// Frees the slot. Its content stays until the slot is used again.
     pub fn release(&mut self, index: u32) {
         self.free.push(index);
     }

@@ -1,20 +1,21 @@
-//! Stacks of calls: each is kept once, and rows name it by its number.
+//! Call stacks. The tracker keeps each distinct stack once, and rows refer to it by number.
 
 use iodock_event::stacks::{frames, Frame, Site, Stacks};
 use iodock_event::NONE;
 use rustc_hash::FxHashMap;
 
-/// The stacks met so far.
+/// The stacks seen so far.
 #[derive(Debug, Default)]
 pub struct StackIds {
     table: Stacks,
-    /// Each stack's number, and the site in it that is to be changed.
+    /// Number of each stack, and the site in it that a user would change.
     by_bytes: FxHashMap<Box<[u8]>, (u32, u32)>,
     by_site: FxHashMap<Site, u32>,
 }
 
 impl StackIds {
-    /// The number of a stack, and of the site in it that is to be changed; [`NONE`] for one without frames.
+    /// Returns the number of a stack, and the site in it that a user would change; [`NONE`] for a stack
+    /// without frames.
     pub fn of(&mut self, bytes: &[u8]) -> (u32, u32) {
         if let Some(&known) = self.by_bytes.get(bytes) {
             return known;

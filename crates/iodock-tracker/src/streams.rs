@@ -1,4 +1,4 @@
-//! Streams of stdio (FILE), and the sums of calls on them that made no system call.
+//! Streams of stdio (`FILE`), and the sums of calls on them that made no system call.
 
 use crate::calls::is_standard;
 use crate::interfaces::{Interfaces, Opened};
@@ -8,12 +8,13 @@ use iodock_event::interfaces::{InterfaceEffect, InterfaceRecord, InterfaceRow, S
 use iodock_event::{Text, NONE, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// Rows that stand for several calls, by process and handle: one for each function.
+/// Rows that sum up several calls, by process and handle. Each function has its own row.
 pub(crate) type Sums = FxHashMap<(u32, u32), Vec<InterfaceRow>>;
 
 impl Tracker {
-    /// The open stream and its file, which the descriptor says: standard streams were opened before the program began, and
-    /// others by the parent of this process.
+    /// Returns the open stream, and adds it if it is new. The descriptor determines its file. A stream can be
+    /// new without an open call: the system opens the standard streams, and a child inherits its parent's
+    /// streams.
     pub(crate) fn stream(
         &mut self,
         live: u32,
@@ -46,7 +47,7 @@ impl Tracker {
         self.descriptions.get(slot).file
     }
 
-    /// A call on a stream has ended. `is_used`: it made system calls.
+    /// Handles the end of a call on a stream. `is_used`: the call made system calls.
     pub(crate) fn stream_call_ends(
         &mut self,
         live: u32,
@@ -73,7 +74,8 @@ impl Tracker {
         }
     }
 
-    /// Calls that made no system call, which the program's process counted.
+    /// Handles a record of calls that made no system call. The recorder's library counted them inside the
+    /// program.
     pub(crate) fn stream_calls_counted(
         &mut self,
         live: u32,
@@ -106,7 +108,7 @@ impl Interfaces {
         self.opened.remove(&(process, layer, stream));
     }
 
-    /// The sums of streams that were never closed.
+    /// Adds the sums of streams that were never closed to the table.
     pub(crate) fn end_sums(&mut self) {
         let mut left: Vec<InterfaceRow> = self.sums.drain().flat_map(|(_, rows)| rows).collect();
         left.sort_unstable_by_key(|row| (row.start, row.utid, row.handle, row.call));
@@ -114,7 +116,7 @@ impl Interfaces {
     }
 }
 
-/// Whether calls of this layer are of streams.
+/// Returns whether the call is a call on a stream.
 pub(crate) fn is_of_stream(call: &InterfaceRow) -> bool {
     call.spec().interface == STDIO
 }

@@ -1,4 +1,5 @@
-//! Processes and threads: their parents, what they share, and the use of a tid that a call belongs to.
+//! Processes and threads: their parents, the resources that they share, and the task that a tid means at a
+//! time.
 
 use crate::asynchronous::Submitted;
 use crate::descriptors::{Descriptions, FdTable};
@@ -8,20 +9,20 @@ use iodock_event::constants::{CLONE_FILES, CLONE_FS};
 use iodock_event::{CallId, Fork, TaskOrigin, TaskRow, NONE, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// A log, a rank or a host. Within one, a tid belongs to one task at a time.
+/// A log, a rank or a host with its own tids. Within one space, a tid belongs to one living task at a time.
 #[derive(Clone, Debug, Default)]
 pub struct SpaceOptions {
-    /// The working directory of its first program; `None` if unknown.
+    /// The working directory of the space's first program; `None` if unknown.
     pub working_directory: Option<Vec<u8>>,
     pub rank: Option<i32>,
     pub host: Option<String>,
-    /// Does the source leave open in which order calls of different tasks ended?
+    /// Whether the source does not show in which order calls of different tasks ended.
     pub unordered: bool,
 }
 
-/// The tracker's state of a space.
+/// The tracker's state for one space.
 pub struct Space {
-    /// File id of the first working directory, [`NONE`] if unknown.
+    /// File id of the working directory at the beginning; [`NONE`] if unknown.
     pub directory: u32,
     pub rank: Option<i32>,
     pub host: u16,
@@ -29,8 +30,8 @@ pub struct Space {
     pub roots: u32,
 }
 
-/// Working directory and root, which CLONE_FS shares. File ids. [`NONE`] means unknown for the directory, and
-/// `/` for the root.
+/// Working directory and root as file ids. Tasks created with CLONE_FS share them. [`NONE`] means that the
+/// directory is unknown, or that the root is `/`.
 #[derive(Clone, Copy, Debug)]
 pub struct FsContext {
     pub references: u32,
@@ -44,20 +45,20 @@ pub struct Pending {
     pub call: CallId,
     pub first: Descriptor,
     pub second: Descriptor,
-    /// The working directory when it began.
+    /// The working directory when the call began.
     pub directory: u32,
     pub born: u64,
     pub flags: u64,
 }
 
-/// The meaning of a descriptor argument.
+/// The result of resolving a descriptor argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptor {
-    /// There is no descriptor, or it is negative.
+    /// The call has no descriptor argument, or it is negative.
     Absent,
-    /// Not in the table.
+    /// The descriptor is not in the table.
     Missing,
-    /// Slot of the description.
+    /// The descriptor refers to the description in this slot.
     Open(u32),
 }
 
@@ -69,7 +70,7 @@ pub struct Task {
     pub table: u32,
     pub place: u32,
     pub pending: Option<Pending>,
-    /// The record that first showed it.
+    /// Number of the record that first showed the task.
     pub born: u64,
 }
 
@@ -77,11 +78,11 @@ pub struct Process {
     pub upid: u32,
     pub pid: i32,
     pub tasks: u32,
-    /// Asynchronous requests in flight; most processes have none.
+    /// Asynchronous requests in flight. Most processes have none.
     pub submitted: Option<Box<Submitted>>,
 }
 
-/// State of a tid: its last use, and the task of that use while it lives.
+/// The last task that had a tid, and its slot while the task lives.
 #[derive(Clone, Copy)]
 pub struct Known {
     pub utid: u32,
@@ -91,7 +92,7 @@ pub struct Known {
 #[derive(Default)]
 pub struct Tasks {
     pub rows: Vec<TaskRow>,
-    /// The space of each row.
+    /// The space of each row, indexed by utid.
     pub row_spaces: Vec<u16>,
     pub spaces: Vec<Space>,
     pub live: Slab<Task>,
@@ -99,18 +100,18 @@ pub struct Tasks {
     pub tables: Slab<FdTable>,
     pub places: Slab<FsContext>,
     known: FxHashMap<u64, Known>,
-    /// Forks that later records will show, by child; and their number by parent.
+    /// Forks that later records will show, by child. The next field counts them by parent.
     hints: FxHashMap<u64, Fork>,
     hinted_parents: FxHashMap<u64, u32>,
-    /// Children that appeared before their fork returned, with their parents.
+    /// Children that appeared before their fork returned; the value is the parent.
     pub early: FxHashMap<u64, u32>,
-    /// Tasks inside a fork.
+    /// Tasks that are inside a fork, vfork or clone.
     pub forking: Vec<u32>,
     next_upid: u32,
     last: Option<(u64, u32)>,
 }
 
-/// The number by which the system knows the thread; 0 if unknown.
+/// Returns the thread id of the operating system; 0 if unknown.
 fn shown_tid(tid: u32) -> i32 {
     if tid > iodock_event::lwp::UNNUMBERED {
         return 0;
@@ -122,7 +123,7 @@ pub fn key(space: u16, tid: u32) -> u64 {
     u64::from(space) << 32 | u64::from(tid)
 }
 
-/// The relation of a new task to the one that created it.
+/// The creator of a new task, and the way in which it was created.
 #[derive(Clone, Copy)]
 pub struct Birth {
     pub parent: u32,
@@ -131,7 +132,7 @@ pub struct Birth {
 }
 
 impl Tasks {
-    /// The living task with this tid.
+    /// Returns the living task with this key (space and tid).
     pub fn find(&mut self, key: u64) -> Option<u32> {
         if let Some((last, live)) = self.last {
             if last == key {
@@ -154,7 +155,7 @@ impl Tasks {
         &mut self.rows[self.live[live].utid as usize]
     }
 
-    /// Adds a task without a parent: the first program, or one whose fork is not shown.
+    /// Adds a task without a parent: the first program, or a task whose fork the source does not show.
     pub fn add_root(&mut self, key: u64, pid: i32, how: TaskOrigin, time: i64, born: u64) -> u32 {
         let space = (key >> 32) as u16;
         let directory = self.spaces[space as usize].directory;
@@ -165,7 +166,7 @@ impl Tasks {
         self.add(key, None, how, time, born, (process, table, place))
     }
 
-    /// Adds a task that another created. The flags decide what it shares and what it copies.
+    /// Adds a child of another task. The flags determine what it shares with the parent and what it copies.
     pub fn add_child(
         &mut self,
         key: u64,
@@ -204,7 +205,7 @@ impl Tasks {
         self.add(key, Some(birth.parent), birth.how, time, born, (process, table, place))
     }
 
-    /// Adds a thread to a process that is known by another of its threads.
+    /// Adds a thread to a process of which another thread is already known.
     pub fn add_sibling(
         &mut self,
         key: u64,
@@ -300,7 +301,7 @@ impl Tasks {
         }
     }
 
-    /// exec by a thread that is not the leader: the leader's id continues as that thread.
+    /// Handles exec by a thread that is not the leader: the leader's id continues as that thread.
     pub fn supersede(&mut self, leader: u32, thread: u32, time: i64, descriptions: &mut Descriptions) {
         self.drop_pending(leader, descriptions);
         self.live[leader].pending = self.live[thread].pending.take();
@@ -348,7 +349,7 @@ impl Tasks {
         }
     }
 
-    /// Gives the task a descriptor table of its own.
+    /// Gives the task its own descriptor table.
     pub fn unshare_table(&mut self, live: u32, descriptions: &mut Descriptions) {
         let table = self.live[live].table;
         if self.tables[table].references > 1 {
@@ -357,7 +358,7 @@ impl Tasks {
         }
     }
 
-    /// Gives the task a working directory of its own.
+    /// Gives the task its own working directory.
     pub fn unshare_place(&mut self, live: u32) {
         let place = self.live[live].place;
         if self.places[place].references > 1 {
@@ -372,7 +373,7 @@ impl Tasks {
         }
     }
 
-    /// The fork that will create this child, if the source announced it. Each is returned once.
+    /// Returns and removes the announced fork that will create this child, if there is one.
     pub fn take_hint(&mut self, child: u64) -> Option<Fork> {
         let fork = self.hints.remove(&child)?;
         let parent = key((child >> 32) as u16, fork.parent_tid);
@@ -385,8 +386,8 @@ impl Tasks {
         Some(fork)
     }
 
-    /// The only task of the space that is inside a fork and may be the parent of any child. `Err` if there
-    /// are several.
+    /// Returns the only task of the space that is inside a fork and may be the parent of any child. `Err` if
+    /// there are several such tasks.
     pub fn only_forking(&self, space: u16) -> Result<Option<u32>, ()> {
         let mut waiting = self.forking.iter().copied().filter(|&live| {
             let task = &self.live[live];
@@ -400,7 +401,7 @@ impl Tasks {
 }
 
 impl Tasks {
-    /// Continues an ended use of a tid, sharing everything with `sibling`.
+    /// Revives the task that last had the tid. It shares everything with `sibling`.
     pub fn revive(&mut self, key: u64, utid: u32, sibling: u32) -> u32 {
         let Task { space, process, table, place, born, .. } = self.live[sibling];
         self.processes[process].tasks += 1;

@@ -6,15 +6,15 @@ use iodock_event::constants::{O_APPEND, O_DSYNC, O_SYNC, RWF_APPEND, RWF_DSYNC, 
 use iodock_event::event::EventRow;
 use iodock_event::{Action, Direction, ErrnoId, FileKind, LossKind, Outcome, UNKNOWN};
 
-/// Direction and place of a transfer.
+/// The direction and the offset of a transfer.
 #[derive(Clone, Copy)]
 pub(crate) struct Move {
     pub direction: Direction,
-    /// The offset argument, if the call uses one.
+    /// Value of the offset argument, if the call has one and uses it.
     pub at: Option<i64>,
-    /// This call appends, even if the descriptor was not opened for appending.
+    /// Whether this call appends even if the descriptor was not opened for appending.
     pub appends: bool,
-    /// Does the transfer have an offset in the file?
+    /// Whether the transfer has an offset in the file.
     pub placed: bool,
 }
 
@@ -33,7 +33,7 @@ impl Tracker {
         };
         let positioned = matches!(action, Action::PositionedRead | Action::PositionedWrite);
         let at = match positioned {
-            // preadv2 and pwritev2 with offset -1 use and move the position.
+            // preadv2 and pwritev2 with offset -1 use and move the description's position.
             true if raw.offset == -1 && raw.outcome != Outcome::Failed => None,
             true => Some(if raw.offset < 0 { UNKNOWN } else { raw.offset }),
             false => None,
@@ -49,7 +49,7 @@ impl Tracker {
         self.step(ending, subject, step, row);
     }
 
-    /// Fills in the bytes moved, and moves the position.
+    /// Sets the moved bytes of the row, and moves the position of the open file description.
     pub(crate) fn step(&mut self, ending: &Ending, subject: Subject, step: Move, row: &mut EventRow) {
         let bytes = match ending.raw.outcome {
             Outcome::Succeeded if ending.raw.result >= 0 => {
@@ -137,7 +137,8 @@ impl Tracker {
     }
 }
 
-/// The most bytes that the call can have moved: those requested. Messages show their own lengths.
+/// Returns the most bytes that the call can have moved, which is the number requested. Calls on messages have
+/// no such limit here.
 fn most_moved(ending: &Ending) -> i64 {
     use Action::{PositionedRead, PositionedWrite, Read, Transfer, Write};
     let bounded = matches!(ending.meta.action, Read | PositionedRead | Write | PositionedWrite | Transfer);
@@ -147,14 +148,15 @@ fn most_moved(ending: &Ending) -> i64 {
     }
 }
 
-/// The error of a seek on a file without a position, such as a FIFO or terminal.
+/// Error number of a seek on a file without a position, such as a FIFO or terminal.
 const ESPIPE: i32 = 29;
 
-/// Offset at which a ring's requests are mapped (linux/io_uring.h, IORING_OFF_SQES). If the ring's creation
-/// was not seen, its requests are not seen either, for example because the program makes calls without libc.
+/// Offset at which a program maps an io_uring's requests (linux/io_uring.h, IORING_OFF_SQES). If the source
+/// did not show the creation of the ring, it does not show its requests either, for example because the
+/// program makes system calls without libc.
 const RING_REQUESTS_AT: i64 = 0x1000_0000;
 
-/// The open flags that correspond to the flags of a single pwritev2.
+/// Returns the open flags that correspond to the flags of a single pwritev2.
 fn flags_of_one_write(flags: u64) -> u64 {
     [(RWF_APPEND, O_APPEND), (RWF_DSYNC, O_DSYNC), (RWF_SYNC, O_SYNC)]
         .iter()

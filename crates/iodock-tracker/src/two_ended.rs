@@ -1,5 +1,5 @@
-//! Calls with two ends, which take two adjacent rows: transfers between two files, two names of one file, and
-//! completions of asynchronous I/O.
+//! Calls with two ends, which produce two adjacent rows: transfers between two files, calls with two names,
+//! and completions of asynchronous I/O.
 
 use crate::asynchronous::Request;
 use crate::calls::{Ending, Subject};
@@ -10,7 +10,7 @@ use iodock_event::event::EventRow;
 use iodock_event::{Direction, LossKind, Outcome, Side, NONE, UNKNOWN};
 
 impl Tracker {
-    /// sendfile, copy_file_range, splice, tee: out of `fd`, into `fd2`.
+    /// Handles sendfile, copy_file_range, splice and tee: they read from `fd` and write to `fd2`.
     pub(crate) fn transfer(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let Ending { live, batch, raw, arguments, .. } = *ending;
         let failed = raw.outcome == Outcome::Failed;
@@ -36,7 +36,7 @@ impl Tracker {
         Move { placed: at.is_some() || seekable, ..Move::new(direction, at) }
     }
 
-    /// rename and link concern both names.
+    /// Handles rename and link, which concern both names.
     pub(crate) fn two_names(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let Ending { live, meta, batch, raw, arguments } = *ending;
         let old = match text_of(batch, raw.path).filter(|path| !path.is_empty()) {
@@ -45,7 +45,7 @@ impl Tracker {
                 let base = self.base(meta.dir_fd, first, raw.fd, raw.fd_text, batch, directory);
                 self.file_at(live, base, path)
             }
-            // linkat(fd, "", ..., AT_EMPTY_PATH)
+            // The source names the descriptor instead of a path, as in linkat(fd, "", ..., AT_EMPTY_PATH).
             None => self.subject(live, arguments.first, raw.fd, raw.fd_text, batch, true).file,
         };
         let new = match text_of(batch, raw.path2).filter(|path| !path.is_empty()) {
@@ -68,7 +68,7 @@ impl Tracker {
         out.push(EventRow { side: Side::New as u8, file: new, other_file: old, ..blank });
     }
 
-    /// io_submit: remembers requests that will complete later.
+    /// Handles io_submit: stores the requests, which will complete later.
     pub(crate) fn submit(&mut self, ending: &Ending) {
         let Ending { live, raw, .. } = *ending;
         let (Outcome::Succeeded, Ok(accepted)) = (raw.outcome, usize::try_from(raw.result)) else { return };
@@ -88,8 +88,8 @@ impl Tracker {
         }
     }
 
-    /// io_getevents: one row for each completed request. The call itself counts once, so all rows but the
-    /// first are other ends of it.
+    /// Handles io_getevents: adds one row for each completed request. The call counts once, so all rows but
+    /// the first are marked as other ends of it.
     pub(crate) fn completions(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let process = self.tasks.live[ending.live].process;
         let first_row = out.len();

@@ -1,5 +1,5 @@
 //! Compares the tracker with a simple model of the kernel. For any order of open, dup, fork, chdir, exec and
-//! close, each call must get the file and offset that the model has.
+//! close, the tracker must find the file and the offset that the model has for each call.
 
 use iodock_event::constants::*;
 use iodock_event::{
@@ -26,7 +26,7 @@ struct Process {
     directory: Directory,
 }
 
-/// A step of a process. The numbers select from the existing objects.
+/// A step of a process. The numbers select among the existing objects.
 #[derive(Clone, Debug)]
 enum Step {
     Open { name: usize, append: bool, close_on_exec: bool, below: Option<usize> },
@@ -93,7 +93,7 @@ fn absolute(directory: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// The expected content of a row: the file's name and the offset.
+/// The expected rows: the file's name and the offset of each.
 type Expected = Vec<(Option<String>, i64)>;
 
 struct Kernel {
@@ -405,7 +405,7 @@ fn check(steps: &[(usize, Step)], interrupted: bool) {
     }
 }
 
-/// Splits each whole call into a beginning and an adjacent end.
+/// Splits each whole call into a record of its beginning and an adjacent record of its end.
 fn split(batch: &mut Batch) {
     let records = std::mem::take(&mut batch.records);
     for record in records {
@@ -429,7 +429,7 @@ proptest! {
     }
 }
 
-/// One call of process 100.
+/// Makes a call of process 100.
 fn call(name: &str, fd: i32, result: i64, start: i64) -> RawCall {
     let mut raw = RawCall::new(CallId::intern(name.as_bytes()).unwrap(), 100);
     (raw.fd, raw.result, raw.start, raw.duration) = (fd, result, start, 5);
@@ -440,7 +440,7 @@ fn call(name: &str, fd: i32, result: i64, start: i64) -> RawCall {
 #[test]
 fn an_open_without_a_name_gets_a_file_and_a_handle() {
     let mut batch = Batch::default();
-    // An address is printed in place of the name.
+    // The log prints an address instead of the file's name.
     let unnamed = call("openat", AT_FDCWD, 3, 10);
     let noted = RawCall { result_text: batch.push_text(b"/a"), ..call("openat", AT_FDCWD, 4, 20) };
     let failed = RawCall { outcome: Outcome::Failed, ..call("openat", AT_FDCWD, -1, 30) };

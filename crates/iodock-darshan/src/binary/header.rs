@@ -1,8 +1,9 @@
-//! The header of a log: the positions of its regions. It is the only part that is never compressed.
+//! The header of a log, which contains the positions of its regions. It is the only part that is never
+//! compressed.
 
 use crate::{ByteOrder, Fault, Module};
 
-/// How the regions of a log are compressed.
+/// The compression of the regions of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     Zlib,
@@ -25,37 +26,38 @@ impl Span {
 
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// As written in the log: `3.41`.
+    /// Version of the format as the log states it, such as `3.41`.
     pub version: String,
     pub minor: u32,
     pub order: ByteOrder,
     pub compression: Compression,
-    /// Size of the header in this version.
+    /// Size of the header in this version, bytes.
     pub bytes: u64,
     pub names: Span,
-    /// Sections by number of their module.
+    /// Sections of the modules, indexed by module number.
     pub modules: [Section; Module::ROOM],
 }
 
-/// The header's information about a module.
+/// The information in the header about a module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Section {
     pub span: Span,
     pub version: u32,
-    /// Darshan ran out of memory for its records.
+    /// Whether Darshan ran out of memory for the module's records.
     pub is_partial: bool,
 }
 
 const MAGIC: u64 = 6_567_223;
-/// The existing versions of the format: Darshan 3.0, 3.1, 3.2.0, 3.2.1 to 3.4.0, and later.
+/// Minor numbers of the existing format versions: those of Darshan 3.0, 3.1, 3.2.0, 3.2.1 to 3.4.0, and
+/// later.
 const KNOWN: [u32; 5] = [0, 10, 20, 21, 41];
-/// The version that introduced 64 modules and nanoseconds.
+/// Minor number of the version that introduced 64 modules and nanoseconds.
 const WIDE: u32 = 41;
 const MODULES_BEFORE_WIDE: usize = 16;
-/// The version that introduced the module H5D.
+/// Minor number of the version that introduced the module H5D.
 const WITH_DATA_SETS: u32 = 20;
 
-/// Largest size of a header.
+/// Largest size of a header, bytes.
 pub const LONGEST: usize = 8 + 8 + 8 + 8 + 16 + Module::ROOM * 20;
 
 impl Header {
@@ -71,7 +73,7 @@ impl Header {
         KNOWN.contains(&self.minor)
     }
 
-    /// Parses a file's first bytes: [`LONGEST`] of them, or the whole file.
+    /// Parses the first bytes of a file: [`LONGEST`] of them, or the whole file if it is shorter.
     pub fn read(bytes: &[u8]) -> Result<Header, Fault> {
         let (version, minor) = version(bytes)?;
         let is_wide = minor >= WIDE;
@@ -94,7 +96,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Inserts a module that the version did not have: numbers of later modules were lower by one.
+    /// Inserts an empty section for a module that the log's version did not have. Numbers of later modules
+    /// were lower by one in that version.
     fn insert(&mut self, module: Module) {
         let at = usize::from(module.0);
         self.modules[at..].rotate_right(1);
@@ -102,7 +105,7 @@ impl Header {
     }
 }
 
-/// The version's text and its second number.
+/// Returns the version's text and its minor number.
 fn version(bytes: &[u8]) -> Result<(String, u32), Fault> {
     if bytes.is_empty() {
         return Err(Fault::Empty);
@@ -126,7 +129,8 @@ fn order(bytes: &[u8]) -> Result<ByteOrder, Fault> {
     both.into_iter().find(|order| order.u64(bytes, 8) == Some(MAGIC)).ok_or(Fault::HeaderDamaged)
 }
 
-/// Everything whose position depends on the number of modules. None: it is cut.
+/// Parses those parts of the header whose position depends on the number of modules. Returns `None` if the
+/// header is cut off.
 fn places(bytes: &[u8], order: ByteOrder, is_wide: bool) -> Option<Header> {
     let (room, partial, mut at) = if is_wide {
         (Module::ROOM, order.u64(bytes, 24)?, 32)

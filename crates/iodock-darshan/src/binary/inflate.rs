@@ -3,23 +3,23 @@
 
 use super::Compression;
 
-/// The bytes of a region.
+/// The decompressed bytes of a region.
 #[derive(Debug, Default)]
 pub struct Inflated {
     pub bytes: Vec<u8>,
-    /// End of each stream in `bytes`. An incomplete stream is the last one.
+    /// End of each stream in `bytes`. Only the last stream can be incomplete.
     pub ends: Vec<usize>,
-    /// Compressed bytes whose checksum is wrong. Their content is left out.
+    /// Number of compressed bytes whose checksum is wrong. Their content is left out.
     pub damaged: u64,
-    /// Compressed bytes after the memory limit was reached.
+    /// Number of compressed bytes after the memory limit was reached.
     pub oversized: u64,
-    /// The last stream ends too early.
+    /// Whether the last stream ends too early.
     pub is_cut: bool,
 }
 
-/// How a stream ended.
+/// The way in which decoding a stream ended.
 enum End {
-    /// With its checksum, after this number of compressed bytes.
+    /// The stream is complete and its checksum is right. The value is its number of compressed bytes.
     Whole(usize),
     Cut,
     Damaged,
@@ -27,7 +27,7 @@ enum End {
     Full,
 }
 
-/// Number of positions after damage that are tried as the beginning of a stream.
+/// Largest number of positions after damage at which the reader tries to find the beginning of a stream.
 const TRIES: usize = 4096;
 const STEP: usize = 64 << 10;
 
@@ -79,10 +79,11 @@ pub fn inflate(compression: Compression, input: &[u8], room: usize, is_cut: bool
     out
 }
 
-/// The next position from `from` on that looks like the beginning of a stream.
+/// Returns the next position from `from` on that looks like the beginning of a stream.
 fn next_stream(compression: Compression, input: &[u8], from: usize) -> Option<usize> {
     let begins = |bytes: &[u8]| match compression {
-        // Deflate with a window of 32 KiB, and the check of the two bytes (RFC 1950).
+        // The stream starts with the method Deflate, a window of 32 KiB, and a valid check value of the two
+        // bytes (RFC 1950).
         Compression::Zlib => bytes[0] == 0x78 && (u16::from(bytes[0]) << 8 | u16::from(bytes[1])) % 31 == 0,
         Compression::Bzip2 => bytes.starts_with(b"BZh") && bytes.get(4..10) == Some(b"1AY&SY"),
         Compression::None => false,
@@ -91,11 +92,11 @@ fn next_stream(compression: Compression, input: &[u8], from: usize) -> Option<us
     (from..=last).find(|&at| begins(&input[at..]))
 }
 
-/// The decoder: one for all streams, because there are many short ones.
+/// The decoder. All streams share it, because there are many short ones.
 struct Decoder {
     compression: Compression,
     zlib: flate2::Decompress,
-    /// Output of one step, before it is appended.
+    /// Output of one step, which is then appended to the region's bytes.
     piece: Vec<u8>,
 }
 
@@ -104,7 +105,7 @@ impl Decoder {
         Decoder { compression, zlib: flate2::Decompress::new(true), piece: vec![0; STEP] }
     }
 
-    /// Decompresses one stream after the content of `out`, at most `room` bytes.
+    /// Decompresses one stream and appends at most `room` bytes to `out`.
     fn stream(&mut self, input: &[u8], out: &mut Vec<u8>, room: usize) -> End {
         match self.compression {
             Compression::Zlib => {
@@ -139,15 +140,15 @@ impl Decoder {
     }
 }
 
-/// Result of decoding a piece.
+/// Result of decoding a piece of a stream.
 struct Step {
     used: usize,
     made: usize,
-    /// The stream has ended, and its checksum is right.
+    /// Whether the stream has ended with the right checksum.
     is_end: bool,
 }
 
-/// `step` returns None if the stream is damaged.
+/// Decodes a stream step by step. `step` returns `None` if the stream is damaged.
 fn run(
     mut step: impl FnMut(&[u8], &mut [u8]) -> Option<Step>,
     piece: &mut [u8],
@@ -168,7 +169,7 @@ fn run(
             return End::Whole(used.max(1));
         }
         if done.used == 0 && done.made == 0 {
-            // It needs more input, and there is none.
+            // The decoder needs more input, but there is none.
             return End::Cut;
         }
     }

@@ -1,4 +1,4 @@
-//! Binary logs: a header, and compressed regions for the job, names and each module.
+//! Binary logs: a header, and compressed regions for the job, the names and each module.
 
 mod header;
 mod inflate;
@@ -14,33 +14,32 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Limits for reading a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Memory for all decompressed regions together, bytes.
+    /// Memory limit for all decompressed regions together, bytes.
     pub inflated_bytes: u64,
-    /// Whether single accesses (DXT), heatmaps and layouts are read, too. If not, damage to them is not a
-    /// loss.
+    /// Whether to read single accesses (DXT), heatmaps and layouts. If false, damage to them is not a loss.
     pub details: bool,
 }
 
 impl Limits {
-    /// For callers that only need the job and its counters.
+    /// Returns limits for callers that need only the job and its counters.
     pub fn without_details() -> Limits {
         Limits { details: false, ..Limits::default() }
     }
 }
 
 impl Default for Limits {
-    /// 1 GiB: a million records of POSIX, or 25 million accesses.
+    /// Returns a memory limit of 1 GiB, which suffices for a million records of POSIX or 25 million accesses.
     fn default() -> Limits {
         Limits { inflated_bytes: 1 << 30, details: true }
     }
 }
 
-/// The highest ratio of Deflate. A region that claims more is invalid.
+/// The highest compression ratio of Deflate. A region that claims more is invalid.
 const HIGHEST_RATIO: u64 = 1032;
-/// A short region may always have this size: bzip2 has no such maximum ratio.
+/// Decompressed size that is valid for a short region whatever its ratio, because bzip2 has no highest ratio.
 const ALWAYS: u64 = 1 << 20;
 
-/// Checks the header of a log, and returns what is wrong with it.
+/// Checks the header of a log, and returns the fault that it finds.
 pub fn check(head: &[u8]) -> Result<(), Fault> {
     Header::read(head).map(drop)
 }
@@ -68,9 +67,9 @@ struct Regions<S> {
     source: S,
     file_bytes: u64,
     header: Header,
-    /// Remaining bytes of [`Limits::inflated_bytes`].
+    /// Number of bytes that remain of [`Limits::inflated_bytes`].
     room: u64,
-    /// [`Limits::details`].
+    /// The value of [`Limits::details`].
     details: bool,
     log: Log,
 }
@@ -95,7 +94,7 @@ impl<S: Read + Seek> Regions<S> {
         add(&mut self.log.losses, kind, region, count);
     }
 
-    /// The job's region is between the header and the first other region.
+    /// Returns the job's region, which is between the header and the first other region.
     fn job_span(&self) -> Span {
         let others = std::iter::once(self.header.names).chain(self.header.modules.iter().map(|one| one.span));
         let first = others.filter(|span| span.at > 0).map(|span| span.at).min().unwrap_or(self.file_bytes);
@@ -106,7 +105,7 @@ impl<S: Read + Seek> Regions<S> {
         let span = self.job_span();
         let mut compressed = self.bytes(span, Region::Job)?;
         if self.header.compression != Compression::None {
-            // Headers of some sites are longer than specified: zeros are in between.
+            // The headers of some sites are longer than specified and filled with zeros.
             let zeros = compressed.iter().take_while(|&&byte| byte == 0).count();
             compressed.drain(..zeros);
         }
@@ -156,8 +155,9 @@ impl<S: Read + Seek> Regions<S> {
         Ok(())
     }
 
-    /// Counts bytes outside of all regions. Otherwise a header with damaged lengths would look like a job
-    /// without I/O. Zeros may be between regions: logs that a process mapped into memory have gaps there.
+    /// Counts bytes outside of all regions as a loss. Otherwise a header with damaged lengths would look like
+    /// a job without I/O. Zeros between regions are no loss, because logs that a process mapped into memory
+    /// have gaps there.
     fn unclaimed(&mut self) -> io::Result<()> {
         let modules = self.header.modules.iter().map(|section| section.span);
         let mut spans: Vec<Span> = [self.job_span(), self.header.names].into_iter().chain(modules).collect();
@@ -192,11 +192,11 @@ impl<S: Read + Seek> Regions<S> {
         }
     }
 
-    /// The compressed bytes of a region, as far as the file goes.
+    /// Returns the compressed bytes of a region, as far as the file contains them.
     fn bytes(&mut self, span: Span, region: Region) -> io::Result<Vec<u8>> {
         let there = self.file_bytes.saturating_sub(span.at).min(span.bytes);
         self.lose(LossKind::CutRegion, region, span.bytes - there);
-        // The compressed bytes must not take more memory than the decompressed ones.
+        // This limits the memory of the compressed bytes to that of the decompressed ones.
         let taken = there.min(self.room);
         self.lose(LossKind::OversizedRegion, region, there - taken);
         let mut bytes = Vec::new();
@@ -224,7 +224,7 @@ impl<S: Read + Seek> Regions<S> {
     }
 }
 
-/// The bytes of each stream.
+/// Returns the bytes of each stream of a region.
 fn streams(region: &Inflated) -> impl Iterator<Item = &[u8]> {
     let starts = std::iter::once(0).chain(region.ends.iter().copied());
     starts.zip(&region.ends).map(|(start, &end)| &region.bytes[start..end])

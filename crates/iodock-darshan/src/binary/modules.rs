@@ -23,7 +23,7 @@ pub fn read(log: &mut Log, module: Module, version: u32, order: ByteOrder, regio
     }
 }
 
-/// Records of variable length, from one stream after another.
+/// Reads records of variable length, one stream after another.
 fn of_streams<T>(
     log: &mut Log,
     module: Module,
@@ -78,12 +78,13 @@ fn counted(log: &mut Log, module: Module, version: u32, order: ByteOrder, mut re
     log.counted.push(Counted { module, version: Some(version), layout, order, stride, bytes: region.bytes });
 }
 
-/// Largest number of bytes by which a site's modified records may be longer than specified.
+/// Largest number of bytes that a site may have added to the records.
 const LONGEST_ADDITION: usize = 512;
 
-/// Bytes from one record to the next: as specified for the version, or longer if every stream and the number
-/// of every record agree. Some sites modify Darshan without changing the version. None: no length fits, or
-/// only that of another version, which means that the header is damaged.
+/// Returns the number of bytes from one record to the next. This is the length that the version specifies, or
+/// a larger one if it fits all streams and the numbers of all records, because some sites modify Darshan
+/// without changing the version. Returns `None` if no length fits, or only that of another version, which
+/// means that the header is damaged.
 fn stride(module: Module, size: usize, region: &Inflated, names: &Names, order: ByteOrder) -> Option<usize> {
     let whole_streams = region.ends.len() - usize::from(region.is_cut);
     let fits =

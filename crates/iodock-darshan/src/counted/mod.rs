@@ -1,14 +1,14 @@
 //! Modules whose records are counters: POSIX, STDIO, MPI-IO, HDF5, PnetCDF.
 //!
-//! Records stay in the log's bytes, and a value is decoded on access: a log takes no more memory than its
-//! decompressed regions, and a counter that a version lacks has no value that could be mistaken for a real
-//! one.
+//! Records stay in the log's bytes, and a value is decoded when it is read. A log therefore needs no more
+//! memory than its decompressed regions. A counter that a version lacks has no value, so it cannot be
+//! mistaken for a real one.
 
 mod tables;
 
 use crate::{ByteOrder, Module};
 
-/// A counter, and the versions of its module that have it.
+/// A counter, and the first and last version of its module that have it.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     pub name: &'static str,
@@ -16,8 +16,8 @@ pub struct Field {
     pub last: u32,
 }
 
-/// The values of a module's records, in order: after the record's number and rank, the number of the file's
-/// record (data sets and variables only), counters, then times and other fractions.
+/// The order of the values in a module's records: number of the record, rank, number of the file's record
+/// (only for data sets and variables), counters, and finally times and other fractions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub has_file: bool,
@@ -28,7 +28,8 @@ pub struct Layout {
 const BASE_BYTES: usize = 16;
 
 impl Layout {
-    /// Layout of records of `version`. None: the module's records are not counters.
+    /// Returns the layout of the records of `version`. Returns `None` if the module's records are not
+    /// counters.
     pub(crate) fn of(module: Module, version: u32) -> Option<Layout> {
         let (counters, fractions) = fields(module)?;
         let names = |fields: &'static [Field]| {
@@ -39,7 +40,7 @@ impl Layout {
         Some(Layout { has_file, counters: names(counters), fractions: names(fractions) })
     }
 
-    /// Bytes of a record.
+    /// Returns the number of bytes of a record.
     pub fn size(&self) -> usize {
         self.first() + 8 * (self.counters.len() + self.fractions.len())
     }
@@ -48,18 +49,18 @@ impl Layout {
         BASE_BYTES + 8 * usize::from(self.has_file)
     }
 
-    /// Index of the counter called `name`.
+    /// Returns the index of the counter called `name`.
     pub fn counter(&self, name: &str) -> Option<usize> {
         self.counters.iter().position(|&known| known == name)
     }
 
-    /// Index of the time or other fraction called `name`.
+    /// Returns the index of the time or other fraction called `name`.
     pub fn fraction(&self, name: &str) -> Option<usize> {
         self.fractions.iter().position(|&known| known == name)
     }
 }
 
-/// Counters and fractions of all versions of a module.
+/// Returns the counters and fractions of all versions of a module.
 pub(crate) fn fields(module: Module) -> Option<(&'static [Field], &'static [Field])> {
     Some(match module {
         Module::POSIX => (tables::POSIX, tables::POSIX_TIMES),
@@ -77,11 +78,11 @@ pub(crate) fn fields(module: Module) -> Option<(&'static [Field], &'static [Fiel
 #[derive(Clone, Debug)]
 pub struct Counted {
     pub module: Module,
-    /// None: a text without this information.
+    /// Version of the module; `None` for a text that does not state it.
     pub version: Option<u32>,
     pub layout: Layout,
     pub(crate) order: ByteOrder,
-    /// Bytes from one record to the next.
+    /// Number of bytes from one record to the next.
     pub(crate) stride: usize,
     pub(crate) bytes: Vec<u8>,
 }
@@ -99,14 +100,14 @@ impl Counted {
         self.bytes.chunks_exact(self.stride).map(|bytes| Record { of: self, bytes })
     }
 
-    /// The sum of a counter over all records in which it is known. None: the version lacks it.
+    /// Returns the sum of a counter over all records; `None` if the module's version lacks the counter.
     pub fn total(&self, counter: &str) -> Option<i128> {
         let at = self.layout.counter(counter)?;
         Some(self.records().map(|record| i128::from(record.counter(at))).sum())
     }
 }
 
-/// The counters of one file, data set or variable, of one rank or of all.
+/// The counters of one file, data set or variable, for one rank or for all ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     of: &'a Counted,
@@ -114,27 +115,28 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The number of the record, which refers to its name.
+    /// Returns the number of the record, which refers to its name.
     pub fn id(&self) -> u64 {
         self.word(0)
     }
 
-    /// None: all ranks together, with the fastest and slowest rank and the variance in addition to the sums.
+    /// Returns the rank; `None` for a record of all ranks together, which has the fastest and slowest rank
+    /// and the variance in addition to the sums.
     pub fn rank(&self) -> Option<i64> {
         Some(self.word(8).cast_signed()).filter(|&rank| rank >= 0)
     }
 
-    /// The record of the file that contains this data set or variable.
+    /// Returns the record number of the file that contains this data set or variable.
     pub fn file(&self) -> Option<u64> {
         self.of.layout.has_file.then(|| self.word(BASE_BYTES))
     }
 
-    /// The counter at `at` of [`Layout::counters`].
+    /// Returns the counter at index `at` of [`Layout::counters`].
     pub fn counter(&self, at: usize) -> i64 {
         self.word(self.of.layout.first() + 8 * at).cast_signed()
     }
 
-    /// The time or other fraction at `at` of [`Layout::fractions`].
+    /// Returns the time or other fraction at index `at` of [`Layout::fractions`].
     pub fn fraction(&self, at: usize) -> f64 {
         f64::from_bits(self.word(self.of.layout.first() + 8 * (self.of.layout.counters.len() + at)))
     }

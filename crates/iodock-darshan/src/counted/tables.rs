@@ -1,7 +1,7 @@
 //! The counters of each module, in the order of its records.
 //!
-//! From Darshan's `include/darshan-*-log-format.h` (release 3.5.0, and 3.0.0 to 3.4.7 for counters that older
-//! records lack).
+//! The tables are from Darshan's `include/darshan-*-log-format.h` (release 3.5.0, and 3.0.0 to 3.4.7 for
+//! counters that older records lack).
 
 use super::Field;
 
@@ -9,12 +9,12 @@ const fn all(name: &'static str) -> Field {
     Field { name, first: 1, last: u32::MAX }
 }
 
-/// A counter that exists since a version of its module.
+/// Makes the entry of a counter that exists since version `first` of its module.
 const fn since(first: u32, name: &'static str) -> Field {
     Field { name, first, last: u32::MAX }
 }
 
-/// A counter that was removed after a version.
+/// Makes the entry of a counter that exists up to version `last` of its module.
 const fn until(last: u32, name: &'static str) -> Field {
     Field { name, first: 1, last }
 }

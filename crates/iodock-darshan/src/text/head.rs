@@ -1,13 +1,13 @@
-//! Information about the job and the log in the comments of a text.
+//! Information about the job and the log in the comments of a text of darshan-parser.
 
 use crate::loss::add;
 use crate::{Job, Log, LossKind, Module, Mount, Region, Time};
 use std::collections::BTreeMap;
 
-/// The head's information about a module.
+/// The information in the head of the text about a module.
 #[derive(Default)]
 pub struct Said {
-    /// Compressed size in the log.
+    /// Compressed size of the module in the log, bytes.
     pub bytes: u64,
     pub version: u32,
     pub is_partial: bool,
@@ -26,12 +26,12 @@ pub struct Head {
     metadata: Vec<(String, String)>,
     mounts: Vec<Mount>,
     pub modules: BTreeMap<Module, Said>,
-    /// The text says that the log has no module: then it was not cut.
+    /// Whether the text says that the log has no modules. A text without records is then not cut off.
     has_none: bool,
 }
 
 impl Head {
-    /// Processes a comment, without its `#`. Others are ignored.
+    /// Parses a comment without its `#`. Unknown comments are ignored.
     pub fn read(&mut self, comment: &str) -> bool {
         let comment = comment.trim_start();
         if let Some(text) = comment.strip_prefix("mount entry:\t") {
@@ -51,7 +51,7 @@ impl Head {
         true
     }
 
-    /// `NAME module contains incomplete data!`
+    /// Parses a warning of the form `NAME module contains incomplete data!`.
     fn partial(&mut self, warning: &str) {
         let name = warning.split_once(" module contains incomplete data").map(|(name, _)| name);
         if let Some(module) = name.and_then(Module::named) {
@@ -78,7 +78,7 @@ impl Head {
         }
     }
 
-    /// `NAME module: 207 bytes (compressed), ver=4`
+    /// Parses a comment of the form `NAME module: 207 bytes (compressed), ver=4`.
     fn module(&mut self, key: &str, value: &str) {
         let said = || {
             let module = Module::named(key.strip_suffix(" module")?)?;
@@ -105,7 +105,7 @@ impl Head {
         })
     }
 
-    /// Adds the job to the log, and adds data of the log that the text lacks to the losses.
+    /// Adds the job to the log. Counts data that the log has but the text lacks as losses.
     pub fn finish(mut self, log: &mut Log) {
         log.job = self.job();
         if log.job.is_none() {

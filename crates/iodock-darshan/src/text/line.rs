@@ -1,4 +1,5 @@
-//! A line of a record: module, rank, number of the record, counter, value, name, mount point, file system.
+//! A line of a record. Its fields are module, rank, number of the record, counter, value, name, mount point,
+//! file system.
 
 pub struct Line<'a> {
     pub module: &'a str,
@@ -6,7 +7,7 @@ pub struct Line<'a> {
     pub id: u64,
     pub counter: &'a str,
     pub value: &'a str,
-    /// As printed, including any tabs.
+    /// Name as printed, including any tabs.
     pub name: &'a str,
 }
 
@@ -16,13 +17,14 @@ impl<'a> Line<'a> {
         let mut next = || fields.next();
         let (module, rank, id) = (next()?, next()?, next()?);
         let (counter, value, rest) = (next()?, next()?, next()?);
-        // Parsed from the end: a name may contain tabs.
+        // The last fields are split off from the end, because a name may contain tabs.
         let (name, _) = rest.rsplit_once('\t')?;
         let (name, _) = name.rsplit_once('\t')?;
         Some(Line { module, rank: rank.parse().ok()?, id: id.parse().ok()?, counter, value, name })
     }
 
-    /// A counter. Record numbers among them are printed as unsigned.
+    /// Returns the value as an integer. darshan-parser prints some counters, such as record numbers, as
+    /// unsigned numbers.
     pub fn number(&self) -> Option<i64> {
         let unsigned = || self.value.parse::<u64>().ok().map(u64::cast_signed);
         self.value.parse().ok().or_else(unsigned)

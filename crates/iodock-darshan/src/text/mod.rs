@@ -1,8 +1,9 @@
-//! Output of darshan-parser: comments about the job and the log, then a line for each counter of each record.
+//! Reads the output of darshan-parser: comments about the job and the log, then a line for each counter of
+//! each record.
 //!
-//! Such a text contains counters that older records lack, too, with the invented value -1: the version of the
-//! module, in the head, shows which. (`darshan-util/darshan-parser.c`, and the `DARSHAN_*_COUNTER_PRINT` of
-//! darshan-logutils.h.)
+//! The text of an older record also contains counters that the record lacks, with the invented value -1. The
+//! version of the module, in the head, shows which counters these are. (See `darshan-util/darshan-parser.c`,
+//! and the `DARSHAN_*_COUNTER_PRINT` of darshan-logutils.h.)
 
 mod head;
 mod line;
@@ -15,19 +16,19 @@ use line::Line;
 use records::Records;
 use std::io::{BufRead, Read};
 
-/// Bytes at a file's beginning that show whether it is a text.
+/// Number of bytes at the beginning of a file that show whether it is such a text.
 pub const HEAD_BYTES: u64 = 4096;
 
 const FIRST: &[u8] = b"# darshan log version:";
-/// A path of 4,096 bytes and the other fields.
+/// Longest valid line, bytes: a path of 4,096 bytes and the other fields are far shorter.
 const LONGEST_LINE: u64 = 64 << 10;
 
 pub fn is_text(head: &[u8]) -> bool {
-    // Warnings of darshan-parser may come before it.
+    // Warnings of darshan-parser may precede this line.
     head.split(|&byte| byte == b'\n').any(|line| line.starts_with(FIRST))
 }
 
-/// Lines that could not be read, and the first of them.
+/// Number of lines that could not be read, and the first of them.
 #[derive(Default)]
 struct Unreadable {
     lines: u64,
@@ -47,7 +48,7 @@ pub fn read(mut source: impl BufRead, limits: Limits) -> Result<Log, Fault> {
         let text = text.trim_end_matches(['\n', '\r']);
         let is_read = match text.strip_prefix('#') {
             Some(comment) => head.read(comment),
-            // Sums, which --total prints among the comments.
+            // These are sums, which `darshan-parser --total` prints among the comments.
             None if text.is_empty() || text.starts_with("total_") => true,
             None => Line::of(text).is_some_and(|line| records.add(&line, &mut log)),
         };
@@ -83,14 +84,14 @@ fn finish(mut log: Log, head: Head, records: Records, unreadable: Unreadable) ->
     Ok(log)
 }
 
-/// The next line with its end. A line that is too long is skipped.
+/// Reads the next line with its newline. Skips the content of a line that is too long.
 fn next(source: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
     line.clear();
     source.by_ref().take(LONGEST_LINE).read_until(b'\n', line)?;
     let is_cut = line.len() as u64 == LONGEST_LINE && line.last() != Some(&b'\n');
     if is_cut {
         source.skip_until(b'\n')?;
-        // No valid line contains this: it is counted as unreadable.
+        // No valid line contains this byte, so the caller counts the line as unreadable.
         *line = b"\0\n".to_vec();
     }
     Ok(!line.is_empty())

@@ -1,4 +1,4 @@
-//! Combines lines into records.
+//! Combines the lines of a text into records.
 
 use super::head::Head;
 use super::line::Line;
@@ -7,16 +7,16 @@ use crate::loss::add;
 use crate::{ByteOrder, Component, Heatmap, Log, LossKind, LustreFile, Module, Region};
 use std::collections::BTreeMap;
 
-/// All records of the modules with counters, and the one being assembled.
+/// All records of the modules with counters, and the record that is being assembled.
 pub struct Records {
     modules: BTreeMap<Module, Rows>,
     current: Option<Current>,
-    /// Bytes that records may still use.
+    /// Number of bytes that records may still use.
     room: u64,
     any: bool,
 }
 
-/// The records of a module: each value, or None if the text lacks it.
+/// The records of a module. Values that the text lacks are `None`.
 struct Rows {
     counters: &'static [Field],
     fractions: &'static [Field],
@@ -27,11 +27,11 @@ struct Row {
     id: u64,
     rank: i64,
     file: Option<u64>,
-    /// Counters, then fractions, by their index in all fields of the module.
+    /// Counters, then fractions, indexed as in all fields of the module.
     values: Vec<Option<u64>>,
 }
 
-/// A record that further lines may belong to.
+/// The current record, to which further lines may belong.
 struct Current {
     module: Module,
     id: u64,
@@ -40,11 +40,11 @@ struct Current {
 }
 
 enum What {
-    /// With the position of the last value, after which the next one is expected.
+    /// A record of counters, and the position after its last value, where the next value is expected.
     Counted(Row, usize),
     Lustre(LustreFile),
     Heatmap(Heatmap),
-    /// Lines of a module that is not read.
+    /// Lines of a module that this crate does not read.
     Unread,
 }
 
@@ -57,7 +57,7 @@ impl Records {
         !self.any
     }
 
-    /// Processes a line. False: it can't be read.
+    /// Processes a line. Returns false if the line cannot be read.
     pub fn add(&mut self, line: &Line<'_>, log: &mut Log) -> bool {
         let Some(module) = Module::named(line.module) else { return false };
         let is_same =
@@ -71,7 +71,7 @@ impl Records {
         self.current.as_mut().is_none_or(|current| current.add(line))
     }
 
-    /// Stores the completed record.
+    /// Stores the current record, which is complete.
     fn store(&mut self, log: &mut Log) {
         let Some(current) = self.current.take() else { return };
         let place = Region::Module(current.module);
@@ -127,13 +127,13 @@ impl Current {
         Current { module, id, rank, what }
     }
 
-    /// Whether the record has this value already: then the line begins another record.
+    /// Returns whether the current record already has this value, so that the line begins another record.
     fn has(&self, line: &Line<'_>) -> bool {
         match &self.what {
             What::Counted(row, _) => {
                 let (counters, fractions) = fields(self.module).unwrap_or_default();
                 let first = counters.iter().chain(fractions).position(|field| field.name == line.counter);
-                // Only a record's first values are checked: the next record begins with one of them.
+                // Only the first four values are checked, because the next record begins with one of them.
                 first.is_some_and(|at| at < 4 && row.values[at].is_some())
             }
             What::Lustre(file) => {
@@ -163,7 +163,7 @@ fn add_counter(module: Module, row: &mut Row, next: &mut usize, line: &Line<'_>)
     }
     let name =
         |at: usize| counters.get(at).or_else(|| fractions.get(at - counters.len())).map(|field| field.name);
-    // Lines follow the order of the fields, except for those of other versions.
+    // Lines are in the order of the fields, except for the fields of other versions.
     let at = (*next..row.values.len()).chain(0..*next).find(|&at| name(at) == Some(line.counter));
     let Some(at) = at else { return false };
     *next = at + 1;
@@ -176,11 +176,13 @@ fn add_counter(module: Module, row: &mut Row, next: &mut usize, line: &Line<'_>)
 }
 
 impl Rows {
-    /// The records that have all values which others of the module have, and the number of incomplete ones.
+    /// Returns the records that have all values which other records of the module have, and the number of
+    /// incomplete records.
     fn counted(self, module: Module, version: Option<u32>) -> (Counted, u64) {
         let known = version.unwrap_or(u32::MAX);
         let is_there = |at: usize, field: &Field| {
-            // Before version 3 darshan-parser prints a sum of two counters under the name of the later one.
+            // Before version 3 of the module, darshan-parser prints a sum of two counters under the name of
+            // the later counter.
             let is_of_version = field.first <= known || field.name == "PNETCDF_FILE_OPENS";
             is_of_version && self.rows.iter().any(|row| row.values[at].is_some())
         };
@@ -212,7 +214,7 @@ impl Rows {
     }
 }
 
-/// The values of version 1, or of `LUSTRE_COMP1_...` and further components.
+/// Adds a value of version 1, or of `LUSTRE_COMP1_...` and further components.
 fn add_layout(file: &mut LustreFile, line: &Line<'_>) -> Option<()> {
     let name = line.counter.strip_prefix("LUSTRE_")?;
     match name {
@@ -231,7 +233,8 @@ fn add_layout(file: &mut LustreFile, line: &Line<'_>) -> Option<()> {
     Some(())
 }
 
-/// Component `number`, counted from 1. The components come in order.
+/// Returns component `number`, counted from 1, and adds it if it is the next one. The components come in
+/// order.
 fn component(file: &mut LustreFile, number: usize) -> Option<&mut Component> {
     let at = number.checked_sub(1)?;
     if at == file.components.len() {
@@ -258,7 +261,7 @@ fn add_component(one: &mut Component, name: &str, line: &Line<'_>) -> Option<()>
     Some(())
 }
 
-/// Lustre's number of a pattern. None: `N/A`.
+/// Returns Lustre's number of a pattern; `None` for `N/A`.
 fn pattern(text: &str) -> Option<i64> {
     Some(match text {
         "raid0" => 0,
@@ -269,7 +272,7 @@ fn pattern(text: &str) -> Option<i64> {
     })
 }
 
-/// Lustre's flags, as darshan-parser writes them. None: `N/A`.
+/// Returns Lustre's flags from the text of darshan-parser; `None` for `N/A`.
 fn flags(text: &str) -> Option<i64> {
     const NAMES: [&str; 12] = [
         "stale",

@@ -1,14 +1,15 @@
-//! Rewrites a sample with another compression, or with its own regions. It has its own code for the header,
-//! so that the reader's code is tested, too.
+//! Rewrites a sample with another compression, or with changed regions. It has its own code for the header,
+//! so that tests do not depend on the reader's code.
 
 use std::io::{BufRead, Read, Write};
 
-/// A log split into parts: `regions` are job, names and modules in order, each a list of decompressed
-/// streams.
+/// A log split into parts. `regions` are those of the job, the names and the modules in order, each as a list
+/// of decompressed streams.
 pub struct Parts {
     pub header: Vec<u8>,
     pub is_big: bool,
-    /// Position of a region's offset in the header; None: the job's, which has none.
+    /// Position of the region's entry in the header (`None` for the job's region, which has no entry), and
+    /// its streams.
     pub regions: Vec<(Option<usize>, Vec<Vec<u8>>)>,
 }
 
@@ -26,7 +27,7 @@ fn put(bytes: &mut [u8], at: usize, value: usize, is_big: bool) {
     bytes[at..at + 8].copy_from_slice(&if is_big { value.to_be_bytes() } else { value.to_le_bytes() });
 }
 
-/// Takes a zlib log apart.
+/// Splits a zlib-compressed log into parts.
 pub fn apart(log: &[u8]) -> Parts {
     let is_big = log[8..16] == 6_567_223u64.to_be_bytes();
     let is_wide = &log[..4] >= b"3.41".as_slice();
@@ -43,7 +44,7 @@ pub fn apart(log: &[u8]) -> Parts {
     let regions = spans.iter().map(|&(at, bytes, place)| (place, streams(&log[at..at + bytes]))).collect();
     let mut header = log[..header_bytes].to_vec();
     for at in (0..=room).map(|at| first + 16 * at).filter(|&at| number(log, at + 8, is_big) == 0) {
-        // An empty region has a position too, which changes.
+        // The entry of an empty region contains a position, too, which is no longer valid.
         header[at..at + 8].fill(0);
     }
     Parts { header, is_big, regions }
@@ -62,7 +63,7 @@ fn streams(mut compressed: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl Parts {
-    /// The log as one file, compressed by `compression`.
+    /// Returns the log as one file. `compression` is its number in the header.
     pub fn together(&self, compression: u8) -> Vec<u8> {
         let mut log = self.header.clone();
         log[16] = compression;

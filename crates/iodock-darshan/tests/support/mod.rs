@@ -1,4 +1,4 @@
-//! Shared by several tests.
+//! Functions that several tests share.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod forms;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 include!("values.rs");
 
-/// Every value of a log as text.
+/// Returns every value of a log as text.
 pub fn text(log: &Log) -> String {
     values(log)
 }
 
-/// The samples, by name.
+/// Returns the paths of the samples, sorted by name.
 pub fn samples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/darshan");
     let files =
@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8]) -> Result<Log, iodock_darshan::Fault> {
     Log::read(Cursor::new(bytes), Limits::default())
 }
 
-/// The name and the count of each loss.
+/// Returns the region, the name and the count of each loss.
 pub fn losses(log: &Log) -> Vec<(String, &'static str, u64)> {
     log.losses.iter().map(|loss| (loss.region.to_string(), loss.kind.name(), loss.count)).collect()
 }

@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed (xorshift64*).
+//! Generates numbers that depend only on a seed (xorshift64*).
 
 pub struct Random(u64);
 
@@ -14,7 +14,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// A number below `end`, or 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() >> 11) as usize % end.max(1)
     }

@@ -1,5 +1,6 @@
-/// Every value of a log, one per line: tab-separated, fractions as bits. Records keep their order; names are
-/// sorted. `tests/pydarshan/values.py` prints the same values as PyDarshan reads them.
+/// Returns every value of a log, one per line: tab-separated, with fractions as the bits of the number.
+/// Records keep their order; names are sorted. `tests/pydarshan/values.py` prints the same values as
+/// PyDarshan reads them.
 fn values(log: &Log) -> String {
     let mut out = String::new();
     job(log, &mut out);
@@ -45,7 +46,7 @@ fn job(log: &Log, out: &mut String) {
 
 /// Counters of POSIX that PyDarshan drops.
 const OF_STREAMS: [&str; 4] = ["POSIX_FOPENS", "POSIX_FREADS", "POSIX_FWRITES", "POSIX_FSEEKS"];
-/// Fractions of POSIX that PyDarshan takes for zero in records of version 2 and 3.
+/// Fractions of POSIX that PyDarshan reads as zero in records of versions 2 and 3.
 const ZEROED: [&str; 2] = ["POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES"];
 
 fn counted(module: &Counted, out: &mut String) {
@@ -57,7 +58,8 @@ fn counted(module: &Counted, out: &mut String) {
         }
         let mut independent = 0;
         for (name, value) in record.counters().filter(|(name, _)| !OF_STREAMS.contains(name)) {
-            // PyDarshan adds up two values that version 3 of PnetCDF counts as one.
+            // Version 3 of PnetCDF has one counter for these two values, and PyDarshan adds them up in older
+            // logs.
             match name {
                 "PNETCDF_INDEP_OPENS" => independent = value,
                 "PNETCDF_COLL_OPENS" => {
@@ -77,7 +79,8 @@ fn counted(module: &Counted, out: &mut String) {
     }
 }
 
-/// Without what only our reader keeps of version 1 (OSTs and MDTs of the file system).
+/// Prints the Lustre layouts without the values that only iodock's reader keeps (OSTs and MDTs of the file
+/// system, in version 1).
 fn lustre(log: &Log, out: &mut String) {
     for file in &log.lustre {
         let _ = writeln!(out, "LUSTRE\t{}\t{}", file.id, file.rank.unwrap_or(-1));

@@ -8,10 +8,11 @@ use iodock_event::{
 
 /// The largest number of arguments of any call.
 const MOST: usize = 8;
-/// FreeBSD's AT_FDCWD.
+/// Value of AT_FDCWD on FreeBSD.
 const FREEBSD_AT_FDCWD: i64 = -100;
 
-/// Fills `raw` from `text` (the text between the brackets). `false` if it cannot be split into arguments.
+/// Fills `raw` from the text between the brackets. Returns `false` if the text cannot be split into
+/// arguments.
 pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
     let spec = raw.call.spec();
     let mut values = [&b""[..]; MOST];
@@ -22,7 +23,7 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
         }
         fill_one(role, values[index], spec, raw, batch);
     }
-    // Before FreeBSD 10, 64-bit lengths are aligned to a register pair, so an unused register is printed
+    // Before FreeBSD 10, truss aligns 64-bit lengths to a register pair, so it prints an unused register
     // before them.
     if spec.action == Action::Truncate && count == 3 {
         raw.argument = integer(values[2]);
@@ -30,7 +31,7 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
     true
 }
 
-/// The roles of calls whose arguments FreeBSD has in another order.
+/// Returns the roles of the arguments. FreeBSD has them in another order for some calls.
 fn roles(spec: &CallSpec) -> &'static [Role] {
     match spec.name {
         "sendfile" => &[Role::Fd, Role::Fd2, Role::Offset, Role::Size],
@@ -38,14 +39,14 @@ fn roles(spec: &CallSpec) -> &'static [Role] {
     }
 }
 
-/// Splits the text at the commas between arguments; `None` if a string or structure is not closed.
+/// Splits the text at the commas between arguments. Returns `None` if a string or structure is not closed.
 fn split<'a>(text: &'a [u8], spec: &CallSpec, values: &mut [&'a [u8]; MOST]) -> Option<usize> {
     let (mut at, mut count) = (0, 0);
     while at < text.len() && count < MOST {
         let end = value_end(text, at, spec)?;
         values[count] = &text[at..end];
         count += 1;
-        // Skip the comma.
+        // This skips the comma.
         at = end + 1;
     }
     Some(count)
@@ -58,7 +59,7 @@ fn value_end(text: &[u8], at: usize, spec: &CallSpec) -> Option<usize> {
         b'{' | b'[' => structure_end(text, at),
         _ => {
             let comma = memchr::memchr(b',', &text[at..]).map_or(text.len(), |comma| at + comma);
-            // `0x40087468 { IOR 0x74('t'), 104, 8 }`
+            // An argument may have an explanation in braces: `0x40087468 { IOR 0x74('t'), 104, 8 }`.
             match memchr::memmem::find(&text[at..comma], b" { ") {
                 Some(open) => structure_end(text, at + open + 1),
                 None => Some(comma),
@@ -67,7 +68,8 @@ fn value_end(text: &[u8], at: usize, spec: &CallSpec) -> Option<usize> {
     }
 }
 
-/// Is only one of the arguments a string? Then the last quote ends it, whatever the string contains.
+/// Returns whether only one of the arguments is a string. The last quote then ends it, whatever the string
+/// contains.
 fn only_text(spec: &CallSpec) -> bool {
     let names = spec.roles.iter().filter(|role| matches!(role, Role::Path | Role::Path2)).count();
     match spec.action {
@@ -77,7 +79,8 @@ fn only_text(spec: &CallSpec) -> bool {
     }
 }
 
-/// Position after the closing quote of the string at `at`, and after the `...` of a shortened string.
+/// Returns the position after the closing quote of the string at `at`, and after the `...` of a shortened
+/// string.
 fn text_end(text: &[u8], at: usize) -> Option<usize> {
     memchr::memchr_iter(b'"', &text[at + 1..]).find_map(|quote| closed(text, at + 1 + quote))
 }
@@ -86,14 +89,14 @@ fn last_text_end(text: &[u8], at: usize) -> Option<usize> {
     memchr::memrchr_iter(b'"', &text[at + 1..]).find_map(|quote| closed(text, at + 1 + quote))
 }
 
-/// Position after this quote and its `...`, if an argument can end there.
+/// Returns the position after this quote and its `...`, if an argument can end there.
 fn closed(text: &[u8], quote: usize) -> Option<usize> {
     let cut = text[quote + 1..].starts_with(b"...");
     let end = quote + 1 + if cut { 3 } else { 0 };
     matches!(text.get(end), None | Some(b',' | b' ' | b'}' | b']')).then_some(end)
 }
 
-/// Position after the bracket that closes the one at `at`.
+/// Returns the position after the bracket that closes the bracket at `at`.
 fn structure_end(text: &[u8], at: usize) -> Option<usize> {
     let (mut depth, mut at) = (0usize, at);
     loop {
@@ -113,7 +116,8 @@ fn structure_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Does the value have the kind that the role needs? A structure or an address may replace any value.
+/// Returns whether the value has the kind that the role needs. A structure or an address may replace any
+/// value.
 fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     match role {
         Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => value == b"AT_FDCWD" || number(value).is_some(),
@@ -142,7 +146,7 @@ fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch:
             raw.flags = constants::value(value).unwrap_or(OTHER_COMMAND);
         }
         Role::Flags => raw.flags = flags(value, |number| number as u64),
-        // The open flags in an F_SETFL call.
+        // In an F_SETFL call, this argument contains open flags.
         Role::Argument if spec.action == Action::Fcntl && raw.flags == constants::F_SETFL => {
             raw.argument = flags(value, open_flags) as i64;
         }
@@ -167,7 +171,8 @@ fn descriptor(value: &[u8]) -> i32 {
     }
 }
 
-/// truss shows only the address of an offset, or 0 if there is none; newer versions show `{ 0x200 }`.
+/// Returns an offset behind a pointer. Newer versions of truss show it as `{ 0x200 }`. Older ones show only
+/// its address, or 0 if there is none.
 fn pointed(value: &[u8]) -> i64 {
     if let Some(inner) = value.strip_prefix(b"{ ").and_then(|inner| inner.strip_suffix(b" }")) {
         return integer(inner);
@@ -178,13 +183,13 @@ fn pointed(value: &[u8]) -> i64 {
     }
 }
 
-/// A name as it is printed between its quotes; empty where truss could only print the address.
+/// Returns the name between the quotes; empty if truss could only print its address.
 fn name(value: &[u8], batch: &mut Batch) -> Text {
     let inner = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
     inner.map_or(Text::NONE, |inner| batch.push_text(inner))
 }
 
-/// The sum of the lengths in `[{"abc",3},{0x7ff,10}]`; unknown if some are not shown.
+/// Returns the sum of the lengths in `[{"abc",3},{0x7ff,10}]`; UNKNOWN if truss does not show all of them.
 fn vector(value: &[u8]) -> i64 {
     let Some(mut rest) = value.strip_prefix(b"[") else { return UNKNOWN };
     let mut sum = 0i64;
@@ -202,7 +207,7 @@ fn vector(value: &[u8]) -> i64 {
     }
 }
 
-/// The value of the names and numbers in `A|B|0x4`, as a Linux number. `freebsd` translates a FreeBSD number.
+/// Returns the Linux value of names and numbers such as `A|B|0x4`. `freebsd` translates a FreeBSD number.
 fn flags(value: &[u8], freebsd: fn(i64) -> u64) -> u64 {
     let one = |word: &[u8]| match number(word) {
         Some(number) => freebsd(number),
@@ -212,7 +217,7 @@ fn flags(value: &[u8], freebsd: fn(i64) -> u64) -> u64 {
     value.split(|&byte| byte == b'|').map(one).fold(0, |sum, flag| sum | flag)
 }
 
-/// Translates FreeBSD's open flags (sys/fcntl.h) into Linux's.
+/// Translates FreeBSD's open flags (sys/fcntl.h) to those of Linux.
 fn open_flags(number: i64) -> u64 {
     const FLAGS: &[(i64, u64)] = &[
         (0x1, constants::O_WRONLY),
@@ -234,8 +239,8 @@ fn open_flags(number: i64) -> u64 {
     FLAGS.iter().filter(|&&(freebsd, _)| number & freebsd != 0).fold(0, |sum, &(_, flag)| sum | flag)
 }
 
-/// The fcntl command: a name, or (before FreeBSD 7) FreeBSD's number. The first five numbers are the same in
-/// Linux.
+/// Returns the fcntl command from its name or (before FreeBSD 7) from FreeBSD's number. The first five
+/// numbers are the same in Linux.
 fn command(value: &[u8]) -> u64 {
     match value {
         b"F_DUP2FD_CLOEXEC" => constants::F_DUP2FD,
@@ -249,7 +254,7 @@ fn command(value: &[u8]) -> u64 {
     }
 }
 
-/// `[ "ls", "-l" ]` as NUL-separated bytes. Without `-a` truss prints an address.
+/// Parses `[ "ls", "-l" ]` into NUL-separated bytes. Without `-a`, truss prints an address instead.
 fn words(value: &[u8], batch: &mut Batch) -> Text {
     let Some(mut rest) = value.strip_prefix(b"[ ") else { return Text::NONE };
     let start = batch.bytes.len();
@@ -265,7 +270,7 @@ fn words(value: &[u8], batch: &mut Batch) -> Text {
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `{ 3, 4 }` for pipe. For pipe2 truss shows an address.
+/// Parses the new descriptors of pipe, such as `{ 3, 4 }`. For pipe2, truss shows an address.
 fn new_pair(value: &[u8], raw: &mut RawCall) {
     let inner = value.strip_prefix(b"{ ").and_then(|inner| inner.strip_suffix(b" }"));
     let Some((inner, comma)) = inner.and_then(|inner| Some((inner, memchr::memchr(b',', inner)?))) else {
@@ -275,7 +280,8 @@ fn new_pair(value: &[u8], raw: &mut RawCall) {
     raw.fd2 = descriptor(inner[comma + 1..].trim_ascii());
 }
 
-/// `{ mode=-rw-r--r-- ,inode=5,size=35,blksize=32768 }`: the mode is printed as by ls.
+/// Parses `{ mode=-rw-r--r-- ,inode=5,size=35,blksize=32768 }`, in which the mode has the form that ls
+/// prints.
 fn stat(value: &[u8], raw: &mut RawCall) {
     let Some(rest) = value.strip_prefix(b"{ mode=") else { return };
     raw.stat_type = match rest.first() {

@@ -1,4 +1,4 @@
-//! FreeBSD's error numbers (sys/errno.h). The first 34 are the same as Linux's, except 11.
+//! FreeBSD's error numbers (sys/errno.h). The first 34 are the same as in Linux, except 11.
 
 use iodock_event::ErrnoId;
 
@@ -70,7 +70,7 @@ const FROM_35: &[&str] = &[
     "EINTEGRITY",
 ];
 
-/// The texts of the first errors (lib/libc/gen/errlst.c).
+/// The messages of the first errors, from lib/libc/gen/errlst.c.
 const TEXTS: &[&str] = &[
     "Operation not permitted",
     "No such file or directory",
@@ -144,17 +144,17 @@ const TEXTS: &[&str] = &[
     "Stale NFS file handle",
 ];
 
-/// Does the text belong to another error? Versions differ in the wording of a few texts, so an unknown text
-/// decides nothing.
+/// Returns whether the message belongs to another error. Versions differ in the wording of a few messages, so
+/// an unknown message does not count.
 pub fn is_of_other(number: i64, text: &[u8]) -> bool {
     let place = TEXTS.iter().position(|known| known.as_bytes() == text);
     place.is_some_and(|place| i64::try_from(place + 1) != Ok(number))
 }
 
-/// The error with that number; `None` when the table of names is full.
+/// Returns the error with that number; `None` when the table of names is full.
 pub fn error(number: i64) -> Option<ErrnoId> {
     match number {
-        // Used inside the kernel only: the call is restarted.
+        // This error is used only inside the kernel, which restarts the call.
         -1 => ErrnoId::intern(b"ERESTART"),
         11 => ErrnoId::intern(b"EDEADLK"),
         1..=LAST_SHARED => Some(ErrnoId::from_linux(number as i32)),

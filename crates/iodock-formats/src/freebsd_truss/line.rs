@@ -1,24 +1,24 @@
-//! Parses one line: thread, time and meaning.
+//! Parses one line into thread, time and meaning.
 
 use super::errors;
 use crate::strace::number;
 
 /// Nanoseconds in a second.
 const SECOND: i64 = 1_000_000_000;
-/// Thread ids are larger than any process id (sys/proc.h: PID_MAX).
+/// The largest process id (sys/proc.h: PID_MAX). Thread ids are larger.
 const LAST_PID: u32 = 99_999;
 
 /// The columns before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
-    /// `-f`
+    /// Process id, if truss ran with `-f`.
     pub pid: Option<u32>,
-    /// `-H`
+    /// Thread id, if truss ran with `-H`.
     pub tid: Option<u32>,
-    /// Times in ns; the first `columns` are filled.
+    /// Times in ns. Only the first `columns` of them are set.
     pub stamps: [i64; 2],
     pub columns: usize,
-    /// Offset of the text after the prefix.
+    /// Position in the line of the text after the prefix.
     pub body: usize,
 }
 
@@ -26,23 +26,24 @@ pub struct Prefix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     Call(Call<'a>),
-    /// `process exit, rval = 0`
+    /// The process ended by itself: `process exit, rval = 0`.
     Exited(i64),
-    /// `process killed, signal = 9 (core dumped)`
+    /// A signal ended the process: `process killed, signal = 9 (core dumped)`.
     Killed {
         signal: i64,
         core_dumped: bool,
     },
-    /// `<thread 100123 exited>`
+    /// A thread ended: `<thread 100123 exited>`.
     ThreadExited,
-    /// `SIGNAL 20 (SIGCHLD) code=CLD_EXITED ...`: the name in the brackets, or the number.
+    /// A signal, such as `SIGNAL 20 (SIGCHLD) code=CLD_EXITED ...`. The value is the name in the brackets or,
+    /// without it, the number.
     Signal(&'a [u8]),
     /// A known line that is not counted.
     Known,
     Unreadable,
 }
 
-/// A call as printed.
+/// A call as the line shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     pub name: &'a [u8],
@@ -54,17 +55,17 @@ pub struct Call<'a> {
 /// The text after a call's brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// `= 3 (0x3)`
+    /// A result, such as `= 3 (0x3)`.
     Result(i64),
-    /// `ERR#2 'No such file or directory'`, `ERESTART`: FreeBSD's error number.
+    /// FreeBSD's error number, as in `ERR#2 'No such file or directory'` or `ERESTART`.
     Error(i64),
     /// `EJUSTRETURN`: the call succeeded and does not return to its caller (sigreturn).
     JustReturned,
-    /// The thread ended during the call.
+    /// The thread ended during the call, so there is no result.
     Nothing,
 }
 
-/// Parses the prefix of `line`: `  739: `, `  739 100123: `, `100123: `, then up to two columns such as
+/// Parses the prefix of `line`: `  739: `, `  739 100123: ` or `100123: `, then up to two columns such as
 /// `0.001234567 `.
 pub fn prefix(line: &[u8]) -> Prefix {
     let mut prefix = Prefix::default();
@@ -79,7 +80,7 @@ pub fn prefix(line: &[u8]) -> Prefix {
     prefix
 }
 
-/// Stores the numbers before the colon; returns the offset after it, or 0.
+/// Stores the numbers before the colon. Returns the position after it, or 0 if there is no such prefix.
 fn owner(line: &[u8], prefix: &mut Prefix) -> usize {
     let Some((first, end)) = digits(line, blanks(line, 0)) else { return 0 };
     let second = digits(line, blanks(line, end)).filter(|_| end < blanks(line, end));
@@ -105,7 +106,7 @@ fn blanks(line: &[u8], from: usize) -> usize {
     from + line[from..].iter().take_while(|&&byte| byte == b' ').count()
 }
 
-/// `0.001234567 `, with nine decimals.
+/// Parses a column such as `0.001234567 `, which has nine decimals.
 fn column(line: &[u8], at: usize) -> Option<(i64, usize)> {
     let (seconds, point) = digits(line, at)?;
     let (part, end) = digits(line, point + usize::from(line.get(point) == Some(&b'.')))?;
@@ -121,8 +122,8 @@ pub fn body(text: &[u8]) -> Body<'_> {
     other(text)
 }
 
-/// The length of the call's name at the beginning, if a bracket follows at once. Examples: `compat11.stat`,
-/// `#482`.
+/// Returns the length of the call's name at the beginning of the text if a bracket follows directly. Examples
+/// of names are `compat11.stat` and `#482`.
 fn name_length(text: &[u8]) -> Option<usize> {
     let length =
         text.iter().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'#')))?;
@@ -135,7 +136,7 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
         let close = memchr::memrchr(b')', text.get(open + 1..end)?)? + open + 1;
         let tail = text[close + 1..].trim_ascii();
         let name = &text[..open];
-        // For programs in Linux emulation the number is already Linux's.
+        // For programs in Linux emulation, truss already prints Linux's error number.
         let linux = name.starts_with(b"linux_");
         if let Some(ending) = ending(tail, linux).filter(|&one| one != Ending::Nothing || ends_a_thread(name))
         {
@@ -145,7 +146,7 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
     }
 }
 
-/// Calls that may be printed without a result.
+/// Returns whether truss may print this call without a result.
 fn ends_a_thread(name: &[u8]) -> bool {
     matches!(name, b"exit" | b"_exit" | b"sys_exit" | b"thr_exit" | b"linux_exit" | b"linux_exit_group")
 }
@@ -169,7 +170,7 @@ fn ending(tail: &[u8], linux: bool) -> Option<Ending> {
     let inner = rest[blank + 1..].strip_prefix(b"(0x")?.strip_suffix(b")")?;
     let hexadecimal =
         std::str::from_utf8(inner).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
-    // Old versions print only the low 32 bits of a negative number.
+    // Old versions print only the low 32 bits of a negative number in hexadecimal.
     let same = |value: &i64| *value as u64 == hexadecimal || u64::from(*value as u32) == hexadecimal;
     number(&rest[..blank]).filter(same).map(Ending::Result)
 }
@@ -199,7 +200,7 @@ fn other(text: &[u8]) -> Body<'_> {
     Body::Unreadable
 }
 
-/// `20 (SIGCHLD) code=...`; only `20` before FreeBSD 7.
+/// Parses a signal such as `20 (SIGCHLD) code=...`. Before FreeBSD 7, truss prints only the number.
 fn signal(text: &[u8]) -> Body<'_> {
     let end = memchr::memchr(b' ', text).unwrap_or(text.len());
     if number(&text[..end]).is_none() {
@@ -209,7 +210,7 @@ fn signal(text: &[u8]) -> Body<'_> {
     Body::Signal(inner.unwrap_or(&text[..end]))
 }
 
-/// Is this a line of the table that `-c` prints?
+/// Returns whether this is a line of the table that `-c` prints.
 fn is_table(text: &[u8]) -> bool {
     let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let last: Vec<&[u8]> = words.by_ref().collect();

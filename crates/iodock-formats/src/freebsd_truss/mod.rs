@@ -1,10 +1,10 @@
-//! truss of FreeBSD (`truss -f -H -a -d -D -o LOG COMMAND`, and any of its options that keep a line per
+//! Reads logs of FreeBSD's truss (`truss -f -H -a -d -D -o LOG COMMAND`, and other options with one line per
 //! call).
 //!
-//! Source of the format: usr.bin/truss of FreeBSD 5 to 14 (syscalls.c, setup.c, main.c) and truss(1). A line
-//! is printed when a call ends: `-d` shows that time, in seconds since truss started, and `-D` the duration
-//! of the call (from its beginning to its end, although truss(1) describes it differently). File names are
-//! printed unescaped, so a name that contains `",` looks like two.
+//! Source of the format: usr.bin/truss of FreeBSD 5 to 14 (syscalls.c, setup.c, main.c) and truss(1). truss
+//! prints a line when a call ends. `-d` shows that time, in seconds since truss started. `-D` shows the
+//! duration of the call (from its beginning to its end, although truss(1) describes it differently). truss
+//! prints file names without escapes, so a name that contains `",` looks like two.
 
 mod arguments;
 mod errors;
@@ -20,10 +20,10 @@ use line::{body, prefix, Body, Ending};
 use reader::{Columns, FreebsdTrussReader};
 use std::sync::Arc;
 
-/// Number of lines of the head that are examined.
+/// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 400;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct FreebsdTruss;
 
 impl LogFormat for FreebsdTruss {
@@ -57,7 +57,7 @@ impl LogFormat for FreebsdTruss {
 
 #[derive(Default)]
 struct Evidence {
-    /// Lines that only FreeBSD's truss prints.
+    /// Number of lines that only FreeBSD's truss prints.
     own: usize,
     table: bool,
     lines: usize,
@@ -76,12 +76,13 @@ impl Evidence {
     }
 }
 
-/// The header of the table of `-c`. Its columns are wider than those of other versions of truss.
+/// Returns whether the line is the header of the table of `-c`. Its columns are wider than those of other
+/// versions of truss.
 fn is_title(line: &[u8]) -> bool {
     line.starts_with(b"syscall                     seconds   calls  errors")
 }
 
-/// Does this call have a form that only FreeBSD's truss prints?
+/// Returns whether this call has a form that only FreeBSD's truss prints.
 pub(crate) fn is_own_line(line: &[u8]) -> bool {
     match body(&line[prefix(line).body..]) {
         Body::Call(call) => !matches!(call.ending, Ending::Nothing),

@@ -13,30 +13,33 @@ use iodock_event::{
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// One truss process writes all lines, each when its call is complete, so they are in order.
+/// The order of lines. A single truss process writes each line when its call is complete, so all lines are in
+/// order.
 const ORDER: Order = Order { by_thread: false, jitter: 1_000_000 };
-/// Process number for logs that show none.
+/// Process id that records get if the log shows none.
 const ONLY_PROCESS: u32 = 1;
-/// Prefixes that FreeBSD puts before names of calls of other systems and of its own older versions.
+/// Prefixes that FreeBSD puts before the names of calls of other systems and of its own older versions.
 const BEFORE_NAMES: &[&[u8]] = &[b"linux_new", b"linux_", b"freebsd32_", b"compat11.", b"freebsd11_"];
 
-/// With fewer rows, durations could increase by chance and look like time stamps.
+/// Smallest number of rows for recognising time stamps. With fewer rows, durations could increase by chance
+/// and look like time stamps.
 const FEWEST: usize = 8;
 
-/// The meaning of the columns of seconds. truss does not print it.
+/// The meaning of the columns that contain seconds. truss does not print their meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Column of the `-d` time stamp.
+    /// Index of the column with the time stamp (`-d`).
     pub stamp: Option<usize>,
-    /// Column of the `-D` duration.
+    /// Index of the column with the duration (`-D`).
     pub duration: Option<usize>,
-    /// Do calls show their process or thread? Before FreeBSD 7 the ends of processes don't, even with `-f`.
+    /// Whether calls show their process or thread. Before FreeBSD 7, the lines for ends of processes do not,
+    /// even with `-f`.
     pub numbered: bool,
 }
 
 impl Columns {
-    /// A single column is that of `-d` if its values grow. A few exceptions are allowed: another log may
-    /// begin, or a digit may be damaged.
+    /// Finds the columns. A single column contains time stamps (`-d`) if its values grow. A few exceptions
+    /// are allowed, because another log may begin or a digit may be damaged.
     pub fn find(head: &[u8]) -> Columns {
         let all = || head.split(|&byte| byte == b'\n').map(prefix);
         let numbered = all().any(|row| row.pid.is_some() || row.tid.is_some());
@@ -64,7 +67,7 @@ pub struct FreebsdTrussReader {
     pub file: Arc<str>,
 }
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
     pub appeared: Vec<Appeared>,
@@ -118,7 +121,7 @@ impl LogReader for FreebsdTrussReader {
 }
 
 impl FreebsdTrussReader {
-    /// Reads one line; `false` if it cannot be parsed.
+    /// Reads one line. Returns `false` if it cannot be parsed.
     fn line(&self, line: &[u8], chunk: &mut Chunk<Notes>) -> bool {
         let start = prefix(line);
         let (pid, time) = (start.pid.unwrap_or(ONLY_PROCESS), Columns::value(self.columns.stamp, &start));
@@ -180,8 +183,8 @@ impl FreebsdTrussReader {
         true
     }
 
-    /// The stamp is the time of the end; the beginning is that minus the duration. `false` if the call would
-    /// have begun before truss did.
+    /// Sets the times of the call. The time stamp is that of its end; its beginning is the time stamp minus
+    /// the duration. Returns `false` if the call would have begun before truss did.
     fn time(&self, start: &Prefix, raw: &mut RawCall) -> bool {
         let end = Columns::value(self.columns.stamp, start);
         raw.duration = Columns::value(self.columns.duration, start);
@@ -205,7 +208,7 @@ impl FreebsdTrussReader {
         }
     }
 
-    /// The process has ended. If its number appears again, it belongs to another process.
+    /// Handles the end of a process. If its number appears again, it belongs to another process.
     fn end(&self, end: TaskEnd, chunk: &mut Chunk<Notes>) {
         chunk.batch.records.push(Record::End(end));
         chunk.notes.known.clear();
@@ -214,20 +217,20 @@ impl FreebsdTrussReader {
     }
 }
 
-/// The call with that name, or with the name that another system gives it.
+/// Returns the call with that name, or with the name that another system gives it.
 fn call_id(name: &[u8]) -> Option<CallId> {
     let own = BEFORE_NAMES.iter().filter_map(|before| name.strip_prefix(*before));
     own.filter_map(known_call).next().or_else(|| CallId::intern(name))
 }
 
-/// Before FreeBSD 10, truss prints the status of wait(2) as the result, with the exit code in its second
-/// byte.
+/// Returns the exit code. Before FreeBSD 10, truss prints the status of wait(2) as the result, which has the
+/// exit code in its second byte.
 fn exit_code(value: i64) -> Option<i32> {
     let code = if value > 0xff { value >> 8 } else { value };
     i32::try_from(code).ok().map(|code| code & 0xff)
 }
 
-/// FreeBSD's numbers of the signals that end processes.
+/// Returns the name of a signal from FreeBSD's number.
 fn signal_name(number: i64) -> String {
     const NAMES: &[&str] = &[
         "",
@@ -276,7 +279,7 @@ fn count_signal(name: &[u8], chunk: &mut Chunk<Notes>) {
     *chunk.batch.counts.signals.entry(name).or_default() += 1;
 }
 
-/// Fills in the result and error after the brackets.
+/// Sets the result or the error from the text after the brackets.
 fn ended(call: &Call<'_>, raw: &mut RawCall, chunk: &mut Chunk<Notes>) {
     let batch = &mut chunk.batch;
     match call.ending {

@@ -1,4 +1,5 @@
-//! Orders thread starts in the log. The first thread of a process gets the process's number, as on Linux.
+//! Adds the starts of threads in the order of the log. The first thread of a process gets the process's
+//! number, as on Linux.
 
 use crate::runs::Runs;
 use iodock_event::{Batch, Record, Start};
@@ -7,17 +8,17 @@ use rustc_hash::FxHashMap;
 /// The first line of a thread in a chunk, or the end of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Appeared {
-    /// Index of the record before which it happens.
+    /// Index of the record before which the thread appears or the process ends.
     pub index: usize,
     pub pid: u32,
-    /// `None`: the process has ended.
+    /// The thread that appears; `None` if the process has ended.
     pub tid: Option<u32>,
 }
 
-/// State that is carried from chunk to chunk.
+/// State that the reader carries from chunk to chunk.
 #[derive(Default)]
 pub struct State {
-    /// Process of each thread that was seen.
+    /// Process of each thread that has appeared.
     threads: FxHashMap<u32, u32>,
     /// The first thread of each process.
     firsts: FxHashMap<u32, u32>,
@@ -68,7 +69,8 @@ impl State {
     }
 }
 
-/// Assigns the record to the thread's number. The end of a first thread does not end its process.
+/// Returns the record with its thread's new number. Drops the end of a first thread, because it does not end
+/// the process.
 fn with_number(record: Record, renamed: &FxHashMap<u32, u32>) -> Option<Record> {
     match record {
         Record::Call(mut raw) => {

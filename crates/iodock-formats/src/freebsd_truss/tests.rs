@@ -1,4 +1,4 @@
-//! Fixtures written from the sources of truss, and single lines of different versions.
+//! Tests logs that were written according to the sources of truss, and single lines of different versions.
 
 use super::*;
 use iodock_event::{
@@ -134,7 +134,7 @@ fn logs_of_freebsd_5_are_read() {
     );
 }
 
-/// A log whose only time column has these values.
+/// Returns a log whose only time column has these values.
 fn rows(numbers: &[u64]) -> String {
     let line = |number: &u64| {
         format!("{}.{:09} close(3)\t\t\t = 0 (0x0)\n", number / 1000, number % 1000 * 1_000_000)
@@ -151,7 +151,7 @@ fn a_single_column_is_a_time_stamp_if_it_grows() {
     let stamps: Vec<u64> = (10..30).collect();
     assert_eq!(columns(&stamps), (Some(0), None));
     assert_eq!(columns(&[3, 1, 9, 2, 6, 4, 4, 8, 1, 3]), (None, Some(0)));
-    // Durations that increase by chance.
+    // These are durations that increase by chance.
     assert_eq!(columns(&[1, 2, 3]), (None, None));
     let damaged: Vec<u64> = stamps.iter().map(|&at| if at == 17 { 7017 } else { at }).collect();
     assert_eq!(columns(&damaged), (Some(0), None));
@@ -202,7 +202,7 @@ fn damaged_values_are_not_read_as_other_values() {
         let lost: usize = batches.iter().map(|batch| batch.losses.counts.len()).sum();
         assert_eq!((calls(&batches).len(), lost), (2, 0), "{line}");
     }
-    // The duration is longer than truss has run.
+    // The duration is longer than truss has been running.
     let batches = read_text("0.000000007 0.000000009 close(3)\t\t\t = 0 (0x0)\n");
     let raw = calls(&batches)[0].0;
     assert_eq!((raw.start, raw.end, raw.duration), (UNKNOWN, 7, UNKNOWN));

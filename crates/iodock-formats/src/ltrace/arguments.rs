@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 /// The largest number of arguments of any call.
 const MOST: usize = 6;
-/// Number of arguments that ltrace prints for calls missing from its configuration.
+/// Number of arguments that ltrace prints for calls that its configuration does not describe.
 const OF_UNDESCRIBED: usize = 4;
-/// Page size in which mmap2 counts offsets.
+/// Unit in which mmap2 counts offsets, bytes.
 const MAP_UNIT: i64 = 4096;
 
-/// Information that the printed arguments lack.
+/// Information that the printed arguments do not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unshown {
-    /// A file name: only its address is printed.
+    /// Whether ltrace printed only the address of a file name.
     pub name: bool,
-    /// A descriptor, size or offset after the fourth argument.
+    /// Whether a descriptor, size or offset after the fourth argument is missing.
     pub argument: bool,
 }
 
@@ -34,7 +34,7 @@ impl Unshown {
     }
 }
 
-/// Fills `raw` from `text` (the text between the brackets). `None` if it cannot be split into arguments.
+/// Fills `raw` from the text between the brackets. Returns `None` if the text cannot be split into arguments.
 pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<Unshown> {
     let mut unreadable = 0;
     let unshown = fill_counting(text, raw, batch, &mut unreadable);
@@ -42,7 +42,7 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<Unshown
     unshown
 }
 
-/// Like [`fill`], for a call whose other arguments may follow in a later line: missing ones are not counted.
+/// Fills `raw` like [`fill`], but does not count missing arguments, because a later line may contain them.
 pub fn fill_begun(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     fill_counting(text, raw, batch, &mut 0).map(|_| ())
 }
@@ -56,7 +56,7 @@ fn fill_counting(text: &[u8], raw: &mut RawCall, batch: &mut Batch, unreadable: 
         let Some(value) = values[..count].get(index) else {
             let missed = is_missed(role, raw);
             unshown.argument |= missed && count >= OF_UNDESCRIBED;
-            // Fewer arguments than this mean that some were lost.
+            // ltrace always prints this many arguments, so others must have been lost.
             *unreadable += u64::from(missed && count < OF_UNDESCRIBED);
             continue;
         };
@@ -66,16 +66,16 @@ fn fill_counting(text: &[u8], raw: &mut RawCall, batch: &mut Batch, unreadable: 
     Some(unshown)
 }
 
-/// The roles of the arguments in the order in which the kernel takes them.
+/// Returns the roles of the arguments in the order in which the kernel takes them.
 fn roles(spec: &CallSpec) -> &'static [Role] {
     match spec.name {
-        // The offset is passed in two halves, and its place in memory follows.
+        // The offset of _llseek is passed in two halves, followed by the address of the result.
         "_llseek" => &[Role::Fd],
         _ => spec.registers(),
     }
 }
 
-/// Does a missing argument matter? An anonymous map has no descriptor, for example.
+/// Returns whether it matters that an argument is missing. For example, an anonymous map needs no descriptor.
 fn is_missed(role: Role, raw: &RawCall) -> bool {
     let of_memory = raw.call.spec().action == Action::Map && raw.flags & constants::MAP_ANONYMOUS != 0;
     match role {
@@ -85,7 +85,8 @@ fn is_missed(role: Role, raw: &RawCall) -> bool {
     }
 }
 
-/// Does the call have at most one string? Then the last quotation mark ends it, whatever the string contains.
+/// Returns whether the call has at most one string. The last quotation mark then ends it, whatever the string
+/// contains.
 fn has_one_text(spec: &CallSpec) -> bool {
     match spec.action {
         Action::TwoNames | Action::Symlink | Action::Readlink => false,
@@ -94,7 +95,8 @@ fn has_one_text(spec: &CallSpec) -> bool {
     }
 }
 
-/// Splits the text at the commas between arguments; `None` if one has a form that ltrace does not print.
+/// Splits the text at the commas between arguments. Returns `None` if one has a form that ltrace does not
+/// print.
 fn split<'a>(text: &'a [u8], one_text: bool, values: &mut [&'a [u8]; MOST]) -> Option<usize> {
     let (mut rest, mut count) = (text, 0);
     while !rest.is_empty() && count < MOST {
@@ -115,12 +117,12 @@ fn value_length(text: &[u8], one_text: bool) -> Option<usize> {
         b'{' | b'[' => structure_length(text)?,
         _ => memchr::memmem::find(text, b", ").unwrap_or(text.len()),
     };
-    // Brackets outside of strings mean that two lines ran together.
+    // Brackets outside of strings show that two lines were merged.
     let is_whole = !text[..end].iter().any(|byte| matches!(byte, b'(' | b')' | b'=' | b'"'));
     (is_whole && end > 0).then_some(end)
 }
 
-/// Position after the closing quotation mark, and after the `...` of a shortened string.
+/// Returns the position after the closing quotation mark, and after the `...` of a shortened string.
 fn text_length(text: &[u8], one_text: bool) -> Option<usize> {
     let closed = |quote: usize| {
         let end = quote + 1 + if text[quote + 1..].starts_with(b"...") { 3 } else { 0 };
@@ -134,7 +136,7 @@ fn text_length(text: &[u8], one_text: bool) -> Option<usize> {
     }
 }
 
-/// `{ 1, 2 }`, including the brackets.
+/// Returns the length of a structure such as `{ 1, 2 }`, including the brackets.
 fn structure_length(text: &[u8]) -> Option<usize> {
     let mut depth = 0usize;
     for (at, byte) in text.iter().enumerate() {
@@ -150,7 +152,7 @@ fn structure_length(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Does the value have the kind that the role needs?
+/// Returns whether the value has the kind that the role needs.
 fn is_readable(role: Role, value: &[u8]) -> bool {
     match role {
         Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => descriptor(value).is_some(),
@@ -159,7 +161,7 @@ fn is_readable(role: Role, value: &[u8]) -> bool {
     }
 }
 
-/// `false` if the name is not shown.
+/// Sets the field for one argument. Returns `false` if ltrace does not show the name.
 fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Batch) -> bool {
     match role {
         Role::Fd | Role::DirFd => raw.fd = descriptor(value).unwrap_or(NO_FD),
@@ -173,7 +175,7 @@ fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch:
         Role::OffsetPointer2 => raw.offset2 = pointed(value),
         Role::Argument => raw.argument = integer(value),
         Role::Flags => raw.flags = number(value).map_or(0, |flags| flags as u64),
-        // clone3 has its flags in memory, which ltrace does not show.
+        // clone3 takes its flags in memory, which ltrace does not show.
         Role::CloneFlags if spec.name != "clone3" => {
             raw.flags = number(value).map_or(0, |flags| flags as u64)
         }
@@ -182,7 +184,8 @@ fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch:
     true
 }
 
-/// `3`, `AT_FDCWD`, `-100`; calls without a description show the register's value, 0xffffff9c.
+/// Parses a descriptor such as `3`, `AT_FDCWD` or `-100`. For calls without a description, ltrace shows the
+/// register's value, such as 0xffffff9c.
 fn descriptor(value: &[u8]) -> Option<i32> {
     if value == b"AT_FDCWD" {
         return Some(iodock_event::AT_FDCWD);
@@ -196,7 +199,7 @@ fn integer(value: &[u8]) -> i64 {
     number(value).unwrap_or(UNKNOWN)
 }
 
-/// ltrace shows only the address of an offset, and `nil` or 0 where there is none.
+/// Returns an offset behind a pointer. ltrace shows only its address, and `nil` or 0 if there is none.
 fn pointed(value: &[u8]) -> i64 {
     match number(value) {
         Some(0) | None => UNKNOWN,
@@ -204,10 +207,10 @@ fn pointed(value: &[u8]) -> i64 {
     }
 }
 
-/// The bytes of a name; `false` if only its address is shown.
+/// Stores the bytes of a name. Returns `false` if ltrace shows only its address.
 fn name(value: &[u8], name: &mut Text, cut: &mut bool, batch: &mut Batch) -> bool {
     let Some(inner) = value.strip_prefix(b"\"") else {
-        // `nil`: there is no name (utimensat on a descriptor).
+        // `nil` means that there is no name, as for utimensat on a descriptor.
         return number(value).is_none_or(|address| address == 0);
     };
     *cut |= inner.ends_with(b"\"...");
@@ -218,7 +221,7 @@ fn name(value: &[u8], name: &mut Text, cut: &mut bool, batch: &mut Batch) -> boo
     true
 }
 
-/// Appends the string with its escapes resolved. Source: print_char of ltrace.
+/// Appends the string with its escapes resolved, according to print_char of ltrace.
 fn unescape(text: &[u8], into: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest) {

@@ -4,10 +4,10 @@ use super::line::{read, Body, Start};
 use crate::strace;
 use iodock_event::Clock;
 
-/// Number of lines of the head that are examined.
+/// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// Library functions that most programs call and that are not system calls.
+/// Names of library functions that most programs call and that are not system calls.
 #[rustfmt::skip]
 const LIBRARY: &[&[u8]] = &[
     b"__libc_start_main", b"malloc", b"free", b"calloc", b"realloc", b"strlen", b"strcmp", b"strncmp", b"strcpy", b"strcat",
@@ -21,28 +21,28 @@ const LIBRARY: &[&[u8]] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub clock: Clock,
-    /// Resolution of the time stamps in ns.
+    /// Resolution of the time stamps, ns.
     pub resolution: Option<i64>,
-    /// Are the call numbers those of x86-64?
+    /// Whether the call numbers are those of x86-64.
     pub x86_64: bool,
-    /// Are calls printed as `read@SYS`? Then their ends cannot be distinguished from ends of library calls.
+    /// Whether calls are printed as `read@SYS`. Their ends then look like the ends of library calls.
     pub suffixed: bool,
 }
 
-/// Counts over the first lines.
+/// Counts of features in the first lines.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Lines with system calls.
+    /// Number of lines with system calls.
     pub system: usize,
-    /// Lines that appear only in logs of library calls.
+    /// Number of lines that appear only in logs of library calls.
     pub library: usize,
-    /// The header of a table of `-c`.
+    /// Line number of the header of a table (`-c`).
     pub table: Option<u64>,
-    /// Ends of processes and programs in ltrace's own wording.
+    /// Number of ends of processes and programs in ltrace's own wording.
     events: usize,
-    /// Lines that strace could also have written, library calls included.
+    /// Number of lines that strace could also have written, including library calls.
     as_strace: usize,
-    /// Lines that only strace writes.
+    /// Number of lines that only strace writes.
     of_strace: usize,
     day: usize,
     epoch: usize,
@@ -85,7 +85,8 @@ impl Survey {
 
     fn system_call(&mut self, start: &Start, name: &[u8]) {
         self.system += 1;
-        // The first system calls of the dynamic linker on x86-64. Their numbers differ on all other machines.
+        // arch_prctl is one of the first system calls of the dynamic linker on x86-64, and has other numbers
+        // on all other machines.
         self.x86_64 |= name == b"arch_prctl";
         let Some(stamp) = start.stamp else {
             self.unstamped += 1;
@@ -100,7 +101,8 @@ impl Survey {
         }
     }
 
-    /// Confidence from 0 to 100. A program under strace may print such lines on the same terminal.
+    /// Returns the confidence from 0 to 100. A program that runs under strace may print such lines on the
+    /// same terminal.
     pub fn confidence(&self) -> u8 {
         let own = self.system + self.library + self.events;
         let others = if self.system > 0 { self.of_strace } else { self.as_strace };
@@ -125,7 +127,8 @@ impl Survey {
     }
 }
 
-/// Library calls: `malloc(`, `libc.so.6->puts(`, `puts@libc.so.6(`, after the columns before the call.
+/// Returns whether the line is a library call, such as `malloc(`, `libc.so.6->puts(` or `puts@libc.so.6(`,
+/// after the columns before the call.
 fn is_of_library(line: &[u8]) -> bool {
     let Some(open) = memchr::memchr(b'(', line) else { return false };
     let before = &line[..open];
@@ -136,14 +139,14 @@ fn is_of_library(line: &[u8]) -> bool {
     LIBRARY.contains(&name) || fortified || of_libc || has(b"->") || has(b"@")
 }
 
-/// `= -1 ENOENT (...)`, `= ?`, `+++ exited with 0 +++`, `--- SIGCHLD {...} ---`: ltrace prints these
-/// differently.
+/// Returns whether the line has a form of strace that ltrace prints differently: `= -1 ENOENT (...)`, `= ?`,
+/// `+++ exited with 0 +++`, `--- SIGCHLD {...} ---`.
 fn is_of_strace(line: &[u8]) -> bool {
     let has = |sign: &[u8]| memchr::memmem::find(line, sign).is_some();
     has(b" = -1 E") || has(b" = ?") || has(b"+++ exited with ") || (has(b"--- SIG") && has(b" {"))
 }
 
-/// The header of the table that `-c` prints.
+/// Returns whether the line is the header of the table that `-c` prints.
 fn is_title(line: &[u8]) -> bool {
     let words = [&b"%"[..], b"time", b"seconds", b"usecs/call", b"calls", b"function"];
     line.starts_with(b"% time") && line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).eq(words)

@@ -1,4 +1,4 @@
-//! Parses one line: thread, time and meaning.
+//! Parses one line into thread, time and meaning.
 
 use super::stamps::{self, Stamp};
 use crate::strace::number;
@@ -6,7 +6,7 @@ use crate::strace::number;
 /// The columns before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// `None` without `-f` and `-p`.
+    /// Thread id; `None` if ltrace ran without `-f` and `-p`.
     pub tid: Option<u32>,
     pub stamp: Option<Stamp>,
 }
@@ -16,43 +16,44 @@ pub struct Start {
 pub enum Body<'a> {
     /// A system call with its result.
     Call(Call<'a>),
-    /// `SYS_read(3 <unfinished ...>`: the end is on a later line. ltrace also writes `<no return ...>`.
+    /// The beginning of a system call whose end is on a later line: `SYS_read(3 <unfinished ...>`. ltrace
+    /// also prints `<no return ...>`.
     Begun { name: &'a [u8], arguments: &'a [u8] },
-    /// `<... SYS_read resumed> , "abc", 3) = 3`
+    /// The end of a system call: `<... SYS_read resumed> , "abc", 3) = 3`.
     Resumed(Call<'a>),
-    /// `<... read resumed> ) = 3`, of a system call (since 0.7.91) or a library call.
+    /// The end of a system call (since 0.7.91) or of a library call: `<... read resumed> ) = 3`.
     Either(Call<'a>),
-    /// `--- Called exec() ---`: the thread's execve succeeded. It has no other line for its end.
+    /// The thread's execve succeeded: `--- Called exec() ---`. No other line shows the end of the execve.
     Executed,
-    /// `+++ exited (status 3) +++`
+    /// The process ended by itself: `+++ exited (status 3) +++`.
     Exited(i32),
-    /// `+++ killed by SIGKILL +++`
+    /// A signal ended the process: `+++ killed by SIGKILL +++`.
     Killed(&'a [u8]),
-    /// A library call, whole or in part.
+    /// A library call, or a part of one.
     Library,
-    /// `--- SIGCHLD (Child exited) ---`
+    /// A signal: `--- SIGCHLD (Child exited) ---`.
     Signal(&'a [u8]),
-    /// Stack frames of `-w` and empty lines.
+    /// A known line that is not counted: a stack frame (`-w`) or an empty line.
     Known,
 }
 
-/// A completed call, as printed.
+/// A completed call as the line shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     /// The name without `SYS_` or `@SYS`.
     pub name: &'a [u8],
     pub arguments: &'a [u8],
     pub result: i64,
-    /// Duration in ns; `None` without `-T`.
+    /// Duration in ns; `None` if ltrace ran without `-T`.
     pub duration: Option<i64>,
 }
 
-/// Does this line show a system call?
+/// Returns whether this line shows a system call.
 pub fn is_system_call(line: &[u8]) -> bool {
     matches!(read(line), Some((_, Body::Call(_) | Body::Begun { .. } | Body::Resumed(_))))
 }
 
-/// Parses a line; `None` if ltrace does not print such lines.
+/// Parses a line. Returns `None` for a line that ltrace does not print.
 pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     if line.trim_ascii().is_empty() || is_frame(line) {
         return Some((Start::default(), Body::Known));
@@ -61,7 +62,8 @@ pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     Some((start, body(rest.trim_ascii_end())?))
 }
 
-/// Skips `1234 ` or `[pid 1234] `, times of `-r` and `-t`, the address of `-i`, the indentation of `-n`.
+/// Parses the prefix: `1234 ` or `[pid 1234] `, times (`-r`, `-t`), the address (`-i`) and the indentation
+/// (`-n`). Returns the text after it.
 fn prefix(line: &[u8]) -> (Start, &[u8]) {
     let mut start = Start::default();
     let mut rest = line;
@@ -85,7 +87,7 @@ fn thread(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((tid, digits[length..].strip_prefix(after)?))
 }
 
-/// The text after the address of `-i`: `[0x7f07a7371d07] `.
+/// Returns the text after the address of `-i`, such as `[0x7f07a7371d07] `.
 fn address(text: &[u8]) -> &[u8] {
     let inner = text.strip_prefix(b"[0x").or_else(|| text.strip_prefix(b"["));
     let Some(inner) = inner else { return text };
@@ -116,7 +118,8 @@ fn begins(text: &[u8]) -> Option<Body<'_>> {
     ended(name, arguments).map(Body::Call)
 }
 
-/// `SYS_read`, `read@SYS`; `SYS_435@SYS` for calls that ltrace cannot name.
+/// Returns the name of a system call from `SYS_read` or `read@SYS`. ltrace prints `SYS_435@SYS` for calls
+/// that it cannot name.
 fn system_name(text: &[u8]) -> Option<&[u8]> {
     let name = text.strip_suffix(b"@SYS").or_else(|| text.strip_prefix(b"SYS_"))?;
     is_word(name).then_some(name)
@@ -126,7 +129,8 @@ fn is_word(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// `malloc`, `libc.so.6->fopen`, `puts@libc.so.6`, `_ZNSolsEi`, or with `-C` `std::ostream::operator<<`.
+/// Returns whether the text can name a library function: `malloc`, `libc.so.6->fopen`, `puts@libc.so.6`,
+/// `_ZNSolsEi`, or with `-C` `std::ostream::operator<<`.
 fn is_library_name(text: &[u8]) -> bool {
     let plain = |byte: u8| {
         byte.is_ascii_alphanumeric() || byte >= 0x80 || memchr::memchr(byte, b"_.:@->+<$~").is_some()
@@ -136,7 +140,7 @@ fn is_library_name(text: &[u8]) -> bool {
     text.iter().all(|&byte| plain(byte)) || (demangled() && text.iter().all(|&byte| of_demangled(byte)))
 }
 
-/// The text before the words that mark an unfinished call.
+/// Returns the text before the words that mark an unfinished call.
 fn cut(text: &[u8]) -> Option<&[u8]> {
     text.strip_suffix(b" <unfinished ...>").or_else(|| text.strip_suffix(b" <no return ...>"))
 }
@@ -153,7 +157,7 @@ fn resumed(text: &[u8]) -> Option<Body<'_>> {
     }
 }
 
-/// Finds the end of the arguments and the text after ` = `. A result contains neither.
+/// Splits the text at ` = ` into arguments and result. A result contains no ` = `.
 fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = memchr::memmem::rfind(text, b" = ")?;
     let arguments = text[..equals].trim_ascii_end().strip_suffix(b")")?;
@@ -161,7 +165,7 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn has_result(text: &[u8]) -> bool {
-    // Nothing follows ` = ` if ltrace could not read the result.
+    // If ltrace could not read the result, it prints nothing after ` = `.
     split(text).is_some() || text.ends_with(b" =")
 }
 
@@ -176,7 +180,7 @@ fn ended<'a>(name: &'a [u8], text: &'a [u8]) -> Option<Call<'a>> {
     Some(Call { name, arguments, result, duration })
 }
 
-/// Parses lines about a process: `+++ ... +++`, `--- ... ---`.
+/// Parses lines about a process, such as `+++ ... +++` and `--- ... ---`.
 fn event(text: &[u8]) -> Option<Body<'_>> {
     if let Some(inner) = text.strip_prefix(b"--- ") {
         let inner = inner.strip_suffix(b" ---")?;
@@ -195,8 +199,8 @@ fn event(text: &[u8]) -> Option<Body<'_>> {
     inner.strip_prefix(b"killed by ").filter(|name| is_word(name)).map(Body::Killed)
 }
 
-/// Is this a stack frame of `-w`? ` > /bin/a(main+0x1d) [401136]` and `\ta.c:12`, before 0.7.91 `\t\t\tmain
-/// (ip = 0x401136)`.
+/// Returns whether this is a line of a stack (`-w`): ` > /bin/a(main+0x1d) [401136]` or `\ta.c:12`, and
+/// before 0.7.91 `\t\t\tmain (ip = 0x401136)`.
 fn is_frame(line: &[u8]) -> bool {
     if let Some(frame) = line.strip_prefix(b"\t") {
         let last = frame.rsplit(|&byte| byte == b':').next().unwrap_or_default();

@@ -1,11 +1,12 @@
-//! ltrace of Linux with system calls (`ltrace -S -f -tt -T -o LOG COMMAND`), versions 0.7 to 0.8.
+//! Reads logs of ltrace (Linux) with system calls (`ltrace -S -f -tt -T -o LOG COMMAND`), versions 0.7 to
+//! 0.8.
 //!
 //! Source of the format: output.c, handle_event.c and lens_default.c of ltrace 0.7.3 and 0.7.91, and logs of
-//! 0.7.3. System calls are `SYS_read(...)`, since 0.7.91 `read@SYS(...)`. All other calls are library calls,
-//! which are skipped. A line begins with the start of its call and ends with the result, unless another line
-//! came in between. Errors are negative results, as the kernel returns them. Calls without a description in
-//! ltrace's configuration show four arguments as numbers, so file names are shown as addresses. Quotation
-//! marks in strings are not escaped.
+//! 0.7.3. ltrace prints system calls as `SYS_read(...)`, since 0.7.91 as `read@SYS(...)`. All other calls are
+//! library calls, which the reader skips. A line begins with the start of its call and ends with the result,
+//! unless another line came in between. Errors are negative results, as the kernel returns them. For calls
+//! that ltrace's configuration does not describe, ltrace prints four arguments as numbers, so it shows file
+//! names as addresses. Quotation marks in strings are not escaped.
 
 mod arguments;
 mod head;
@@ -23,7 +24,7 @@ use iodock_event::SourceError;
 use reader::LtraceReader;
 use std::sync::Arc;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct Ltrace;
 
 impl LogFormat for Ltrace {

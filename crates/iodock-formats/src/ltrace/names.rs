@@ -4,14 +4,14 @@ use crate::strace::{known_call, number};
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::CallId;
 
-/// From this number on, all machines use the same call numbers (include/uapi/asm-generic/unistd.h of Linux
+/// First of the call numbers that are the same on all machines (include/uapi/asm-generic/unistd.h of Linux
 /// 5.1).
 const OF_ALL: i64 = 424;
 
-/// The id of a call from the text after `SYS_` or before `@SYS`; `None` when the table of names is full.
-/// `x86_64`: numbers in place of names are those of x86-64.
+/// Returns the id of a call from the text after `SYS_` or before `@SYS`; `None` when the table of names is
+/// full. `x86_64`: numbers that replace names are those of x86-64.
 pub fn call(name: &[u8], x86_64: bool) -> Option<CallId> {
-    // 0.7.91 prints SYS_435@SYS.
+    // Version 0.7.91 prints such numbers as SYS_435@SYS.
     let digits = name.strip_prefix(b"SYS_").unwrap_or(name);
     if digits.first().is_some_and(u8::is_ascii_digit) {
         return numbered(digits, x86_64);
@@ -20,7 +20,7 @@ pub fn call(name: &[u8], x86_64: bool) -> Option<CallId> {
     known_call(name).or_else(|| CallId::intern(name))
 }
 
-/// Two names in ltrace's tables that Linux does not have.
+/// Replaces the two names in ltrace's tables that Linux does not have.
 fn kernels(name: &[u8]) -> &[u8] {
     match name {
         b"pread" => b"pread64",
@@ -29,7 +29,7 @@ fn kernels(name: &[u8]) -> &[u8] {
     }
 }
 
-/// A call that ltrace cannot name: its tables end in 2012.
+/// Returns the id of a call that ltrace cannot name, because its tables end in 2012.
 fn numbered(digits: &[u8], x86_64: bool) -> Option<CallId> {
     let Some(number) = number(digits) else { return CallId::intern(digits) };
     let is_told = x86_64 || number >= OF_ALL;

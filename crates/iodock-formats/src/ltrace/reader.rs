@@ -11,9 +11,9 @@ use iodock_event::{
 };
 use std::sync::Arc;
 
-/// Results from -4095 to -1 are errors (include/linux/err.h).
+/// Largest error number. Results from -4095 to -1 are errors (include/linux/err.h).
 const LAST_ERRNO: i64 = 4095;
-/// Error numbers inside the kernel (include/linux/errno.h), which ltrace does not translate.
+/// Error numbers that the kernel uses internally (include/linux/errno.h). ltrace does not translate them.
 const OF_KERNEL: [(i64, &str); 4] =
     [(512, "ERESTARTSYS"), (513, "ERESTARTNOINTR"), (514, "ERESTARTNOHAND"), (516, "ERESTART_RESTARTBLOCK")];
 
@@ -68,10 +68,10 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Reads the line; `false` if it cannot be parsed.
+    /// Reads the line. Returns `false` if it cannot be parsed.
     fn take(&mut self, text: &[u8], is_cut: bool) -> bool {
         let Some((start, body)) = read(text) else { return false };
-        // Digits of the result may have been cut off.
+        // The end of the log may have cut off digits of the result.
         if is_cut && matches!(body, Body::Call(call) | Body::Resumed(call) if call.duration.is_none()) {
             return false;
         }
@@ -100,7 +100,7 @@ impl Parser<'_> {
         true
     }
 
-    /// The call with this name; `None` after a loss was counted.
+    /// Returns the call with this name; `None` if the table of names is full, which is counted as a loss.
     fn id(&mut self, name: &[u8]) -> Option<CallId> {
         let id = names::call(name, self.layout.x86_64);
         if id.is_none() {
@@ -109,7 +109,7 @@ impl Parser<'_> {
         id
     }
 
-    /// Notes that the thread makes this call. Returns whether another call of the thread may be open.
+    /// Notes that the thread makes this call. Returns whether another call of the thread may still be open.
     fn meet(&mut self, tid: u32, call: CallId) -> bool {
         let mut is_open = false;
         let thread = self.chunk.notes.threads.entry(tid).or_insert_with(|| {
@@ -128,7 +128,7 @@ impl Parser<'_> {
             self.chunk.batch.bytes.truncate(bytes);
             return false;
         };
-        // The return of a fork in the child.
+        // This is the return of a fork in the child.
         if forks(id) && call.result == 0 {
             return true;
         }
@@ -158,7 +158,7 @@ impl Parser<'_> {
         let record = self.chunk.batch.records.len();
         let may_be_open = self.meet(tid, id);
         if id.spec().action == Action::Exit {
-            // The call never returns, so this line is all of it.
+            // The call never returns, so this line is all that the log shows of it.
             raw.phase = Phase::Whole;
             if may_be_open {
                 self.chunk.notes.crossings.push(Crossing::Seen { tid, record });
@@ -204,19 +204,19 @@ impl Parser<'_> {
         self.chunk.batch.records.push(Record::Call(raw));
     }
 
-    /// The process or thread has ended.
+    /// Handles the end of a process or thread.
     fn gone(&mut self, start: &Start, time: i64, exit_code: Option<i32>, signal: Text) {
         let tid = start.tid.unwrap_or(BARE);
         let record = self.chunk.batch.records.len();
         self.chunk.notes.crossings.push(Crossing::Seen { tid, record });
-        // Its number may be used again.
+        // The kernel may use the thread id again.
         self.chunk.notes.threads.remove(&tid);
         let end = TaskEnd { tid, time, exit_code, signal, core_dumped: false, superseded_by: None };
         self.chunk.batch.records.push(Record::End(end));
     }
 }
 
-/// Fills in the result and the duration.
+/// Sets the result and the duration.
 fn returned(call: &Call<'_>, raw: &mut RawCall) {
     raw.duration = call.duration.unwrap_or(UNKNOWN);
     let Some(number) = errno(call.result, raw.call.spec().action) else {
@@ -231,8 +231,9 @@ fn returned(call: &Call<'_>, raw: &mut RawCall) {
     };
 }
 
-/// The error that a result means. For 32-bit programs some are printed unsigned, depending on ltrace's
-/// configuration. No read is that long and no map that high, so such numbers are errors.
+/// Returns the error number that a result means. For 32-bit programs, ltrace prints some errors as unsigned
+/// numbers, depending on its configuration. No read is that long and no map has such a high address, so these
+/// numbers are errors.
 fn errno(result: i64, action: Action) -> Option<i64> {
     let unsigned = matches!(
         action,

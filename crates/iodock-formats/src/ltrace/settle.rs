@@ -1,4 +1,4 @@
-//! Joins calls that span several lines or chunks, in the order of the log.
+//! Joins the parts of calls that span several lines or chunks, in the order of the log.
 
 use super::arguments::{fill, fill_begun};
 use super::stamps::{Timeline, Times};
@@ -9,22 +9,22 @@ use iodock_event::{Action, Batch, CallId, Clock, Fork, LossKind, Outcome, Phase,
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// One ltrace process prints all lines. It measures durations and the times before lines at slightly
-/// different moments.
+/// The order of lines. A single ltrace process prints all lines, but it measures durations and the times
+/// before lines at slightly different moments.
 const ORDER: Order = Order { by_thread: false, jitter: 10_000_000 };
-/// Thread number for lines that show none.
+/// Thread id that records get if their lines show none.
 pub const BARE: u32 = 0;
 const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
-/// The first call of a new glibc thread. Other children of clone3 do not begin with it.
+/// Names of the first call of a new glibc thread. Other children of clone3 do not begin with these calls.
 const FIRST_OF_THREAD: [&str; 2] = ["rseq", "set_robust_list"];
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
     pub crossings: Vec<Crossing>,
     /// The first call of each thread in this chunk, and whether a call is still open.
     pub threads: FxHashMap<u32, Thread>,
-    /// Records of clone3. Its flags are not shown.
+    /// Records of clone3, whose flags ltrace does not show.
     pub without_flags: Vec<usize>,
     pub times: Times,
     pub places: RecordLines,
@@ -36,21 +36,21 @@ pub struct Thread {
     pub is_open: bool,
 }
 
-/// A line that belongs together with another line.
+/// A line that must be joined with another line.
 pub enum Crossing {
-    /// The record of a call's beginning and the text of its arguments.
+    /// The beginning of a call: its record, and the text of its arguments.
     Begun { record: usize, text: Box<[u8]>, line: u64 },
-    /// The record of a call's end and the rest of its arguments. `certain`: it is a system call, not a
+    /// The end of a call: its record, and the rest of its arguments. `certain`: it is a system call, not a
     /// library call.
     Ended { record: usize, text: Box<[u8]>, line: u64, certain: bool },
-    /// The thread continues, so its open call has no end in the log. `record`: index at which that call is
-    /// inserted.
+    /// The thread continues, so its open call has no end in the log. `record` is the index at which that call
+    /// is inserted.
     Seen { tid: u32, record: usize },
-    /// The thread's execve succeeded.
+    /// The thread's execve succeeded. `record` is the index at which the execve is inserted.
     Executed { tid: u32, record: usize, time: i64 },
 }
 
-/// A call that has begun.
+/// A call that has begun and not ended.
 struct Open {
     call: CallId,
     start: i64,
@@ -58,7 +58,7 @@ struct Open {
     line: u64,
 }
 
-/// State that is carried from chunk to chunk.
+/// State that the reader carries from chunk to chunk.
 #[derive(Default)]
 pub struct State {
     open: FxHashMap<u32, Open>,
@@ -70,10 +70,10 @@ pub struct State {
     untimed: u64,
 }
 
-/// Changes to a chunk's records, made after all record indexes have been used.
+/// Changes to a chunk's records. They are made after all record indices have been used.
 #[derive(Default)]
 struct Changes {
-    /// Calls to insert, with the index of the record that follows each. Ascending.
+    /// Calls to insert, with the index of the record that follows each, in ascending order.
     added: Vec<(usize, RawCall)>,
     dropped: FxHashSet<usize>,
 }
@@ -138,8 +138,8 @@ impl State {
         }
     }
 
-    /// Completes the record of a `resumed` line with the arguments from its first line. `false` if it is not
-    /// a system call.
+    /// Completes the record of a `resumed` line with the arguments from the call's first line. Returns
+    /// `false` if it is not a system call.
     fn end(
         &mut self,
         record: usize,
@@ -171,7 +171,7 @@ impl State {
         }
         let whole = [&open.text[..], text].concat();
         let mut raw = RawCall { phase: Phase::Exit, start: open.start, ..ended };
-        // The line's time shows when the call ended.
+        // The time of the line is the time when the call ended.
         raw.end = if raw.duration == UNKNOWN { ended.end } else { UNKNOWN };
         match fill(&whole, &mut raw, &mut chunk.batch) {
             None => chunk.lose_at(LossKind::UnreadableLines, file, line, text),
@@ -183,7 +183,8 @@ impl State {
         true
     }
 
-    /// After the last chunk: unfinished calls, and losses that concern the whole log.
+    /// Adds records for calls that are unfinished after the last chunk, and losses that concern the whole
+    /// log.
     pub fn finish(&mut self, clock: Clock, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
         let mut open: Vec<(u32, Open)> = self.open.drain().collect();
         open.sort_by_key(|(_, open)| open.line);
@@ -248,14 +249,14 @@ pub fn note_fork(raw: &RawCall, batch: &mut Batch) {
     }
 }
 
-/// clone3 has its flags in memory, which ltrace does not show. The child's first call shows whether it is a
-/// thread or a process.
+/// Sets the flags of a clone3, which takes them in memory that ltrace does not show. The child's first call
+/// shows whether it is a thread or a process.
 fn flags_from_child(record: usize, first: &mut FxHashMap<u32, CallId>, batch: &mut Batch) {
     let Some(Record::Call(raw)) = batch.records.get_mut(record) else { return };
     let Some(child) = u32::try_from(raw.result).ok().filter(|&child| child > 0) else { return };
     let of_thread = |call: CallId| {
         let name = call.name();
-        // If the numbers may be another machine's, only rseq is certain.
+        // If the call numbers may be those of another machine, only rseq is certain.
         FIRST_OF_THREAD.contains(&name.as_str()) || name.starts_with("syscall_0x")
     };
     let flags = match first.remove(&child).is_none_or(of_thread) {

@@ -1,24 +1,26 @@
-//! Times before and after the calls in a line.
+//! The times before the calls and the durations after them.
 
 use iodock_event::{Clock, Record, UNKNOWN};
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 const HALF_DAY: i64 = DAY / 2;
-/// No pause between two lines is that long, but seconds since the epoch have been larger since 1973.
+/// Smallest number of seconds that is a time since the epoch (reached in 1973). No pause between two lines is
+/// that long.
 const FIRST_EPOCH_SECOND: i64 = 100_000_000;
 
 /// A time column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub clock: Clock,
-    /// ns since the epoch, since midnight or since the previous line.
+    /// Time in ns since the epoch, since midnight or since the previous line.
     pub ns: i64,
-    /// Resolution in ns.
+    /// Resolution of the time, ns.
     pub resolution: i64,
 }
 
-/// `16:42:49 `, `16:42:49.903645 `, `1795968169.903645 `, `  0.000093 `; returns the text after it.
+/// Parses a time stamp such as `16:42:49 `, `16:42:49.903645 `, `1795968169.903645 ` or `  0.000093 `. Also
+/// returns the text after it.
 pub fn read(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let text = text.trim_ascii_start();
     let (first, rest) = digits(text)?;
@@ -43,12 +45,12 @@ pub fn read(text: &[u8]) -> Option<(Stamp, &[u8])> {
     Some((Stamp { clock, ns, resolution }, rest.strip_prefix(b" ")?))
 }
 
-/// Chooses between two columns the one that does not depend on the previous line.
+/// Returns that one of two time columns which does not depend on the previous line.
 pub fn better(one: Option<Stamp>, other: Stamp) -> Stamp {
     one.filter(|one| one.clock != Clock::Relative).unwrap_or(other)
 }
 
-/// `<0.000093>` in ns.
+/// Parses a duration such as `<0.000093>` to ns.
 pub fn duration(text: &[u8]) -> Option<i64> {
     let (seconds, rest) = digits(text.strip_prefix(b"<")?)?;
     let (part, rest) = micros(rest)?;
@@ -67,17 +69,17 @@ fn two(text: &[u8]) -> Option<(i64, &[u8])> {
     (text.len() - rest.len() == 2).then_some((number, rest))
 }
 
-/// `.903645` in ns.
+/// Parses a fraction of a second such as `.903645` to ns. Also returns the text after it.
 fn micros(text: &[u8]) -> Option<(i64, &[u8])> {
     let (number, rest) = digits(text.strip_prefix(b".")?)?;
     (text.len() - rest.len() == 7).then_some((number * 1000, rest))
 }
 
-/// Time within one chunk: days and sums count from its first line, until [`Timeline::settle`] adds the
-/// preceding chunks.
+/// The time within one chunk. Days and sums count from the first line of the chunk, until
+/// [`Timeline::settle`] adds those of the preceding chunks.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// Times of the first and last line, within their day.
+    /// Times of the first and the last line, within their day, ns.
     first: Option<i64>,
     last: Option<i64>,
     /// Midnights so far, or the sum of the times between lines, in ns.
@@ -85,7 +87,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The time of a line; [`UNKNOWN`] if its stamp has another form than the log's.
+    /// Returns the time of a line; [`UNKNOWN`] if its stamp has another form than those of the log.
     pub fn time(&mut self, clock: Clock, stamp: Option<Stamp>) -> i64 {
         let Some(stamp) = stamp.filter(|stamp| stamp.clock == clock) else { return UNKNOWN };
         match clock {
@@ -107,7 +109,7 @@ impl Times {
     }
 }
 
-/// Time over all chunks so far.
+/// The time over all chunks so far.
 #[derive(Debug, Default)]
 pub struct Timeline {
     last: Option<i64>,
@@ -116,7 +118,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Moves a chunk's times after those of the previous chunks.
+    /// Moves the times of a chunk after those of the previous chunks.
     pub fn settle(&mut self, times: &Times, records: &mut [Record]) {
         if self.last.zip(times.first).is_some_and(|(last, first)| first + HALF_DAY < last) {
             self.base = self.base.saturating_add(DAY);
@@ -136,7 +138,7 @@ impl Timeline {
         self.last = times.last.or(self.last);
     }
 
-    /// Converts a time of the last settled chunk.
+    /// Converts a time within the last settled chunk to a time of the log.
     pub fn of_chunk(&self, time: i64) -> i64 {
         moved(time, self.chunk_base)
     }

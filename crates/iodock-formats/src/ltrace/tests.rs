@@ -1,4 +1,4 @@
-//! Lines of ltrace 0.7.3 on this machine, and lines written from the sources of 0.7.91.
+//! Tests lines that ltrace 0.7.3 printed, and lines that were written according to the sources of 0.7.91.
 
 use super::line::{read, Body};
 use super::*;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 fn fixture(name: &str) -> String {
     let path = format!("{}/../../fixtures/ltrace/{name}", env!("CARGO_MANIFEST_DIR"));
-    // ltrace prints bytes that are not UTF-8 as escapes.
+    // The log is valid UTF-8, because ltrace prints other bytes as escapes.
     std::fs::read_to_string(path).unwrap()
 }
 
@@ -22,7 +22,7 @@ fn open(text: &str, chunk_size: usize) -> Result<Box<dyn LogSource>, SourceError
     Ltrace.open(input, &ReadOptions { workers: 0, chunk_size, ..ReadOptions::default() })
 }
 
-/// Merges all batches into one; returns it with the clock.
+/// Reads a log in chunks and merges all batches into one. Also returns the clock.
 fn in_chunks(text: &str, chunk_size: usize) -> (Clock, Batch) {
     try_in_chunks(text, chunk_size).unwrap()
 }
@@ -63,7 +63,7 @@ fn path(line: &str) -> Option<String> {
     raw.path.is_some().then(|| String::from_utf8_lossy(batch.text(raw.path)).into_owned())
 }
 
-/// Completed calls by name. Calls of exit have one record only.
+/// Counts completed calls by name. A call of exit has only one record.
 fn by_name(batch: &Batch) -> BTreeMap<String, usize> {
     let mut names = BTreeMap::new();
     for raw in calls(batch).iter().filter(|raw| raw.phase != Phase::Enter) {
@@ -78,8 +78,8 @@ fn counted(losses: &Losses) -> Vec<(&'static str, u64)> {
 
 #[test]
 fn a_real_log_has_the_calls_that_strace_shows() {
-    // Compared with `strace -f ./copy` on the same machine, without its execve. A futex at the thread's end
-    // is restarted.
+    // These counts are from `strace -f ./copy` on the same machine, without its execve. A futex at the end of
+    // the thread is restarted.
     let of_strace = "access 2, arch_prctl 1, brk 3, clock_nanosleep 1, clone 1, clone3 1, close 3, exit 1, exit_group 2, getrandom 1, \
         lseek 1, madvise 1, mmap 10, mprotect 4, munmap 1, newfstatat 2, openat 5, pipe2 1, pread64 2, prlimit64 1, \
         pwrite64 1, read 4, rseq 2, rt_sigaction 1, rt_sigprocmask 5, set_robust_list 3, set_tid_address 1, \
@@ -92,7 +92,7 @@ fn a_real_log_has_the_calls_that_strace_shows() {
             assert_eq!(names.remove("futex"), Some(futexes), "{name} {chunk_size}");
             let names: Vec<String> = names.iter().map(|(name, count)| format!("{name} {count}")).collect();
             assert_eq!(names.join(", "), of_strace, "{name} {chunk_size}");
-            // The junk line, and a rename whose file name contains `",`.
+            // The two losses are the junk line, and a rename whose file name contains `",`.
             assert_eq!(batch.losses.count(LossKind::UnreadableLines), 2, "{name} {chunk_size}");
             assert_eq!(batch.counts.signals.get("SIGCHLD"), Some(&1));
             let ends: Vec<Option<i32>> = batch.records.iter().filter_map(exit_code).collect();
@@ -301,7 +301,7 @@ fn calls_split_over_two_lines_are_joined() {
         let lost = |text: &str| counted(&in_chunks(text, chunk_size).1.losses);
         assert_eq!(lost(&format!("{other}{end}")), [("orphan-resumed", 1)]);
         assert_eq!(lost(&format!("{other}{begun}")), [("unfinished-at-end", 1)]);
-        // The call's end is missing, since the thread continued.
+        // The end of the call is missing, because its thread continued.
         let (_, went_on) = in_chunks(&format!("{begun}{}{other}", other.replace("8 ", "7 ")), chunk_size);
         let results: Vec<(String, Outcome)> =
             calls(&went_on).iter().skip(1).map(|raw| (raw.call.name(), raw.outcome)).collect();
@@ -364,7 +364,7 @@ fn damaged_calls_are_counted() {
         let batch = whole(&format!("{stamp} SYS_close(3) = 0 <0.000010>\n{stamp} {line}\n"));
         (calls(&batch).len() - 1, counted(&batch.losses))
     };
-    // Two lines that ran together, and a string that is not closed.
+    // The first line consists of two merged lines, and the second has a string that is not closed.
     for line in [
         "SYS_read(3, \"a\", SYS_close(3) = 0 <0.000010>",
         "SYS_read(3, \"a, 4) = 1 <0.000010>",
@@ -385,7 +385,7 @@ fn damaged_calls_are_counted() {
     let line = "17 16:42:49.903645 SYS_read(3, \"a\", 10) = 1 <0.000018>";
     for end in 1..line.len() {
         let batch = whole(&format!("{line}\n{}\n", &line[..end]));
-        // A line is complete without its duration.
+        // A line without its duration counts as complete.
         let is_whole = line[..end].trim_end().ends_with("= 1");
         assert_eq!(calls(&batch).len(), 1 + usize::from(is_whole), "{}", &line[..end]);
         assert_eq!(batch.losses.count(LossKind::UnreadableLines), u64::from(!is_whole), "{}", &line[..end]);

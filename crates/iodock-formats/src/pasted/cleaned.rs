@@ -8,33 +8,35 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const BLOCK: usize = 256 << 10;
-/// Prefixes, characters and entities must not be cut. All of them are shorter than this.
+/// Number of bytes that are kept at the end of the data until more are read, so that no prefix, character or
+/// entity is cut. All of these are shorter.
 const AHEAD: usize = 4096;
 
-/// The state of the current line.
+/// The reader's position in the current line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
-    /// The line is longer than a block.
+    /// The reader is inside a line that is longer than a block.
     Inside,
-    /// The line is being left out.
+    /// The reader leaves out the current line.
     LeftOut,
 }
 
-/// Removes what other tools added to a log. The number of lines stays the same, so line numbers stay valid.
+/// Removes text that other tools added to a log. The number of lines stays the same, so line numbers stay
+/// valid.
 pub struct Cleaned<R> {
     inner: R,
     pasted: Pasted,
     file: Arc<str>,
     losses: Arc<Mutex<Losses>>,
-    /// Bytes that were read and not cleaned yet.
+    /// Bytes that were read and are not cleaned yet.
     raw: Vec<u8>,
-    /// Cleaned bytes. Those from `given` on were not returned yet.
+    /// Cleaned bytes. Those from `given` on have not been returned yet.
     out: Vec<u8>,
     given: usize,
     line: u64,
     at: At,
-    /// Does the current line continue in the next one? The number counts the lines joined to it so far.
+    /// Whether the current line continues in the next one. `joined` counts the lines joined to it so far.
     goes_on: bool,
     joined: usize,
     ended: bool,
@@ -42,7 +44,7 @@ pub struct Cleaned<R> {
 }
 
 impl<R: Read> Cleaned<R> {
-    /// `line`: number of the first line. `losses` counts the lines that are left out.
+    /// Makes a reader. `line` is the number of the first line; `losses` counts the lines that are left out.
     pub fn new(inner: R, pasted: Pasted, file: Arc<str>, line: u64, losses: Arc<Mutex<Losses>>) -> Self {
         Cleaned {
             inner,
@@ -71,7 +73,7 @@ impl<R: Read> Cleaned<R> {
         Ok(())
     }
 
-    /// Cleans whole lines, and also a line without an end once it is long enough.
+    /// Cleans whole lines, and also an unfinished line if it is long enough.
     fn clean(&mut self) {
         let raw = std::mem::take(&mut self.raw);
         let mut at = 0;
@@ -84,7 +86,7 @@ impl<R: Read> Cleaned<R> {
                     (at, self.line, self.at) = (end + 1, self.line + 1, At::Start);
                 }
                 None if self.ended || raw.len() - at > 2 * AHEAD => {
-                    // Do not cut a character or an entity in two.
+                    // The cut must not divide a character or an entity.
                     let end = if self.ended { raw.len() } else { safe_end(&raw[..raw.len() - AHEAD]) };
                     self.piece(&raw[at..end]);
                     at = end;
@@ -103,8 +105,8 @@ impl<R: Read> Cleaned<R> {
         self.raw.drain(..at);
     }
 
-    /// Ends a line, or leaves it open for its next piece. Joined lines are replaced by empty ones, so that
-    /// line numbers stay valid.
+    /// Ends a line, or leaves it open if the next line continues it. Joined lines are replaced by empty ones,
+    /// so that line numbers stay valid.
     fn end_line(&mut self) {
         if self.goes_on {
             self.joined += 1;
@@ -158,7 +160,7 @@ impl<R: Read> Cleaned<R> {
     }
 }
 
-/// A position at which the text can be cut without cutting a character or an entity.
+/// Returns a position at which the text can be cut without dividing a character or an entity.
 fn safe_end(text: &[u8]) -> usize {
     let tail = text.len().saturating_sub(text::LONGEST);
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';

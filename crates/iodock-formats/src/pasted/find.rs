@@ -1,23 +1,24 @@
-//! Finds where the log's own lines begin, and the text that all lines have before that position.
+//! Finds where the log's own lines begin, and the text that other tools put before that position in all
+//! lines.
 
 use super::shape::{self, Shape, Token};
 use super::sources::{is_time, returns};
 use crate::{strace, LogFormat};
 use rustc_hash::FxHashMap;
 
-/// Number of bytes of a line within which strace's own text may begin.
+/// Number of bytes at the beginning of a line within which strace's own text may begin.
 const LONGEST_LEAD: usize = 512;
-/// Number of positions tried in each line.
+/// Largest number of positions that are tried in each line.
 const MOST_TRIED: usize = 16;
 
 /// A position at which strace's own line could begin.
 struct Start {
     at: usize,
-    /// The number here, if it could be a thread or part of a date.
+    /// The number at this position, if it could be a thread id or part of a date.
     dated: Option<u64>,
 }
 
-/// The text before strace's line: its pieces, and whether it consists of spaces only.
+/// The pieces of the text before strace's line, and whether it consists of spaces only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Key {
     tokens: Vec<Token>,
@@ -27,16 +28,16 @@ struct Key {
 #[derive(Default)]
 struct Votes {
     lines: usize,
-    /// Numbers of dates at the position of threads.
+    /// Numbers that may be thread ids or parts of dates, one for each line.
     dated: Vec<u64>,
 }
 
-/// The text before the calls of a log.
+/// The result of searching for text before the calls of a log.
 pub enum Found {
-    /// There is none, or the log has no calls.
+    /// There is no such text, or the log has no calls.
     Nothing,
     Shape(Shape),
-    /// There is some, but no shape fits nearly all lines. Holds two examples.
+    /// There is such text, but no shape fits nearly all lines. The value holds two examples.
     Uncommon(Vec<Vec<u8>>),
 }
 
@@ -56,13 +57,14 @@ pub fn lead(lines: &[&[u8]]) -> Found {
     }
     let Some((key, votes)) = most_voted(lines, &places) else { return Found::Nothing };
     if votes * 10 < with_call * 9 {
-        // In a log from a terminal, a program's output may precede some lines.
+        // In a log from a terminal, the output of a program may precede some lines.
         return match plain * 5 > with_call {
             true => Found::Nothing,
             false => Found::Uncommon(examples(lines, &places)),
         };
     }
-    // After a quotation mark, strace's own quotation marks are escaped: the lines are JSON or similar.
+    // If the text contains a quotation mark, strace's own quotation marks are escaped: the lines are JSON or
+    // similar.
     let is_quoted = key.tokens.contains(&Token::Byte(b'"'));
     match is_quoted || (key.tokens.is_empty() && !key.indented) {
         true => Found::Nothing,
@@ -70,8 +72,8 @@ pub fn lead(lines: &[&[u8]]) -> Found {
     }
 }
 
-/// The text that nearly all lines of `format` have before them; `None` if there is none or no shape fits
-/// nearly all lines.
+/// Returns the shape of the text that nearly all lines of `format` have before them; `None` if there is no
+/// such text or no shape fits nearly all lines.
 pub fn lead_of(format: &dyn LogFormat, lines: &[&[u8]]) -> Option<Shape> {
     let mut votes: FxHashMap<Vec<Token>, usize> = FxHashMap::default();
     let mut with_call = 0;
@@ -88,7 +90,7 @@ pub fn lead_of(format: &dyn LogFormat, lines: &[&[u8]]) -> Option<Shape> {
     (!tokens.is_empty() && !is_quoted && count > 1).then(|| Shape { tokens, ..Shape::default() })
 }
 
-/// The positions at which a line of `format` could begin.
+/// Returns the positions at which a line of `format` could begin.
 fn places_of(format: &dyn LogFormat, line: &[u8]) -> Vec<usize> {
     let near = line.len().min(LONGEST_LEAD);
     let begins = |&at: &usize| {
@@ -98,7 +100,7 @@ fn places_of(format: &dyn LogFormat, line: &[u8]) -> Vec<usize> {
     (0..near).filter(begins).take(MOST_TRIED).filter(|&at| format.owns(&line[at..])).collect()
 }
 
-/// The shape that most lines have. If several are equally frequent, the shortest.
+/// Returns the shape that most lines have. If several are equally frequent, returns the shortest.
 fn most_voted(lines: &[&[u8]], places: &[Vec<Start>]) -> Option<(Key, usize)> {
     let mut votes: FxHashMap<Key, Votes> = FxHashMap::default();
     for (line, starts) in lines.iter().zip(places) {
@@ -111,14 +113,15 @@ fn most_voted(lines: &[&[u8]], places: &[Vec<Start>]) -> Option<(Key, usize)> {
             votes.dated.extend(start.dated);
         }
     }
-    // Days and years increase, while threads alternate.
+    // Days and years only increase, while thread ids alternate.
     let is_taken = |votes: &Votes| votes.dated.is_empty() || returns(&votes.dated);
     let all = votes.into_iter().filter(|(_, votes)| is_taken(votes));
     let key = |(key, votes): &(Key, Votes)| (votes.lines, std::cmp::Reverse(key.tokens.len()));
     all.max_by_key(key).map(|(key, votes)| (key, votes.lines))
 }
 
-/// The text before the first call, and the text before the first call whose shape differs.
+/// Returns two examples: the text before the first call, and the text before the first call for which its
+/// shape differs.
 fn examples(lines: &[&[u8]], places: &[Vec<Start>]) -> Vec<Vec<u8>> {
     let mut shown: Vec<Vec<u8>> = Vec::new();
     for (line, starts) in lines.iter().zip(places) {
@@ -132,7 +135,7 @@ fn examples(lines: &[&[u8]], places: &[Vec<Start>]) -> Vec<Vec<u8>> {
     shown
 }
 
-/// The positions at which strace's line could begin: each of its columns, then the call.
+/// Returns the positions at which strace's line could begin: those of its columns and of its call.
 fn starts(line: &[u8]) -> Vec<Start> {
     let Some(call) = first_call(line) else { return Vec::new() };
     let mut found: Vec<Start> = Vec::new();
@@ -145,10 +148,10 @@ fn starts(line: &[u8]) -> Vec<Start> {
     found
 }
 
-/// How strace's other lines begin.
+/// Beginnings of those lines of strace that are not calls.
 const EVENTS: [&[u8]; 3] = [b"+++ ", b"--- ", b"<... "];
 
-/// Position of the first call in a line that can be parsed to its end.
+/// Returns the position of the first call in the line that can be parsed to its end.
 fn first_call(line: &[u8]) -> Option<usize> {
     let near = &line[..line.len().min(LONGEST_LEAD)];
     let mut tried = 0;
@@ -168,7 +171,7 @@ fn first_call(line: &[u8]) -> Option<usize> {
     None
 }
 
-/// May one of strace's columns begin here?
+/// Returns whether one of strace's columns may begin here.
 fn may_begin(line: &[u8], at: usize) -> bool {
     const BEFORE: &[u8] = b" \t:|>])};=#+\"'";
     match line[at] {
@@ -183,8 +186,8 @@ fn may_begin(line: &[u8], at: usize) -> bool {
     }
 }
 
-/// Could strace have printed this number here? It prints no `00`, and not two threads (or seconds of `-r`) in
-/// a row.
+/// Returns whether strace could have printed this number here. It prints neither `00` nor two thread ids (or
+/// seconds of `-r`) one after the other.
 fn is_column(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let first = digits(text);
@@ -195,7 +198,7 @@ fn is_column(text: &[u8]) -> bool {
     !is_second && (first == 1 || text[0] != b'0')
 }
 
-/// The number at `at`, if it could be a day or a year: `Mar 11 10:00:00`, `10:00:00 2026`.
+/// Returns the number at `at` if it could be a day or a year, as in `Mar 11 10:00:00` or `10:00:00 2026`.
 fn dated(line: &[u8], at: usize) -> Option<u64> {
     let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number: u64 = std::str::from_utf8(&line[at..at + digits]).ok()?.parse().ok()?;
@@ -211,7 +214,7 @@ fn dated(line: &[u8], at: usize) -> Option<u64> {
     (is_day || is_year).then_some(number)
 }
 
-/// Are the first columns line numbers: 1, 2, 3 ...?
+/// Returns whether the first columns are line numbers: 1, 2, 3 ...
 fn is_numbered(lines: &[&[u8]]) -> bool {
     let mut next = 1;
     for line in lines {
@@ -227,7 +230,7 @@ fn is_numbered(lines: &[&[u8]]) -> bool {
     next > 3
 }
 
-/// The shape of numbered lines, including the text after the numbers.
+/// Returns the shape of numbered lines, including text between the numbers and strace's lines.
 fn numbered(lines: &[&[u8]]) -> Found {
     let number = Shape { tokens: vec![Token::Digits, Token::Spaces], ..Shape::default() };
     let rests: Vec<&[u8]> =
@@ -240,32 +243,34 @@ fn numbered(lines: &[&[u8]]) -> Found {
             let tokens = number.tokens.into_iter().chain(behind.tokens).collect();
             Found::Shape(Shape { tokens, ..Shape::default() })
         }
-        // Either strace's own lines follow the numbers, or the columns are something else.
+        // If strace's own lines follow the numbers directly, these are line numbers; otherwise the column is
+        // something else.
         Found::Nothing if rests.iter().any(|rest| strace::is_own_line(rest)) => Found::Shape(number),
         other => other,
     }
 }
 
-/// Does each line begin with the same spaces, so that the thread's number would be read as seconds (`-r`)?
+/// Returns whether each line begins with the same spaces. The thread id after them would otherwise be read as
+/// seconds (`-r`).
 fn is_indented(lines: &[&[u8]]) -> bool {
     let indent = |line: &[u8]| line.len() - line.trim_ascii_start().len();
     let width = lines.first().map_or(0, |line| indent(line));
     let is_own = |line: &&&[u8]| strace::is_own_line(line.trim_ascii_start());
     let mut numbers: Vec<u64> = lines.iter().filter(is_own).filter_map(|line| whole_number(line)).collect();
     numbers.sort_unstable();
-    // Most pairs of lines are less than two seconds apart.
+    // Most pairs of lines are less than two seconds apart, so larger numbers are thread ids.
     let threads = numbers.get(numbers.len() / 2).is_some_and(|&middle| middle >= 2);
     width > 0 && threads && lines.iter().all(|line| indent(line) == width)
 }
 
-/// The number at the start of a line.
+/// Returns the number at the start of a line.
 fn whole_number(line: &[u8]) -> Option<u64> {
     let word = line.trim_ascii_start().split(|&byte| byte == b' ').next()?;
     let digits = word.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
 }
 
-/// Does a line contain a call as strace prints it, at any position?
+/// Returns whether the line contains a call as strace prints it, at any position.
 pub fn holds_call(line: &[u8]) -> bool {
     first_call(line).is_some()
 }

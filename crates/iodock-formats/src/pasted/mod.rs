@@ -1,8 +1,8 @@
-//! Logs that were copied from a journal, a container's log, a mail or a web page.
+//! Restores logs that were copied from a journal, a container's log, a mail or a web page.
 //!
-//! The text that another tool put before each line is found by its shape: nearly all lines with a call have
-//! it. Which tool it was does not matter. Typographic quotation marks and similar characters are replaced by
-//! the original ones. [`Cleaned`] does both during reading.
+//! The text that another tool put before each line is recognised by its shape, which nearly all lines with a
+//! call share. It does not matter which tool it was. Typographic quotation marks and similar characters are
+//! replaced by the original ones. [`Cleaned`] does both while the log is read.
 
 mod cleaned;
 mod find;
@@ -17,12 +17,12 @@ use iodock_event::SourceError;
 use shape::{Shape, Token};
 use text::Rewritten;
 
-/// Number of lines of the head that are examined.
+/// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 400;
-/// Longer lines are not examined. They show nothing that shorter lines do not.
+/// Length in bytes of the longest line that is examined. Longer lines show nothing that shorter lines do not.
 const LONGEST: usize = 64 << 10;
 
-/// How a log was changed by other tools.
+/// The changes that other tools made to a log.
 #[derive(Clone, Debug, Default)]
 pub struct Pasted {
     rewritten: Rewritten,
@@ -30,8 +30,8 @@ pub struct Pasted {
 }
 
 impl Pasted {
-    /// The text before the lines of a log in one of `formats`; `head` is the log's beginning. `None` if there
-    /// is none.
+    /// Returns the text before the lines of a log in one of `formats`, or `None` if there is none. `head` is
+    /// the log's beginning.
     ///
     /// # Errors
     /// The lines belong to several logs.
@@ -43,7 +43,7 @@ impl Pasted {
         Ok(Some(Pasted { shape, ..Pasted::default() }))
     }
 
-    /// How the strace log that begins with `head` was changed; `None` if it was not.
+    /// Returns how other tools changed the strace log that begins with `head`; `None` if it is unchanged.
     ///
     /// # Errors
     /// The lines belong to several logs, or different lines have different prefixes.
@@ -77,8 +77,8 @@ fn put_back(rewritten: Rewritten, line: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Finds the characters that replace strace's own. Only lines that become readable by undoing this count,
-/// since other text may contain any character.
+/// Finds the characters that replace strace's own. Only lines that become readable with the original
+/// characters count, because other text may contain any character.
 fn rewritten(lines: &[&[u8]]) -> Rewritten {
     let all = Rewritten { entities: true, typography: true };
     let mut found = Rewritten::default();
@@ -95,7 +95,8 @@ fn rewritten(lines: &[&[u8]]) -> Rewritten {
     found
 }
 
-/// The shape, completed with what it shows about its lines. `is_own`: does a line belong to the log?
+/// Returns the shape, completed with facts that the lines show about it. `is_own` returns whether a line
+/// belongs to the log.
 fn named(
     mut shape: Shape,
     is_own: impl Fn(&[u8]) -> bool,
@@ -109,14 +110,14 @@ fn named(
     Ok(shape)
 }
 
-/// The text after the prefix.
+/// Returns the text after the prefix.
 fn rest<'a>(shape: &Shape, line: &'a [u8]) -> Option<&'a [u8]> {
     let ranges = shape.ranges(line)?;
     Some(ranges.last().map_or(line.trim_ascii_start(), |last| &line[last.end..]))
 }
 
-/// The number in `trace.4123:`. grep prints the file names of `strace -ff` so, and those lines show no thread
-/// of their own.
+/// Returns the token with the number in `trace.4123:`. grep prints the file names of `strace -ff` in this
+/// form, and the lines of these files show no thread.
 fn file_of_thread(shape: &Shape, lines: &[&[u8]]) -> Option<usize> {
     const COLON: Token = Token::Byte(b':');
     let tokens = shape.tokens.strip_suffix(&[Token::Spaces]).unwrap_or(&shape.tokens);

@@ -1,4 +1,4 @@
-//! The shape of the text before strace's lines: words and numbers may differ from line to line, other
+//! The shape of the text before strace's lines. Words and numbers may differ from line to line, other
 //! characters may not.
 
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub enum Token {
     Byte(u8),
 }
 
-/// Splits `text` into pieces. Leading spaces are ignored, since numbers may be aligned to the right.
+/// Splits `text` into pieces. Leading spaces are ignored, because numbers may be aligned to the right.
 pub fn tokens(text: &[u8]) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut at = spaces(text);
@@ -36,7 +36,7 @@ fn token_of(byte: u8) -> Token {
     }
 }
 
-/// The length of the run of `token` at the beginning of `text`.
+/// Returns the length of the piece at the beginning of `text` if it is a `token`, else 0.
 fn length(token: Token, text: &[u8]) -> usize {
     match token {
         // grep prints `-` instead of `:` on context lines.
@@ -54,27 +54,27 @@ fn spaces(text: &[u8]) -> usize {
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     pub tokens: Vec<Token>,
-    /// Positions (from 0) of the words that name the line's source: they are the same in all lines of the
-    /// log.
+    /// Words that name the source of a line, such as a host, with their position (from 0). They are the same
+    /// in all lines of the log.
     pub fixed: Vec<(usize, Vec<u8>)>,
-    /// The token that is the line's thread, from the end of a file name of `strace -ff`.
+    /// The token that is the line's thread id, from the end of a file name of `strace -ff`.
     pub tid: Option<usize>,
-    /// The word that shows whether the line continues in the next one. In a container's log it follows the
-    /// name of the stream: `P`, or `F` for the last piece.
+    /// Position of the word that shows whether the line continues in the next one. In a container's log it
+    /// follows the name of the stream: `P`, or `F` for the last piece.
     pub piece: Option<usize>,
 }
 
-/// The prefix of one line, matched against this shape.
+/// The prefix of one line that matches the shape.
 pub struct Lead {
-    /// Length in bytes.
+    /// Length of the prefix, bytes.
     pub length: usize,
     /// Position of the thread's number.
     pub tid: Option<Range<usize>>,
-    /// Does the line continue in the next one?
+    /// Whether the line continues in the next one.
     pub goes_on: bool,
 }
 
-/// The result of matching a line's beginning.
+/// The result of matching a line's beginning with the shape.
 pub enum Beginning {
     Lead(Lead),
     /// The shape matches, but the line comes from another container, host or process.
@@ -98,13 +98,13 @@ impl Shape {
         Beginning::Lead(Lead { length, tid, goes_on: piece == Some(b"P") })
     }
 
-    /// Position of each token in the line.
+    /// Returns the position of each token in the line; `None` if the line does not match.
     pub fn ranges(&self, line: &[u8]) -> Option<Vec<Range<usize>>> {
         let mut at = spaces(line);
         let mut ranges = Vec::with_capacity(self.tokens.len());
         for (index, &token) in self.tokens.iter().enumerate() {
             let length = length(token, &line[at..]);
-            // A space at the end of a line may have been cut off, and so may zeros at the end of a fraction.
+            // Another tool may have removed a space at the end of a line, or zeros at the end of a fraction.
             let may_lack = match token {
                 Token::Spaces => at == line.len(),
                 _ => self.is_fraction(index) || (index > 0 && self.is_fraction(index - 1)),
@@ -118,7 +118,7 @@ impl Shape {
         Some(ranges)
     }
 
-    /// Is this the decimal point in `00.123`?
+    /// Returns whether this token is the decimal point in a number such as `00.123`.
     fn is_fraction(&self, index: usize) -> bool {
         let is = |at: Option<usize>, token| at.and_then(|at| self.tokens.get(at)) == Some(&token);
         matches!(self.tokens[index], Token::Byte(b'.' | b','))
@@ -127,8 +127,8 @@ impl Shape {
             && is(Some(index + 1), Token::Digits)
     }
 
-    /// The words of a line without the thread's number and the text after it. A colon after a name ends a
-    /// word, too: `run.log:12:`.
+    /// Returns the words of a line without the thread's number and the text after it. A colon after a name
+    /// also ends a word, as in `run.log:12:`.
     pub fn words(&self, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
         let end = self.tid.unwrap_or(self.tokens.len());
         let mut words: Vec<Range<usize>> = Vec::new();

@@ -1,19 +1,19 @@
-//! Finds the words before the lines that name their source: a container, a host or a process.
+//! Finds the words before the lines that name the source of a line: a container, a host or a process.
 
 use super::shape::Shape;
 
 /// The role of a word in the text before a line.
 enum Part {
-    /// Dates, times, line numbers, levels: any value is allowed.
+    /// The word may have any value: it is a date, time, line number or level.
     Free,
-    /// The text is the same in all lines.
+    /// The word is the same in all lines.
     Fixed(Vec<u8>),
-    /// Different values: the lines belong to several logs.
+    /// The word has different values, so the lines belong to several logs.
     Several(Vec<(Vec<u8>, usize)>),
 }
 
-/// Marks the words that all lines share. `Err`: the values that distinguish several logs, each with its
-/// lines.
+/// Marks the words that all lines share. Returns as `Err` the values that distinguish several logs, each with
+/// its number of lines.
 pub fn fix(shape: &mut Shape, lines: &[&[u8]]) -> Result<(), Vec<(Vec<u8>, usize)>> {
     let rows: Vec<Vec<&[u8]>> = lines.iter().filter_map(|line| words_of(shape, line)).collect();
     let Some(first) = rows.first() else { return Ok(()) };
@@ -29,7 +29,7 @@ pub fn fix(shape: &mut Shape, lines: &[&[u8]]) -> Result<(), Vec<(Vec<u8>, usize
     Ok(())
 }
 
-/// The last word of `2026-03-01T10:00:00.123Z stderr F `.
+/// Returns the position of the last word of `2026-03-01T10:00:00.123Z stderr F `.
 fn piece(row: &[&[u8]]) -> Option<usize> {
     let stream = row.len().checked_sub(2)?;
     let of_stream = matches!(row[stream], b"stdout" | b"stderr") && matches!(row[stream + 1], b"F" | b"P");
@@ -50,14 +50,14 @@ fn part(values: &[&[u8]], row: &[&[u8]], word: usize) -> Part {
     if values.iter().all(|value| *value == first) {
         return if has_letters { Part::Fixed(first.to_vec()) } else { Part::Free };
     }
-    // Line numbers and days increase. A number that returns to an earlier value names a source.
+    // Line numbers and days only increase. A number that returns to an earlier value names a source.
     if !has_letters && !returns(values) {
         return Part::Free;
     }
     Part::Several(counted(values))
 }
 
-/// Does a value return after a different one?
+/// Returns whether a value occurs again after a different one.
 pub fn returns<T: PartialEq>(values: &[T]) -> bool {
     let mut runs: Vec<&T> = Vec::new();
     for value in values {
@@ -72,7 +72,7 @@ pub fn returns<T: PartialEq>(values: &[T]) -> bool {
     false
 }
 
-/// Each value with its lines, in order of appearance.
+/// Returns each value with its number of lines, in the order of appearance.
 fn counted(values: &[&[u8]]) -> Vec<(Vec<u8>, usize)> {
     let mut counts: Vec<(Vec<u8>, usize)> = Vec::new();
     for value in values {
@@ -88,8 +88,8 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }
 
-/// `10:00:00`, `[2026-03-01T10:00:00Z`, `2026-03-01`, `12.345]`: digits separated by signs, which line
-/// numbers and process ids do not have.
+/// Returns whether the word is part of a time, such as `10:00:00`, `[2026-03-01T10:00:00Z`, `2026-03-01` or
+/// `12.345]`. It has digits separated by signs, which line numbers and process ids do not have.
 pub fn is_time(word: &[u8]) -> bool {
     let word = word.strip_prefix(b"[").unwrap_or(word);
     let signs = |pair: &[u8]| pair[0].is_ascii_digit() && matches!(pair[1], b':' | b'-' | b'/' | b'.' | b',');
@@ -99,14 +99,15 @@ pub fn is_time(word: &[u8]) -> bool {
     is_number && letters <= 4 && word.windows(2).enumerate().any(|(at, pair)| signs(pair) && followed(at))
 }
 
-/// `F`, `INFO`, `PM`, `UTC`: words that do not name a source.
+/// Returns whether the word is one that does not name a source, such as `F`, `INFO`, `PM` or `UTC`.
 fn is_level(word: &[u8]) -> bool {
     let letters = word.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
     let plain = word.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_punctuation());
     plain && (1..=5).contains(&letters)
 }
 
-/// The letters of `Sun Mar  1 10:00:00`: only such words and numbers may precede the time.
+/// Returns whether the word is part of a date, such as those in `Sun Mar  1 10:00:00`. Only such words and
+/// numbers may precede the time.
 fn is_of_a_date(row: &[&[u8]], word: usize) -> bool {
     let is_word =
         |word: &[u8]| word.iter().all(|&byte| is_letter(byte) || matches!(byte, b'.' | b',' | b'['));

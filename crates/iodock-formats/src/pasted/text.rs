@@ -1,18 +1,18 @@
 //! Restores characters that word processors, mail programs and web pages replaced.
 
-/// The kinds of replacement that a log contains.
+/// The kinds of replaced characters that a log contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rewritten {
-    /// `&quot;`, `&lt;`, `&#34;`.
+    /// Whether the log contains HTML entities, such as `&quot;`, `&lt;` and `&#34;`.
     pub entities: bool,
-    /// `“`, `…`, `–`, non-breaking spaces.
+    /// Whether the log contains typographic characters, such as `“`, `…`, `–` and non-breaking spaces.
     pub typography: bool,
 }
 
 /// Length in bytes of the longest entity or character that is restored.
 pub const LONGEST: usize = 10;
 
-/// Named entities for the characters that strace prints and their typographic forms. Source: the HTML
+/// Named entities for the characters that strace prints and for their typographic forms, from the HTML
 /// standard.
 const ENTITIES: &[(&[u8], &str)] = &[
     (b"quot", "\""),
@@ -35,7 +35,7 @@ const ENTITIES: &[(&[u8], &str)] = &[
     (b"rarr", "\u{2192}"),
 ];
 
-/// The character that a typographic one replaces; `None` for all others.
+/// Returns the character that a typographic one replaced; `None` for all other characters.
 fn plain(character: char) -> Option<&'static str> {
     Some(match character {
         '\u{201c}'..='\u{201f}' | '\u{ab}' | '\u{bb}' | '\u{2033}' | '\u{ff02}' => "\"",
@@ -43,7 +43,7 @@ fn plain(character: char) -> Option<&'static str> {
         '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{3000}' => " ",
         '\u{200b}' | '\u{2060}' | '\u{feff}' => "",
         '\u{2010}'..='\u{2013}' | '\u{2212}' => "-",
-        // `---` before and after a signal.
+        // strace prints `---` before and after a signal.
         '\u{2014}' => "---",
         '\u{2026}' => "...",
         '\u{2192}' => "->",
@@ -69,7 +69,8 @@ impl Rewritten {
         out.extend_from_slice(&text[at.min(text.len())..]);
     }
 
-    /// Appends the first character of `text`, which is `&` or not ASCII. Returns the number of bytes read.
+    /// Restores the first character of `text`, which is `&` or not ASCII, and appends it. Returns the number
+    /// of bytes read.
     fn one(self, text: &[u8], out: &mut Vec<u8>) -> usize {
         let entity = if self.entities { entity(text) } else { None };
         let (character, length) = match entity {
@@ -98,8 +99,8 @@ impl Rewritten {
     }
 }
 
-/// Appends a quotation mark. French ones have a space inside, which is removed with them. Returns the number
-/// of bytes read.
+/// Appends a quotation mark. French quotation marks have a space inside, which is removed with them. Returns
+/// the number of bytes read.
 fn quote(character: char, after: &[u8], out: &mut Vec<u8>) -> usize {
     const SPACES: [&str; 2] = ["\u{a0}", "\u{202f}"];
     if character == '\u{bb}' && out.last() == Some(&b' ') {
@@ -110,7 +111,7 @@ fn quote(character: char, after: &[u8], out: &mut Vec<u8>) -> usize {
     space.filter(|_| character == '\u{ab}').map_or(0, |space| space.len())
 }
 
-/// The character that `&lt;`, `&#60;` or `&#x3c;` means, and the entity's length.
+/// Returns the character that `&lt;`, `&#60;` or `&#x3c;` means, and the entity's length.
 fn entity(text: &[u8]) -> Option<(char, usize)> {
     let end = text.iter().take(LONGEST).position(|&byte| byte == b';').filter(|_| text[0] == b'&')?;
     let name = &text[1..end];
@@ -121,7 +122,8 @@ fn entity(text: &[u8]) -> Option<(char, usize)> {
     Some((character, end + 1))
 }
 
-/// Web pages do not contain control characters.
+/// Returns the character with this number. Control characters are excluded, because web pages do not contain
+/// them.
 fn numbered(number: &[u8]) -> Option<char> {
     let text = std::str::from_utf8(number).ok()?;
     let code = match text.strip_prefix(['x', 'X']) {
@@ -144,7 +146,8 @@ fn first_character(text: &[u8]) -> Option<char> {
 pub fn rewritten_outside(text: &[u8]) -> Rewritten {
     let mut found = Rewritten::default();
     let mut at = 0;
-    // If one of these is not closed, no later one is. Remembering that avoids searching again.
+    // If a string or name is not closed, no later one is closed either. Remembering this avoids further
+    // searches to the end.
     let (mut strings, mut names) = (true, true);
     while at < text.len() {
         match text[at] {
@@ -167,13 +170,13 @@ pub fn rewritten_outside(text: &[u8]) -> Rewritten {
     found
 }
 
-/// 1 if it is not closed, which is remembered.
+/// Returns the length, or 1 if the string or name is not closed, and stores that in `are_closed`.
 fn length_of(closed: Option<usize>, are_closed: &mut bool) -> usize {
     *are_closed &= closed.is_some();
     closed.unwrap_or(1)
 }
 
-/// The length of `"..."`, if it is closed.
+/// Returns the length of `"..."`, if it is closed.
 fn string_length(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -185,7 +188,7 @@ fn string_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of `</path>`, if it is closed.
+/// Returns the length of `</path>`, if it is closed.
 fn name_length(text: &[u8]) -> Option<usize> {
     memchr::memchr(b'>', text).map(|end| end + 1)
 }
@@ -233,7 +236,7 @@ mod tests {
     fn an_unclosed_string_does_not_hide_later_text() {
         let found = rewritten_outside("a<b \"c &lt; d \\\" “".as_bytes());
         assert_eq!(found, Rewritten { entities: true, typography: true });
-        // Searching to the end of the line for each of these would take hours.
+        // If the function searched to the end of the line for each of these, the test would take hours.
         for part in ["<", "\\\"", "\"\\"] {
             assert_eq!(rewritten_outside(part.repeat(1 << 20).as_bytes()), Rewritten::default());
         }

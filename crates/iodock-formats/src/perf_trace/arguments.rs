@@ -9,10 +9,10 @@ use iodock_event::{
 
 /// The largest number of arguments of any call.
 const MOST: usize = 6;
-/// Page size in which mmap2 counts offsets.
+/// Unit in which mmap2 counts offsets, bytes.
 const MAP_UNIT: i64 = 4096;
 
-/// The arguments that a line shows. perf leaves out those that are 0.
+/// The arguments that a line shows. perf leaves out arguments that are 0.
 #[derive(Clone, Copy, Default)]
 struct Shown<'a> {
     pairs: [(&'a [u8], &'a [u8]); MOST],
@@ -20,7 +20,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Parses `fd: 3</a>, buf: 0x7f, count: 10`. `None` if it is not a list of arguments.
+    /// Parses `fd: 3</a>, buf: 0x7f, count: 10`. Returns `None` if the text is not a list of arguments.
     fn read(text: &'a [u8]) -> Option<Shown<'a>> {
         let mut shown = Shown::default();
         let mut rest = text;
@@ -38,25 +38,25 @@ impl<'a> Shown<'a> {
         Some(shown)
     }
 
-    /// The value of the first of `names` that the line shows.
+    /// Returns the value of the first of `names` that the line shows.
     fn value(&self, names: &[&[u8]]) -> Option<&'a [u8]> {
         let pairs = &self.pairs[..self.count];
         names.iter().find_map(|name| pairs.iter().find(|pair| pair.0 == *name).map(|pair| pair.1))
     }
 }
 
-/// The length of the name before `: `.
+/// Returns the length of the name before `: `.
 fn name_length(text: &[u8]) -> Option<usize> {
     let length = text.iter().position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'))?;
     (length > 0 && text[length..].starts_with(b": ")).then_some(length)
 }
 
-/// Does another argument follow, or the end?
+/// Returns whether `rest` is empty or begins with another argument.
 fn ends(rest: &[u8]) -> bool {
     rest.is_empty() || rest.strip_prefix(b", ").is_some_and(|rest| name_length(rest).is_some())
 }
 
-/// The end of a value. Names in it are not escaped, so only the text that follows marks its end.
+/// Returns the length of a value. Names in it are not escaped, so only the text that follows marks its end.
 fn value_length(value: &[u8]) -> usize {
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let close = match (value.first(), value.get(digits)) {
@@ -69,7 +69,7 @@ fn value_length(value: &[u8]) -> usize {
         Some(_) => digits + 1,
         None => 0,
     };
-    // `"abc"...`, a string that perf shortened.
+    // A string that perf shortened looks like `"abc"...`.
     let closed = |at: usize| match close {
         Some(byte) => value[from..at].strip_suffix(b"...").unwrap_or(&value[from..at]).ends_with(&[byte]),
         None => true,
@@ -77,7 +77,7 @@ fn value_length(value: &[u8]) -> usize {
     (from..=value.len()).find(|&at| ends(&value[at..]) && closed(at)).unwrap_or(value.len())
 }
 
-/// `{ .family: INET, port: 53 }`, including the brackets.
+/// Returns the length of a structure such as `{ .family: INET, port: 53 }`, including the brackets.
 fn structure_length(value: &[u8]) -> usize {
     let mut depth = 0usize;
     for (at, byte) in value.iter().enumerate() {
@@ -93,8 +93,8 @@ fn structure_length(value: &[u8]) -> usize {
     value.len()
 }
 
-/// Fills `raw`. `None` if the arguments cannot be parsed; `Some(false)` if only the address of a name is
-/// shown.
+/// Fills `raw`. Returns `None` if the arguments cannot be parsed, and `Some(false)` if perf shows only the
+/// address of a name.
 pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<bool> {
     let shown = Shown::read(text)?;
     let spec = raw.call.spec();
@@ -102,7 +102,8 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<bool> {
     let mut named = true;
     for &role in spec.roles {
         let value = shown.value(names_of(role, spec.action));
-        // If a name is damaged, its argument may have any value, so a missing argument is not 0 for certain.
+        // If the name of an argument is damaged, its value could belong to any role. A missing argument is
+        // then not certain to be 0.
         if strange && value.is_none() && !names_of(role, spec.action).is_empty() {
             return None;
         }
@@ -114,7 +115,7 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<bool> {
     Some(named)
 }
 
-/// Does the value have the kind that the role needs?
+/// Returns whether the value has the kind that the role needs.
 fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     match role {
         Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => {
@@ -129,7 +130,7 @@ fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     }
 }
 
-/// `false` if the name is not shown.
+/// Sets the field for one argument. Returns `false` if perf does not show the name.
 fn fill_one(role: Role, shown: &Shown<'_>, spec: &CallSpec, raw: &mut RawCall, batch: &mut Batch) -> bool {
     let action = spec.action;
     let value = shown.value(names_of(role, action));
@@ -156,7 +157,7 @@ fn fill_one(role: Role, shown: &Shown<'_>, spec: &CallSpec, raw: &mut RawCall, b
     true
 }
 
-/// The kernel's argument names (SYSCALL_DEFINE in its sources), which perf prints.
+/// Returns the kernel's names of the argument (SYSCALL_DEFINE in its sources), which perf prints.
 fn names_of(role: Role, action: Action) -> &'static [&'static [u8]] {
     match (role, action) {
         (Role::Fd, _) => &[
@@ -211,7 +212,7 @@ fn names_of(role: Role, action: Action) -> &'static [&'static [u8]] {
     }
 }
 
-/// `3`, `3</a>`, `CWD`; 0 if it is left out.
+/// Parses a descriptor such as `3`, `3</a>` or `CWD`. perf leaves out descriptor 0.
 fn descriptor(value: Option<&[u8]>, batch: &mut Batch) -> (i32, Text) {
     let Some(value) = value else { return (0, Text::NONE) };
     if matches!(value, b"CWD" | b"AT_FDCWD") {
@@ -223,7 +224,8 @@ fn descriptor(value: Option<&[u8]>, batch: &mut Batch) -> (i32, Text) {
     (fd, name.filter(|name| !name.is_empty()).map_or(Text::NONE, |name| batch.push_text(name)))
 }
 
-/// A name in quotes, or (in old versions) without; `false` if only its address is shown.
+/// Parses a name in quotes or, as old versions print it, without quotes. Returns `false` if perf shows only
+/// its address.
 fn path(value: Option<&[u8]>, path: &mut Text, batch: &mut Batch) -> bool {
     let Some(value) = value else { return true };
     if let Some(inner) = value.strip_prefix(b"\"") {
@@ -242,7 +244,8 @@ fn integer(value: Option<&[u8]>) -> i64 {
     value.map_or(0, |value| number(value).unwrap_or(UNKNOWN))
 }
 
-/// `RDONLY|CLOEXEC|0x8`: names without their common prefix, or with it (`trace.show_prefix`).
+/// Parses flags such as `RDONLY|CLOEXEC|0x8`. perf prints names without their common prefix, or with it
+/// (`trace.show_prefix`).
 fn flags(value: &[u8], action: Action) -> u64 {
     let beginning: &[&[u8]] = match action {
         Action::Map => &[b"MAP_"],
@@ -266,14 +269,14 @@ fn named(word: &[u8], beginnings: &[&[u8]]) -> Option<u64> {
     constants::value(word).or_else(|| beginnings.iter().find_map(with))
 }
 
-/// The fcntl command or ioctl request.
+/// Parses an fcntl command or ioctl request.
 fn command(value: &[u8], action: Action) -> u64 {
     let beginning: &[&[u8]] = if action == Action::Fcntl { &[b"F_"] } else { &[] };
     number(value).map(|number| number as u64).or_else(|| named(value, beginning)).unwrap_or(OTHER_COMMAND)
 }
 
-/// `VM|FS`, or the flags in a structure: `{ .flags: RDONLY, ...}`, `{.flags = (__u64)4001536,}`. An address
-/// shows nothing.
+/// Parses flags such as `VM|FS`, or flags in a structure: `{ .flags: RDONLY, ...}`, `{.flags =
+/// (__u64)4001536,}`. If perf shows only an address, the flags are unknown.
 fn inner_flags(value: &[u8], action: Action) -> u64 {
     if value.starts_with(b"0x") {
         return if action == Action::Unshare { flags(value, action) } else { 0 };

@@ -1,23 +1,25 @@
-//! Parses one line: time, thread and meaning.
+//! Parses one line into time, thread and meaning.
 
 /// Nanoseconds in a millisecond.
 const MILLISECOND: i64 = 1_000_000;
-/// perf prints at most 14 bytes of a program's name.
+/// Limit for the length of a program's name. perf prints at most 14 bytes of it.
 const LONGEST_COMM: usize = 16;
 
-/// Begin of the lines of a stack, which belong to the call before. Those of calls have less.
+/// Beginning of the lines of a stack, which belong to the previous call. Lines of calls have a shorter
+/// indentation.
 pub const INDENT: &[u8] = &[b' '; 20];
 
 /// The columns before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// ns; `None` for `?`, which means that perf did not see the call begin.
+    /// Time in ns; `None` for `?`, which means that perf did not see the beginning of the call.
     pub time: Option<i64>,
-    /// ns; `None` if the call has not ended, or if `wrapped`.
+    /// Duration in ns; `None` if the call has not ended, or if `wrapped`.
     pub duration: Option<i64>,
-    /// perf computed a negative duration and printed it as an unsigned number: `18446744073707.914 ms`.
+    /// Whether perf computed a negative duration and printed it as an unsigned number, such as
+    /// `18446744073707.914 ms`.
     pub wrapped: bool,
-    /// 0 if the line shows no thread.
+    /// Thread id; 0 if the line shows none.
     pub tid: u32,
 }
 
@@ -25,24 +27,24 @@ pub struct Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     Call(Call<'a>),
-    /// `name(arguments) ...`: another thread's line precedes its end.
+    /// The beginning of a call, `name(arguments) ...`. Another thread's line precedes its end.
     Begun(Call<'a>),
-    /// `... [continued]: name()) = 3`
+    /// The end of a call: `... [continued]: name()) = 3`.
     Continued(Call<'a>),
-    /// Page faults (`-F`) and tracepoints (`-e`).
+    /// A page fault (`-F`) or a tracepoint (`-e`).
     Event,
 }
 
-/// A call as printed.
+/// A call as the line shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     pub name: &'a [u8],
     pub arguments: &'a [u8],
-    /// The text after ` = `; empty if perf prints nothing there, `None` without `=`.
+    /// The text after ` = `. It is empty if perf prints nothing there, and `None` if there is no `=`.
     pub result: Option<&'a [u8]>,
 }
 
-/// Parses a line; `None` if it lacks the time and duration that every call has.
+/// Parses a line. Returns `None` if it lacks the time and duration that every call has.
 pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     let text = line.trim_ascii_start();
     let (time, rest) = match text.strip_prefix(b"? (") {
@@ -67,7 +69,7 @@ pub fn read(line: &[u8]) -> Option<(Start, Body<'_>)> {
     Some((Start { time, duration, wrapped, tid }, body(rest)?))
 }
 
-/// `12.345` in ns (`None` if it exceeds 63 bits), and its length.
+/// Parses milliseconds such as `12.345` to ns (`None` beyond 63 bits). Also returns the length of the text.
 fn milliseconds(text: &[u8]) -> Option<(Option<i64>, usize)> {
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let whole = digits(0);
@@ -80,7 +82,7 @@ fn milliseconds(text: &[u8]) -> Option<(Option<i64>, usize)> {
     Some((ns, whole + 4))
 }
 
-/// `cat/1261 `, `1261 ` or nothing. The name may contain any character.
+/// Parses `cat/1261 `, `1261 ` or nothing. The program's name may contain any character.
 fn thread(text: &[u8]) -> (u32, &[u8]) {
     let mut from = 0;
     loop {
@@ -123,8 +125,8 @@ fn name_length(text: &[u8]) -> Option<usize> {
     (length > 0 && text[length] == b'(' && !text[0].is_ascii_digit()).then_some(length)
 }
 
-/// Finds the end of the arguments and the text after ` = `. A result contains no `)` before ` = ` and no `= `
-/// after it.
+/// Finds the end of the arguments and the text after ` = `. A result contains neither `)` before ` = ` nor `=
+/// ` after it.
 fn ending(text: &[u8]) -> (usize, Option<&[u8]>) {
     let mut end = text.len();
     while let Some(equals) = memchr::memrchr(b'=', &text[..end]) {
@@ -139,13 +141,15 @@ fn ending(text: &[u8]) -> (usize, Option<&[u8]>) {
     (whole.len(), None)
 }
 
-/// `maj fault [...]`, `sched:sched_switch(...)`
+/// Returns whether the text is an event that is not a call, such as `maj fault [...]` or
+/// `sched:sched_switch(...)`.
 fn is_event(text: &[u8]) -> bool {
     let word = text.split(|byte| matches!(byte, b' ' | b'(')).next().unwrap_or_default();
     matches!(word, b"maj" | b"min" | b"majfault" | b"minfault") || memchr::memchr(b':', word).is_some()
 }
 
-/// Lines that perf prints besides calls: the summary of `-S`, call chains, messages.
+/// Returns whether perf prints this line besides calls: a line of the summary of `-S`, of a call chain, or a
+/// message.
 pub fn is_known(line: &[u8]) -> bool {
     const REMARKS: &[&[u8]] = &[
         b"Summary of events:",
@@ -173,7 +177,7 @@ pub fn is_known(line: &[u8]) -> bool {
     (rule && first.len() > 3) || (columns && rest.iter().all(|word| is_number(word))) || is_errno_count(text)
 }
 
-/// `ENOENT: 12`
+/// Returns whether the text is a count of errors, such as `ENOENT: 12`.
 fn is_errno_count(text: &[u8]) -> bool {
     let Some(colon) = memchr::memmem::find(text, b": ") else { return false };
     text.starts_with(b"E")
@@ -181,7 +185,7 @@ fn is_errno_count(text: &[u8]) -> bool {
         && text[colon + 2..].iter().all(u8::is_ascii_digit)
 }
 
-/// The number in `LOST 12 events!`.
+/// Returns the number in `LOST 12 events!`.
 pub fn lost(line: &[u8]) -> Option<u64> {
     let number = line.trim_ascii().strip_prefix(b"LOST ")?.strip_suffix(b" events!")?;
     std::str::from_utf8(number).ok()?.parse().ok()

@@ -1,11 +1,11 @@
-//! perf trace of Linux (`perf trace -o LOG COMMAND`), kernels 3.17 to 6.x.
+//! Reads logs of perf trace (`perf trace -o LOG COMMAND`) of Linux kernels 3.17 to 6.x.
 //!
-//! Source of the format: tools/perf/builtin-trace.c of Linux. A line is printed when a call ends, and shows
-//! the time at which it began. If another thread's line comes in between, the first part ends with `...` and
-//! the second begins with `... [continued]: name()`. Arguments have names, and those that are 0 are left out.
-//! File names are shown only by a perf that was built with BPF (or uses the probe vfs_getname). perf looks up
-//! names after descriptors (`3</tmp/a>`) when it prints, which may be too late. They are therefore used only
-//! for descriptors whose open call is not in the log.
+//! Source of the format: tools/perf/builtin-trace.c of Linux. perf prints a line when a call ends, with the
+//! time at which the call began. If another thread's line comes in between, the first part ends with `...`
+//! and the second begins with `... [continued]: name()`. Arguments have names, and perf leaves out those that
+//! are 0. Only a perf that was built with BPF (or uses the probe vfs_getname) shows file names. perf looks up
+//! the names after descriptors (`3</tmp/a>`) when it prints the line, which may be too late. The reader
+//! therefore uses them only for descriptors whose open call is not in the log.
 
 mod arguments;
 mod line;
@@ -21,10 +21,10 @@ use iodock_event::SourceError;
 use line::{read, Body};
 use reader::PerfTraceReader;
 
-/// Number of lines of the head that are examined.
+/// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 400;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct PerfTrace;
 
 impl LogFormat for PerfTrace {

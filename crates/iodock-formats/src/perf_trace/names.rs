@@ -1,6 +1,7 @@
 //! Names of the arguments of calls.
 
-/// Sorted. Source: the events `syscalls:sys_enter_*` of Linux 6, and other names that older versions used.
+/// Sorted names of arguments, from the events `syscalls:sys_enter_*` of Linux 6, and other names that older
+/// versions used.
 #[rustfmt::skip]
 const NAMES: &[&[u8]] = &[
     b"_callout_info", b"_description", b"_fs_name", b"_key", b"_payload", b"_type", b"_value", b"a0", b"a1",
@@ -44,7 +45,7 @@ const NAMES: &[&[u8]] = &[
     b"val3", b"value", b"vec", b"vlen", b"waiters", b"wd", b"whence", b"which", b"which_clock", b"who",
 ];
 
-/// Does any call have an argument with this name?
+/// Returns whether any call has an argument with this name.
 pub fn is_argument(name: &[u8]) -> bool {
     NAMES.binary_search(&name).is_ok()
 }

@@ -4,14 +4,15 @@
 use iodock_event::{Batch, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// ns by which a line may be late: perf reads all buffers ten times a second, on a busy machine less often.
+/// Longest time by which a line may be late, ns. perf reads all buffers ten times a second, but less often on
+/// a busy machine.
 const WINDOW: i64 = 2_000_000_000;
-/// The largest number of records held back. One buffer holds about that many (512 KiB, 130 bytes per call).
+/// Largest number of records held back. One buffer holds about this number (512 KiB, 130 bytes per call).
 const HELD: usize = 4096;
-/// ns: perf rounds the beginning and the duration of a call to a microsecond each.
+/// Rounding error in ns. perf rounds both the beginning and the duration of a call to a microsecond.
 const ROUNDING: i64 = 2000;
 
-/// Carries the newest records of a chunk into the next one.
+/// Sorts records, and carries the newest records of a chunk into the next one.
 #[derive(Default)]
 pub struct Sorter {
     held: Batch,
@@ -22,7 +23,7 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// Sorts the batch together with the records held back. With `last`, no record is held back.
+    /// Sorts the batch together with the records held back. If `last` is true, no record is held back.
     pub fn sort(&mut self, batch: &mut Batch, last: bool) {
         let mut times = std::mem::take(&mut self.times);
         let fresh = std::mem::take(&mut batch.records);
@@ -45,7 +46,8 @@ impl Sorter {
         batch.records = out.iter().map(|&index| batch.records[index]).collect();
     }
 
-    /// The time at which the call ended. If it is not shown, the time of the thread's previous line.
+    /// Returns the time at which the call ended. If perf does not show it, returns the time of the thread's
+    /// previous line.
     fn time_of(&mut self, record: &Record) -> i64 {
         let (tid, time) = match record {
             Record::Call(raw) => (raw.tid, end_of(raw)),
@@ -65,7 +67,7 @@ impl Sorter {
     }
 }
 
-/// The time at which the call ended, or began if the end is not shown.
+/// Returns the time at which the call ended, or began if perf does not show the end.
 fn end_of(raw: &RawCall) -> i64 {
     match raw.end_time() {
         UNKNOWN => raw.start,

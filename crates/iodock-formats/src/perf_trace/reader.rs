@@ -18,13 +18,13 @@ use std::sync::Arc;
 /// Resolution of the time stamps in ns.
 const RESOLUTION: i64 = 1000;
 const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
-/// The first call of a new glibc thread. Other children do not begin with it.
+/// Names of the first call of a new glibc thread. Other children do not begin with these calls.
 const FIRST_OF_THREAD: [&[u8]; 2] = [b"rseq", b"set_robust_list"];
 
-/// The lines of one thread are in order. Before perf 5.0, lines of a thread that moves to another CPU may be
-/// exchanged.
+/// The order of lines. Only the lines of one thread are in order. Before perf 5.0, lines may be exchanged
+/// when a thread moves to another CPU.
 const ORDER: Order = Order { by_thread: true, jitter: 10_000_000 };
-/// Thread number for lines that show none.
+/// Thread id that records get if their lines show none.
 const BARE: u32 = 0;
 
 /// Reader of one log of perf trace.
@@ -32,20 +32,20 @@ pub struct PerfTraceReader {
     pub file: Arc<str>,
 }
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
     crossings: Vec<Crossing>,
     /// The first call of each thread in this chunk.
     first: FxHashMap<u32, CallId>,
-    /// Line of each thread's last complete call in this chunk.
+    /// Line number of each thread's last complete call in this chunk.
     whole: FxHashMap<u32, u64>,
-    /// Records of clone3 whose flags are not shown.
+    /// Records of clone3 whose flags perf does not show.
     without_flags: Vec<usize>,
     places: RecordLines,
 }
 
-/// A line that belongs together with another line.
+/// A line that must be joined with another line.
 enum Crossing {
     Begun { tid: u32, open: Open },
     Ended { tid: u32, record: usize, line: u64, text: Box<[u8]> },
@@ -59,15 +59,15 @@ struct Open {
     line: u64,
 }
 
-/// State that is carried from chunk to chunk.
+/// State that the reader carries from chunk to chunk.
 #[derive(Default)]
 pub struct State {
     open: FxHashMap<u32, Open>,
-    /// Calls whose end perf dropped: their thread continued.
+    /// Calls whose end perf dropped. Later lines of their threads show this.
     endless: Vec<(u32, Open)>,
     /// First call of each thread whose clone3 has not appeared yet.
     first: FxHashMap<u32, CallId>,
-    /// Line of each thread's last complete call.
+    /// Line number of each thread's last complete call.
     whole: FxHashMap<u32, u64>,
     runs: Runs,
     sorter: Sorter,
@@ -147,7 +147,7 @@ impl LogReader for PerfTraceReader {
 }
 
 impl PerfTraceReader {
-    /// Adds the record of a call whose end the log does not show.
+    /// Adds the record of a call whose end is not in the log.
     fn push_endless(&self, state: &State, why: LossKind, (tid, open): (u32, Open), chunk: &mut Chunk<Notes>) {
         let mut raw = RawCall::new(open.call, tid);
         (raw.start, raw.phase) = (state.runs.moved(open.start), Phase::Exit);
@@ -158,7 +158,7 @@ impl PerfTraceReader {
 }
 
 impl State {
-    /// Completes the record of a `[continued]` line with the arguments from its first part.
+    /// Completes the record of a `[continued]` line with the arguments from the call's first part.
     fn end(
         &mut self,
         tid: u32,
@@ -183,7 +183,7 @@ impl State {
     }
 }
 
-/// Reads one line; `false` if it cannot be parsed.
+/// Reads one line. Returns `false` if it cannot be parsed.
 fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -> bool {
     let Some((start, body)) = read(line) else {
         if let Some(count) = lost(line) {
@@ -219,7 +219,7 @@ fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -
         Some(_) => {}
     }
     if phase == Phase::Orphan {
-        // No argument is shown at all, so a missing one does not mean 0.
+        // The line shows no arguments at all, so a missing argument does not mean 0.
         raw = RawCall { phase, start: raw.start, ..RawCall::new(id, start.tid) };
     } else {
         chunk.notes.first.entry(start.tid).or_insert(id);
@@ -234,7 +234,8 @@ fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -
     true
 }
 
-/// Could perf have printed this result? If there is none, the line was cut or its `=` is lost.
+/// Returns whether perf could have printed this result. If there is none, the line was cut or its `=` is
+/// lost.
 fn has_result(call: &Call<'_>, action: Action) -> bool {
     let Some(result) = call.result else { return action == Action::Exit };
     let word = result.split(|byte| matches!(byte, b' ' | b'<')).next().unwrap_or_default();
@@ -276,8 +277,8 @@ fn push(raw: RawCall, call: &Call<'_>, line: u64, text: &[u8], chunk: &mut Chunk
     }
 }
 
-/// Fills in the result and the duration. `false` if this is the return of a fork in the child, which is no
-/// call of its own.
+/// Sets the result and the duration. Returns `false` for the return of a fork in the child, because that is
+/// not a separate call.
 fn ended(call: &Call<'_>, start: &Start, raw: &mut RawCall, batch: &mut Batch) -> bool {
     if let Some(duration) = start.duration {
         raw.duration = duration;
@@ -304,7 +305,7 @@ fn ended(call: &Call<'_>, start: &Start, raw: &mut RawCall, batch: &mut Batch) -
             raw.errno = ErrnoId::intern(name).unwrap_or(ErrnoId::NONE);
         }
         Some(value) => raw.result = value,
-        // Names of flags, or nothing: the call succeeded, and its value is not shown.
+        // The result consists of names of flags, or is missing. The call succeeded, but its value is unknown.
         None => raw.result = UNKNOWN,
     }
     if let Some(name) = result[word.len()..].strip_prefix(b"<").and_then(|name| name.strip_suffix(b">")) {
@@ -323,8 +324,8 @@ fn note_fork(raw: &RawCall, batch: &mut Batch) {
     }
 }
 
-/// clone3 has its flags in memory, which perf does not show. The child's first call shows whether it is a
-/// thread or a process.
+/// Sets the flags of a clone3, which takes them in memory that perf does not show. The child's first call
+/// shows whether it is a thread or a process.
 fn flags_from_child(record: usize, first: &mut FxHashMap<u32, CallId>, batch: &mut Batch) {
     let Some(Record::Call(raw)) = batch.records.get_mut(record) else { return };
     let Some(child) = u32::try_from(raw.result).ok().filter(|&child| child > 0) else { return };

@@ -1,5 +1,6 @@
-//! Stacks, which `--call-graph` writes behind the line of their call: a frame a line, innermost first. (callchains in
-//! tools/perf/util/evsel_fprintf.c of Linux; perf 6.1 wrote these.)
+//! Reads stacks, which perf prints after the line of their call with `--call-graph` (callchains in
+//! tools/perf/util/evsel_fprintf.c of Linux). Each line is a frame, from the innermost to the outermost. This
+//! example is from perf 6.1.
 //!
 //! ```text
 //!                                        __GI___libc_write (/usr/lib/x86_64-linux-gnu/libc.so.6)
@@ -13,17 +14,17 @@ use iodock_event::stacks::{push_frame, Frame};
 use iodock_event::{Batch, Phase, Record, Text};
 use rustc_hash::FxHashMap;
 
-/// The frames that are being read, and the stacks of a chunk that were.
+/// The frames of the current stack, and the known stacks of the chunk.
 #[derive(Default)]
 pub struct Stack {
-    /// Place of the record that they belong to.
+    /// Index of the record to which the frames belong.
     of: Option<usize>,
     bytes: Vec<u8>,
     known: FxHashMap<Box<[u8]>, Text>,
 }
 
 impl Stack {
-    /// Takes a line of a stack; `false` if it is none.
+    /// Reads a line of a stack. Returns `false` if the line is not one.
     pub fn takes(&mut self, line: &[u8]) -> bool {
         let Some(frame) = read(line) else { return false };
         let is_shown = !frame.module.starts_with(b"[kernel.") && frame.module != b"[unknown]";
@@ -33,7 +34,8 @@ impl Stack {
         true
     }
 
-    /// Ends the stack of the call before; that of a call among the records from `first` on may follow.
+    /// Ends the previous call's stack. If one of the records from `first` on is a call that has ended, its
+    /// stack may follow.
     pub fn follow(&mut self, first: usize, batch: &mut Batch) {
         self.end(batch);
         let has_ended = |record: &Record| matches!(record, Record::Call(raw) if matches!(raw.phase, Phase::Whole | Phase::Orphan));
@@ -60,10 +62,10 @@ impl Stack {
     }
 }
 
-/// One line. An inlined function has no module: the frame of the function around it may be missing.
+/// Parses one line of a stack. The line of an inlined function has no module.
 fn read(line: &[u8]) -> Option<Frame<'_>> {
     let text = line.strip_prefix(INDENT)?.trim_ascii();
-    // Names of C++ contain brackets, too.
+    // The last opening bracket counts, because C++ names contain brackets, too.
     let open = memchr::memmem::rfind(text, b" (")?;
     let (name, module) = (&text[..open], text[open + 2..].strip_suffix(b")")?);
     if module.is_empty() || name.is_empty() {

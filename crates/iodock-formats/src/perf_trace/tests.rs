@@ -1,4 +1,5 @@
-//! Lines of perf 4.x to 6.x: of the perf on this machine, and written from tools/perf/builtin-trace.c.
+//! Tests lines of perf 4.x to 6.x. perf on this machine printed some; others were written according to
+//! tools/perf/builtin-trace.c.
 
 use super::line::{is_known, read, Body};
 use super::*;
@@ -361,7 +362,7 @@ fn damaged_lines_are_counted() {
     }
 }
 
-/// As perf 6.1 wrote it (`perf trace --call-graph dwarf`), with a thread in between.
+/// A log that perf 6.1 wrote (`perf trace --call-graph dwarf`), with another thread's line in between.
 const WITH_STACKS: &str = "\
     40.989 ( 0.016 ms): solver/951 write(fd: 4, buf: 0x56403d6aa004, count: 3)                           = 3
                                        __GI___libc_write (/usr/lib/x86_64-linux-gnu/libc.so.6)

@@ -1,8 +1,7 @@
-//! Recognises logs of tools that iodock does not read, so that a message can name the tool and say what to
-//! do.
+//! Recognises logs of tools that iodock does not read, so that a message can name the tool and give advice.
 //!
-//! A tool is an entry in [`SIGNATURES`]. Two matching lines of a log are enough. This check comes before the
-//! formats that iodock reads, so that none of them reads half of such a log.
+//! Each tool has an entry in [`SIGNATURES`]. Two matching lines of a log suffice. This check precedes the
+//! formats that iodock reads, so that none of them reads such a log partially.
 
 mod signatures;
 #[cfg(test)]
@@ -14,33 +13,34 @@ use regex::bytes::{RegexSet, RegexSetBuilder};
 pub use signatures::SIGNATURES;
 use std::sync::OnceLock;
 
-/// How to recognise a tool's logs. Patterns are regular expressions for one line, without Unicode classes.
+/// Patterns that recognise the logs of a tool. They are regular expressions for one line, without Unicode
+/// classes.
 #[derive(Debug)]
 pub struct Signature {
     /// Name of the format for `--format`.
     pub name: &'static str,
-    /// Completes the sentence "is ..., which iodock does not read".
+    /// Text that completes the sentence "is ..., which iodock does not read".
     pub what: &'static str,
     pub hint: &'static str,
-    /// Lines that no other log has, such as column titles and banners. One is enough.
+    /// Lines that no other log has, such as column titles and banners. One such line suffices.
     pub title: &'static [&'static str],
-    /// Typical lines of the log. Two are enough.
+    /// Typical lines of the log. Two such lines suffice.
     pub lines: &'static [&'static str],
     /// First bytes of the file, for binary recordings.
     pub magic: &'static [&'static [u8]],
 }
 
-/// Number of lines of the head that are examined.
+/// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 200;
-/// Number of bytes of a line that are examined: enough for any prefix and most results.
+/// Number of bytes of a line that are examined. It suffices for any prefix and most results.
 const LONGEST: usize = 4096;
 
-/// The signature called `name`.
+/// Returns the signature called `name`.
 pub fn named(name: &str) -> Option<&'static Signature> {
     SIGNATURES.iter().find(|signature| signature.name == name)
 }
 
-/// The signature that matches this log, if it is one that iodock does not read.
+/// Returns the signature that matches this log, if iodock does not read such logs.
 pub fn recognised(head: &Head<'_>) -> Option<&'static Signature> {
     let binary =
         SIGNATURES.iter().find(|known| known.magic.iter().any(|magic| head.bytes.starts_with(magic)));
@@ -48,7 +48,7 @@ pub fn recognised(head: &Head<'_>) -> Option<&'static Signature> {
 }
 
 impl Signature {
-    /// The error for a log of this kind.
+    /// Returns the error for a log of this kind.
     pub fn error(&self, file: &str) -> SourceError {
         SourceError {
             file: file.into(),
@@ -59,7 +59,8 @@ impl Signature {
     }
 }
 
-/// All patterns in one automaton. Each has its signature and whether it is a title.
+/// All patterns combined in one automaton. For each pattern, `meanings` has its signature and whether it is a
+/// title.
 struct Patterns {
     set: RegexSet,
     meanings: Vec<(usize, bool)>,
@@ -71,7 +72,7 @@ fn patterns() -> Option<&'static Patterns> {
 }
 
 impl Patterns {
-    /// `None` if a pattern is invalid, which a test excludes.
+    /// Compiles the patterns. Returns `None` if a pattern is invalid, which a test excludes.
     fn new() -> Option<Patterns> {
         let (mut texts, mut meanings) = (Vec::<&str>::new(), Vec::new());
         for (index, signature) in SIGNATURES.iter().enumerate() {
@@ -107,7 +108,7 @@ fn of_lines(head: &[u8]) -> Option<&'static Signature> {
     if hits.iter().all(|&count| count == 0) {
         return None;
     }
-    // A program under strace may print such lines on the same terminal.
+    // A program that runs under strace may print such lines on the same terminal.
     let ours = others.iter().filter(|line| strace::is_own_line(line)).count();
     let is_read = |line: &&&[u8]| FORMATS.iter().any(|format| format.owns(line));
     let read = others.iter().filter(is_read).count();

@@ -1,5 +1,5 @@
 //! The tools whose logs iodock recognises but does not read. If the lines of two tools look alike, the first
-//! one wins.
+//! entry is used.
 
 use super::Signature;
 
@@ -12,11 +12,12 @@ const fn of(name: &'static str, what: &'static str, hint: &'static str) -> Signa
     Signature { name, what, hint, title: &[], lines: &[], magic: &[] }
 }
 
-/// All tools. Written from the documentation of their output; a real log was available for dtruss only.
+/// All tools. The patterns are based on the documentation of the tools' output; only for dtruss a real log
+/// was available.
 pub static SIGNATURES: &[Signature] = &[
     Signature {
         title: &[r"^\s*((PID/[A-Z]+|RELATIVE|ELAPSD|CPU)\s+)*SYSCALL\(args\)"],
-        // The error number follows the result: `= 3 0`, `= -1 Err#2`.
+        // The error number follows the result, as in `= 3 0` or `= -1 Err#2`.
         lines: &[r"^[\s0-9a-fx/:]*[A-Za-z_]\w*\(.*\)\s*= -?(0x)?[0-9A-Fa-f]+ (Err#)?\d+$"],
         ..of("dtruss", "output of dtruss (macOS, DTrace)", READ)
     },
@@ -31,13 +32,14 @@ pub static SIGNATURES: &[Signature] = &[
         ..of("dtrace", "output of DTrace", READ)
     },
     Signature {
-        // A thread id or a time stamp may come between; program names may contain spaces.
+        // A thread id or a time stamp may come between the process id and the program; program names may
+        // contain spaces.
         lines: &[r#"^\s*\d+\s[^("=]*\s(CALL|RET|NAMI|GIO|STRU|PSIG|CSW)\s+\S"#],
         magic: &[b"\x00\x00\x00\x00kTrAcE"],
         ..of("kdump", "output of kdump (ktrace of a BSD system)", ON_FREEBSD)
     },
     Signature {
-        // `argc: 1` with a colon, and the kernel's own names of calls.
+        // AIX prints `argc: 1` with a colon, and the kernel's own names of calls.
         lines: &[
             r"\)(\t|  ) ?argc: \d+$",
             r"^(\d+:\s+)?([\d.]+:?\s+)?(k(read|write|ioctl|open|lseek|fcntl|pread|pwrite|readv|writev)|__loadx|getuidx|getgidx|_getpid|_thread_self|_sigaction|vmgetinfo|kthread_ctl|thread_setmystate\w*|loadquery|privcheck|__libpthread_init)\(.*\)\s+(= |Err#\d+)",
@@ -114,7 +116,7 @@ pub static SIGNATURES: &[Signature] = &[
         ..of("valgrind", "output of valgrind --trace-syscalls=yes", ON_LINUX)
     },
     Signature {
-        // No space after commas, and errors as numbers.
+        // These lines have no space after commas, and show errors as numbers.
         lines: &[
             r"^(\d+ )?\w+\(.*\) = -1 errno=\d+ \(",
             r#"^\d+ [a-z_0-9]+\(([^ "<{\[(]|"([^"\\]|\\.)*")+,\S.*\) = (0x[0-9a-f]+|\d+)$"#,

@@ -1,4 +1,4 @@
-//! Each tool's lines match that tool only, and logs that iodock reads match none.
+//! Tests that the lines of each tool match that tool only, and that logs which iodock reads match none.
 
 use super::*;
 use crate::{open_log, ReadOptions, FORMATS};
@@ -92,7 +92,7 @@ fn the_message_names_the_format_and_the_remedy() {
 fn fixtures(folder: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(folder)];
-    // Some formats share a folder, so their names differ.
+    // Some formats share a folder, so a format's folder may not exist.
     folders.retain(|folder| folder.is_dir());
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

@@ -3,21 +3,21 @@
 use iodock_event::{Batch, Phase, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-/// The order of a log's lines.
+/// The order of the lines in a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// Only the lines of one thread are in order.
+    /// Whether only the lines of one thread are in order.
     pub by_thread: bool,
-    /// ns by which a line may precede the previous line.
+    /// Longest time by which a line may precede the previous line, ns.
     pub jitter: i64,
 }
 
-/// The log's time so far.
+/// The times of a log up to the current line.
 #[derive(Debug, Default)]
 pub struct Clocked {
     first: Option<i64>,
     latest: i64,
-    /// The amount by which the clock was set back.
+    /// The sum of the times by which the clock was set back, ns.
     pub base: i64,
     seen: FxHashMap<u32, i64>,
 }
@@ -25,14 +25,14 @@ pub struct Clocked {
 /// A place where the clock was set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The first record after it.
+    /// Index of the first record after the place.
     pub record: usize,
-    /// Does the time return to the log's beginning? Then another log begins.
+    /// Whether the time returns to the log's beginning, so that another log begins here.
     pub anew: bool,
 }
 
 impl Clocked {
-    /// Moves the records after each such place behind all earlier ones, and returns the places.
+    /// Moves the times of the records after each such place behind all earlier times. Returns the places.
     pub fn follow(&mut self, order: Order, batch: &mut Batch) -> Vec<Step> {
         let mut steps = Vec::new();
         for (index, record) in batch.records.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ impl Clocked {
         steps
     }
 
-    /// Whether a line's time is too early, and if so, whether another log begins.
+    /// Returns whether the time of a line is too early (`Some`) and, if so, whether another log begins there.
     fn is_back(&self, order: Order, tid: u32, time: i64) -> Option<bool> {
         let first = self.first?;
         let anew = time <= first && self.latest.saturating_sub(first) > order.jitter.max(ANEW);
@@ -71,10 +71,10 @@ impl Clocked {
     }
 }
 
-/// ns: a log must have lasted this long before a new beginning can be recognised.
+/// Shortest duration of a log after which a new beginning can be recognised, ns.
 const ANEW: i64 = 1_000_000;
 
-/// The time at which the line was printed.
+/// Returns the time at which the line was printed.
 fn time_of(raw: &RawCall) -> i64 {
     match raw.phase {
         _ if raw.end != UNKNOWN => raw.end,

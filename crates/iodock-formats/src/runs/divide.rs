@@ -1,64 +1,66 @@
-//! Finds the places where one log ends and the next begins in a file of several logs, pasted or appended.
+//! Finds the places where one log ends and the next begins, in a file of several logs that were pasted or
+//! appended.
 //!
-//! A log without process ids ends with the end of its process. A log with process ids ends when all its
-//! processes have ended. A new log then begins only with an execve of a process that none of them created,
-//! and only if the log shows calls of exit: with a filter on calls, forks may be missing. Prompts and
-//! Markdown's fences also separate logs.
+//! A log without process ids ends when its process ends. A log with process ids ends when all its processes
+//! have ended. A new log then begins only with an execve of a process that no process of the log created, and
+//! only if the log shows calls of exit, because forks may be missing if strace filtered the calls. Prompts
+//! and Markdown fences also separate logs.
 
 use iodock_event::{Action, Batch, Outcome, RawCall, Record};
 use rustc_hash::FxHashSet;
 
-/// The largest number of such lines that are remembered.
+/// Largest number of places that are stored.
 const MOST: usize = 1000;
 
 /// A place in a chunk that may separate two logs.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    /// The record here, or the one that follows.
+    /// Index of the record at this place, or of the record that follows.
     pub record: usize,
     pub line: u64,
     pub sign: Sign,
 }
 
-/// Kind of text at a position of the file.
+/// The kind of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// A record that may be the last of its log.
+    /// A record that may be the last one of its log.
     Last,
-    /// A prompt or fence.
+    /// A prompt or a Markdown fence.
     Between,
     /// A record at which the time returns to the log's beginning.
     Anew,
-    /// The header of a table of `strace -c`. It belongs to the log above it (`-C`) unless a prompt or fence
-    /// separates them.
+    /// The header of a table of `strace -c`. The table belongs to the log above it (`-C`), unless a prompt or
+    /// fence separates them.
     Table,
 }
 
-/// Follows a file from log to log.
+/// Finds the logs of a file one after the other.
 #[derive(Debug, Default)]
 pub struct Divider {
-    /// Lines at which logs begin, except the first.
+    /// Lines at which logs begin, except the first log.
     pub beginnings: Vec<u64>,
-    /// Processes of this log that have not ended.
+    /// Processes of the current log that have not ended.
     live: FxHashSet<u32>,
     /// Processes that other processes of the log created.
     children: FxHashSet<u32>,
     /// The process of the last call.
     last: Option<u32>,
-    /// Does no line show a process?
+    /// Whether no line shows a process.
     bare: bool,
-    /// Has the log shown a call of exit?
+    /// Whether the log has shown a call of exit.
     exits: bool,
-    /// The log may have ended at this line.
+    /// Line at which the log may have ended.
     over: Option<u64>,
-    /// A prompt or fence was found there, after calls or a table.
+    /// Line of a prompt or fence that followed calls or a table.
     separated: Option<u64>,
-    /// Does the log have a table?
+    /// Whether the log has a table.
     tabled: bool,
 }
 
 impl Divider {
-    /// Processes the records of a chunk. `bare`: the process of lines without one, if all lines lack it.
+    /// Processes the records of a chunk. `bare` is the process of lines without a process, if all lines lack
+    /// one.
     pub fn follow(&mut self, batch: &Batch, marks: &[Mark], bare: Option<u32>) {
         self.children.extend(batch.forks.iter().map(|fork| fork.child_tid));
         let mut marks = marks.iter().peekable();
@@ -112,12 +114,12 @@ impl Divider {
         self.live.insert(raw.tid);
         if raw.call.spec().action == Action::Exit && raw.outcome == Outcome::NoResult {
             self.exits = true;
-            // Old versions of strace show no other end.
+            // Old versions of strace print no other line at the end of a process.
             self.over = line.filter(|_| self.bare).map(|line| line + 1);
         }
     }
 
-    /// The log had ended: is this the first call of another one?
+    /// Returns whether the call, after the end of a log, is the first call of another log.
     fn is_new(&self, raw: &RawCall, bare: Option<u32>) -> bool {
         let of_bare = self.bare && bare == Some(raw.tid);
         let is_first = raw.call.spec().action == Action::Exec && !self.children.contains(&raw.tid);

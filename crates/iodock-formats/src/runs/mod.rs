@@ -1,5 +1,5 @@
-//! Finds where one run ends in a file and another begins, from lines between them, ends of processes, and
-//! clocks that start again.
+//! Finds where one run ends and another begins in a file. The evidence is lines between the logs, ends of
+//! processes, and clocks that start again.
 
 mod clock;
 mod divide;
@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 /// Length in bytes of the longest prompt.
 const LONGEST_PROMPT: usize = 200;
-/// Bracketed words that wikis and web pages put around a log.
+/// Words that wikis and web pages put around a log.
 const WIKI_FENCES: [&[u8]; 6] = [b"{code", b"{noformat", b"<pre", b"</pre", b"<code", b"</code"];
 
-/// Text that people copy with a log: the terminal's prompt, the lines of `script`, Markdown marks.
+/// Returns whether the text is one that people copy with a log: the terminal's prompt, a line of `script`, or
+/// a Markdown mark.
 pub fn is_of_terminal(text: &[u8]) -> bool {
     text.starts_with(b"Script started on ")
         || text.starts_with(b"Script done on ")
@@ -24,14 +25,15 @@ pub fn is_of_terminal(text: &[u8]) -> bool {
         || prompted(text).is_some()
 }
 
-/// Does such a line separate two logs?
+/// Returns whether such a line separates two logs.
 #[cold]
 pub fn separates_logs(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     text.starts_with(b"Script started on ") || is_fence(text) || prompted(text).is_some_and(runs_tracer)
 }
 
-/// ```` ``` ```` or `~~~`, the opening one with a language; `{code:bash}`, `<pre>`, `.. code-block::`.
+/// Returns whether the line is a fence: ```` ``` ```` or `~~~` (the opening one may name a language),
+/// `{code:bash}`, `<pre>` or `.. code-block::`.
 fn is_fence(text: &[u8]) -> bool {
     let rest = text.strip_prefix(b"```").or_else(|| text.strip_prefix(b"~~~"));
     let markdown =
@@ -42,8 +44,8 @@ fn is_fence(text: &[u8]) -> bool {
     markdown || of_sphinx || (closed && matches!(behind, Some(b'}' | b':' | b'>' | b' ')))
 }
 
-/// The command after a prompt: `$ strace ls`, `[user@host ~]$ exit`, `user@host:/a b# truss -p 7`. A prompt
-/// without a name is recognised only if a tracer follows.
+/// Returns the command after a prompt, as in `$ strace ls`, `[user@host ~]$ exit` or `user@host:/a b# truss
+/// -p 7`. A prompt without a name is recognised only if a tracer follows.
 fn prompted(text: &[u8]) -> Option<&[u8]> {
     let near = &text[..text.len().min(LONGEST_PROMPT)];
     let ends = near.iter().enumerate().filter(|(_, byte)| matches!(byte, b'$' | b'#' | b'%' | b'>'));
@@ -59,7 +61,8 @@ fn prompted(text: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// `strace ls`, `sudo truss -p 7`, `ltrace -S ls`, `FOO=1 /usr/bin/perf trace ls`.
+/// Returns whether the command runs a tracer, such as `strace ls`, `sudo truss -p 7`, `ltrace -S ls` or
+/// `FOO=1 /usr/bin/perf trace ls`.
 fn runs_tracer(command: &[u8]) -> bool {
     let words: Vec<&[u8]> =
         command.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).take(6).collect();
@@ -69,10 +72,10 @@ fn runs_tracer(command: &[u8]) -> bool {
         || words.windows(2).any(|pair| named(pair[0], b"perf") && pair[1] == b"trace")
 }
 
-/// Position of each line's records, for logs in which every line with a record is complete.
+/// The line of each record, for logs in which every line with a record is complete.
 #[derive(Debug, Default)]
 pub struct RecordLines {
-    /// One entry for each record.
+    /// Line number of each record.
     lines: Vec<u64>,
     marks: Vec<Mark>,
 }
@@ -92,7 +95,8 @@ impl RecordLines {
         }
     }
 
-    /// Accepts a line that the tracer did not print, if it comes from the terminal or surrounds a log.
+    /// Returns whether a line that the tracer did not print is from the terminal or surrounds a log. If so,
+    /// the line is accepted.
     pub fn of_terminal(&mut self, text: &[u8], line: u64) -> bool {
         if separates_logs(text) {
             self.between(line);
@@ -100,13 +104,13 @@ impl RecordLines {
         is_of_terminal(text.trim_ascii())
     }
 
-    /// Another log may begin after this line.
+    /// Notes that another log may begin after this line.
     pub fn between(&mut self, line: u64) {
         self.marks.push(Mark { record: self.lines.len(), line, sign: Sign::Between });
     }
 }
 
-/// Follows a file from log to log, chunk by chunk.
+/// Finds the logs of a file one after the other, chunk by chunk.
 #[derive(Debug, Default)]
 pub struct Runs {
     divider: Divider,
@@ -114,12 +118,12 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Lines at which further logs begin.
+    /// Returns the lines at which further logs begin.
     pub fn beginnings(&self) -> &[u64] {
         &self.divider.beginnings
     }
 
-    /// A time, moved in the same way as the log's last one.
+    /// Returns a time, moved by the same amount as the log's last time.
     pub fn moved(&self, time: i64) -> i64 {
         if time == UNKNOWN {
             time
@@ -128,8 +132,8 @@ impl Runs {
         }
     }
 
-    /// `bare`: the process of lines that show none. If times are in `order`, records after a clock that was
-    /// set back are moved.
+    /// Processes the records of a chunk. `bare` is the process of lines that show none. If times are in
+    /// `order`, records after a clock that was set back are moved.
     pub fn follow<N>(
         &mut self,
         mut places: RecordLines,

@@ -1,15 +1,16 @@
-//! Reads a call's arguments into the fields of a record, by their roles.
+//! Reads a call's arguments into the fields of a record that their roles name.
 
 use super::lexer::{Lexer, Quoted};
 use super::structures;
 use super::values::{descriptor, flags, open_flags, push_unescaped, whole_value};
 use iodock_event::{constants, Action, Batch, CallId, LossKind, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
 
-/// An fcntl or ioctl command that tracking does not use. It must not be 0, which is `F_DUPFD`.
+/// Value for an fcntl or ioctl command that tracking does not use. It must not be 0, because that is
+/// `F_DUPFD`.
 pub const OTHER_COMMAND: u64 = u64::MAX;
 
-/// Reads the arguments after the opening bracket and leaves `lexer` at the closing one. `false` if the text
-/// ends before it; the arguments up to there are filled in.
+/// Reads the arguments after the opening bracket and leaves `lexer` at the closing one. Returns `false` if
+/// the text ends before it. In that case the arguments up to the end are filled in.
 #[inline]
 pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> bool {
     let spec = raw.call.spec();
@@ -82,7 +83,8 @@ fn path(lexer: &mut Lexer<'_>, path: &mut Text, cut: &mut bool, batch: &mut Batc
     }
 }
 
-/// An address, NULL, or a name whose quotation marks strace did not write.
+/// Handles an argument without quotation marks: an address, NULL, or a name whose quotation marks another
+/// tool replaced.
 #[cold]
 fn unquoted(lexer: &Lexer<'_>, batch: &mut Batch) {
     if matches!(lexer.peek(), b'&' | 0x80..) {
@@ -90,22 +92,22 @@ fn unquoted(lexer: &Lexer<'_>, batch: &mut Batch) {
     }
 }
 
-/// Page size in which mmap2 counts offsets, on every machine (mmap2(2)).
+/// Unit in which mmap2 counts offsets on every machine (mmap2(2)), bytes.
 const MAP_UNIT: i64 = 4096;
 
-/// The offset of a map. strace before 4.8 printed mmap2's offset in pages, as the kernel takes it. An offset
-/// in bytes is a multiple of the page size.
+/// Returns the offset of a map. strace before 4.8 printed mmap2's offset in pages, as the kernel takes it. An
+/// offset in bytes is a multiple of the page size, which shows the difference.
 fn map_offset(lexer: &mut Lexer<'_>, call: CallId) -> Option<i64> {
     let offset = lexer.integer()?;
     let in_pages = offset % MAP_UNIT != 0 && call.spec().name == "mmap2";
     Some(if in_pages { offset.wrapping_mul(MAP_UNIT) } else { offset })
 }
 
-/// The `n` of `[n]` or `[n] => [m]`.
+/// Parses the `n` of `[n]` or `[n] => [m]`.
 fn pointed(lexer: &mut Lexer<'_>) -> Option<i64> {
     if lexer.eat(b'[') {
         let number = lexer.integer();
-        // Go back inside the bracket, since `next_argument` would stop at its end.
+        // `next_argument` would stop at the closing bracket, so the lexer moves past it.
         while !lexer.at_end() && !lexer.eat(b']') {
             lexer.at += 1;
         }
@@ -114,8 +116,8 @@ fn pointed(lexer: &mut Lexer<'_>) -> Option<i64> {
     None
 }
 
-/// With `-e verbose=none` an address is printed. Then there is an offset whose value is not known. `NULL`
-/// means no offset.
+/// Parses an offset behind a pointer. With `-e verbose=none` strace prints its address, so there is an offset
+/// whose value is not known. `NULL` means that there is no offset.
 fn pointed_offset(lexer: &mut Lexer<'_>) -> Option<i64> {
     pointed(lexer).or_else(|| lexer.peek().is_ascii_digit().then_some(UNSHOWN_OFFSET))
 }
@@ -129,7 +131,7 @@ fn number_or_names(lexer: &mut Lexer<'_>) -> Option<i64> {
     }
 }
 
-/// The fcntl command or ioctl request.
+/// Parses an fcntl command or ioctl request.
 fn command(lexer: &mut Lexer<'_>) -> u64 {
     if lexer.peek().is_ascii_digit() {
         return lexer.integer().map_or(OTHER_COMMAND, |number| number as u64);

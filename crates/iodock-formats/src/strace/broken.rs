@@ -6,8 +6,8 @@ use super::reader::{Dangling, Pass};
 use iodock_event::{LossKind, RawCall, Record, UNKNOWN};
 use memchr::{memchr, memmem, memrchr};
 
-/// On a terminal strace prints `strace: Process 12 attached` in the middle of a clone's line. The rest of the
-/// clone is on the next line.
+/// Returns the text without a message of strace. On a terminal strace prints `strace: Process 12 attached` in
+/// the middle of a clone's line, and the rest of the clone on the next line.
 fn without_message(text: &[u8]) -> &[u8] {
     let message = text.ends_with(b" attached").then(|| memmem::rfind(text, b"Process ")).flatten();
     let head = message.map_or(text, |at| &text[..at]);
@@ -15,7 +15,7 @@ fn without_message(text: &[u8]) -> &[u8] {
 }
 
 impl<'a> Pass<'a> {
-    /// The rest of the call that `tid` has just begun, without a prefix.
+    /// Reads the rest of the call that `tid` has just begun. This line has no prefix.
     pub fn end_of(&mut self, tid: u32, text: &[u8]) -> bool {
         let Some(begun) = self.threads.meet(tid).0.take() else { return false };
         let mut raw = RawCall::new(begun.call, tid);
@@ -30,7 +30,7 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// Keeps the line of a call without its end, which may follow alone.
+    /// Keeps the line of a call without its end. The end may follow on a line of its own.
     pub fn dangle(&mut self, mut dangling: Dangling<'a>, cut: bool) {
         self.drop_dangling();
         dangling.text = without_message(dangling.text);
@@ -41,7 +41,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The rest of an incomplete call, alone on its line. `false` if `text` is not that.
+    /// Reads the rest of an incomplete call, which is alone on its line. Returns `false` if `text` is
+    /// something else.
     pub fn tail(&mut self, text: &'a [u8]) -> bool {
         let Some(Dangling { name, text: first, tid, start, .. }) = self.dangling else { return false };
         let Some(id) = self.id(name) else { return false };
@@ -72,18 +73,18 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Looks for a readable line inside a line that cannot be read, and counts the line.
+    /// Searches a line that cannot be read for a readable line, and counts the damaged line.
     pub fn unreadable(&mut self, line: &'a [u8], cut: bool) {
         if let Some(nul) = memrchr(0, line) {
             self.lose(LossKind::NulBytes, self.line, line);
             // If a file was emptied while strace kept writing, whole lines follow the hole. After any other
-            // hole comes the end of a line, which could be taken for a line of another thread.
+            // hole, the text is the end of a line, which could be mistaken for a line of another thread.
             if line[0] == 0 {
                 self.one(&line[nul + 1..], cut);
             }
             return;
         }
-        // Output of the program without a newline, before strace's own line.
+        // The program printed text without a newline before strace's own line.
         if let Some(at) = memmem::rfind(line, b"[pid ").filter(|&at| at > 0) {
             if self.one(&line[at..], cut) {
                 return;

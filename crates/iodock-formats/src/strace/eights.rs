@@ -1,45 +1,46 @@
-//! Examines eight bytes of a line at a time, as one number. A loop over single bytes costs a mispredicted
-//! branch wherever the number of digits changes.
+//! Examines eight bytes of a line at a time, as one number. A loop over single bytes would mispredict a
+//! branch whenever the number of digits changes.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x80 * ONES;
 const ZEROS: u64 = b'0' as u64 * ONES;
 
-/// The eight bytes from `at` on, the first in the lowest byte; `None` if fewer are left.
+/// Returns the eight bytes from `at` on, with the first one as the lowest byte; `None` if fewer are left.
 #[inline(always)]
 pub fn eight(text: &[u8], at: usize) -> Option<u64> {
     text.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The values of eight characters that should be digits: 0 to 9, or more for other characters.
+/// Returns the values of eight characters that should be digits: 0 to 9, or larger values for other
+/// characters.
 #[inline(always)]
 pub fn values(word: u64) -> u64 {
     word ^ ZEROS
 }
 
-/// The high bit of each byte that is larger than 9.
+/// Returns the high bit of each byte that is larger than 9.
 #[inline(always)]
 fn others(values: u64) -> u64 {
     (((values & !HIGH) + (0x7f - 9) * ONES) | values) & HIGH
 }
 
-/// Are all eight from 0 to 9?
+/// Returns whether all eight values are from 0 to 9.
 #[inline(always)]
 pub fn are_digits(values: u64) -> bool {
     others(values) == 0
 }
 
-/// How many of the first bytes are from 0 to 9.
+/// Returns how many of the first bytes are from 0 to 9.
 #[inline(always)]
 pub fn leading_digits(values: u64) -> u32 {
     others(values).trailing_zeros() / 8
 }
 
-/// How many of the first bytes are lower-case letters or digits.
+/// Returns how many of the first bytes are lower-case letters or digits.
 #[inline(always)]
 pub fn leading_letters(word: u64) -> usize {
     let low = word & !HIGH;
-    // Is the byte at least this one?
+    // The high bit of each result byte shows whether the byte is at least this one.
     let from = |byte: u8| low + (0x80 - u64::from(byte)) * ONES;
     let letter = from(b'a') & !from(b'z' + 1);
     let digit = from(b'0') & !from(b'9' + 1);
@@ -47,13 +48,14 @@ pub fn leading_letters(word: u64) -> usize {
     (others & HIGH).trailing_zeros() as usize / 8
 }
 
-/// Combines neighbouring digits to numbers below 100, at the positions of the first, the third...
+/// Combines neighbouring digits to numbers below 100, at the positions of the first, third, fifth and seventh
+/// digit.
 #[inline(always)]
 pub fn pairs(values: u64) -> u64 {
     values.wrapping_mul(10).wrapping_add(values >> 8)
 }
 
-/// The number that eight digits form.
+/// Returns the number that eight digits form.
 #[inline(always)]
 pub fn number(values: u64) -> u64 {
     const PAIR: u64 = 0x0000_00ff_0000_00ff;
@@ -64,7 +66,7 @@ pub fn number(values: u64) -> u64 {
     first.wrapping_mul(FIRST).wrapping_add(second.wrapping_mul(SECOND)) >> 32
 }
 
-/// The number that the first `count` digits form, `count` from 1 to 8.
+/// Returns the number that the first `count` digits form; `count` is 1 to 8.
 #[inline(always)]
 pub fn leading_number(values: u64, count: u32) -> u64 {
     number(values << (64 - 8 * count))

@@ -8,10 +8,11 @@ use iodock_event::{Batch, ErrnoId, Outcome, RawCall, Text, UNKNOWN};
 use memchr::{memmem, memrchr};
 
 const SECOND: i64 = 1_000_000_000;
-/// A longer text can't be a duration: the longest one is `<18446744073709551615.999999999>`.
+/// Length in bytes of the longest duration with its brackets, `<18446744073709551615.999999999>`. A longer
+/// text is not a duration.
 const LONGEST_DURATION: usize = 34;
 
-/// Parses `) = 3</path> <0.000012>` from its bracket on. `None` if the text is different.
+/// Parses `) = 3</path> <0.000012>`, from the bracket on. Returns `None` if the text is different.
 #[inline(always)]
 pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     if !lexer.eat(b')') {
@@ -34,7 +35,7 @@ pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Opti
     match lexer.peek() {
         0 if lexer.at_end() => {}
         b'<' => raw.result_text = result_name(lexer, batch),
-        // Two lines ran together, so neither the result nor the duration can be trusted.
+        // Two lines were merged, so neither the result nor the duration can be trusted.
         b' ' if memmem::find(lexer.rest(), b") = ").is_some() => return None,
         b' ' => after_number(lexer, raw),
         _ => return None,
@@ -42,7 +43,8 @@ pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Opti
     Some(())
 }
 
-/// Parses `512 <0.000012>`, the ending of most calls. `false` for any other text, without consuming it.
+/// Parses `512 <0.000012>`, the ending of most calls. Returns `false` for any other text, without consuming
+/// it.
 #[inline(always)]
 fn usual(lexer: &mut Lexer<'_>, raw: &mut RawCall) -> bool {
     let start = lexer.at;
@@ -62,7 +64,7 @@ fn usual(lexer: &mut Lexer<'_>, raw: &mut RawCall) -> bool {
     true
 }
 
-/// `0.000012` in ns.
+/// Parses a duration such as `0.000012` to ns.
 #[inline(always)]
 fn usual_duration(time: &[u8]) -> Option<i64> {
     const POINT: u64 = 0xff << 8;
@@ -74,7 +76,7 @@ fn usual_duration(time: &[u8]) -> Option<i64> {
     eights::are_digits(values).then(|| seconds as i64 * SECOND + micros as i64 * 1000)
 }
 
-/// Removes ` <0.000012>` from the end of the text.
+/// Removes the duration ` <0.000012>` from the end of the text and stores it.
 #[inline]
 fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     let text = lexer.text;
@@ -82,7 +84,8 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
         return;
     }
     let Some((at, duration)) = last_duration(text, lexer.at) else { return };
-    // A name may look like a duration: `= 3</tmp/a <1.0>`. Without this text its bracket would not be closed.
+    // A name may look like a duration, as in `= 3</tmp/a <1.0>`. If it were removed, the name's bracket would
+    // not be closed.
     let rest = text[lexer.at..at - 1].trim_ascii_end();
     let bracket = rest.iter().take(22).position(|&byte| byte == b'<');
     let named = bracket.is_some_and(|at| at > 0 && rest[at - 1].is_ascii_digit());
@@ -93,7 +96,7 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     lexer.text = &text[..lexer.at + rest.len()];
 }
 
-/// Position of the `<` of a ` <0.000012>` at the text's end, and its value in ns.
+/// Returns the position of the `<` of a duration ` <0.000012>` at the text's end, and its value in ns.
 #[inline]
 fn last_duration(text: &[u8], start: usize) -> Option<(usize, i64)> {
     let usual = text.len().checked_sub(10).filter(|&at| at > start && text[at] == b'<');
@@ -112,7 +115,7 @@ fn last_duration(text: &[u8], start: usize) -> Option<(usize, i64)> {
     Some((at, (seconds as i64).saturating_mul(SECOND).saturating_add(part)))
 }
 
-/// `?`, or `? ERESTARTSYS (To be restarted if SA_RESTART is set)`.
+/// Parses a missing result: `?`, or `? ERESTARTSYS (To be restarted if SA_RESTART is set)`.
 fn without_number(lexer: &mut Lexer<'_>, raw: &mut RawCall) -> Option<()> {
     lexer.skip_spaces();
     if lexer.peek() == b'E' {
@@ -126,7 +129,7 @@ fn without_number(lexer: &mut Lexer<'_>, raw: &mut RawCall) -> Option<()> {
     Some(())
 }
 
-/// The name of a returned descriptor: all text up to the last `>`.
+/// Returns the name of a returned descriptor, which is the text up to the last `>`.
 fn result_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     match memrchr(b'>', lexer.rest()) {
         Some(_) if lexer.rest().ends_with(b">") => {
@@ -137,7 +140,8 @@ fn result_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     }
 }
 
-/// ` ENOENT (No such file or directory)`, ` (errno 22)`, ` (Timeout)`, ` (flags O_RDWR)`.
+/// Parses the text after a result: ` ENOENT (No such file or directory)`, ` (errno 22)`, ` (Timeout)` or `
+/// (flags O_RDWR)`.
 fn after_number(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     lexer.skip_spaces();
     if raw.result == -1 && lexer.peek() == b'E' {

@@ -8,30 +8,30 @@ use iodock_event::{lwp, Action, Outcome, RawCall};
 use memchr::memmem;
 use rustc_hash::FxHashSet;
 
-/// Process ids are assigned in ascending order and start again at 32,768 or 4,194,304. A child's id is
-/// further from its parent's only after they have started again.
+/// Largest plausible distance between the ids of a process and its child. Ids are assigned in ascending order
+/// and start again at 32,768 or 4,194,304, so only then is the distance larger.
 const ONE_ROUND: u32 = 1 << 14;
 
 /// Information in the first lines about their process.
 #[derive(Debug, Default)]
 pub struct First {
-    /// Processes attached before any other line (`strace -p`).
+    /// Processes to which strace attached before any other line (`strace -p`).
     attached: Vec<u32>,
-    /// Processes shown in tags.
+    /// Processes that tags show.
     tags: FxHashSet<u32>,
     /// Processes that another process in the log created.
     children: FxHashSet<u32>,
-    /// The processes of both lists that have not ended.
+    /// Those of the tagged and the created processes that have not ended.
     live: FxHashSet<u32>,
     /// Processes that are inside a call.
     inside: FxHashSet<u32>,
-    /// The unfinished call at the end of the untagged lines, if there is one.
+    /// Name of the unfinished call at the end of the untagged lines, if there is one.
     begun: Option<Vec<u8>>,
     /// The process id that a call of the first process returned.
     told: Option<u32>,
     proven: Option<u32>,
     bare: bool,
-    /// At the first untagged line after tagged ones: had all tagged processes ended?
+    /// At the first untagged line after tagged ones: whether all tagged processes had ended.
     outlived: Option<bool>,
 }
 
@@ -44,12 +44,12 @@ impl First {
         self.attached.len() == 1
     }
 
-    /// The only process that strace was attached to.
+    /// Returns the process that strace was attached to, if it was a single one.
     pub fn attached(&self) -> Option<u32> {
         self.attached.first().copied().filter(|_| self.is_attached())
     }
 
-    /// The process that wrote the first lines.
+    /// Returns the process that wrote the first lines.
     pub fn owner(&self) -> Owner {
         let known = |tid| Owner { tid, ambiguous: false };
         let told = self.told.filter(|tid| self.tags.contains(tid));
@@ -60,7 +60,7 @@ impl First {
         others.sort_unstable();
         let unknown = Owner { tid: lwp::UNNUMBERED + 1, ambiguous: true };
         match others[..] {
-            // All tags belong to its descendants.
+            // All tags belong to descendants of the first process.
             [] => known(0),
             _ if self.outlived == Some(true) => unknown,
             // The first process has the lowest number.
@@ -105,7 +105,8 @@ impl First {
             Kind::Begun { .. } => {
                 self.inside.insert(tid);
             }
-            // All others were seen entering the call.
+            // No tagged line shows the beginning of this call. The process may have begun it on the last
+            // untagged line.
             Kind::Resumed { name, .. } if !self.inside.remove(&tid) => {
                 let its_own = self.begun.take_if(|begun| begun == name);
                 self.proven = its_own.map(|_| tid).or(self.proven);
@@ -137,7 +138,7 @@ impl First {
         }
     }
 
-    /// The result of a call.
+    /// Handles the result of a call, which may be the id of the first process.
     pub fn returned(&mut self, prefix: &Prefix, raw: &RawCall) {
         let Some(number) = u32::try_from(raw.result).ok().filter(|&number| number > 0) else { return };
         if raw.outcome != Outcome::Succeeded {

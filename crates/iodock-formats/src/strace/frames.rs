@@ -1,4 +1,5 @@
-//! Stacks, which `-k` and `-kk` write behind the line of their call: a frame a line, innermost first. (unwind.c of strace.)
+//! Reads stacks, which strace prints after the line of their call with `-k` and `-kk` (unwind.c of strace).
+//! Each line is a frame, from the innermost to the outermost.
 //!
 //! ```text
 //!  > /usr/lib/libc.so.6(__write+0x14) [0xf78d4]
@@ -15,16 +16,16 @@ use std::ops::Range;
 
 pub const FRAME: &[u8] = b" > ";
 
-/// The frames that are being read, and the stacks of a chunk that were.
+/// The lines of the current stack, and the known stacks of the chunk.
 #[derive(Default)]
 pub struct Stack<'a> {
-    /// Position of the present stack's lines in the chunk's text.
+    /// Position of the current stack's lines in the chunk's text.
     lines: Range<usize>,
     known: FxHashMap<&'a [u8], Text>,
 }
 
 impl<'a> Pass<'a> {
-    /// A line of a stack.
+    /// Adds a line to the current stack.
     #[cold]
     pub(super) fn frame(&mut self, line: &[u8]) {
         let start = line.as_ptr() as usize - self.text.as_ptr() as usize;
@@ -38,12 +39,12 @@ impl<'a> Pass<'a> {
         !self.stack.lines.is_empty()
     }
 
-    /// The last line of a stack was read: it is that of the call in front of it, which has ended.
+    /// Handles the end of a stack's lines. The stack belongs to the call above it, which has ended.
     #[cold]
     pub(super) fn end_stack(&mut self) {
         let lines = std::mem::take(&mut self.stack.lines);
         let text = &self.text[lines];
-        // (Of calls that were left out, and of ends of processes, it says nothing.)
+        // Stacks of calls that were left out, and of ends of processes, are ignored.
         let at = self.ended.take();
         let Some(Record::Call(raw)) = at.and_then(|at| self.chunk.batch.records.get_mut(at)) else { return };
         if raw.phase == Phase::Enter {
@@ -60,11 +61,11 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Puts the frames of these lines into a batch; none where no line is a frame.
+/// Adds the frames of these lines to a batch. Returns an empty text if no line is a frame.
 fn put(lines: &[u8], batch: &mut Batch) -> Text {
     let mut bytes = Vec::with_capacity(lines.len());
     for line in lines.split(|&byte| byte == b'\n') {
-        // After an error of the unwinder no further frame is reliable.
+        // After an error of the unwinder, no further frame is reliable.
         let Some(frame) = read(line.trim_ascii_end()) else { break };
         push_frame(&mut bytes, &frame);
     }
@@ -74,10 +75,11 @@ fn put(lines: &[u8], batch: &mut Batch) -> Text {
     batch.push_text(&bytes)
 }
 
-/// One line. `None`: it is no frame, but what the unwinder said.
+/// Parses one line. Returns `None` for a message of the unwinder.
 fn read(line: &[u8]) -> Option<Frame<'_>> {
     let text = line.strip_prefix(FRAME)?;
-    // The module and the function may have any bytes in their names: from the end.
+    // The line is parsed from its end, because the names of the module and the function may contain any
+    // bytes.
     let bracket = memchr::memmem::rfind(text, b") [0x")?;
     let (named, rest) = (&text[..bracket], &text[bracket + b") [0x".len()..]);
     let close = memchr::memchr(b']', rest)?;
@@ -87,7 +89,7 @@ fn read(line: &[u8]) -> Option<Frame<'_>> {
         Some(plus) => (&named[..plus], Some(hexadecimal(&named[plus + 3..])?)),
         None => (named, None),
     };
-    // A C++ function has brackets of its own.
+    // The first bracket is not always the right one, because C++ functions have brackets of their own.
     let open = opening(named)?;
     Some(Frame {
         module: &named[..open],
@@ -99,15 +101,15 @@ fn read(line: &[u8]) -> Option<Frame<'_>> {
     })
 }
 
-/// Position of the bracket before the function: the first one after the last `/` of the module's path. A
-/// function's own name contains a `/` only if it is C++'s division operator.
+/// Returns the position of the bracket before the function: the first one after the last `/` of the module's
+/// path. A function's name contains a `/` only if it is the division operator of C++.
 fn opening(named: &[u8]) -> Option<usize> {
     let path = memchr::memmem::find(named, b"operator/").map_or(named, |at| &named[..at]);
     let name = memrchr(b'/', path).map_or(0, |slash| slash + 1);
     memchr::memchr(b'(', &named[name..]).map(|at| name + at)
 }
 
-/// `solver.c:412`, as -kk writes it.
+/// Parses a source file and line such as `solver.c:412`, which strace prints with `-kk`.
 fn source(text: &[u8]) -> (&[u8], Option<u32>) {
     let text = text.strip_prefix(b"(").and_then(|text| text.strip_suffix(b")")).unwrap_or(text);
     let Some(colon) = memrchr(b':', text) else { return (b"", None) };

@@ -1,9 +1,9 @@
-//! Reads a call that is split into `<unfinished ...>` and `resumed>` as if it were one line.
+//! Reads a call that strace split into `<unfinished ...>` and `resumed>` as if it were one line.
 
 use super::line;
 use iodock_event::{Batch, Outcome, Phase, RawCall, UNKNOWN};
 
-/// Fills `raw` (thread, call and start are set already) from both lines. `ended`: the time of the second
+/// Fills `raw` from both lines. Thread, call and start are set already. `ended` is the time of the second
 /// line.
 pub fn ended_call(
     begun: &[u8],
@@ -15,7 +15,7 @@ pub fn ended_call(
 ) -> Option<()> {
     scratch.clear();
     scratch.extend_from_slice(begun.trim_ascii_end());
-    // There is no space before the first argument, but there is one between others.
+    // strace prints no space before the first argument, but one before each other argument.
     if !scratch.is_empty() {
         scratch.push(b' ');
     }
@@ -28,7 +28,7 @@ pub fn ended_call(
     Some(())
 }
 
-/// The record of a call that never returned because its thread died or the log ended.
+/// Returns the record of a call that never returned, because its thread ended or the log ended.
 pub fn without_result(begun: &[u8], mut raw: RawCall, batch: &mut Batch) -> RawCall {
     line::begun_call(begun, &mut raw, batch);
     raw.phase = Phase::Exit;

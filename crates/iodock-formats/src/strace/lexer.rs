@@ -3,29 +3,30 @@
 use super::eights;
 use memchr::{memchr, memchr2, memmem};
 
-/// A position in a line. It works on bytes, since names in logs need not be UTF-8.
+/// A position in a line. It works on bytes, because names in logs need not be UTF-8.
 #[derive(Clone, Copy)]
 pub struct Lexer<'a> {
     pub text: &'a [u8],
     pub at: usize,
-    /// A `<` was not closed, so no later one is. Searching again for each would take too long in a long line.
+    /// Whether a `<` was not closed, so that no later one is closed either. Searching again for each `<`
+    /// would take too long in a long line.
     unclosed: bool,
 }
 
-/// Length in bytes of the longest descriptor name: every byte of the longest path as `\377`.
+/// Length in bytes of the longest descriptor name. Each byte of the longest path may be printed as `\377`.
 const LONGEST_NAME: usize = 4 * 4096 + 256;
 
-/// A `"..."` as printed.
+/// A string `"..."` as strace prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted<'a> {
     /// The text between the quotes, with its escapes.
     pub inner: &'a [u8],
     pub escaped: bool,
-    /// strace printed only the beginning (`"..."...`).
+    /// Whether strace printed only the beginning (`"..."...`).
     pub cut: bool,
 }
 
-/// Bytes that need attention when a value is skipped.
+/// The bytes at which skipping a value must stop.
 static SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"\"[]{}()<,/";
@@ -42,7 +43,7 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0, unclosed: false }
     }
 
-    /// The byte here; NUL at the end (strace never prints NUL).
+    /// Returns the byte at the position; NUL at the end (strace never prints NUL).
     #[inline(always)]
     pub fn peek(&self) -> u8 {
         self.text.get(self.at).copied().unwrap_or(0)
@@ -83,7 +84,7 @@ impl<'a> Lexer<'a> {
         found
     }
 
-    /// Reads all decimal digits here. Wraps beyond 64 bits.
+    /// Reads all decimal digits at the position. The value wraps beyond 64 bits.
     #[inline(always)]
     pub fn digits(&mut self) -> Option<u64> {
         let Some(word) = eights::eight(self.text, self.at) else { return self.digits_singly() };
@@ -98,7 +99,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Many digits, or digits at the end of the text. `None` if they do not form a number of 64 bits.
+    /// Reads many digits, or digits at the end of the text. Returns `None` if they do not form a number of 64
+    /// bits.
     fn digits_singly(&mut self) -> Option<u64> {
         let start = self.at;
         let mut value = Some(0u64);
@@ -109,8 +111,8 @@ impl<'a> Lexer<'a> {
         value.filter(|_| self.at > start)
     }
 
-    /// A number: decimal, `0x` hexadecimal, `0` octal, with a sign. The result is the two's complement of
-    /// unsigned 64-bit values.
+    /// Reads a number with an optional sign: decimal, `0x` hexadecimal, or `0` octal. Unsigned 64-bit values
+    /// become their two's complement.
     #[inline]
     pub fn integer(&mut self) -> Option<i64> {
         let negative = self.eat(b'-');
@@ -141,7 +143,7 @@ impl<'a> Lexer<'a> {
         whole.then_some(value)
     }
 
-    /// Letters, digits and `_`.
+    /// Reads a word of letters, digits and `_`.
     #[inline]
     pub fn word(&mut self) -> &'a [u8] {
         let start = self.at;
@@ -151,7 +153,7 @@ impl<'a> Lexer<'a> {
         &self.text[start..self.at]
     }
 
-    /// The string whose opening `"` is here; `None` if it is not closed.
+    /// Reads the string whose opening `"` is at the position; `None` if it is not closed.
     #[inline]
     pub fn string(&mut self) -> Option<Quoted<'a>> {
         let start = self.at + 1;
@@ -161,8 +163,8 @@ impl<'a> Lexer<'a> {
         Some(Quoted { inner: &self.text[start..end], escaped, cut })
     }
 
-    /// The descriptor name whose opening `<` is here, without the brackets. Old versions do not escape `>` in
-    /// names, so the name ends at a `>` after which an argument can end.
+    /// Reads the descriptor name whose opening `<` is at the position, and returns it without the brackets.
+    /// Old versions do not escape `>` in names, so the name ends at a `>` after which an argument can end.
     pub fn bracketed(&mut self) -> Option<&'a [u8]> {
         let name = self.unnoted_name();
         self.unclosed |= name.is_none();
@@ -176,7 +178,7 @@ impl<'a> Lexer<'a> {
         loop {
             at += memchr(b'>', self.text.get(at..limit)?)?;
             let after = self.text.get(at + 1).copied().unwrap_or(0);
-            // `3</a>(deleted)`; a line that was split (`3</a> ) = 0`).
+            // These are the cases `3</a>(deleted)` and a line that was split, `3</a> ) = 0`.
             let ends = matches!(after, b',' | b')' | b']' | b'}' | b'(' | 0);
             if ends || matches!(self.text[at + 1..], [b' ', b'<' | b')', ..]) {
                 self.at = at + 1;
@@ -187,8 +189,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips to the `,` or closing bracket that ends this value. `false` if the text ends first or a string
-    /// is not closed.
+    /// Skips to the `,` or closing bracket that ends this value. Returns `false` if the text ends first or a
+    /// string is not closed.
     #[inline]
     pub fn skip_value(&mut self) -> bool {
         let mut depth = 0usize;
@@ -204,8 +206,7 @@ impl<'a> Lexer<'a> {
                 b'"' => {
                     let Some((end, _)) = closing_quote(self.text, self.at + 1) else { return false };
                     self.at = end + 1;
-                    // A string, whole or shortened, is followed by the rest of the value, which the loop
-                    // examines.
+                    // After the string, which may be shortened, the loop examines the rest of the value.
                     self.eat_word(b"...");
                     continue;
                 }
@@ -228,7 +229,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A `<...>`, or the two bytes of a shift (`1<<3`), or a bracket alone.
+    /// Skips a `<...>`, the two bytes of a shift operator (`1<<3`), or a single bracket.
     fn skip_brackets(&mut self) {
         let here = self.at;
         if self.text.get(here + 1) == Some(&b'<') {
@@ -238,8 +239,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Moves to the next argument; `false` if there is none. `at` is then at the closing bracket, or at the
-    /// end of the text if there is no bracket.
+    /// Moves to the next argument. Returns `false` if there is none; `at` is then at the closing bracket, or
+    /// at the end of the text if there is no bracket.
     #[inline(always)]
     pub fn next_argument(&mut self) -> bool {
         if self.peek() != b',' && !(self.skip_value() && self.peek() == b',') {
@@ -251,14 +252,15 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Position of the closing quote of the string that begins at `start`, and whether the string has escapes.
+/// Returns the position of the closing quote of the string that begins at `start`, and whether the string has
+/// escapes.
 #[inline]
 fn closing_quote(text: &[u8], start: usize) -> Option<(usize, bool)> {
     let at = start + memchr2(b'"', b'\\', text.get(start..)?)?;
     if text[at] == b'"' {
         return Some((at, false));
     }
-    // Escapes often follow each other, so the text after the first one is read byte by byte.
+    // Escapes often follow one another, so the text after the first one is read byte by byte.
     let mut at = at;
     while let Some(&byte) = text.get(at) {
         match byte {
@@ -284,7 +286,7 @@ pub fn unescape(inner: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// Resolves the text after a backslash; returns the number of bytes read.
+/// Resolves the escape after a backslash. Returns the number of bytes read.
 fn unescape_one(rest: &[u8], into: &mut Vec<u8>) -> usize {
     let Some(&first) = rest.first() else {
         into.push(b'\\');

@@ -1,4 +1,4 @@
-//! Classifies one line: a call, part of one, an event of a process, or neither.
+//! Classifies one line: a call, a part of a call, an event of a process, or something else.
 
 use super::eights;
 use super::lexer::Lexer;
@@ -13,40 +13,44 @@ pub const UNFINISHED: &[u8] = b"<unfinished ...>";
 const DETACHED: &[u8] = b"<detached ...>";
 const PID_CHANGED: &[u8] = b"<pid changed to ";
 
-/// A line after its prefix. Texts start after the part that identifies the kind, and end at the line's end.
+/// The meaning of a line after its prefix. Each text starts after the part that identifies the meaning, and
+/// ends at the line's end.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
-    /// `name(`...: the text after the bracket.
+    /// A call, `name(`...; the text follows the bracket.
     Call {
         name: &'a [u8],
         text: &'a [u8],
     },
-    /// `name(`... `<unfinished ...>`: the text between them.
+    /// The beginning of a call, `name(`... `<unfinished ...>`; the text is between these parts.
     Begun {
         name: &'a [u8],
         text: &'a [u8],
     },
-    /// `<... name resumed>`...: the text that follows.
+    /// The end of a call, `<... name resumed>`...; the text follows.
     Resumed {
         name: &'a [u8],
         text: &'a [u8],
     },
-    /// `+++ exited with 0 +++`.
+    /// The end of a process, such as `+++ exited with 0 +++`.
     End {
         text: &'a [u8],
     },
-    /// `--- SIGCHLD {...} ---`, `--- stopped by SIGSTOP ---`: the kind that is counted.
+    /// A signal, such as `--- SIGCHLD {...} ---` or `--- stopped by SIGSTOP ---`; the name under which it is
+    /// counted.
     Signal {
         name: &'a [u8],
     },
-    /// Known lines without meaning here: table headers, stacks, contents (`-e read`), messages of strace.
+    /// A known line that yields no record: a table header, a stack, contents (`-e read`), or a message of
+    /// strace.
     Noise,
-    /// A row or a rule of a table, if it is inside one.
+    /// A row or a rule of a table, if the line is inside a table.
     Row,
     Unknown,
 }
 
-/// Parses a line without its newline. Inlined, because passing the result took a tenth of the time.
+/// Parses a line without its newline. The function is inlined, because passing the result took a tenth of the
+/// time.
 #[inline(always)]
 pub fn read(line: &[u8]) -> (Prefix, Kind<'_>) {
     let mut lexer = Lexer::new(line);
@@ -72,15 +76,15 @@ fn call(mut lexer: Lexer<'_>) -> Kind<'_> {
         return Kind::Unknown;
     }
     let text = lexer.rest();
-    // Most lines end with a duration or a digit, so two bytes suffice for most.
+    // Most lines end with a duration or a digit, so comparing two bytes suffices for most lines.
     match text.ends_with(b".>").then(|| begun_length(text)).flatten() {
         Some(length) => Kind::Begun { name, text: text[..length].trim_ascii_end() },
         None => Kind::Call { name, text },
     }
 }
 
-/// The length of the text before `<unfinished ...>`, or before `<pid changed to 7 ...>`. With a filter on
-/// calls, the second ends the execve of a thread that continues under its leader's id.
+/// Returns the length of the text before `<unfinished ...>` or `<pid changed to 7 ...>`. If strace filters
+/// calls, the second form ends the execve of a thread that continues under its leader's id.
 fn begun_length(text: &[u8]) -> Option<usize> {
     if text.ends_with(UNFINISHED) {
         return Some(text.len() - UNFINISHED.len());
@@ -90,8 +94,8 @@ fn begun_length(text: &[u8]) -> Option<usize> {
     numbered[..numbered.len() - digits].strip_suffix(PID_CHANGED).map(<[u8]>::len)
 }
 
-/// The name of a call: lower case, digits, `_`; `????` if strace does not know it; `#64` for x32. Empty if it
-/// is not a name.
+/// Returns the name of a call: lower-case letters, digits and `_`; `????` if strace does not know it; with
+/// `#64` for x32. Returns an empty text if it is not a name.
 #[inline(always)]
 fn call_name<'a>(lexer: &mut Lexer<'a>) -> &'a [u8] {
     let start = lexer.at;
@@ -134,7 +138,7 @@ fn signal(mut lexer: Lexer<'_>) -> Kind<'_> {
     }
 }
 
-/// Lines of strace that are neither calls nor damaged.
+/// Returns whether the line is a line of strace that is neither a call nor damaged.
 fn is_noise(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     text.is_empty()
@@ -156,7 +160,7 @@ fn is_message(text: &[u8]) -> bool {
     digits > 0 && NUMBERED.iter().any(|&what| rest[digits..].starts_with(what))
 }
 
-/// The header of the tables of `-c` and `-C`, with any columns.
+/// Returns whether the line is the header of a table of `-c` or `-C`, with any columns.
 pub fn is_title(text: &[u8]) -> bool {
     text.starts_with(b"System call usage summary") || strace_table::is_header(text)
 }
@@ -165,13 +169,13 @@ fn is_row(text: &[u8]) -> bool {
     strace_table::is_row(text) || strace_table::is_rule(text)
 }
 
-/// Fills `raw` from the text of a whole call. `None` if the line was cut or garbled.
+/// Fills `raw` from the text of a whole call. Returns `None` if the line was cut or garbled.
 #[inline(always)]
 pub fn whole_call(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     let mut lexer = Lexer::new(text);
     let closed = arguments::read(&mut lexer, raw, batch);
     if !closed {
-        // strace detached during the call.
+        // strace detached from the process during the call.
         return text.ends_with(DETACHED).then(|| raw.outcome = Outcome::NoResult);
     }
     ending::read(&mut lexer, raw, batch)?;
@@ -184,11 +188,11 @@ pub fn begun_call(text: &[u8], raw: &mut RawCall, batch: &mut Batch) {
     arguments::read(&mut Lexer::new(text), raw, batch);
 }
 
-/// Fills the result and duration from the text after a `resumed>` whose beginning is lost.
+/// Fills in the result and the duration from the text after a `resumed>` whose beginning is lost.
 pub fn orphaned_end(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
     let mut lexer = Lexer::new(text);
     while lexer.next_argument() {}
-    // Brackets that were opened in the lost part are closed here.
+    // These brackets were opened in the part that is lost.
     while matches!(lexer.peek(), b']' | b'}') {
         lexer.at += 1;
         while lexer.next_argument() {}
@@ -212,7 +216,8 @@ fn note_fork(raw: &RawCall, batch: &mut Batch) {
     }
 }
 
-/// `exited with 0 +++`, `killed by SIGKILL (core dumped) +++`, `superseded by execve in pid 5 +++`.
+/// Parses the end of a process: `exited with 0 +++`, `killed by SIGKILL (core dumped) +++` or `superseded by
+/// execve in pid 5 +++`.
 pub fn task_end(text: &[u8], tid: u32, time: i64, batch: &mut Batch) -> Option<TaskEnd> {
     let mut end =
         TaskEnd { tid, time, exit_code: None, signal: Text::NONE, core_dumped: false, superseded_by: None };

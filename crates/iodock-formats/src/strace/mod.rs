@@ -1,8 +1,8 @@
-//! strace, versions 4 to 6, with any of its options that keep a line per call.
+//! Reads logs of strace, versions 4 to 6, made with any options that keep one line per call.
 //!
 //! A line is parsed from left to right ([`prefix`], [`line`], [`arguments`], [`ending`]), so a name may
 //! contain any text, even text that looks like a result. Sources of the format: the manual page and the
-//! output of the versions of Debian 8 to 13.
+//! output of the versions in Debian 8 to 13.
 
 mod arguments;
 mod broken;
@@ -37,13 +37,13 @@ pub(crate) use survey::is_own_line;
 use survey::Survey;
 use untagged::Untagged;
 
-/// Number of bytes in which the first `[pid N]` is searched. On a terminal strace shows no thread until there
-/// are two, so the process of the first lines is known only from later ones.
+/// Number of bytes that are searched for the first `[pid N]`. On a terminal strace shows no thread until
+/// there are two, so only later lines show the process of the first lines.
 const LONG_HEAD: usize = 16 << 20;
-/// Number of bytes after that in which the other threads are searched.
+/// Number of bytes after the first `[pid N]` that are searched for the other threads.
 const TAGGED_HEAD: usize = 2 << 20;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct Strace;
 
 impl LogFormat for Strace {
@@ -80,24 +80,25 @@ impl LogFormat for Strace {
     }
 }
 
-/// Length in bytes of strace's own columns at the beginning of `text`: thread, time, number of the call.
+/// Returns the length in bytes of strace's own columns at the beginning of `text`: thread, time, number of
+/// the call.
 pub(crate) fn column_length(text: &[u8]) -> usize {
     let mut lexer = lexer::Lexer::new(text);
     prefix::read(&mut lexer);
     lexer.at
 }
 
-/// Does the line show its thread?
+/// Returns whether the line shows its thread.
 pub(crate) fn shows_thread(line: &[u8]) -> bool {
     prefix::read(&mut lexer::Lexer::new(line)).tid.is_some()
 }
 
-/// Is this a line of strace that is neither a call nor an event?
+/// Returns whether this is a line of strace that is neither a call nor an event.
 pub(crate) fn is_noise_line(line: &[u8]) -> bool {
     matches!(line::read(line).1, line::Kind::Noise | line::Kind::Row)
 }
 
-/// Reads the whole text as a number, decimal or `0x`.
+/// Parses the whole text as a number, decimal or `0x`.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let mut lexer = lexer::Lexer::new(text);
     lexer.integer().filter(|_| lexer.at_end())

@@ -1,5 +1,5 @@
-//! Maps call names to ids with one multiplication and two comparisons, which is faster than the general
-//! table.
+//! Maps the names of calls to ids with one multiplication and two comparisons, which is faster than the
+//! general table of names.
 
 use iodock_event::calls::CALLS;
 use iodock_event::CallId;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 const SLOTS: usize = 4096;
 const EMPTY: u16 = u16::MAX;
 
-/// A name and its hash key. For names up to 16 bytes, the key holds the whole name.
+/// A name and its hash key. For names of up to 16 bytes, the key holds the whole name.
 #[derive(Clone, Copy)]
 struct Slot {
     ends: (u64, u64),
@@ -16,44 +16,44 @@ struct Slot {
     id: u16,
 }
 
-/// The longest name that its first and last bytes identify.
+/// Length of the longest name that is identified by its first and last eight bytes.
 const SHORT: usize = 16;
 
-/// A hash table with open addressing over the known names.
+/// A hash table with open addressing for the known names.
 struct Names {
     slots: Box<[Slot]>,
 }
 
-/// The id of a call; `None` when the table of names is full.
+/// Returns the id of a call; `None` when the table of names is full.
 #[inline]
 pub fn call_id(name: &[u8]) -> Option<CallId> {
     known_call(name).or_else(|| CallId::intern(name))
 }
 
-/// The id of a call that strace knows, by any of its names.
+/// Returns the id of a call that iodock knows, by any of its names.
 #[inline]
 pub fn known_call(name: &[u8]) -> Option<CallId> {
     known(name).or_else(|| other_name(name))
 }
 
-/// Prefixes of strace for calls of another ABI: MIPS (`n64_read`), OSF/1 on Alpha (`osf_stat`), IRIX. Source:
-/// the tables linux/*/syscallent*.h of strace 4.5.18 to 7.2.
+/// Prefixes that strace puts before calls of another ABI: MIPS (`n64_read`), OSF/1 on Alpha (`osf_stat`),
+/// IRIX. They are from the tables linux/*/syscallent*.h of strace 4.5.18 to 7.2.
 const ABI_PREFIXES: &[&[u8]] =
     &[b"o32_", b"n32_", b"n64_", b"osf_", b"svr4_", b"sysv_", b"bsd43_", b"posix_"];
-/// Suffix for calls that x32 programs make in the same way as 64-bit programs.
+/// Suffix of calls that x32 programs make in the same way as 64-bit programs.
 const ABI_SUFFIX: &[u8] = b"#64";
 
-/// The id of a call by the name that some architecture gives it.
+/// Returns the id of a call by the name that some architecture gives it.
 #[cold]
 fn other_name(name: &[u8]) -> Option<CallId> {
     let plain = name.strip_suffix(ABI_SUFFIX).unwrap_or(name);
     let plain = ABI_PREFIXES.iter().find_map(|&prefix| plain.strip_prefix(prefix)).unwrap_or(plain);
-    // OSF/1 also has its own old calls: osf_old_open.
+    // OSF/1 also has old versions of its own calls, such as osf_old_open.
     let plain = if name.starts_with(b"osf_old_") { &plain[b"old_".len()..] } else { plain };
     known(plain).filter(|_| plain.len() < name.len())
 }
 
-/// The id of a name in [`CALLS`].
+/// Returns the id of a name in [`CALLS`].
 #[inline]
 fn known(name: &[u8]) -> Option<CallId> {
     static NAMES: OnceLock<Names> = OnceLock::new();
@@ -66,8 +66,8 @@ impl Names {
         let mut slots = vec![Slot { ends: (0, 0), length: 0, id: EMPTY }; SLOTS].into_boxed_slice();
         for (id, spec) in CALLS.iter().enumerate() {
             let name = spec.name.as_bytes();
-            // In strace this is Linux's own call, whose third argument receives the result. In truss it
-            // returns the result.
+            // In strace, llseek is Linux's own call, whose third argument receives the result. In truss, the
+            // call returns the result.
             let id = if name == b"llseek" { index_of("_llseek").unwrap_or(id) } else { id };
             let ends = ends(name);
             let mut slot = hash(ends, name.len());
@@ -101,10 +101,11 @@ fn index_of(name: &str) -> Option<usize> {
     CALLS.iter().position(|spec| spec.name == name)
 }
 
-/// There is always an empty slot, at which the search stops.
+/// The table always has an empty slot, at which a search stops.
 const CALLS_FIT: bool = SLOTS > 2048;
 
-/// The first and last eight bytes; four each for a shorter name; the whole name if it is very short.
+/// Returns the first and the last eight bytes of a name; four bytes each for a shorter name; the whole name
+/// if it is very short.
 #[inline]
 fn ends(name: &[u8]) -> (u64, u64) {
     match name.len() {

@@ -5,15 +5,16 @@ use super::lexer::Lexer;
 use iodock_event::{Clock, UNKNOWN};
 
 const SECOND: i64 = 1_000_000_000;
-/// No process id and no uptime is that large, but seconds since the epoch have been larger since 1973.
+/// Smallest number of seconds that is a time since the epoch (reached in 1973). No process id and no uptime
+/// is that large.
 const FIRST_EPOCH_SECOND: u64 = 100_000_000;
 
-/// A line's leading columns.
+/// The columns at the beginning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// `None` if the line shows no thread.
+    /// Thread id; `None` if the line shows none.
     pub tid: Option<u32>,
-    /// Was it `[pid N]`, as on a terminal?
+    /// Whether the thread was shown as `[pid N]`, as on a terminal.
     pub bracketed: bool,
     pub stamp: Stamp,
 }
@@ -22,9 +23,10 @@ pub struct Prefix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub clock: Clock,
-    /// ns since the epoch, since midnight or since the previous line; [`UNKNOWN`] for [`Clock::None`].
+    /// Time in ns since the epoch, since midnight or since the previous line; [`UNKNOWN`] for
+    /// [`Clock::None`].
     pub ns: i64,
-    /// Resolution in ns.
+    /// Resolution of the time, ns.
     pub resolution: i64,
 }
 
@@ -50,11 +52,11 @@ pub fn read(lexer: &mut Lexer<'_>) -> Prefix {
     prefix
 }
 
-/// `1234 ` or `1234<comm> `.
+/// Parses a thread id as `1234 ` or `1234<comm> `.
 #[inline(always)]
 fn plain_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
-    // Not the whole lexer: reading all fields at once after writing them one by one would stall the
-    // processor.
+    // The lexer is not copied as a whole, because reading all its fields at once after separate writes would
+    // stall the processor.
     let start = lexer.at;
     let tid = lexer.digits()?;
     let named = lexer.peek() == b'<' && skip_comm(lexer);
@@ -66,7 +68,7 @@ fn plain_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
     None
 }
 
-/// `[pid  1234] ` or `[pid 1234<comm>] `.
+/// Parses a thread id as `[pid  1234] ` or `[pid 1234<comm>] `.
 fn bracketed_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
     let start = *lexer;
     if lexer.eat_word(b"[pid ") {
@@ -82,7 +84,8 @@ fn bracketed_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
     None
 }
 
-/// `<comm>`: up to 15 arbitrary bytes. It ends at the last `>` in reach that ends a column.
+/// Skips `<comm>`, which contains up to 15 arbitrary bytes. It ends at the last `>` within this length that
+/// ends a column.
 fn skip_comm(lexer: &mut Lexer<'_>) -> bool {
     let rest = lexer.rest();
     let end =
@@ -93,7 +96,7 @@ fn skip_comm(lexer: &mut Lexer<'_>) -> bool {
     end.is_some()
 }
 
-/// The time column, if there is one.
+/// Parses the time column, if there is one.
 #[inline(always)]
 fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
     if let Some(stamp) = usual_stamp(lexer) {
@@ -118,7 +121,7 @@ fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
     };
     let point = lexer.at;
     let (fraction, resolution) = fraction(lexer);
-    // `1. ` is the number of a line.
+    // `1. ` is the number of a line, not a time.
     if lexer.peek() != b' ' || lexer.at == point + 1 {
         *lexer = start;
         return NO_STAMP;
@@ -128,7 +131,7 @@ fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
     Stamp { clock, ns, resolution }
 }
 
-/// `HH:MM:SS.ffffff ` and `SSSSSSSSSS.ffffff `, the forms of nearly all logs, without a loop.
+/// Parses `HH:MM:SS.ffffff ` and `SSSSSSSSSS.ffffff `, the forms in nearly all logs, without a loop.
 #[inline(always)]
 fn usual_stamp(lexer: &mut Lexer<'_>) -> Option<Stamp> {
     let first = eights::values(eights::eight(lexer.text, lexer.at)?);
@@ -142,7 +145,7 @@ fn usual_stamp(lexer: &mut Lexer<'_>) -> Option<Stamp> {
     Some(Stamp { clock, ns: seconds as i64 * SECOND + micros as i64 * 1000, resolution: 1000 })
 }
 
-/// Seconds have ten digits; these are the first eight.
+/// Returns the seconds, which have ten digits. `first` contains the first eight.
 fn epoch_seconds(lexer: &Lexer<'_>, first: u64) -> Option<u64> {
     let [tens, ones] = *lexer.text.get(lexer.at + 8..)?.first_chunk()?;
     let seconds = eights::number(first) * 100 + u64::from(tens.wrapping_sub(b'0')) * 10;
@@ -150,12 +153,12 @@ fn epoch_seconds(lexer: &Lexer<'_>, first: u64) -> Option<u64> {
     (tens.is_ascii_digit() && ones.is_ascii_digit() && seconds >= FIRST_EPOCH_SECOND).then_some(seconds)
 }
 
-/// `HH:MM:SS`, as returned by [`eights::values`].
+/// Returns the seconds of the day for `HH:MM:SS`. `values` is from [`eights::values`].
 #[inline(always)]
 fn day_seconds(values: u64) -> Option<u64> {
     const COLON: u64 = (b':' ^ b'0') as u64;
     const COLONS: u64 = COLON << 16 | COLON << 40;
-    // Colons become zeros, so that all eight characters must be digits.
+    // This makes the colons zeros, so that all eight characters must be digits.
     let values = values ^ COLONS;
     let pairs = eights::pairs(values);
     let pair = |at: u32| pairs >> (8 * at) & 0xff;
@@ -165,19 +168,19 @@ fn day_seconds(values: u64) -> Option<u64> {
         .then_some(hours * 3600 + minutes * 60 + seconds)
 }
 
-/// `.ffffff `.
+/// Parses the fraction `.ffffff ` of a second to µs.
 #[inline(always)]
 fn micros(word: u64) -> Option<u64> {
     const ENDS: u64 = 0xff << 56 | 0xff;
     if word & ENDS != u64::from(b' ') << 56 | u64::from(b'.') {
         return None;
     }
-    // Two zeros are put before the six digits.
+    // Two zeros are put before the six digits, so that there are eight.
     let values = (eights::values(word) & !ENDS) << 8;
     eights::are_digits(values).then(|| eights::number(values))
 }
 
-/// `:MM:SS` after the hours.
+/// Parses `:MM:SS` after the hours.
 #[inline]
 fn clock_seconds(lexer: &mut Lexer<'_>, hours: u64) -> Option<u64> {
     let two = |at: usize| {
@@ -194,7 +197,7 @@ fn clock_seconds(lexer: &mut Lexer<'_>, hours: u64) -> Option<u64> {
     Some(hours * 3600 + minutes * 60 + seconds)
 }
 
-/// `.123456` in ns, and its resolution in ns.
+/// Parses a fraction such as `.123456` to ns, and returns its resolution in ns.
 #[inline]
 pub fn fraction(lexer: &mut Lexer<'_>) -> (i64, i64) {
     if lexer.peek() != b'.' {
@@ -214,7 +217,7 @@ pub fn fraction(lexer: &mut Lexer<'_>) -> (i64, i64) {
     (value * scale, scale)
 }
 
-/// `[ 257] `, `[00007f3c1b0e4a90] `, `[????????????????] `.
+/// Skips a column such as `[ 257] `, `[00007f3c1b0e4a90] ` or `[????????????????] `.
 fn skip_column(lexer: &mut Lexer<'_>) -> bool {
     let rest = lexer.rest();
     let width = rest.len().min(24);
@@ -241,7 +244,7 @@ fn skip_past(lexer: &mut Lexer<'_>, byte: u8) {
 mod tests {
     use super::*;
 
-    /// tid, clock, ns, resolution, rest.
+    /// Returns the parsed tid, clock, ns and resolution, and the rest of the line.
     fn parts(line: &'static str) -> (Option<u32>, Clock, i64, i64, &'static str) {
         let mut lexer = Lexer::new(line.as_bytes());
         let prefix = read(&mut lexer);

@@ -1,4 +1,4 @@
-//! The parallel step: parses the lines of a chunk into records.
+//! The parallel step (`LogReader::parse`), which parses the lines of a chunk into records.
 
 use super::frames::{Stack, FRAME};
 use super::join;
@@ -17,13 +17,14 @@ use memchr::memchr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Number of other lines allowed between two rows of a table, since one may be damaged.
+/// Number of other lines that are allowed between two rows of a table, because one of its rows may be
+/// damaged.
 const TABLE_GAP: u64 = 2;
 
 /// Reader of one strace log.
 pub struct StraceReader {
     pub layout: Layout,
-    /// For logs with `[pid N]` on some of their lines.
+    /// Finds the owners of untagged lines, in logs where some lines have `[pid N]`.
     pub untagged: Option<Mutex<Untagged>>,
     pub file: Arc<str>,
 }
@@ -85,7 +86,7 @@ impl LogReader for StraceReader {
     }
 }
 
-/// The line of a call without its end.
+/// The line of a call that lacks the call's end.
 #[derive(Clone, Copy)]
 pub struct Dangling<'a> {
     pub name: &'a [u8],
@@ -95,7 +96,7 @@ pub struct Dangling<'a> {
     pub line: u64,
 }
 
-/// One chunk being parsed.
+/// The state of parsing one chunk.
 pub struct Pass<'a> {
     pub(super) reader: &'a StraceReader,
     pub(super) text: &'a [u8],
@@ -105,15 +106,15 @@ pub struct Pass<'a> {
     pub(super) scratch: Vec<u8>,
     /// Number of the current line.
     pub(super) line: u64,
-    /// The line of a call into which the program wrote a newline. The call's end may follow on a separate
-    /// line.
+    /// The line of a call that a newline in the program's output has broken. The end of the call may follow
+    /// on a separate line.
     pub(super) dangling: Option<Dangling<'a>>,
-    /// The thread whose call began on the previous line. With `-z` its end follows, without any prefix.
+    /// The thread whose call began on the previous line. With `-z` the call's end follows without any prefix.
     pub(super) just_begun: Option<u32>,
-    /// Place of the record that the line before has ended: the stack of its call may follow.
+    /// Index of the record that the previous line ended. The stack of its call may follow.
     pub(super) ended: Option<usize>,
     pub(super) stack: Stack<'a>,
-    /// The owners of lines without a thread.
+    /// The owner of the current line if it shows no thread, and the later changes of the owner.
     owner: Owner,
     owners: std::vec::IntoIter<Change>,
     /// The first line of the next entry in `owners`.
@@ -151,7 +152,7 @@ impl<'a> Pass<'a> {
         self.drop_dangling();
     }
 
-    /// Reads the lines of a stack, which follow the line of their call.
+    /// Reads a line of a stack. These lines follow the line of their call.
     #[inline]
     fn follow_stack(&mut self, line: &[u8]) -> bool {
         let is_frame = line.starts_with(FRAME) && (self.ended.is_some() || self.is_in_stack());
@@ -172,7 +173,7 @@ impl<'a> Pass<'a> {
         self.next_owner = self.owners.as_slice().first().map_or(u64::MAX, |change| change.line);
     }
 
-    /// Reads a line; `false` if it cannot be parsed.
+    /// Reads a line. Returns `false` if it cannot be parsed.
     #[inline]
     pub(super) fn one(&mut self, line: &'a [u8], cut: bool) -> bool {
         let (prefix, kind) = line::read(line);
@@ -186,7 +187,7 @@ impl<'a> Pass<'a> {
             Kind::Resumed { name, text } => self.resumed(prefix, name, text, cut),
             Kind::End { text } => self.task_end(prefix, text),
             Kind::Signal { name } => {
-                // With -r, the next line's time counts from this one.
+                // With `-r`, the time of the next line counts from this line.
                 self.time(self.tid(&prefix), prefix.stamp);
                 self.signal(name);
                 if name == b"SIGSYS" {
@@ -195,7 +196,7 @@ impl<'a> Pass<'a> {
                 true
             }
             Kind::Noise => {
-                // A program may write such lines in the middle of a call.
+                // A program may print such lines in the middle of a call.
                 if self.dangling.is_none() {
                     self.noise(line);
                 }
@@ -208,7 +209,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Tracks separators between logs, and tables.
+    /// Handles a line without a record: notes separators between logs, and headers of tables.
     #[cold]
     fn noise(&mut self, line: &[u8]) {
         if runs::separates_logs(line) {
@@ -219,7 +220,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Is this a row of a table whose header was seen?
+    /// Returns whether this is a row of a table whose header precedes it.
     #[cold]
     fn row(&mut self, line: &[u8]) -> bool {
         let (first, table) = (self.chunk.notes.first_line, &mut self.chunk.notes.table);
@@ -252,7 +253,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The clock was set back before this line: its time is LATER.
+    /// Handles a clock that was set back before this line. `later` is the line's time after the correction.
     #[cold]
     fn set_back(&mut self, tid: u32, later: i64) -> i64 {
         self.threads.seen(tid, later);
@@ -298,7 +299,7 @@ impl<'a> Pass<'a> {
         self.chunk.notes.marks.push(Mark { record, line: self.line, sign });
     }
 
-    /// Is the duration missing in the log's last line, which has no newline?
+    /// Returns whether the duration is missing in the log's last line, which has no newline.
     fn is_cut(&self, raw: &RawCall) -> bool {
         self.reader.layout.durations && raw.duration == UNKNOWN && raw.outcome != Outcome::NoResult
     }
@@ -311,7 +312,8 @@ impl<'a> Pass<'a> {
         self.chunk.batch.records.push(Record::Call(raw));
     }
 
-    /// Any line of a thread except the end of a call shows that its earlier call has no result.
+    /// Notes a line of a thread. Any line except the end of a call shows that the thread's earlier call has
+    /// no result.
     #[inline]
     fn meet(&mut self, tid: u32) {
         let (open, new) = self.threads.meet(tid);
@@ -347,7 +349,7 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// A call whose end comes later. `raw` already has the thread, call and start.
+    /// Adds a call whose end comes later. `raw` already has the thread, call and start.
     pub(super) fn begin(&mut self, mut raw: RawCall, text: &'a [u8]) {
         let tid = raw.tid;
         raw.phase = Phase::Enter;
@@ -361,7 +363,7 @@ impl<'a> Pass<'a> {
         self.chunk.batch.records.push(Record::Call(raw));
     }
 
-    /// Position of a piece of the chunk's text.
+    /// Returns the position of a piece of the chunk's text.
     fn range(&self, piece: &[u8]) -> Range<usize> {
         let start = piece.as_ptr() as usize - self.text.as_ptr() as usize;
         start..start + piece.len()
@@ -387,7 +389,7 @@ impl<'a> Pass<'a> {
             }
         };
         if read.is_none() || (cut && self.is_cut(&raw)) {
-            // As far as the log shows, the call continues.
+            // The log does not show the call's end, so the call continues.
             *self.threads.meet(tid).0 = begun;
             return false;
         }
@@ -434,7 +436,7 @@ impl<'a> Pass<'a> {
         self.chunk.lose_at(kind, &self.reader.file, line, text);
     }
 
-    /// Collects what the in-order step needs.
+    /// Collects the data that the in-order step needs.
     fn close(self) {
         self.chunk.notes.times = self.times;
         self.chunk.notes.spans = self.threads.spans();

@@ -1,12 +1,12 @@
-//! Calls that a seccomp filter of the program answers with a signal (`SECCOMP_RET_TRAP`). Their line comes
-//! first. Its result is meaningless: on x86-64 it is the call's number, which the kernel left in the
-//! register.
+//! Calls that a seccomp filter of the program answers with a signal (`SECCOMP_RET_TRAP`). In the log the line
+//! of the call comes before that of the signal. The result of the call means nothing: on x86-64 it is the
+//! call's number, which the kernel left in the register.
 
 use super::reader::Pass;
 use iodock_event::{Batch, LossKind, Outcome, RawCall, Record, UNKNOWN};
 use memchr::memmem;
 
-/// How many records back the call is searched. Lines of other threads may come in between.
+/// Number of previous records that are searched for the call. Lines of other threads may come in between.
 const LOOKED_AT: usize = 4096;
 
 impl Pass<'_> {
@@ -18,7 +18,8 @@ impl Pass<'_> {
         let mut calls = records.iter().enumerate().rev().take(LOOKED_AT).filter_map(call_of(tid));
         match calls.next() {
             Some((index, raw)) if raw.call.name().as_bytes() == name => self.chunk.notes.refused.push(index),
-            // It is a different call, so the log does not show the refused one (-e trace).
+            // The thread's last call is a different one, so the log does not show the refused call (`-e
+            // trace`).
             Some(_) => {}
             None => self.lose(LossKind::LateRefusals, self.line, line),
         }
@@ -32,7 +33,7 @@ fn call_of(tid: u32) -> impl Fn((usize, &Record)) -> Option<(usize, &RawCall)> {
     }
 }
 
-/// The name of the call, if a filter sent the signal.
+/// Returns the name of the call, if a filter sent the signal.
 fn refused_call(line: &[u8]) -> Option<&[u8]> {
     const NAME: &[u8] = b"si_syscall=__NR_";
     memmem::find(line, b"si_code=SYS_SECCOMP")?;

@@ -1,4 +1,4 @@
-//! The in-order step: joins calls that begin in one chunk and end in a later one.
+//! The in-order step (`LogReader::settle`), which joins calls that begin in one chunk and end in a later one.
 
 use super::join;
 use super::refused::take_back;
@@ -11,44 +11,44 @@ use iodock_event::{Action, Batch, CallId, LossKind, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Data about a chunk that the parallel step passes on.
+/// Data about a chunk that the parallel step passes to the in-order step.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// The owners of untagged lines, for the parallel step.
+    /// The owners of untagged lines, which the parallel step needs.
     pub owners: Vec<Change>,
     /// Places where another log may begin.
     pub marks: Vec<Mark>,
     pub times: Times,
     pub spans: Vec<Span>,
-    /// The first line of the chunk.
+    /// Number of the first line of the chunk.
     pub first_line: u64,
     /// Events that concern calls from earlier chunks, in the order of lines.
     pub crossings: Vec<Crossing>,
-    /// Records of calls that a seccomp filter refused.
+    /// Indices of the records of calls that a seccomp filter refused.
     pub refused: Vec<usize>,
-    /// Calls that are open at the chunk's end.
+    /// Calls that are open at the end of the chunk.
     pub open: Vec<(u32, Open)>,
     pub table: Table,
 }
 
-/// Rows of a table of `-C`. They count as rows only below a header.
+/// Rows of a table of `-C`. Such lines count as rows only below a header.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The last line that belongs to a table.
+    /// Number of the last line that belongs to a table.
     pub last: u64,
     /// Rows at the beginning of the chunk, whose header may be in the previous chunk.
     pub headless: Vec<(u64, Box<[u8]>)>,
 }
 
-/// An event of a call that began before the chunk.
+/// An event that concerns a call which began before the chunk.
 #[derive(Debug)]
 pub enum Crossing {
     /// A `resumed` line: its record and its text.
     Ended { tid: u32, record: usize, text: Box<[u8]>, line: u64 },
-    /// The thread's first line here is not a `resumed` line, so its open call has no result. `record`: index
-    /// before which that call is inserted.
+    /// The thread's first line in this chunk is not a `resumed` line, so its open call has no result.
+    /// `record` is the index before which that call is inserted.
     Seen { tid: u32, record: usize },
-    /// `superseded by execve in pid FROM`: the call of that thread continues under `to`.
+    /// The line `superseded by execve in pid FROM`: the call of that thread continues under `to`.
     Moved { from: u32, to: u32 },
 }
 
@@ -61,26 +61,26 @@ pub struct Open {
     pub line: u64,
 }
 
-/// State that is carried from chunk to chunk.
+/// State that the reader carries from chunk to chunk.
 #[derive(Debug, Default)]
 pub struct State {
     timeline: Timeline,
     divider: Divider,
     open: FxHashMap<u32, Open>,
     scratch: Vec<u8>,
-    /// The last line of the last table.
+    /// Number of the last line of the last table.
     table: u64,
     timed: u64,
     untimed: u64,
 }
 
 impl State {
-    /// Lines at which further logs begin.
+    /// Returns the lines at which further logs begin.
     pub fn beginnings(&self) -> &[u64] {
         &self.divider.beginnings
     }
 
-    /// `bare`: the process of the log's lines, if none of them shows one.
+    /// Settles one chunk. `bare` is the process of the log's lines, if none of them shows one.
     pub fn settle(&mut self, file: &Arc<str>, bare: Option<u32>, chunk: &mut Chunk<Notes>) {
         let notes = std::mem::take(&mut chunk.notes);
         self.divider.follow(&chunk.batch, &notes.marks, bare);
@@ -119,7 +119,7 @@ impl State {
         self.untimed += chunk.batch.counts.untimed;
     }
 
-    /// Counts lines that look like rows of a table but are not inside one.
+    /// Counts lines as damaged that look like rows of a table but are outside of any table.
     fn rows(&mut self, table: &Table, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
         if let Some((first, _)) = table.headless.first().filter(|(first, _)| self.table + 1 == *first) {
             self.table = first + table.headless.len() as u64 - 1;
@@ -156,7 +156,7 @@ impl State {
     fn joined(&mut self, tid: u32, text: &[u8], orphan: &RawCall, batch: &mut Batch) -> Option<RawCall> {
         let open = self.open.get(&tid).filter(|open| open.call == orphan.call)?;
         if matches!(orphan.call.spec().action, Action::Fork | Action::Vfork | Action::Clone) {
-            // The call was noted without its flags.
+            // The parallel step added this fork without its flags, so it is replaced.
             let child = orphan.result;
             batch.forks.retain(|fork| fork.parent_tid != tid || i64::from(fork.child_tid) != child);
         }
@@ -166,7 +166,8 @@ impl State {
         Some(raw)
     }
 
-    /// After the last chunk: calls that never returned, and losses that concern the whole log.
+    /// Adds records for calls that never returned, and losses that concern the whole log. Called after the
+    /// last chunk.
     pub fn finish(&mut self, file: &Arc<str>, stamped: bool, chunk: &mut Chunk<Notes>) {
         let mut open: Vec<(u32, Open)> = self.open.drain().collect();
         open.sort_by_key(|(_, open)| open.line);
@@ -192,7 +193,7 @@ impl Open {
     }
 }
 
-/// Inserts each call before the record at its index. Indexes ascend.
+/// Inserts each call before the record at its index. The indices are in ascending order.
 fn insert_all(records: &mut Vec<Record>, calls: Vec<(usize, RawCall)>) {
     if calls.is_empty() {
         return;

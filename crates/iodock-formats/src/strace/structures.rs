@@ -1,4 +1,4 @@
-//! Structured arguments: vectors, stat buffers, control blocks.
+//! Reads structured arguments: vectors, stat buffers, control blocks.
 
 use super::lexer::{Lexer, Quoted};
 use super::values::{descriptor, flags, push_unescaped};
@@ -11,8 +11,8 @@ struct Field<'a> {
     value: Lexer<'a>,
 }
 
-/// Calls `visit` for each field of the `{...}` at `lexer`, and moves past it. `false` if there is none or it
-/// is not closed.
+/// Calls `visit` for each field of the `{...}` at `lexer`, and moves past it. Returns `false` if there is
+/// none or it is not closed.
 fn each_field<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(Field<'a>)) -> bool {
     if !lexer.eat(b'{') {
         return false;
@@ -20,7 +20,7 @@ fn each_field<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(Field<'a>)) -> bo
     loop {
         let start = *lexer;
         let mut name = lexer.word();
-        // Very old versions print `msg_name(0)=NULL`.
+        // Very old versions print fields as `msg_name(0)=NULL`.
         if lexer.peek() == b'(' && !name.is_empty() {
             lexer.at += 1;
             lexer.digits();
@@ -41,8 +41,9 @@ fn each_field<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(Field<'a>)) -> bo
     }
 }
 
-/// Calls `visit` with the lexer at each element of the `[...]` at `lexer`. `visit` must move past the element
-/// and return whether it could. `true` if all elements were shown: no address instead, no `...`.
+/// Calls `visit` with the lexer at each element of the `[...]` at `lexer`. `visit` must move past the
+/// element, and returns whether it could. The result is true if strace showed all elements, and not an
+/// address or `...`.
 fn each_element<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(&mut Lexer<'a>) -> bool) -> bool {
     // Versions before 4.10 print arrays of structures as `{{...}, {...}}`.
     let close = match lexer.peek() {
@@ -65,7 +66,7 @@ fn each_element<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(&mut Lexer<'a>)
     }
 }
 
-/// Sum of the lengths in an iovec array; `None` if strace did not show all of them.
+/// Returns the sum of the lengths in an iovec array; `None` if strace did not show all of them.
 pub fn vector(mut lexer: Lexer<'_>) -> Option<i64> {
     let mut sum = 0i64;
     let mut known = true;
@@ -83,7 +84,7 @@ pub fn vector(mut lexer: Lexer<'_>) -> Option<i64> {
     (complete && known).then_some(sum)
 }
 
-/// The sum of the lengths in a message's vector, and the descriptors that are passed with it.
+/// Stores the sum of the lengths in a message's vector, and the descriptors that are passed with it.
 pub fn message(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     let start = batch.items.len();
     each_field(&mut lexer, |Field { name, value }| match name {
@@ -94,8 +95,8 @@ pub fn message(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     raw.items = items_from(start, batch);
 }
 
-/// sendmmsg's and recvmmsg's `[{msg_hdr={...}, msg_len=42}, ...]`: the bytes of each message, and their
-/// descriptors.
+/// Parses `[{msg_hdr={...}, msg_len=42}, ...]` of sendmmsg and recvmmsg: the bytes of each message, and the
+/// descriptors passed.
 pub fn messages(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     let start = batch.items.len();
     each_element(&mut lexer, |element| {
@@ -114,8 +115,8 @@ pub fn messages(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     items_from(start, batch)
 }
 
-/// `[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[3]}]`. Versions before 4.12 print
-/// one without the outer brackets, and its data as `{3}` without a name.
+/// Parses `[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[3]}]`. Versions before 4.12
+/// print a single one without the outer brackets, and its data as `{3}` without a name.
 fn control(mut lexer: Lexer<'_>, batch: &mut Batch) {
     if lexer.rest().starts_with(b"{cmsg_len") {
         control_message(&mut lexer, batch);
@@ -143,8 +144,8 @@ fn items_from(start: usize, batch: &Batch) -> Items {
     Items { start: start as u32, count: (batch.items.len() - start) as u32 }
 }
 
-/// The flags of clone (`..., flags=...`), clone3 and openat2 (`{flags=...}`), or the bare flags of unshare.
-/// Apart from file names in brackets, these calls show no string before their flags.
+/// Returns the flags of clone (`..., flags=...`), of clone3 and openat2 (`{flags=...}`), or of unshare
+/// (without a name). Apart from file names in brackets, these calls show no string before their flags.
 pub fn named_flags(mut lexer: Lexer<'_>) -> u64 {
     if let Some(at) = memmem::find(lexer.rest(), b"flags=") {
         lexer.at += at + b"flags=".len();
@@ -154,7 +155,7 @@ pub fn named_flags(mut lexer: Lexer<'_>) -> u64 {
     Some(flags(&mut lexer)).filter(|&flags| flags <= u64::from(u32::MAX)).unwrap_or(0)
 }
 
-/// The new descriptor of a clone with `CLONE_PIDFD`: `parent_tid=[5]`, or clone3's `=> {pidfd=[5]}`.
+/// Stores the new descriptor of a clone with `CLONE_PIDFD`: `parent_tid=[5]`, or `=> {pidfd=[5]}` for clone3.
 pub fn pidfd(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     if raw.flags & constants::CLONE_PIDFD == 0 {
         return;
@@ -168,7 +169,7 @@ pub fn pidfd(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     }
 }
 
-/// `["sh", "-c", "abc"...]` as NUL-separated bytes.
+/// Parses `["sh", "-c", "abc"...]` into NUL-separated bytes.
 pub fn arguments(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     if !lexer.eat(b'[') {
         return Text::NONE;
@@ -187,13 +188,14 @@ pub fn arguments(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
         }
         lexer.skip_spaces();
     }
-    // After `]`, skipping `...` or elements that strace could not read.
+    // This skips `...` or elements that strace could not read, up to and including `]`.
     while lexer.skip_value() && lexer.eat(b',') {}
     lexer.eat(b']');
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `[3, 4]`, `[3<pipe:[1]>, 4<pipe:[1]>]`. With `-s 0` or `-s 1` strace leaves out the new descriptors.
+/// Parses new descriptors such as `[3, 4]` or `[3<pipe:[1]>, 4<pipe:[1]>]`. With `-s 0` or `-s 1` strace does
+/// not show them.
 pub fn new_pair(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     if !lexer.eat(b'[') {
         return;
@@ -208,7 +210,7 @@ pub fn new_pair(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     }
 }
 
-/// `{st_mode=S_IFREG|0644, st_size=46599, ...}`, and statx's `stx_` fields.
+/// Parses `{st_mode=S_IFREG|0644, st_size=46599, ...}`, and the fields of statx, which begin with `stx_`.
 pub fn stat(mut lexer: Lexer<'_>, raw: &mut RawCall) {
     each_field(&mut lexer, |Field { name, mut value }| match name {
         b"st_mode" | b"stx_mode" => raw.stat_type = file_type(&mut value),
@@ -217,7 +219,7 @@ pub fn stat(mut lexer: Lexer<'_>, raw: &mut RawCall) {
     });
 }
 
-/// `S_IFREG|0644`, or the number.
+/// Parses a file type such as `S_IFREG|0644`, or its number.
 fn file_type(lexer: &mut Lexer<'_>) -> u8 {
     if lexer.peek().is_ascii_digit() {
         return lexer.integer().map_or(0, |mode| (mode >> 12 & 0o17) as u8);
@@ -225,8 +227,8 @@ fn file_type(lexer: &mut Lexer<'_>) -> u8 {
     constants::stat_type(lexer.word()).unwrap_or(0)
 }
 
-/// io_submit's `[{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3, aio_nbytes=4096, ...}]`; in old
-/// versions `[{data=0, pread, fildes=3, nbytes=4096, offset=0}]`.
+/// Parses the control blocks of io_submit: `[{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3,
+/// aio_nbytes=4096, ...}]`; in old versions `[{data=0, pread, fildes=3, nbytes=4096, offset=0}]`.
 pub fn control_blocks(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     let start = batch.items.len() as u32;
     each_element(&mut lexer, |element| {
@@ -254,7 +256,7 @@ fn is_write(operation: &[u8]) -> bool {
     matches!(operation, b"IOCB_CMD_PWRITE" | b"IOCB_CMD_PWRITEV" | b"pwrite" | b"pwritev" | b"1" | b"8")
 }
 
-/// io_getevents' `[{data=0, obj=0x7ff, res=4096, res2=0}]`.
+/// Parses the events of io_getevents: `[{data=0, obj=0x7ff, res=4096, res2=0}]`.
 pub fn completions(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     let start = batch.items.len() as u32;
     each_element(&mut lexer, |element| {

@@ -8,31 +8,31 @@ use super::untagged::Owner;
 use crate::Head;
 use iodock_event::{Batch, Clock, RawCall, UNKNOWN};
 
-/// Number of lines examined.
+/// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 1000;
-/// Number of lines examined from the first `[pid N]` on.
+/// Number of lines that are examined from the first `[pid N]` on.
 const TAGGED_LOOKED_AT: usize = 20_000;
 
 /// The layout of a log's lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub clock: Clock,
-    /// Resolution of the time stamps in ns.
+    /// Resolution of the time stamps, ns.
     pub resolution: Option<i64>,
-    /// Was the log made with `-T`?
+    /// Whether strace ran with `-T`, so that calls have durations.
     pub durations: bool,
-    /// Thread number for lines that show none.
+    /// Thread id that records get if their lines show none.
     pub bare_tid: u32,
-    /// Does no line show a thread?
+    /// Whether no line shows a thread.
     pub bare: bool,
 }
 
-/// Counts over the first lines.
+/// Counts of features in the first lines.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Calls that strace knows, whole or in part.
+    /// Number of calls that strace knows, whole or in part.
     pub calls: u32,
-    /// Ends of tasks, signals and messages.
+    /// Number of ends of tasks, signals and messages.
     pub events: u32,
     pub tables: u32,
     pub unknown: u32,
@@ -61,17 +61,17 @@ impl Survey {
         survey
     }
 
-    /// Has no line so far shown its thread?
+    /// Returns whether no line so far has shown its thread.
     pub fn is_bare(&self) -> bool {
         self.bare > 0 && self.with_tid == 0 && !self.first.is_attached()
     }
 
-    /// Does the log have lines with `[pid N]`? Then other lines may have no tag.
+    /// Returns whether some lines of the log have `[pid N]`. Other lines may then have no tag.
     pub fn is_tagged(&self) -> bool {
         self.first.is_tagged()
     }
 
-    /// Reads on in a longer `head`, to find the threads that it shows after lines without one.
+    /// Continues to read in a longer `head`, to find the threads that appear after lines without a thread.
     pub fn find_first_thread(&mut self, head: &[u8]) {
         let mut batch = Batch::default();
         let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
@@ -86,7 +86,7 @@ impl Survey {
         }
     }
 
-    /// The process that wrote the first lines, if other lines have tags.
+    /// Returns the process that wrote the first lines, if other lines have tags.
     pub fn first_owner(&self) -> Option<Owner> {
         self.is_tagged().then(|| self.first.owner())
     }
@@ -151,8 +151,8 @@ impl Survey {
         }
     }
 
-    /// Confidence from 0 to 100 that this is a log of strace. Logs from a terminal contain the output of
-    /// programs.
+    /// Returns the confidence, from 0 to 100, that this is a log of strace. Logs from a terminal contain the
+    /// output of programs, too.
     pub fn confidence(&self) -> u8 {
         let good = self.calls + self.events.min(self.calls.max(4)) + u32::from(self.tables > 2) * self.tables;
         let all = good + self.unknown;
@@ -187,8 +187,8 @@ impl Survey {
     }
 }
 
-/// truss puts tabs before the result. FreeBSD's truss shows it twice, `= 3 (0x3)`. perf trace names its
-/// arguments, `fd: 3`.
+/// Returns whether another tracer printed the call. truss prints tabs before the result. FreeBSD's truss
+/// prints the result twice, `= 3 (0x3)`. perf trace prints names of arguments, `fd: 3`.
 fn other_tracer(text: &[u8]) -> bool {
     let name = text.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
     if name > 0 && text[name..].starts_with(b": ") {
@@ -199,7 +199,7 @@ fn other_tracer(text: &[u8]) -> bool {
     twice || (end > 0 && text[end - 1] == b'\t')
 }
 
-/// Is this a call, a signal or an end as strace prints it?
+/// Returns whether this is a call, a signal or an end of a process as strace prints it.
 pub fn is_own_line(line: &[u8]) -> bool {
     let mut batch = Batch::default();
     match line::read(line).1 {
@@ -213,7 +213,7 @@ pub fn is_own_line(line: &[u8]) -> bool {
     }
 }
 
-/// The number in `log.1234` and `log.1234.gz`.
+/// Returns the number in names such as `log.1234` and `log.1234.gz`.
 pub fn tid_in_name(file: &str) -> Option<u32> {
     let base = file.rsplit('/').next()?;
     let base = [".gz", ".xz", ".zst"].iter().find_map(|ending| base.strip_suffix(ending)).unwrap_or(base);

@@ -1,4 +1,4 @@
-//! Lines of all versions and options, and the records they produce.
+//! Tests lines of all versions and options, and the records that the reader makes of them.
 
 use super::line::{self, Kind};
 use super::names::call_id;
@@ -210,7 +210,7 @@ fn requested_bytes_are_read() {
     assert_eq!((read.raw.fd2, read.raw.fd, read.raw.offset, read.raw.requested), (1, 3, 7, 100));
     let read = call("copy_file_range(3, [5], 4, NULL, 100, 0) = 100");
     assert_eq!((read.raw.fd, read.raw.fd2, read.raw.offset, read.raw.offset2), (3, 4, 5, UNKNOWN));
-    // `-e verbose=none` shows the address of the offset, so there is an offset.
+    // With `-e verbose=none` strace prints the address of the offset, so there is an offset.
     let read = call("sendfile(1, 3, 0x7fffaba772a8, 100) = 100");
     assert_eq!((read.raw.offset, read.raw.requested), (UNSHOWN_OFFSET, 100));
     let read = call("copy_file_range(3, 0x7fffaba772a8, 4, NULL, 100, 0) = 100");

@@ -1,4 +1,4 @@
-//! The open call of each thread in a chunk, and the times at which threads were seen.
+//! The open call of each thread in a chunk, and the times at which the thread appeared.
 
 use iodock_event::{CallId, UNKNOWN};
 use rustc_hash::FxHashMap;
@@ -8,9 +8,9 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub struct Begun {
     pub call: CallId,
-    /// ns, the same as in its `Enter` record.
+    /// Start time in ns, the same as in the call's `Enter` record.
     pub start: i64,
-    /// The text of its arguments so far, as a position in the chunk.
+    /// Position in the chunk of the text of the arguments shown so far.
     pub text: Range<usize>,
     pub line: u64,
 }
@@ -24,25 +24,25 @@ pub struct Span {
 }
 
 struct Thread {
-    /// Both are [`UNKNOWN`] before the thread's first line with a time.
+    /// Times of the first and the last line; [`UNKNOWN`] before the thread's first line with a time.
     span: Span,
     open: Option<Begun>,
     met: bool,
 }
 
-/// Threads seen in a chunk, and their open calls.
+/// The threads that appeared in a chunk, and their open calls.
 #[derive(Default)]
 pub struct Threads {
     slots: FxHashMap<u32, u32>,
     all: Vec<Thread>,
-    /// Slots + 1 of recently seen threads, 0 for none. In most logs a few threads alternate.
+    /// Slot + 1 of each recently used thread, 0 for none. In most logs a few threads alternate.
     recent: [u32; RECENT],
 }
 
 const RECENT: usize = 32;
 
 impl Threads {
-    /// The thread's open call, and whether this is the thread's first appearance in the chunk.
+    /// Returns the thread's open call, and whether the thread appears for the first time in the chunk.
     #[inline]
     pub fn meet(&mut self, tid: u32) -> (&mut Option<Begun>, bool) {
         let thread = self.thread(tid);
@@ -50,7 +50,7 @@ impl Threads {
         (&mut thread.open, new)
     }
 
-    /// Notes that the thread has a line at this time. Returns the time of its previous line, [`UNKNOWN`] if
+    /// Notes that the thread has a line at this time. Returns the time of its previous line; [`UNKNOWN`] if
     /// there is none.
     #[inline]
     pub fn seen(&mut self, tid: u32, time: i64) -> i64 {
@@ -81,12 +81,12 @@ impl Threads {
         &mut self.all[slot as usize]
     }
 
-    /// The times at which threads were seen, for threads with a known time.
+    /// Returns the times of the first and last lines of the threads, for threads with a known time.
     pub fn spans(&self) -> Vec<Span> {
         self.all.iter().map(|thread| thread.span).filter(|span| span.first != UNKNOWN).collect()
     }
 
-    /// The calls that are still open, and their threads.
+    /// Returns the calls that are still open, and their threads.
     pub fn into_open(self) -> impl Iterator<Item = (u32, Begun)> {
         self.all.into_iter().filter_map(|thread| thread.open.map(|begun| (thread.span.tid, begun)))
     }

@@ -1,5 +1,5 @@
-//! Converts the stamps of lines into times that never decrease. Handles clocks that start again at midnight,
-//! clocks that are set back while a program runs, and differences to the previous line.
+//! Converts the time stamps of lines to times that never decrease. Handles clocks that start again at
+//! midnight, clocks that are set back while a program runs, and differences to the previous line.
 
 use super::prefix::Stamp;
 use super::threads::Span;
@@ -8,25 +8,26 @@ use rustc_hash::FxHashMap;
 
 const DAY: i64 = 86_400 * 1_000_000_000;
 const HALF_DAY: i64 = DAY / 2;
-/// The lines of one thread are in order. If one is earlier than the previous by more than this, the clock was
-/// set back. Lines of different threads do not show that, since a log may be merged from several.
+/// Tolerance for the order of one thread's lines, ns. If a line is earlier than the thread's previous line by
+/// more than this, the clock was set back. Lines of different threads do not show this, because a log may be
+/// merged from several logs.
 const JITTER: i64 = 1_000_000;
 
-/// Time within one chunk: days and sums count from its first line, until [`Timeline::settle`] adds the
-/// preceding chunks.
+/// The time within one chunk. Days and sums count from the first line of the chunk, until
+/// [`Timeline::settle`] adds those of the preceding chunks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    // Stamps of the first and last line, within their day; only for clocks without a date.
+    // Times of the first and the last line, within their day; set only for clocks without a date.
     first: Option<i64>,
     last: Option<i64>,
     /// Midnights so far, the amount by which the clock was set back, or the sum of differences, in ns.
     base: i64,
-    /// The latest time of all lines and ends of calls; 0 before the first.
+    /// The latest time of all lines and ends of calls; 0 before the first line.
     latest: i64,
 }
 
 impl Times {
-    /// The time of a line; [`UNKNOWN`] if its stamp has another form than the log's.
+    /// Returns the time of a line; [`UNKNOWN`] if its stamp has another form than those of the log.
     #[inline(always)]
     pub fn time(&mut self, clock: Clock, stamp: Stamp) -> i64 {
         if stamp.clock != clock {
@@ -43,8 +44,9 @@ impl Times {
         }
     }
 
-    /// The time of a line of a thread whose previous line was at `last`. If the clock was set back in
-    /// between, all following times are moved after the latest line.
+    /// Returns the corrected time of a line, or `None` if it needs no correction. `last` is the time of the
+    /// thread's previous line. If the clock was set back in between, all following times are moved after the
+    /// latest line.
     #[inline(always)]
     pub fn in_order(&mut self, time: i64, last: i64) -> Option<i64> {
         if last != UNKNOWN && time < last.saturating_sub(JITTER) {
@@ -76,7 +78,7 @@ impl Times {
     }
 }
 
-/// Time over all chunks so far.
+/// The time over all chunks so far.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     last: Option<i64>,
@@ -87,8 +89,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Moves a chunk's times after those of the previous chunks. Returns the amount, and whether the clock
-    /// was set back between them.
+    /// Moves the times of a chunk after those of the previous chunks. Returns the amount, and whether the
+    /// clock was set back between the chunks.
     pub fn settle(&mut self, times: &Times, spans: &[Span], batch: &mut Batch) -> (i64, bool) {
         if let (Some(last), Some(first)) = (self.last, times.first) {
             if first + HALF_DAY < last {
@@ -111,7 +113,7 @@ impl Timeline {
         (moved_by, was_set_back)
     }
 
-    /// Whether a thread continues at an earlier time than before; if so, moves the base.
+    /// Returns whether a thread continues at an earlier time than before; if so, moves the base.
     fn set_back(&mut self, spans: &[Span]) -> bool {
         let first = |span: &Span| span.first.saturating_add(self.base);
         let is_back = |span: &Span| {

@@ -1,8 +1,8 @@
 //! Finds the owner of each line without `[pid N]`, in logs where other lines have that tag.
 //!
-//! On a terminal strace prints the tag only while more than one process is traced (`nprocs > 1` in its
-//! `printleader`). So a line without a tag belongs to the only process that is left. Tags, ends, forks and
-//! strace's messages, read here in the log's order, show which process that is.
+//! On a terminal strace prints the tag only while it traces more than one process (`nprocs > 1` in its
+//! `printleader`). A line without a tag therefore belongs to the only process that is left. Tags, ends, forks
+//! and strace's messages, which this module reads in the log's order, show which process that is.
 
 use super::line::{self, Kind};
 use super::names::known_call;
@@ -10,45 +10,45 @@ use iodock_event::{lwp, Action, Batch, Outcome, RawCall};
 use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The owner of an untagged line.
+/// The process to which an untagged line belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub tid: u32,
-    /// Could the line belong to several processes? Then `tid` is a separate process without a number.
+    /// Whether the line could belong to several processes. `tid` is then a separate process without a number.
     pub ambiguous: bool,
 }
 
-/// The line from which untagged lines have this owner.
+/// The line from which on untagged lines have this owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub line: u64,
     pub owner: Owner,
 }
 
-/// Follows the processes of a log in its order.
+/// Tracks the processes of a log in the order of its lines.
 #[derive(Debug)]
 pub struct Untagged {
-    /// Processes that are traced, as far as the log shows.
+    /// Processes that are traced, according to the log.
     live: FxHashSet<u32>,
     /// Children that a fork returned and that have had no line yet.
     expected: Vec<u32>,
-    /// Processes that called exit. The log need not show their end (`-qq`).
+    /// Processes that called exit. The log may not show their end (`-qq`).
     leaving: FxHashSet<u32>,
-    /// Calls that have begun and not ended, by process.
+    /// Names of the calls that have begun and not ended, by process.
     open: FxHashMap<u32, Vec<u8>>,
-    /// The owner of untagged lines until the next tag; `None` if it has to be determined.
+    /// The owner of untagged lines until the next tag; `None` if it must be determined.
     owner: Option<Owner>,
     /// The owner of the last untagged line.
     last: Owner,
     first: Owner,
-    /// Has a line of a process been seen?
+    /// Whether the log has shown a line of a process.
     begun: bool,
-    /// The last id given to a process without a number.
+    /// The last id that was assigned to a process without a number.
     unnumbered: u32,
     batch: Batch,
 }
 
-/// The effect of a line on the processes.
+/// The effect of a line on the set of processes.
 enum Step {
     Nothing,
     Line,
@@ -57,12 +57,12 @@ enum Step {
     Forked(u32),
     Leaving,
     Ended,
-    /// The process ended by an execve of this thread.
+    /// The process ended because this thread called execve.
     Superseded(u32),
 }
 
 impl Untagged {
-    /// `first`: the process at the beginning of the log.
+    /// Makes the tracker. `first` is the process at the beginning of the log.
     pub fn new(first: Owner) -> Untagged {
         Untagged {
             live: FxHashSet::from_iter([first.tid]),
@@ -73,13 +73,14 @@ impl Untagged {
             last: first,
             first,
             begun: false,
-            // That of the first may be taken.
+            // The first process may already use the id `lwp::UNNUMBERED`.
             unnumbered: lwp::UNNUMBERED + 1,
             batch: Batch::default(),
         }
     }
 
-    /// Adds the changes in `text`, whose first line is `first_line`. The first change is at that line.
+    /// Adds the changes of the owner in `text`, whose first line is `first_line`. The first change is at that
+    /// line.
     pub fn scan(&mut self, text: &[u8], first_line: u64, changes: &mut Vec<Change>) {
         changes.push(Change { line: first_line, owner: self.last });
         for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -96,7 +97,7 @@ impl Untagged {
     fn line(&mut self, line: &[u8]) {
         let (mut prefix, mut kind) = line::read(line);
         if matches!(kind, Kind::Unknown) {
-            // The program's own output may precede a line.
+            // Output of the program may precede strace's line.
             let Some(at) = memmem::rfind(line, b"[pid ") else { return };
             (prefix, kind) = line::read(&line[at..]);
         }
@@ -115,7 +116,7 @@ impl Untagged {
         self.begun = true;
     }
 
-    /// The information about processes at the end of a line, after a call or alone.
+    /// Reads information about processes at the end of a line, after a call or alone.
     fn after(&mut self, line: &[u8]) {
         if let Some(to) = line.strip_suffix(b" ...>").and_then(changed_to) {
             let bracketed = line::read(line).0.tid;
@@ -142,7 +143,7 @@ impl Untagged {
 
     fn attached(&mut self, tid: u32) {
         if !self.begun {
-            // `strace -p`: the log begins with this message.
+            // With `strace -p`, the log begins with this message.
             self.live.remove(&0);
         }
         self.show(tid);
@@ -153,7 +154,7 @@ impl Untagged {
     fn bare(&mut self, step: Step) {
         let owner = self.owner.unwrap_or_else(|| self.survivor(&step));
         if self.owner.is_none() {
-            // No other process is traced any more, whether or not the log shows its end.
+            // strace traces no other process any more, whether or not the log shows their ends.
             self.live.clear();
             self.leaving.clear();
             self.live.insert(owner.tid);
@@ -163,13 +164,13 @@ impl Untagged {
         let ended = matches!(step, Step::Ended);
         self.take(owner.tid, step);
         if ended {
-            // It was the last process.
+            // This was the last process.
             self.owner = None;
             self.expected.clear();
         }
     }
 
-    /// The only process that is left; a process without a number if it cannot be determined.
+    /// Returns the only process that is left, or a process without a number if it cannot be determined.
     fn survivor(&mut self, step: &Step) -> Owner {
         let known = self.only_one(step);
         let several = self.live.len() > 1 || !self.expected.is_empty();
@@ -265,9 +266,9 @@ impl Untagged {
         child.map_or(Step::Line, Step::Forked)
     }
 
-    /// The end of a call that creates or ends a process.
+    /// Reads the end of a call that creates or ends a process.
     fn ended_call(&mut self, name: &[u8], text: &[u8], resumed: bool) -> Option<RawCall> {
-        // Few names have these ends. A table lookup for each line would double the cost.
+        // Few names have these beginnings and endings. A table lookup for each line would double the cost.
         if !(name.ends_with(b"fork") || name.starts_with(b"clone") || is_exit(name)) {
             return None;
         }
@@ -281,13 +282,14 @@ impl Untagged {
     }
 }
 
-/// The 7 in `<pid changed to 7`: the execve of a thread continues under its leader's id.
+/// Returns the 7 in `<pid changed to 7`, which shows that the execve of a thread continues under its leader's
+/// id.
 fn changed_to(line: &[u8]) -> Option<u32> {
     let at = memmem::rfind(line, b"<pid changed to ")?;
     number(&line[at + 16..])
 }
 
-/// The process that strace's message says it attached to, or detached from (`false`).
+/// Returns the process that strace's message says it attached to (`true`) or detached from (`false`).
 pub fn message(line: &[u8]) -> Option<(u32, bool)> {
     let at = memmem::rfind(line, b"Process ")?;
     let rest = &line[at + 8..];

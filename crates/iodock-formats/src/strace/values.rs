@@ -1,16 +1,16 @@
-//! Values that appear both alone and inside structures: descriptors, strings, flags.
+//! Reads values that appear both alone and inside structures: descriptors, strings, flags.
 
 use super::lexer::{unescape, Lexer};
 use iodock_event::{constants, Batch, LossKind, Text, AT_FDCWD, NO_FD};
 
-/// `3`, `3</path>`, `AT_FDCWD`, `AT_FDCWD</dir>`.
+/// Parses a descriptor such as `3`, `3</path>`, `AT_FDCWD` or `AT_FDCWD</dir>`.
 #[inline]
 pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
     let fd = if lexer.peek() == b'A' && lexer.eat_word(b"AT_FDCWD") {
         AT_FDCWD
     } else {
         match lexer.integer() {
-            // Some negative numbers are printed as unsigned (0xffffffff).
+            // strace prints some negative numbers as unsigned (0xffffffff).
             Some(number) => number as i32,
             None => {
                 whole_value(lexer, batch);
@@ -25,7 +25,7 @@ pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
     (fd, descriptor_name(lexer, batch))
 }
 
-/// Counts a loss unless the value ends here. A number followed by letters is not a number.
+/// Counts a loss unless the value ends here. A number that is followed by letters is not a number.
 #[inline]
 pub fn whole_value(lexer: &Lexer<'_>, batch: &mut Batch) {
     if lexer.peek().is_ascii_alphanumeric() {
@@ -38,7 +38,8 @@ fn unreadable(batch: &mut Batch) {
     batch.losses.add(LossKind::UnreadableArguments, 1);
 }
 
-/// The flags of open. Each must be known, since an unknown one could change how the file is open.
+/// Parses the flags of open. Each flag must be known, because an unknown one could change how the file is
+/// open.
 pub fn open_flags(lexer: &mut Lexer<'_>, batch: &mut Batch) -> u64 {
     let mut words = *lexer;
     loop {
@@ -53,7 +54,7 @@ pub fn open_flags(lexer: &mut Lexer<'_>, batch: &mut Batch) -> u64 {
     }
 }
 
-/// The `<...>` after a descriptor.
+/// Parses the name `<...>` after a descriptor.
 #[inline]
 pub fn descriptor_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     if lexer.peek() != b'<' {
@@ -76,7 +77,7 @@ pub fn push_unescaped(inner: &[u8], escaped: bool, batch: &mut Batch) -> Text {
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `O_RDONLY|O_CLOEXEC|0x8`; names that do not influence tracking count as 0.
+/// Parses flags such as `O_RDONLY|O_CLOEXEC|0x8`. Names that do not influence tracking count as 0.
 #[inline]
 pub fn flags(lexer: &mut Lexer<'_>) -> u64 {
     let mut flags = 0;

@@ -32,7 +32,7 @@ const TITLES: &[(&str, Column)] = &[
     ("wall-avg", Column::WallAverage),
 ];
 
-/// The columns that a line names; `None` if it is not a header.
+/// Returns the columns that a line names; `None` if it is not a header.
 pub fn header(line: &[u8]) -> Option<Vec<Column>> {
     let mut columns = Vec::new();
     let mut rest = line.trim_ascii();
@@ -55,7 +55,7 @@ pub fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
 }
 
-/// The positions of the columns, from `------ -----------`.
+/// Returns the positions of the columns, from a rule such as `------ -----------`.
 pub fn rule(line: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
     let mut places = Vec::new();
     let mut at = 0;

@@ -1,8 +1,8 @@
-//! The table of `strace -c`: counts by call, without single calls.
+//! Reads the table of `strace -c`: counts by call, without single calls.
 //!
-//! Source of the format: count.c of strace 4.5 to 7. `-U` chooses the columns, and `-S` the order of the
-//! rows. The table does not show what `seconds` means: system CPU time, or with `-w` the time inside the
-//! calls. So there are two formats, of which only the first is recognised automatically.
+//! Source of the format: count.c of strace 4.5 to 7. `-U` selects the columns, and `-S` the order of the
+//! rows. The table does not show the meaning of `seconds`: it is the system CPU time or, with `-w`, the time
+//! inside the calls. There are therefore two formats, of which only the first is recognised automatically.
 
 mod columns;
 mod reader;
@@ -16,12 +16,12 @@ use iodock_event::SourceError;
 use reader::TableSource;
 pub(crate) use rows::is_row;
 
-/// Number of lines of the head that are examined.
+/// Number of lines at the beginning of the log that are examined.
 const LOOKED_AT: usize = 1000;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct StraceTable {
-    /// Was the table made with `-w`?
+    /// Whether the table was made with `-w`.
     pub wall_clock: bool,
 }
 
@@ -38,7 +38,7 @@ impl LogFormat for StraceTable {
         let lines: Vec<&[u8]> =
             head.bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).take(LOOKED_AT).collect();
         let headed = lines.windows(2).any(|pair| is_header(pair[0]) && is_rule(pair[1]));
-        // A log that ends with a table (-C) contains the calls.
+        // A log that ends with a table (`-C`) also contains the calls, so another format reads it.
         let calls = lines.iter().any(|line| crate::strace::is_own_line(line));
         if headed && !calls && !self.wall_clock {
             95

@@ -11,14 +11,15 @@ use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// A table has at most one row for each call that exists, so no file with a table is longer than this.
+/// Largest size of a file, bytes. A table has at most one row for each existing call, so no file with a table
+/// is larger.
 const LONGEST: usize = 16 << 20;
-/// strace prints seconds with six decimals: the possible error of each in ns.
+/// Rounding error of a time in ns. strace prints seconds with six decimals.
 const ROUNDED: i64 = 500;
-/// Limit for the sum of all rows. It is larger than in any run, and sums up to it stay exact as
+/// Limit for the number of calls in all rows. No run makes that many, and sums up to this limit are exact as
 /// floating-point numbers.
 const MOST_CALLS: i64 = 1 << 53;
-/// ns: 36 years of all threads together.
+/// Limit for the time in all rows, ns: 36 years for all threads together.
 const MOST_TIME: i64 = 1 << 60;
 
 /// The totals of a table, as one batch without records.
@@ -84,19 +85,19 @@ impl LogSource for TableSource {
     }
 }
 
-/// The result of the lines so far.
+/// The tables in the lines read so far.
 struct Tables<'a> {
     file: &'a Arc<str>,
     wall_clock: bool,
     batch: Batch,
-    /// Tables without the title that marks one of several tables of a run.
+    /// Number of tables that do not have the title of one of several tables of a run.
     runs: usize,
     second_run: u64,
-    /// Was the previous line the title of one of several tables of a run?
+    /// Whether the previous line was the title of one of several tables of a run.
     titled: bool,
-    /// Titles in this run, which has one table for each kind of program.
+    /// Titles of the tables of this run, which has one table for each kind of program.
     titles: FxHashSet<Vec<u8>>,
-    /// Remaining calls and time before the limit of a table.
+    /// Calls and time that may still be added before the limits are reached.
     calls_left: i64,
     time_left: i64,
     table: Option<Table>,
@@ -108,9 +109,9 @@ struct Table {
     rows: Vec<Row>,
     first_line: u64,
     last_line: u64,
-    /// Calls in the rows so far.
+    /// Names of the calls in the rows read so far.
     names: FxHashSet<Vec<u8>>,
-    /// Has the rule above the sums been seen?
+    /// Whether the rule above the sums has been read.
     summed: bool,
 }
 
@@ -169,7 +170,8 @@ impl<'a> Tables<'a> {
         self.table = Some(table);
     }
 
-    /// Without a newline, the last row may be cut inside its name. (Rows of sums are recognised without one.)
+    /// Handles a last line without a newline. A row may be cut inside its name, but a row of sums is
+    /// recognised anyway.
     fn cut_line(&mut self, line: &[u8], number: u64) {
         match &mut self.table {
             Some(table) => table.last_line = number,
@@ -205,7 +207,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Compares the rows with the table's last line.
+    /// Compares the sums of the rows with the table's last line.
     fn check(&mut self, sums: &Row, number: u64, line: &[u8]) {
         let Some(table) = self.table.take() else { return };
         let sum =
@@ -227,7 +229,7 @@ impl<'a> Tables<'a> {
         self.take(&table);
     }
 
-    /// A table without its last line was cut.
+    /// Ends a table that has no last line, because it was cut.
     fn end_table(&mut self) {
         if let Some(table) = self.table.take() {
             self.lose(LossKind::CutLines, table.last_line, b"");
@@ -247,7 +249,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Treats numbers that no run can reach as unknown, since their sums must fit into a number, too.
+    /// Makes implausible numbers unknown, because sums of all numbers must not overflow.
     fn make_credible(&mut self, total: &mut CallTotal) {
         let counts = [&mut total.calls, &mut total.errors];
         let times = [
@@ -274,13 +276,14 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Is this the name of a call? strace names all calls that it knows, and prints numbers for others.
+/// Returns whether this is the name of a call. strace names all calls that it knows, and prints numbers for
+/// others.
 fn is_call(name: &[u8]) -> bool {
     name.starts_with(b"syscall_") || known_call(name).is_some()
 }
 
 /// Subtracts a number from `left`. A number that is larger than `left` becomes unknown. Returns how many
-/// became unknown.
+/// numbers became unknown.
 fn spend(number: &mut Option<i64>, left: &mut i64) -> u64 {
     match number {
         Some(value) if *value > *left => {

@@ -10,13 +10,13 @@ pub struct Layout {
     pub places: Vec<Range<usize>>,
 }
 
-/// One row. `None` for values that have no column.
+/// One row. Values without a column are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub name: Vec<u8>,
     pub calls: Option<i64>,
     pub errors: Option<i64>,
-    /// ns
+    /// Value of the column `seconds`, in ns.
     pub seconds: Option<i64>,
     pub shortest: Option<i64>,
     pub longest: Option<i64>,
@@ -26,7 +26,7 @@ pub struct Row {
 }
 
 impl Layout {
-    /// Parses a line of the table; `None` if it is not one of its rows.
+    /// Parses a row of the table. Returns `None` if the line is not one.
     pub fn row(&self, line: &[u8]) -> Option<Row> {
         // strace leaves the column of errors blank if there are none.
         let errors = self.columns.contains(&Column::Errors).then_some(0);
@@ -45,7 +45,7 @@ impl Layout {
         if words.len() == self.columns.len() {
             return Some(self.columns.iter().copied().zip(words).collect());
         }
-        // Only this column may be blank, even if wide numbers have shifted the others.
+        // Only the column of errors may be blank, even if wide numbers have shifted the other columns.
         if words.len() + 1 == self.columns.len() && !is_total(&words) {
             let others = self.columns.iter().copied().filter(|&column| column != Column::Errors);
             return Some(others.zip(words).collect());
@@ -53,7 +53,8 @@ impl Layout {
         words.iter().map(|word| Some((self.column_of(line, word)?, *word))).collect()
     }
 
-    /// The column of a word. Numbers are aligned with the column's end, names with its beginning.
+    /// Returns the column of a word. Numbers are aligned with the end of the column, names with its
+    /// beginning.
     fn column_of(&self, line: &[u8], word: &[u8]) -> Option<Column> {
         let start = word.as_ptr() as usize - line.as_ptr() as usize;
         let places = self.columns.iter().zip(&self.places);
@@ -98,12 +99,12 @@ fn count(word: &[u8]) -> Option<i64> {
     word.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(word).ok()?.parse().ok())?
 }
 
-/// `12.34`; old versions print `nan` in a table whose times are all 0.
+/// Parses a percentage such as `12.34`. Old versions print `nan` in a table whose times are all 0.
 fn percent(word: &[u8]) -> Option<()> {
     matches!(word, b"nan" | b"-nan").then_some(()).or_else(|| decimal(word).map(drop))
 }
 
-/// `0.000014` in ns. strace takes the decimal point from the user's language.
+/// Parses seconds such as `0.000014` to ns. The decimal point depends on the user's locale.
 fn nanoseconds(word: &[u8]) -> Option<i64> {
     let (whole, part) = decimal(word)?;
     let ns = part.iter().chain(&[b'0'; 9]).take(9).fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
@@ -117,13 +118,13 @@ fn decimal(word: &[u8]) -> Option<(i64, &[u8])> {
     Some((count(&word[..point]).filter(|_| digits && point > 0)?, part))
 }
 
-/// Is this the last line of a table?
+/// Returns whether this is the last line of a table.
 pub fn is_sums(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
     is_total(&words)
 }
 
-/// Could this line be a row of any table, that is numbers and a call's name or `total`?
+/// Returns whether this line could be a row of any table: numbers and a call's name or `total`.
 pub fn is_row(line: &[u8]) -> bool {
     let words = || line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let is_number = |word: &[u8]| count(word).is_some() || percent(word).is_some();

@@ -1,4 +1,4 @@
-//! Tables of strace 6.1, and tables as versions 4.5 to 7 print them.
+//! Tests tables of strace 6.1, and tables as versions 4.5 to 7 print them.
 
 use super::*;
 use iodock_event::{Batch, CallTotal, LossKind, RecordSource};
@@ -76,7 +76,8 @@ fn columns_may_be_chosen_and_ordered_freely() {
     );
 }
 
-/// 4.5 prints no average in the last line, `nan` where no time passed, and shifts columns for large numbers.
+/// strace 4.5 prints no average in the last line and `nan` where no time passed, and shifts columns for large
+/// numbers.
 #[test]
 fn tables_of_old_strace_versions_are_read() {
     let text = format!("{HEADER}   nan    0.000000           0        14         4 open\n  -nan    0.000000           0         3           brk\n{RULE}100.00    0.000000                    17         4 total\n");
@@ -124,7 +125,7 @@ fn tables_of_several_abis_form_one_run() {
     let error = read_as(&format!("{}{}", one(1), one(2)), false).unwrap_err();
     assert!(error.message.contains("2 runs") && error.line == Some(6), "{error}");
     assert!(error.hint.contains("--lines 1-5, or --lines 6-"), "{}", error.hint);
-    // A run has one table of each kind.
+    // A run has one table for each kind of program.
     let again = format!("{title}{}", one(1));
     for (text, line) in [(again.repeat(2), 8), (format!("{}{again}{again}", one(1)), 13)] {
         let error = read_as(&text, false).unwrap_err();
@@ -135,7 +136,7 @@ fn tables_of_several_abis_form_one_run() {
 #[test]
 fn impossible_numbers_are_unknown() {
     let table = |row: &str| read(&format!("{HEADER}{row}\n{RULE}"));
-    // The number of errors is larger than the number of calls.
+    // The number of errors in this table is larger than the number of calls.
     let batch = table("100.00    0.000014          14        10        12 read\n  0.00    0.000000           0         1           write");
     assert_eq!((batch.totals.len(), batch.losses.count(LossKind::UnreadableLines)), (1, 1));
     let huge = "100.00    0.000014          14 9223372036854775807           read\n";
@@ -193,7 +194,7 @@ fn the_process_of_a_table_is_known() {
     assert!(!confidence(freebsd).iter().any(|&(name, _)| name == "strace-c"), "{:?}", confidence(freebsd));
 }
 
-/// With `-C` the table follows the log. Whatever its columns are, none of its lines counts as damaged.
+/// With `-C` the table follows the log. None of its lines may count as damaged, whatever its columns are.
 #[test]
 fn a_table_after_a_log_does_not_count_as_junk() {
     for text in [fixture("columns.table"), fixture("default.table").replacen("ls: junk\n", "", 1)] {

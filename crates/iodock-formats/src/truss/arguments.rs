@@ -7,10 +7,11 @@ use iodock_event::{
     constants, Action, Batch, CallSpec, LossKind, RawCall, Role, Text, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET,
 };
 
-/// Solaris's AT_FDCWD, which old versions print as a number.
+/// Value of AT_FDCWD on Solaris, which old versions print as a number.
 const SOLARIS_AT_FDCWD: i64 = -3_041_965;
 
-/// Fills `raw` from `text` (the text between the brackets). `false` if it cannot be split into arguments.
+/// Fills `raw` from the text between the brackets. Returns `false` if the text cannot be split into
+/// arguments.
 pub fn arguments(text: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Batch) -> bool {
     let mut at = 0;
     for &role in spec.roles {
@@ -23,7 +24,7 @@ pub fn arguments(text: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Ba
         }
         fill(role, &text[at..end], spec, raw, batch);
         at = end;
-        // Skip the comma and the space after it.
+        // This skips the comma and the space after it.
         if at < text.len() {
             if text[at] != b',' {
                 return false;
@@ -37,7 +38,7 @@ pub fn arguments(text: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Ba
     true
 }
 
-/// The end of the value that begins at `at`: a comma, or the end of the text.
+/// Returns the end of the value that begins at `at`: a comma, or the end of the text.
 #[inline]
 fn value_end(text: &[u8], at: usize, action: Action, role: Role) -> Option<usize> {
     if text[at] == b'"' {
@@ -63,7 +64,7 @@ fn value_end(text: &[u8], at: usize, action: Action, role: Role) -> Option<usize
     Some(memchr::memchr(b',', &text[at..]).map_or(text.len(), |comma| at + comma))
 }
 
-/// Does the value have the kind that the role needs?
+/// Returns whether the value has the kind that the role needs.
 #[inline]
 fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
     let is_number = |text: &[u8]| integer(text).is_some_and(|(_, length)| length == text.len());
@@ -124,7 +125,7 @@ fn set_number(field: &mut i64, value: &[u8]) {
     }
 }
 
-/// truss shows only the address of an offset, and 0 if there is none.
+/// Returns an offset behind a pointer. truss shows only its address, and 0 if there is none.
 fn pointed_offset(value: &[u8]) -> i64 {
     match integer(value) {
         Some((0, _)) | None => UNKNOWN,
@@ -132,7 +133,7 @@ fn pointed_offset(value: &[u8]) -> i64 {
     }
 }
 
-/// A number, or the value of a name (whence; FD_CLOEXEC).
+/// Parses a number, or a name such as that of a whence or FD_CLOEXEC.
 fn argument(value: &[u8]) -> i64 {
     match integer(value) {
         Some((number, length)) if length == value.len() => number,
@@ -140,7 +141,7 @@ fn argument(value: &[u8]) -> i64 {
     }
 }
 
-/// The bytes of a name; empty where truss could only print the address.
+/// Returns the bytes of a name; empty if truss could only print its address.
 fn name(value: &[u8], batch: &mut Batch) -> Text {
     let Some(inner) = value.strip_prefix(b"\"") else { return Text::NONE };
     let inner = inner.strip_suffix(b"\"..").or_else(|| inner.strip_suffix(b"\"")).unwrap_or(inner);
@@ -149,7 +150,7 @@ fn name(value: &[u8], batch: &mut Batch) -> Text {
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `[3, 4]` of pipe, in newer versions.
+/// Parses the new descriptors of pipe, which newer versions print as `[3, 4]`.
 fn new_pair(value: &[u8], raw: &mut RawCall) {
     let inner = value.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]"));
     let Some(comma) = inner.and_then(|inner| memchr::memchr(b',', inner)) else { return };

@@ -7,8 +7,8 @@ use super::values::integer;
 use iodock_event::{Action, Record, Text};
 
 impl Parser<'_> {
-    /// A line after `argv:` or `envp:` that must be part of them. (A value may contain any text, newlines
-    /// too.)
+    /// Handles a line after `argv:` or `envp:` that must be part of them. A value may contain any text,
+    /// including newlines. Returns `None` if the line is something else.
     pub fn wrapped(&mut self, meaning: &Body<'_>, text: &[u8], start: &Prefix) -> Option<bool> {
         match meaning {
             Body::Continuation if self.above.environment => Some(true),
@@ -40,7 +40,7 @@ impl Parser<'_> {
         if !raw.argv.is_some() {
             raw.argv = Text { start: batch.bytes.len() as u32, length: 0 };
         }
-        // Only these lines follow the call, so its arguments are the last ones stored.
+        // Only lines of this exec have followed, so its arguments are the last bytes in the batch.
         for word in words {
             if raw.argv.length > 0 {
                 batch.bytes.push(0);
@@ -50,7 +50,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The first line of a `stat` structure: `d=0x0154 i=77 m=0100755 l=1 u=0 g=2 sz=27144`.
+    /// Parses the first line of a `stat` structure: `d=0x0154 i=77 m=0100755 l=1 u=0 g=2 sz=27144`.
     pub fn structure(&mut self, text: &[u8]) {
         if !text.starts_with(b"d=0x") {
             return;

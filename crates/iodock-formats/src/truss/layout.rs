@@ -1,4 +1,4 @@
-//! Finds the meaning of a log's columns from its head, since truss does not print it.
+//! Finds the meaning of a log's columns from its head, because truss does not print it.
 
 use super::line::{body, Body, Call, Ending};
 use super::prefix::{base_stamp, prefix, Prefix};
@@ -7,9 +7,9 @@ use rustc_hash::FxHashMap;
 /// A column of seconds before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// `-d`: since the base time stamp.
+    /// `-d`: time since the base time stamp.
     Stamp,
-    /// `-D`: since the thread's previous event; the first one counts from the base.
+    /// `-D`: time since the thread's previous event. For the first event it is the time since the base.
     Delta,
     /// `-E`: system CPU time in the call.
     SystemTime,
@@ -18,13 +18,13 @@ pub enum Column {
 /// The layout of a log's lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// 1/10,000 s since the epoch.
+    /// Base time stamp, in 1/10,000 s since the epoch.
     pub base: Option<i64>,
     pub columns: Vec<Column>,
 }
 
 impl Layout {
-    /// The column of the time, if there is one.
+    /// Returns the position of a column, if the log has it.
     pub fn position(&self, column: Column) -> Option<usize> {
         self.columns.iter().position(|&other| other == column)
     }
@@ -61,8 +61,8 @@ fn columns(rows: &[Prefix], count: usize, has_base: bool) -> Vec<Column> {
     }
 }
 
-/// Stamps must grow over the log. They never decrease, except slightly where lines of two threads are
-/// exchanged.
+/// Returns whether the first column never decreases, as time stamps do. Lines of two threads may be
+/// exchanged, which allows for slight decreases.
 fn never_falls(rows: &[Prefix]) -> bool {
     const CROSSING: i64 = 20;
     let falls = rows.windows(2).filter(|pair| pair[1].stamps[0] + CROSSING < pair[0].stamps[0]).count();
@@ -71,7 +71,7 @@ fn never_falls(rows: &[Prefix]) -> bool {
     falls == 0 && grows && steps * 4 <= rows.len()
 }
 
-/// Whether the second column is the growth of the first since the thread's previous line.
+/// Returns whether the second column is the growth of the first since the thread's previous line.
 fn second_is_difference(rows: &[Prefix]) -> bool {
     let mut last: FxHashMap<(Option<u32>, Option<u32>), i64> = FxHashMap::default();
     let (mut fits, mut moved, mut all) = (0, 0, 0);
@@ -86,21 +86,22 @@ fn second_is_difference(rows: &[Prefix]) -> bool {
     moved > 0 && fits * 10 >= all * 9
 }
 
-/// Time passes between any two events, but most calls use no measurable CPU time.
+/// Returns whether most values are not 0. Time passes between any two events, but most calls use no
+/// measurable CPU time.
 fn mostly_set(rows: &[Prefix]) -> bool {
     rows.iter().filter(|row| row.stamps[0] != 0).count() * 2 >= rows.len()
 }
 
-/// Counts lines of a head that support this format, and lines that contradict it.
+/// Number of lines in the head that support this format, and of lines that contradict it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
-    /// Calls.
+    /// Number of calls.
     pub calls: usize,
-    /// Calls (and other lines) in a form that only Solaris's truss prints.
+    /// Number of calls and other lines in a form that only Solaris's truss prints.
     pub own: usize,
-    /// Lines in a form that only other tracers print.
+    /// Number of lines in a form that only other tracers print.
     pub foreign: usize,
-    /// Lines of the table that `-c` prints.
+    /// Number of lines of the table that `-c` prints.
     pub table: usize,
     pub lines: usize,
 }
@@ -109,7 +110,7 @@ pub struct Evidence {
 pub fn evidence(head: &[u8]) -> Evidence {
     const LOOKED_AT: usize = 400;
     let mut found = Evidence::default();
-    // The last line may be cut, unless it is the only one.
+    // The last line may be incomplete, unless it is the only one.
     for line in head.split(|&byte| byte == b'\n').take(LOOKED_AT).filter(|line| !line.is_empty()) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         found.lines += 1;
@@ -132,7 +133,7 @@ pub fn evidence(head: &[u8]) -> Evidence {
     found
 }
 
-/// Does this call have the form that this truss prints?
+/// Returns whether this call has the form that Solaris's truss prints.
 pub fn is_own_line(line: &[u8]) -> bool {
     let start = prefix(line);
     match body(&line[start.body..], start.indented, start.columns > 0) {
@@ -141,7 +142,8 @@ pub fn is_own_line(line: &[u8]) -> bool {
     }
 }
 
-/// Result after tabs, `Err#`, four decimals, hexadecimal numbers in capitals.
+/// Returns whether only Solaris's truss prints such a line: result after tabs, `Err#`, four decimals,
+/// hexadecimal numbers in capitals.
 fn is_own(line: &[u8], start: &Prefix, call: &Call<'_>) -> bool {
     let remark = matches!(
         call.ending,
@@ -155,7 +157,8 @@ fn is_own(line: &[u8], start: &Prefix, call: &Call<'_>) -> bool {
     remark || tabbed || capitals || start.columns > 0 || start.lwp.is_some()
 }
 
-/// Forms of strace, truss of FreeBSD or AIX, ltrace and others that truss of Solaris does not print.
+/// Returns whether the line has a form of strace, truss of FreeBSD or AIX, ltrace or another tracer that
+/// truss of Solaris does not print.
 fn is_foreign(line: &[u8]) -> bool {
     const MARKS: &[&[u8]] = &[
         b" = -1 E",

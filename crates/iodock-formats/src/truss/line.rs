@@ -1,4 +1,4 @@
-//! The meaning of a line, after its prefix.
+//! Parses the meaning of a line, after its prefix.
 
 use super::values::integer;
 
@@ -6,24 +6,24 @@ use super::values::integer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     Call(Call<'a>),
-    /// `Received signal #16, SIGUSR1, in pollsys() [caught]`
+    /// A signal: `Received signal #16, SIGUSR1, in pollsys() [caught]`.
     Signal {
         name: &'a [u8],
         default: bool,
     },
-    /// `*** process killed ***`
+    /// The end of a process by a signal: `*** process killed ***`.
     Killed,
-    /// ` argv: ls -l`: the text after the colon.
+    /// The text after the colon of a line such as ` argv: ls -l`.
     Argv(&'a [u8]),
     Envp,
-    /// A line that belongs to the one above: buffers of -r and -w, structures of -v, wrapped arguments.
+    /// A line that belongs to the line above: a buffer (-r, -w), a structure (-v), or wrapped arguments.
     Continuation,
-    /// A known line that is not counted: library calls (-u), faults, stops, tables of -c, messages.
+    /// A known line that is not counted: a library call (-u), a fault, a stop, a table of -c, or a message.
     Known,
     Unreadable,
 }
 
-/// A call as printed.
+/// A call as the line shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
     pub name: &'a [u8],
@@ -35,23 +35,24 @@ pub struct Call<'a> {
 /// The text after a call's brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending<'a> {
-    /// `= 3`, `= 3 [4]`; the value is unknown if truss prints a name (`= SIGINT`).
+    /// A result, `= 3` or `= 3 [4]`. The value is unknown if truss prints a name (`= SIGINT`).
     Result { value: Option<i64>, second: Option<i64> },
-    /// `Err#2 ENOENT`: the name (empty if truss does not know it) and the number.
+    /// An error such as `Err#2 ENOENT`: its name (empty if truss does not know it) and its number.
     Error { name: &'a [u8], number: i64 },
-    /// `(sleeping...)`, `(waiting for child to exit()/exec()...)`: the call has not ended.
+    /// The call has not ended: `(sleeping...)`, `(waiting for child to exit()/exec()...)`.
     Sleeping,
-    /// `(returning as child ...) = 28115`: the return of the parent's fork in the child, and the parent's id.
+    /// The return of the parent's fork in the child, and the parent's id: `(returning as child ...) = 28115`.
     AsChild(i64),
-    /// `(returning as new lwp ...)`: the return of lwp_create in the new thread.
+    /// The return of lwp_create in the new thread: `(returning as new lwp ...)`.
     AsThread,
-    /// `argc = 1`
+    /// A successful exec: `argc = 1`.
     Executed,
-    /// Calls that do not return: `_exit(0)`.
+    /// A call that does not return, such as `_exit(0)`.
     Nothing,
 }
 
-/// Parses the text after the prefix. `indented` is as in `Prefix`; `stamped`: the line has time columns.
+/// Parses the text after the prefix. `indented` is as in `Prefix`; `stamped` says whether the line has time
+/// columns.
 #[inline]
 pub fn body<'a>(text: &'a [u8], indented: bool, stamped: bool) -> Body<'a> {
     if let Some(open) = name_length(text) {
@@ -65,7 +66,7 @@ pub fn body<'a>(text: &'a [u8], indented: bool, stamped: bool) -> Body<'a> {
     }
 }
 
-/// The length of the call's name at the beginning, if a bracket follows at once.
+/// Returns the length of the call's name at the beginning of the text if a bracket follows directly.
 #[inline]
 fn name_length(text: &[u8]) -> Option<usize> {
     let end = text.iter().position(|&byte| !(byte.is_ascii_alphanumeric() || byte == b'_'))?;
@@ -92,8 +93,8 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
     }
 }
 
-/// Does another call end within these arguments? Then two lines ran together: truss prints a tab in a string
-/// as `\t`.
+/// Returns whether another call ends within these arguments, because two lines were merged. A string cannot
+/// look like that, because truss prints a tab in a string as `\t`.
 fn holds_a_result(arguments: &[u8]) -> bool {
     memchr::memmem::find_iter(arguments, b")\t").any(|at| {
         let tail = arguments[at + 1..].trim_ascii_start();
@@ -101,7 +102,7 @@ fn holds_a_result(arguments: &[u8]) -> bool {
     })
 }
 
-/// The call, if it has not returned yet.
+/// Returns the call, if it has not returned yet.
 fn asleep(text: &[u8]) -> Option<&[u8]> {
     if !text.ends_with(b"...)") {
         return None;
@@ -112,7 +113,8 @@ fn asleep(text: &[u8]) -> Option<&[u8]> {
     Some(head.trim_ascii_end())
 }
 
-/// The return of fork or lwp_create in the new process or thread. Its remark contains brackets, too.
+/// Converts a call whose line is the return of fork or lwp_create in the new process or thread. The remark of
+/// such a line contains brackets, too.
 fn turned(call: Call<'_>) -> Call<'_> {
     if !call.arguments.ends_with(b" ...") {
         return call;
@@ -145,7 +147,8 @@ fn ending<'a>(name: &[u8], tail: &'a [u8]) -> Option<Ending<'a>> {
     }
 }
 
-/// Calls that truss prints when they begin. (exec without `argc`: truss lost control of the new program.)
+/// Returns whether truss prints this call when it begins. An exec without `argc` is one, because truss lost
+/// control of the new program.
 fn ends_silently(name: &[u8]) -> bool {
     matches!(
         name,
@@ -163,7 +166,8 @@ fn ends_silently(name: &[u8]) -> bool {
     )
 }
 
-/// The result at the end of a call's line, such as `3`, `0xFEFA0000`, `3 [4]`, `0 [ 28116 ]` or `SIGINT`.
+/// Parses the result at the end of a call's line, such as `3`, `0xFEFA0000`, `3 [4]`, `0 [ 28116 ]` or
+/// `SIGINT`.
 #[inline]
 fn result(text: &[u8]) -> Option<Ending<'_>> {
     let Some((value, length)) = integer(text) else {
@@ -180,7 +184,7 @@ fn result(text: &[u8]) -> Option<Ending<'_>> {
     whole.then_some(Ending::Result { value: Some(value), second: Some(second) })
 }
 
-/// `Err#13 EACCES [file_dac_read]`; the missing privilege is in brackets.
+/// Parses an error such as `Err#13 EACCES [file_dac_read]`, where the brackets contain the missing privilege.
 fn error(text: &[u8]) -> Option<Ending<'_>> {
     let rest = text.strip_prefix(b"Err#")?;
     let (number, length) = integer(rest)?;
@@ -192,7 +196,7 @@ fn error(text: &[u8]) -> Option<Ending<'_>> {
     (privilege && (name.is_empty() || name[0] == b'E')).then_some(Ending::Error { name, number })
 }
 
-/// Lines that are not calls.
+/// Parses lines that are not calls.
 fn other(text: &[u8]) -> Body<'_> {
     const KNOWN: &[&[u8]] = &[
         b"Base time stamp:",
@@ -223,7 +227,7 @@ fn other(text: &[u8]) -> Body<'_> {
     Body::Unreadable
 }
 
-/// `16, SIGUSR1, in pollsys() [caught]`
+/// Parses the text of a received signal, such as `16, SIGUSR1, in pollsys() [caught]`.
 fn received(text: &[u8]) -> Body<'_> {
     let Some(comma) = memchr::memchr(b',', text) else { return Body::Unreadable };
     let name = text[comma + 1..].trim_ascii_start();
@@ -231,7 +235,7 @@ fn received(text: &[u8]) -> Body<'_> {
     Body::Signal { name: &name[..end], default: text.ends_with(b"[default]") }
 }
 
-/// Is this a line of the table that `-c` prints?
+/// Returns whether this is a line of the table that `-c` prints.
 pub fn is_table(text: &[u8]) -> bool {
     let mut words = text.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty());
     let (Some(first), second) = (words.next(), words.next()) else { return false };

@@ -1,4 +1,4 @@
-//! New threads, ends of processes, and signals.
+//! Handles new threads, ends of processes, and signals.
 
 use super::line::Call;
 use super::prefix::Prefix;
@@ -17,7 +17,8 @@ impl Parser<'_> {
         self.last_thread = tid;
     }
 
-    /// `_exit` ends the process. `lwp_exit` ends a thread, unless it is the first of its process.
+    /// Handles a call of exit. `_exit` ends the process. `lwp_exit` ends a thread, unless it is the first one
+    /// of its process.
     pub fn exit(&mut self, call: &Call<'_>, raw: &RawCall, pid: u32) {
         let code = match call.name {
             b"lwp_exit" => None,
@@ -33,7 +34,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The process has ended. If its number appears again, it belongs to another process.
+    /// Handles the end of a process. If its number appears again, it belongs to another process.
     fn forget(&mut self, pid: u32) {
         self.last_thread = ENDED;
         self.chunk.notes.known.clear();

@@ -1,7 +1,7 @@
-//! truss of illumos and Solaris (`truss -aefldE -vall -rall -wall`, and any of its options).
+//! Reads logs of truss of illumos and Solaris (`truss -aefldE -vall -rall -wall`, and any of its options).
 //!
-//! Source of the format: truss(1) and usr/src/cmd/truss of illumos. A line is printed when a call *ends*,
-//! so its stamp is the end; the `-E` column is system CPU time and never an elapsed one.
+//! Source of the format: truss(1) and usr/src/cmd/truss of illumos. truss prints a line when a call *ends*,
+//! so its time stamp is that of the end. The column of `-E` is system CPU time, never elapsed time.
 
 mod arguments;
 mod continuation;
@@ -19,7 +19,7 @@ pub(crate) use layout::is_own_line;
 use layout::{evidence, Evidence, Layout};
 use reader::TrussReader;
 
-/// The format's entry in the registry.
+/// The format as listed in [`crate::FORMATS`].
 pub struct Truss;
 
 impl LogFormat for Truss {
@@ -46,7 +46,8 @@ impl LogFormat for Truss {
     }
 }
 
-/// Lines that only truss prints decide. Calls that other tracers could also have printed count less.
+/// Returns the confidence that the log is one of this truss. Lines that only truss prints count most; calls that other tracers could also have
+/// printed count less.
 fn confidence(found: &Evidence) -> u8 {
     let spoken = found.calls + found.foreign;
     if found.table > 0 && spoken == 0 {

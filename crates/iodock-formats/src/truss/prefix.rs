@@ -3,16 +3,17 @@
 /// The beginning of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefix {
-    /// Shown with `-f` or for several processes.
+    /// Process id. truss shows it with `-f` or for several processes.
     pub pid: Option<u32>,
-    /// Shown with `-l` or for several threads.
+    /// Thread (lwp). truss shows it with `-l` or for several threads.
     pub lwp: Option<u32>,
-    /// Columns in 1/10,000 s; the first `columns` are filled.
+    /// Values of the columns in 1/10,000 s. Only the first `columns` of them are set.
     pub stamps: [i64; 3],
     pub columns: usize,
-    /// Offset of the rest, with white space skipped.
+    /// Position of the text after the prefix and its white space.
     pub body: usize,
-    /// Is there more white space than the prefix has? truss indents lines that belong to the one above.
+    /// Whether the line has more white space than the prefix needs. truss indents lines that belong to the
+    /// line above.
     pub indented: bool,
 }
 
@@ -22,7 +23,7 @@ pub fn prefix(line: &[u8]) -> Prefix {
     let mut prefix = Prefix::default();
     let mut at = owner(line, &mut prefix);
     let owned = at > 0;
-    // One or two tabs follow a name (spaces, if tabs were expanded).
+    // One or two tabs follow the process and thread (or spaces, if another tool replaced the tabs).
     if owned {
         at += usize::from(line.get(at) == Some(&b'\t'));
         if prefix.pid.is_some() && prefix.lwp.is_some() && at < 9 {
@@ -42,7 +43,7 @@ pub fn prefix(line: &[u8]) -> Prefix {
     prefix
 }
 
-/// The length of `PID:`, `PID/LWP:` or `/LWP:`, each with `@THREAD` if library calls are traced.
+/// Returns the length of `PID:`, `PID/LWP:` or `/LWP:`, each with `@THREAD` if truss traces library calls.
 #[inline]
 fn owner(line: &[u8], prefix: &mut Prefix) -> usize {
     let (pid, mut at) = digits(line, 0);
@@ -65,7 +66,7 @@ fn owner(line: &[u8], prefix: &mut Prefix) -> usize {
     at + 1
 }
 
-/// The decimal digits from `at` on as a 32-bit number, and the position after them.
+/// Parses the decimal digits from `at` on as a 32-bit number. Also returns the position after them.
 #[inline]
 fn digits(line: &[u8], mut at: usize) -> (Option<u32>, usize) {
     let start = at;
@@ -86,8 +87,8 @@ fn skip_blanks(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// `12.3456` and a blank. truss prints four decimals. The bytes of a buffer cannot look like that, since a
-/// point there has a space before it.
+/// Parses a column such as `12.3456` followed by a blank. truss prints four decimals. The bytes of a buffer
+/// cannot look like this, because truss prints a space before a point there.
 #[inline]
 fn column(line: &[u8], start: usize) -> Option<(i64, usize)> {
     let negative = line.get(start) == Some(&b'-');
@@ -104,7 +105,7 @@ fn column(line: &[u8], start: usize) -> Option<(i64, usize)> {
     Some((if negative { -value } else { value }, end))
 }
 
-/// The time in the `Base time stamp:` line, in 1/10,000 s since the epoch.
+/// Parses the time in the `Base time stamp:` line, in 1/10,000 s since the epoch.
 pub fn base_stamp(line: &[u8]) -> Option<i64> {
     let rest = line.strip_prefix(b"Base time stamp:")?;
     let start = skip_blanks(rest, 0);

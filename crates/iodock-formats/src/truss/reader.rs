@@ -13,11 +13,12 @@ use iodock_event::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Each process is traced by a truss of its own, so lines may be slightly out of order.
+/// The order of lines. truss traces each process with a process of its own, so lines may be slightly out of
+/// order.
 const ORDER: Order = Order { by_thread: false, jitter: 10_000_000 };
 /// Nanoseconds of the last printed decimal.
 const TICK: i64 = 100_000;
-/// Process number for logs that show none.
+/// Process id that records get if the log shows none.
 pub(super) const ONLY_PROCESS: u32 = 1;
 
 /// Reader of one truss log.
@@ -28,17 +29,17 @@ pub struct TrussReader {
     large: Mutex<FxHashMap<(u32, u32), u32>>,
 }
 
-/// Data that a chunk passes to the in-order step.
+/// Data about a chunk that `parse` passes to `settle`.
 #[derive(Default)]
 pub struct Notes {
-    /// Records at which threads first appear or processes end: record, thread, process.
+    /// Index of the record at which a thread first appears or a process ends, the thread, and the process.
     pub(super) appeared: Vec<(usize, u32, u32)>,
     pub(super) known: FxHashSet<u32>,
-    /// Sums of the `-D` column by thread.
+    /// Sum of the `-D` column for each thread, ns.
     elapsed: FxHashMap<u32, i64>,
-    /// Does the chunk have `(sleeping...)` lines?
+    /// Whether the chunk has `(sleeping...)` lines.
     sleeps: bool,
-    /// Calls without any time.
+    /// Number of calls without any time.
     without_stamp: u64,
     places: RecordLines,
 }
@@ -50,12 +51,12 @@ pub(super) struct Times {
     pub sys_cpu: i64,
 }
 
-/// The line to which following lines may belong.
+/// The line to which the following lines may belong.
 #[derive(Default)]
 pub(super) struct Above {
     /// Index of the last call's record.
     pub call: Option<usize>,
-    /// Inside the lines of `argv:` or `envp:`.
+    /// Whether the current line is inside the lines of `argv:`. The next field says the same for `envp:`.
     pub arguments: bool,
     pub environment: bool,
     /// The last signal that was not caught, and its process.
@@ -74,7 +75,7 @@ impl TrussReader {
         TrussReader { layout, file, large: Mutex::default() }
     }
 
-    /// The single number that identifies a process and lwp in records.
+    /// Returns the single number that identifies a process and lwp in records.
     #[inline]
     fn thread(&self, pid: u32, lwp: u32) -> u32 {
         lwp::thread_id(pid, lwp).unwrap_or_else(|| {
@@ -146,7 +147,8 @@ impl LogReader for TrussReader {
     }
 }
 
-/// Does a string contain a call with its result, `write(4, " a", 1) = 1`? Structures do not.
+/// Returns whether the text contains a call with its result, such as `write(4, " a", 1) = 1`. Structures
+/// contain none.
 fn is_call(text: &[u8]) -> bool {
     let named = memchr::memchr(b'(', text)
         .is_some_and(|open| open > 0 && (text[open - 1].is_ascii_alphanumeric() || text[open - 1] == b'_'));
@@ -156,7 +158,7 @@ fn is_call(text: &[u8]) -> bool {
 }
 
 impl Parser<'_> {
-    /// Reads one line; `false` if it cannot be parsed.
+    /// Reads one line. Returns `false` if it cannot be parsed.
     #[inline]
     fn line(&mut self, line: &[u8]) -> bool {
         let start = prefix(line);
@@ -177,10 +179,10 @@ impl Parser<'_> {
                 self.add_arguments(arguments);
             }
             Body::Envp => self.above.environment = true,
-            // The line follows a time that cannot be parsed.
+            // The line contains a call after a time that cannot be parsed.
             Body::Continuation if is_call(text) => return false,
             Body::Continuation => self.structure(text),
-            // A call inside the line of a message whose end is lost.
+            // The line contains a call inside the line of a message whose end is lost.
             Body::Known if !text.starts_with(b"-> ") && !text.starts_with(b"<- ") && is_call(text) => {
                 return false
             }
@@ -224,7 +226,7 @@ impl Parser<'_> {
         true
     }
 
-    /// Fills in the text after the brackets. `false` if the line is no call of its own.
+    /// Handles the text after the brackets. Returns `false` if the line is not a separate call.
     #[inline]
     fn ending(&mut self, call: &Call<'_>, raw: &mut RawCall) -> bool {
         match call.ending {
@@ -239,7 +241,7 @@ impl Parser<'_> {
                 self.chunk.notes.sleeps = true;
             }
             Ending::AsChild(parent) => {
-                // The parent's line counts as the call; this line introduces the child.
+                // The parent's line counts as the call; this line shows that the child exists.
                 if let Ok(parent_tid) = u32::try_from(parent) {
                     let child_tid = raw.tid;
                     self.chunk.batch.forks.push(Fork { parent_tid, child_tid, flags: 0, call: raw.call });
@@ -253,7 +255,7 @@ impl Parser<'_> {
         true
     }
 
-    /// The effect of a successful result, for some actions.
+    /// Handles a successful result, which some actions need.
     #[inline]
     fn result(&mut self, raw: &mut RawCall, second: Option<i64>) {
         match raw.call.spec().action {
@@ -300,7 +302,8 @@ impl Parser<'_> {
         self.chunk.notes.without_stamp += u64::from(raw.end == UNKNOWN);
     }
 
-    /// The times of the line. With `-D` alone, the sum of the thread's columns in this chunk so far.
+    /// Returns the times of the line. With `-D` alone, the end is the sum of the thread's columns in this
+    /// chunk so far.
     #[inline]
     pub fn times(&mut self, start: &Prefix) -> Times {
         let mut times = Times { end: UNKNOWN, sys_cpu: UNKNOWN };

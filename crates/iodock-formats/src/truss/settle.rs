@@ -1,13 +1,13 @@
-//! Joins what crosses chunk borders, in the log's order.
+//! Joins the parts that cross the borders of chunks, in the log's order.
 
 use crate::runs::Runs;
 use iodock_event::{lwp, Batch, CallId, Phase, Record, Start, UNKNOWN};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Used in place of a thread: the process has ended, and its number may be used again.
+/// Value in place of a thread that marks the end of a process, whose number may be used again.
 pub const ENDED: u32 = u32::MAX;
 
-/// State that is carried from chunk to chunk.
+/// State that the reader carries from chunk to chunk.
 #[derive(Default)]
 pub struct State {
     pub known: FxHashSet<u32>,
@@ -17,9 +17,9 @@ pub struct State {
     pub runs: Runs,
 }
 
-/// Starts of threads to announce to the tracker, and their positions. Threads of one process share their
-/// descriptors. So the tracker must know the process even if its first thread has no line (attached,
-/// blocked).
+/// Returns the starts of threads to announce to the tracker, and their positions. Threads of one process
+/// share their descriptors. The tracker must therefore know the process even if its first thread has no line,
+/// because truss attached to it or because it is blocked.
 pub fn new_threads(known: &mut FxHashSet<u32>, appeared: &[(usize, u32, u32)]) -> Vec<(usize, u32, u32)> {
     let mut new = Vec::new();
     for &(index, tid, pid) in appeared {
@@ -35,7 +35,7 @@ pub fn new_threads(known: &mut FxHashSet<u32>, appeared: &[(usize, u32, u32)]) -
     new
 }
 
-/// With `-D` alone, a thread's time is the sum of its columns.
+/// Sets the times of a log with `-D` alone, in which a thread's time is the sum of its columns.
 pub fn add_elapsed(state: &mut State, sums: &FxHashMap<u32, i64>, batch: &mut Batch) {
     let before = |tid: u32| state.elapsed.get(&tid).copied().unwrap_or(0);
     for record in &mut batch.records {
@@ -51,8 +51,8 @@ pub fn add_elapsed(state: &mut State, sums: &FxHashMap<u32, i64>, batch: &mut Ba
     }
 }
 
-/// A `(sleeping...)` line and the later line with the result are one call. truss may print the first again;
-/// only the first of them counts.
+/// Joins a `(sleeping...)` line and the later line with the result to one call. truss may print the first
+/// line several times; only the first of them counts.
 pub fn join_sleeping(state: &mut State, batch: &mut Batch, dropped: &mut FxHashSet<usize>) {
     for (index, record) in batch.records.iter_mut().enumerate() {
         let Record::Call(raw) = record else { continue };
@@ -67,7 +67,7 @@ pub fn join_sleeping(state: &mut State, batch: &mut Batch, dropped: &mut FxHashS
     }
 }
 
-/// The records with starts of new threads inserted, and with dropped records removed.
+/// Returns the records with starts of new threads inserted and dropped records removed.
 pub fn rebuilt(
     records: &[Record],
     appeared: &[(usize, u32, u32)],

@@ -1,4 +1,4 @@
-//! Reads whole logs, and checks that each line is accounted for.
+//! Reads whole logs, and checks that each line yields a record, is a known line, or counts as a loss.
 
 use super::reader::TrussReader;
 use super::*;
@@ -38,7 +38,7 @@ fn read(log: &[u8], size: usize) -> (Clock, Vec<Batch>) {
     (reader.clock(), batches)
 }
 
-/// Every call, with its path.
+/// Returns every call, with its path and second path.
 fn calls(batches: &[Batch]) -> Vec<(RawCall, String, String)> {
     let mut out = Vec::new();
     for batch in batches {
@@ -72,7 +72,7 @@ fn ends(batches: &[Batch]) -> Vec<(u32, Option<i32>, String)> {
     out
 }
 
-/// Counts, errors, bytes and CPU time by call agree with the case's known truth.
+/// Checks that counts, errors, bytes and CPU time by call agree with the case's known truth.
 fn agrees_with_truth(name: &str) {
     let truth: serde_json::Value =
         serde_json::from_slice(&fixture(&format!("cases/truss/{name}.truth.json"))).unwrap();
@@ -299,7 +299,7 @@ fn a_table_of_counts_is_refused() {
     assert!(error.message.contains("truss -c"), "{error}");
 }
 
-/// A small deterministic generator of numbers.
+/// Returns the next number of a small deterministic generator.
 fn next(seed: &mut u64) -> usize {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -340,7 +340,7 @@ fn damaged_logs_never_panic() {
     }
 }
 
-/// Each single line is a record, a known line, or one loss.
+/// Checks that each single line is a record, a known line, or one loss.
 #[test]
 fn every_line_is_read_or_counted_as_damaged() {
     let junk = b"junk\n";
@@ -357,7 +357,7 @@ fn every_line_is_read_or_counted_as_damaged() {
     assert_eq!(lost(&batches, LossKind::NulBytes), 1);
 }
 
-/// Measures the cost of a line; run with `--release -- --ignored --nocapture`.
+/// Measures the time per line; run with `--release -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_line() {

@@ -1,8 +1,10 @@
-//! Values as truss prints them (numbers, quoted names, names of flags), and Solaris's numbers of flags.
+//! Reads values as truss prints them (numbers, quoted names, names of flags), and translates Solaris's
+//! numbers of flags.
 
 use iodock_event::constants as linux;
 
-/// A 64-bit number and its length in the text: decimal, `0x` hexadecimal, `0` octal, with a sign.
+/// Parses a 64-bit number with an optional sign: decimal, `0x` hexadecimal, or `0` octal. Also returns its
+/// length.
 #[inline]
 pub fn integer(text: &[u8]) -> Option<(i64, usize)> {
     let sign = usize::from(text.first() == Some(&b'-'));
@@ -25,14 +27,15 @@ pub fn integer(text: &[u8]) -> Option<(i64, usize)> {
     Some((value, sign + length))
 }
 
-/// The closing quote of the name that begins after the quote before `start`. Old versions do not escape
-/// quotes inside names, so the text after it must be one that can follow a name.
+/// Returns the position of the closing quote of the name that begins at `start`, after its opening quote. Old
+/// versions do not escape quotes inside names, so the quote counts only if the text after it can follow a
+/// name.
 pub fn closing_quote(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
         at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
         if text[at] == b'\\' {
-            // Backslashes are not escaped, so only `\"` has a meaning here.
+            // truss does not escape backslashes, so only `\"` has a meaning here.
             at += if text.get(at + 1) == Some(&b'"') { 2 } else { 1 };
             continue;
         }
@@ -43,8 +46,8 @@ pub fn closing_quote(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The end of a buffer's beginning (` T h e\n`). Each byte has two characters, so a quote that is the first
-/// of two ends it.
+/// Returns the end of the beginning of a buffer (` T h e\n`). Each byte takes two characters, so a quote that
+/// is the first of two characters ends it.
 #[inline]
 pub fn closing_buffer_quote(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
@@ -54,8 +57,7 @@ pub fn closing_buffer_quote(text: &[u8], start: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Appends the bytes of a name, with `\xNN` (which some versions sign-extend: `\xffffffe3`) and `\"`
-/// resolved.
+/// Appends the bytes of a name. Resolves `\"` and `\xNN`, which some versions sign-extend (`\xffffffe3`).
 pub fn unescape(name: &[u8], out: &mut Vec<u8>) {
     let mut rest = name;
     while let Some(at) = memchr::memchr(b'\\', rest) {
@@ -81,7 +83,7 @@ fn escape(text: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// The value of the names and numbers in `A|B|0x4`, as a Linux number. `solaris` translates a Solaris number.
+/// Returns the Linux value of names and numbers such as `A|B|0x4`. `solaris` translates a Solaris number.
 pub fn flags(text: &[u8], solaris: fn(i64) -> u64) -> u64 {
     let one = |word: &[u8]| match integer(word) {
         Some((number, length)) if length == word.len() => solaris(number),
@@ -90,7 +92,7 @@ pub fn flags(text: &[u8], solaris: fn(i64) -> u64) -> u64 {
     text.split(|&byte| byte == b'|').map(one).fold(0, |sum, flag| sum | flag)
 }
 
-/// Translates Solaris's open flags (sys/fcntl.h) into Linux's.
+/// Translates Solaris's open flags (sys/fcntl.h) to those of Linux.
 pub fn open_flags(number: i64) -> u64 {
     const FLAGS: &[(i64, u64)] = &[
         (0x1, linux::O_WRONLY),
@@ -110,7 +112,7 @@ pub fn open_flags(number: i64) -> u64 {
     FLAGS.iter().filter(|&&(solaris, _)| number & solaris != 0).fold(0, |sum, &(_, flag)| sum | flag)
 }
 
-/// The fcntl command. Beyond the first five, Solaris's numbers differ.
+/// Returns the fcntl command. The numbers of Solaris differ from those of Linux except for the first five.
 pub fn fcntl_command(text: &[u8]) -> u64 {
     match text {
         b"F_DUP2FD_CLOEXEC" | b"36" => linux::F_DUP2FD,
@@ -118,13 +120,13 @@ pub fn fcntl_command(text: &[u8]) -> u64 {
         b"F_DUP2FD" | b"9" => linux::F_DUP2FD,
         _ => match integer(text) {
             Some((number @ 0..=4, length)) if length == text.len() => number as u64,
-            // A command that tracking does not use: F_GETFL.
+            // The number of F_GETFL represents any command that tracking does not use.
             _ => linux::value(text).unwrap_or(3),
         },
     }
 }
 
-/// A number with the same meaning on both systems.
+/// Returns a number that has the same meaning on both systems.
 pub fn same(number: i64) -> u64 {
     number as u64
 }

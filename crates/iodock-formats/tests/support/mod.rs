@@ -1,4 +1,4 @@
-//! Sums over a log's records that need no tracking, to compare with known truths.
+//! Sums over the records of a log that need no tracking, for comparison with known truths.
 #![allow(dead_code)]
 
 pub mod strace_logs;
@@ -72,7 +72,7 @@ pub struct Tally {
     pub first: Option<i64>,
     pub last: Option<i64>,
     pub forks: Vec<(u32, u32)>,
-    /// Every record as text, to compare two readings.
+    /// Every record as text, to compare two readings of a log.
     pub shown: Vec<String>,
 }
 
@@ -124,7 +124,8 @@ impl Tally {
     }
 }
 
-/// A record without its positions in the batch, which depend on how the log was cut into chunks.
+/// Returns a record as text, without its positions in the batch, which depend on how the log was divided into
+/// chunks.
 pub fn shown(record: &Record, batch: &Batch) -> String {
     let Record::Call(raw) = record else { return format!("{:?}", without_texts(record, batch)) };
     let text = |text| String::from_utf8_lossy(batch.text(text)).into_owned();
@@ -154,12 +155,12 @@ fn without_texts(record: &Record, batch: &Batch) -> String {
     }
 }
 
-/// The workspace's `fixtures/cases`.
+/// Returns the folder `fixtures/cases` of the workspace.
 pub fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cases")
 }
 
-/// The bytes of a fixture, compressed with xz or not.
+/// Returns the bytes of a fixture, which may be compressed with xz.
 pub fn bytes_of(path: &Path) -> Vec<u8> {
     let packed = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if path.extension().is_none_or(|ending| ending != "xz") {
@@ -178,7 +179,7 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Tally, SourceErro
     Tally::of(open_log(path.to_str().unwrap(), None, options)?.as_mut())
 }
 
-/// Reads `log` as strace, without detecting the format.
+/// Reads `log` as a log of strace, without detecting the format.
 pub fn read_strace(log: &[u8], options: &ReadOptions) -> Result<Tally, SourceError> {
     let input = Input::from_reader(Box::new(Cursor::new(log.to_vec())), "test.log", None)?;
     Tally::of(iodock_formats::strace::Strace.open(input, options)?.as_mut())
@@ -188,7 +189,7 @@ pub fn small_chunks(chunk_size: usize) -> ReadOptions {
     ReadOptions { chunk_size, ..ReadOptions::default() }
 }
 
-/// xorshift64*: every run produces the same damage.
+/// A generator of reproducible numbers (xorshift64*), so that every run produces the same damage.
 pub struct Random(pub u64);
 
 impl Random {

@@ -56,7 +56,7 @@ pub fn read(log: &str) -> Tally {
         .unwrap_or_else(|error| panic!("{error}: {}\n{log}", error.hint))
 }
 
-/// A log of many calls without an end: an end would mark the first of several logs.
+/// Returns a log of many calls without an end. An end would mark the first of several logs.
 pub fn long(times: usize) -> String {
     BARE.lines().take(6).map(|line| format!("{line}\n")).collect::<String>().repeat(times)
 }

@@ -1,4 +1,4 @@
-//! Reads from an ELF file its direct libraries and its programming languages.
+//! Reads from an ELF file the libraries that it needs directly, and its programming languages.
 
 use object::elf::{FileHeader32, FileHeader64, DT_NEEDED, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
@@ -8,20 +8,20 @@ use std::cell::Cell;
 use std::fs::File;
 use std::ops::Range;
 
-/// Largest part of a file that is read: a program's names, which are most of it, take less. For a larger one
-/// only this part counts.
+/// Largest number of bytes read from a file. Symbol names, the largest part that is read, normally need less.
+/// Of a larger file only this many bytes count.
 const MOST_BYTES: u64 = 32 << 20;
 const MOST_LIBRARIES: usize = 512;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// Names of DT_NEEDED, in order.
+    /// Names in the DT_NEEDED entries, in order.
     pub libraries: Vec<Vec<u8>>,
-    /// `C`, `C++`, `Fortran`, `Go`, `Rust`; empty: not known.
+    /// Any of `C`, `C++`, `Fortran`, `Go`, `Rust`; empty if not known.
     pub languages: Vec<&'static str>,
 }
 
-/// Run-time libraries that only a language's own compiler links.
+/// Run-time libraries that only a language's own compiler links, by language.
 const RUN_TIMES: [(&str, &[&str]); 2] = [
     (
         "Fortran",
@@ -29,13 +29,13 @@ const RUN_TIMES: [(&str, &[&str]); 2] = [
     ),
     ("C++", &["libstdc++.", "libc++."]),
 ];
-/// Names in a program that contains its run-time library.
+/// Symbol names that show a language in a program that contains its run-time library statically.
 const NAMES: [(&str, &[&[u8]]); 2] = [
     ("Fortran", &[b"_gfortran_set_args", b"for_rtl_init_", b"_FortranAProgramStart"]),
     ("C++", &[b"__cxa_throw", b"_ZSt4cout", b"_ZNSt3__14coutE", b"_ZSt9terminatev"]),
 ];
 
-/// `None`: not an ELF file, or one that can't be parsed.
+/// Reads an ELF file. Returns `None` for other files, and for ELF files that cannot be parsed.
 pub fn read(file: File) -> Option<Elf> {
     let (cache, left) = (ReadCache::new(file), Cell::new(MOST_BYTES));
     let data = Bounded { cache: &cache, left: &left };
@@ -71,7 +71,7 @@ fn parsed<H: FileHeader<Endian = Endianness>>(data: Bounded) -> Option<Elf> {
         if elf.languages.is_empty() {
             elf.languages = by_names(part(".strtab"));
         }
-        // If no other language left a trace but there are traces at all, it is C.
+        // If the file shows no other language, but has a dynamic section or symbols, it is a C program.
         if elf.languages.is_empty() && (is_dynamic || !part(".strtab").is_empty()) {
             elf.languages = vec!["C"];
         }
@@ -93,7 +93,7 @@ fn holds(text: &[u8], wanted: &[u8]) -> bool {
     memchr::memmem::find(text, wanted).is_some()
 }
 
-/// A file of which only a limited part is read, whatever sizes it claims.
+/// A file of which at most a limited number of bytes is read, whatever sizes its headers claim.
 #[derive(Clone, Copy)]
 struct Bounded<'a> {
     cache: &'a ReadCache<File>,
@@ -107,7 +107,7 @@ impl Bounded<'_> {
     }
 }
 
-/// The longest text that the search finds across pieces.
+/// Largest number of bytes that are read to find the end of one text, such as a symbol name.
 const TEXT_BYTES: u64 = 4096;
 
 impl<'a> ReadRef<'a> for Bounded<'a> {

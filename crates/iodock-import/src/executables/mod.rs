@@ -1,5 +1,5 @@
-//! Properties of the programs that were executed, read from their files when a recording ends, because a
-//! recorder inside a program does not see libraries that were mapped before it.
+//! Properties of the programs that were executed. They are read from the program files when a recording ends,
+//! because a recorder inside a program does not see libraries that were mapped before it was loaded.
 
 mod elf;
 
@@ -12,15 +12,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Largest number of different programs that are examined: a build that runs its tests has fewer.
+/// Largest number of different programs that are examined. Even a large build with tests runs fewer.
 const MOST: usize = 4096;
-/// Bytes that the kernel reads to determine a file's format (BINPRM_BUF_SIZE).
+/// Number of bytes that the kernel reads to determine a file's format (BINPRM_BUF_SIZE).
 const HEAD_BYTES: usize = 256;
-/// O_NONBLOCK | O_NOCTTY | O_CLOEXEC: never waits if the name now belongs to a pipe or terminal.
+/// O_NONBLOCK | O_NOCTTY | O_CLOEXEC. With these flags, open does not wait if the name now belongs to a pipe
+/// or terminal.
 const CAUTIOUS: i32 = 0o4000 | 0o400 | 0o2_000_000;
 
-/// Properties of each program that was executed on this machine, by its path. Programs that are gone or can't
-/// be read are left out.
+/// Returns the properties of each program that was executed on this machine, by path. Leaves out programs
+/// that were removed or cannot be read.
 pub fn rows(tables: &Tables) -> Vec<ExecutableRow> {
     let (here, mut seen) = (this_host(), FxHashSet::default());
     let host = |utid: u32| tables.tasks.get(utid as usize).and_then(|task| tables.host(task.host));
@@ -29,14 +30,14 @@ pub fn rows(tables: &Tables) -> Vec<ExecutableRow> {
     paths.take(MOST).filter_map(|(_, path)| row(path)).collect()
 }
 
-/// This machine's name, as recorders note it.
+/// Returns this machine's name as recorders store it.
 fn this_host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim_end().to_string()
 }
 
 fn row(path: &[u8]) -> Option<ExecutableRow> {
-    // Names there depend on the process that reads them, or are devices.
+    // Names in /proc depend on the process that reads them, and names in /dev are devices.
     if !path.starts_with(b"/") || path.starts_with(b"/proc/") || path.starts_with(b"/dev/") {
         return None;
     }

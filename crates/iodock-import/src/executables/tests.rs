@@ -3,7 +3,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A folder that goes with its test.
+/// A folder that is removed at the end of its test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -19,7 +19,7 @@ impl Folder {
         path
     }
 
-    /// The compiled program of a source text; `None` if the compiler is missing.
+    /// Compiles a source text and returns the path of the program; `None` if the compiler is missing.
     fn compiled(&self, compiler: &str, source: (&str, &str), options: &[&str]) -> Option<PathBuf> {
         let (source, program) = (self.file(source.0, source.1.as_bytes()), self.0.join("program"));
         let made = Command::new(compiler).arg(source).arg("-o").arg(&program).args(options).output().ok()?;
@@ -137,7 +137,7 @@ fn damaged_programs_are_read_as_far_as_possible() {
             assert_eq!(row_of(&folder.file("broken", &broken)).map(|row| row.kind), Some("elf"));
         }
     }
-    // The same for each of the sections' sizes, offsets and links.
+    // Each size, offset and link of a section in turn gets its largest value.
     let table = u64::from_le_bytes(bytes[40..48].try_into().expect("8 bytes")) as usize;
     for at in (table..bytes.len() - 8).step_by(8) {
         let mut broken = bytes.clone();
@@ -153,7 +153,7 @@ fn a_huge_sparse_file_is_not_read_completely() {
     let mut bytes = fs::read(&program).expect("its bytes");
     let table = u64::from_le_bytes(bytes[40..48].try_into().expect("8 bytes")) as usize;
     let count = (bytes.len() - table) / 64;
-    // All sections are a TiB long, and so is the file.
+    // All sections claim a length of 1 TiB, and so does the file.
     for section in 0..count {
         let at = table + section * 64 + 32;
         bytes[at..at + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());

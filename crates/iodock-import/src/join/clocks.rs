@@ -1,42 +1,45 @@
-//! How far the clocks of hosts differ, from calls that ranks make together.
+//! Estimates how much the clocks of hosts differ, from calls that ranks make together.
 //!
-//! Nobody leaves `MPI_File_open` before all have entered it. So for hosts A and B and each such call the end at A comes after
-//! the beginning at B, and the other way round. That bounds the difference from both sides; the bounds of all calls together
-//! are closer than those of one. Opens of one rank alone (`MPI_COMM_SELF`) show by bounds that contradict each other.
+//! No rank returns from `MPI_File_open` before all ranks have entered it. For hosts A and B and each such
+//! call, the end at A therefore comes after the beginning at B, and the end at B after the beginning at A.
+//! This bounds the clock difference from both sides. The bounds of all calls together are narrower than those
+//! of one call. If the bounds contradict each other, some opens were made by one rank alone
+//! (`MPI_COMM_SELF`).
 
 use super::part::{hosts, Part};
 use crate::ImportError;
 use std::collections::{BTreeMap, HashMap};
 
-/// Maximum number of opens of one file by one rank that are compared.
+/// Largest number of opens of one file by one rank that are compared.
 const MOST_OPENS: usize = 256;
 
-/// The clock of a host compared with that of the first one.
+/// The clock of a host compared with that of the first host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
     pub host: String,
-    /// Correction of its time stamps, ns. `None`: not known.
+    /// Correction of the host's time stamps, ns; `None` if not known.
     pub offset_ns: Option<i64>,
-    /// Uncertainty of the difference in both directions, ns.
+    /// Largest error of the correction, in both directions, ns.
     pub within_ns: Option<i64>,
-    /// Number of calls used.
+    /// Number of calls that the comparison used.
     pub calls: u64,
 }
 
-/// Latest beginning and earliest end of one open, on one host.
+/// Latest beginning and earliest end of one open, among the ranks of one host.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     begin: i64,
     end: i64,
 }
 
-/// A file and the index of the open by a process -> by host; and the number of ranks that made it.
+/// For each file and each index of an open in its process: the spans by host, and the number of ranks that
+/// made the open.
 type Opens = BTreeMap<(u32, u32), (HashMap<String, Span>, usize)>;
 
-/// Compares the hosts' clocks, and sets those of the parts.
+/// Compares the clocks of the hosts, and sets the clock offset of each part.
 ///
 /// # Errors
-/// A part can't be read.
+/// A part cannot be read.
 pub fn compare(parts: &mut [Part]) -> Result<Vec<Clocks>, ImportError> {
     let hosts = hosts(parts);
     let mut clocks: Vec<Clocks> =
@@ -61,12 +64,12 @@ pub fn compare(parts: &mut [Part]) -> Result<Vec<Clocks>, ImportError> {
     Ok(clocks)
 }
 
-/// Correction of the second one's stamps, its maximum error, and the number of calls. `None` if there are
-/// none, or they contradict each other.
+/// Returns the correction of the second host's time stamps, its largest error, and the number of calls.
+/// Returns `None` if there are no calls or they contradict each other.
 fn difference<'a>(pairs: impl Iterator<Item = (&'a Span, &'a Span)>) -> Option<(i64, i64, u64)> {
     let (mut least, mut most, mut calls) = (i64::MIN, i64::MAX, 0);
     for (one, other) in pairs {
-        // The end of each comes after the beginning of the other, on one clock.
+        // On a common clock, each host's end comes after the other host's beginning.
         least = least.max(one.begin - other.end);
         most = most.min(one.end - other.begin);
         calls += 1;
@@ -74,7 +77,8 @@ fn difference<'a>(pairs: impl Iterator<Item = (&'a Span, &'a Span)>) -> Option<(
     (calls > 0 && least <= most).then(|| (least + (most - least) / 2, (most - least + 1) / 2, calls))
 }
 
-/// Opens that all ranks made. One that only some made may have had fewer participants than it seems.
+/// Returns the opens that all ranks made. If only some ranks made an open, they may have opened the file with
+/// several communicators, which do not wait for each other. Such opens are left out.
 fn opens(parts: &[Part]) -> Result<Opens, ImportError> {
     let mut opens = Opens::new();
     let mut ranks = 0;
@@ -122,10 +126,10 @@ mod tests {
 
     #[test]
     fn calls_made_together_bound_the_clock_difference() {
-        // The second clock is 1000 behind: its calls seem to be that much earlier.
+        // The second clock is 1000 behind, so its calls seem to be 1000 earlier.
         let pairs = [(span(5_000, 5_100), span(4_040, 4_110)), (span(9_030, 9_090), span(8_000, 8_085))];
         let found = difference(pairs.iter().map(|(one, other)| (one, other)));
-        // From the first: 890 to 1060; from the second: 945 to 1090.
+        // The first call bounds the difference to 890 to 1060, the second to 945 to 1090.
         assert_eq!(found, Some((1_002, 58, 2)));
     }
 

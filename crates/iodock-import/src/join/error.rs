@@ -1,4 +1,4 @@
-//! Why stores are not merged, in words.
+//! Errors of merging stores.
 
 use super::part::Part;
 use crate::ImportError;
@@ -42,13 +42,13 @@ pub fn rank_twice(part: &Part, first: &Part, rank: i32) -> ImportError {
     refused(format!("{part}: rank {rank} is in {first}, too"), "give each part of one run once")
 }
 
-/// The property in which two parts differ.
+/// The property in which two parts differ, with both values.
 pub enum Different {
     Job(String, String),
     Launch(String, String),
     Clock(String, String),
     Ranks(u32, u32),
-    /// The difference in seconds.
+    /// The difference of the times, in seconds.
     Time(i64),
 }
 

@@ -1,4 +1,4 @@
-//! The events of all parts in the order in which their calls ended.
+//! Copies the events of all parts in the order in which their calls ended.
 
 use super::numbers::Numbers;
 use super::part::Part;
@@ -12,9 +12,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows handed to the store at a time.
+/// Number of rows passed to the store at a time.
 const ROWS: usize = 1 << 15;
-/// Rows that all parts together may have read ahead.
+/// Number of rows that all parts together may have read ahead.
 const AHEAD: usize = 1 << 17;
 const LEAST_AHEAD: usize = 256;
 
@@ -24,12 +24,12 @@ struct Source<'a> {
     rows: EventColumns,
     at: usize,
     ahead: usize,
-    /// The last time that is known, of the clock of the whole.
+    /// The last known time, on the clock of the merged store.
     time: i64,
 }
 
 impl Source<'_> {
-    /// When the next row's call ended. `None` at the end.
+    /// Returns the time when the next row's call ended; `None` at the end.
     fn load(&mut self) -> Result<Option<i64>, ImportError> {
         if self.at == self.rows.len() {
             self.rows.clear();
@@ -46,13 +46,13 @@ impl Source<'_> {
             (end, ..) => end,
         };
         if end != UNKNOWN {
-            // The order of a part's own rows stays.
+            // Times never decrease within a part, so that its rows keep their order.
             self.time = self.time.max(end.saturating_add(self.part.clock_offset));
         }
         Ok(Some(self.time))
     }
 
-    /// Is the next row the other end of the call before?
+    /// Returns whether the next row is the other end of the previous row's call.
     fn belongs_to_last(&self) -> bool {
         let side = self.rows.side.get(self.at).copied();
         side.is_some_and(|side| side == Side::Out as u8 || side == Side::New as u8)
@@ -78,7 +78,7 @@ fn renumbered(row: EventRow, part: &Part) -> EventRow {
         interface_call: moved(row.interface_call, part.first_interface_call),
         site: part.sites.get(row.site as usize).copied().unwrap_or(NONE),
         stack: part.stacks.get(row.stack as usize).copied().unwrap_or(NONE),
-        // This value refers to the part alone, and is computed again.
+        // These values refer to one part alone, so the coverage computes them again.
         own_read: UNKNOWN,
         any_read: UNKNOWN,
         own_written: UNKNOWN,
@@ -87,10 +87,10 @@ fn renumbered(row: EventRow, part: &Part) -> EventRow {
     }
 }
 
-/// Gives what is not known of the accesses.
+/// Copies the events of all parts to the store, and returns the losses of the coverage.
 ///
 /// # Errors
-/// A part can't be read, the store can't be written, or `cancel` was set.
+/// A part cannot be read, the store cannot be written, or `cancel` was set.
 pub fn copy(
     parts: &[Part],
     numbers: &Numbers,

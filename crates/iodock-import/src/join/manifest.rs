@@ -1,4 +1,4 @@
-//! The manifest of the merged store, combined from those of the parts.
+//! Combines the manifests of the parts into the manifest of the merged store.
 
 use super::clocks::Clocks;
 use super::part::Part;
@@ -10,15 +10,15 @@ use iodock_event::{LossKind, Losses};
 use iodock_store::{HostClock, LossEntry, Manifest, Recorder, Source, State};
 use std::collections::BTreeSet;
 
-/// Losses of a part that can be determined for the whole only now.
+/// Losses of the parts that the merge determines again for the merged store.
 const AGAIN: [LossKind; 2] = [LossKind::MissingRanks, LossKind::CoverageMemory];
 
-/// The ranks that have a part.
+/// Returns the ranks that have a part.
 pub fn ranks_of(parts: &[Part]) -> BTreeSet<i32> {
     parts.iter().flat_map(Part::ranks).collect()
 }
 
-/// `found`: losses of the merge itself.
+/// Returns the manifest of the merged store. `found` contains the losses of the merge itself.
 pub fn of(parts: &[Part], clocks: &[Clocks], found: Losses) -> Manifest {
     let told = |part: &Part| part.manifest().clone();
     let mut whole = parts.first().map(told).unwrap_or_default();
@@ -28,7 +28,8 @@ pub fn of(parts: &[Part], clocks: &[Clocks], found: Losses) -> Manifest {
     whole.tables.clear();
     whole.checksums.clear();
     whole.in_progress = None;
-    // It is the union over all tasks: readers compute it from the events.
+    // This time is a union over all tasks, so it is not a sum of the parts. Readers compute it from the
+    // events.
     whole.io = None;
     captured(&mut whole, parts);
     whole.hosts = clocks.iter().map(host_clock).collect();
@@ -54,7 +55,7 @@ fn captured(whole: &mut Manifest, parts: &[Part]) {
         if !ways.contains(&of_part.how.as_str()) {
             ways.push(&of_part.how);
         }
-        // If there are several ranks, the first that failed determines how the run ended.
+        // If there are several ranks, the first rank that failed determines how the run ended.
         if captured.exit_signal.is_none() && captured.exit_status.unwrap_or(0) == 0 {
             captured.exit_status = of_part.exit_status.or(captured.exit_status);
             captured.exit_signal = of_part.exit_signal.clone();
@@ -64,7 +65,7 @@ fn captured(whole: &mut Manifest, parts: &[Part]) {
         }
         captured.page_cache = captured.page_cache.take().or_else(|| of_part.page_cache.clone());
         captured.wall_ns = captured.wall_ns.max(of_part.wall_ns);
-        // What is said of calls of interfaces holds for all parts.
+        // The merged store has `interfaces` only if all parts have it.
         if !of_part.others.contains_key("interfaces") {
             captured.others.remove("interfaces");
         }
@@ -134,11 +135,12 @@ fn losses(parts: &[Part], found: Losses) -> Vec<LossEntry> {
     sums
 }
 
-/// Ranks without a part, parts that were cut, and nodes without a part where nothing has a rank.
+/// Adds losses for ranks without a part, for parts that were cut and, if no task has a rank, for nodes
+/// without a part.
 fn tell_missing(whole: &mut Manifest, parts: &[Part]) {
     let there = ranks_of(parts);
     let told = parts.iter().filter_map(expected).max();
-    // Ranks are numbered from 0 without gaps.
+    // Ranks are numbered from 0 without gaps, so the highest one gives a minimum for their number.
     let at_least = there.last().and_then(|&last| u32::try_from(last).ok()).map(|last| last + 1);
     whole.ranks = told.max(at_least);
     let mut missing = Losses::default();

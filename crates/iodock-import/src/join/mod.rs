@@ -1,7 +1,9 @@
-//! Several stores of one run as one: each node or rank was recorded by itself.
+//! Merges several stores of one run into one store, for runs in which each node or rank was recorded
+//! separately.
 //!
-//! Rows keep their values. Ids are numbered again; files of the same name are one file, as in a recording that all ranks
-//! share. What was read and written before is computed again, since a file may be used by tasks of several parts.
+//! Rows keep their values, but ids are numbered again. Files with the same name become one file, as in a
+//! recording that all ranks share. The coverage (bytes read and written before) is computed again, because
+//! tasks of several parts may use the same file.
 
 mod clocks;
 mod error;
@@ -24,20 +26,20 @@ use std::sync::atomic::AtomicBool;
 
 pub use clocks::Clocks;
 
-/// A store that was made of several.
+/// The result of merging stores.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
     pub summary: ImportSummary,
-    /// The clock difference of each host.
+    /// Clock difference of each host.
     pub clocks: Vec<Clocks>,
-    /// Number of ranks that have a part, and that the run has; where known.
+    /// Number of ranks that have a part, and number of ranks of the run if known.
     pub ranks: (u32, Option<u32>),
 }
 
-/// Makes a store at `into` of the finished stores `parts`.
+/// Merges the finished stores `parts` into a new store at `into`.
 ///
 /// # Errors
-/// A part is damaged, is there twice or belongs to another run, or the store can't be written.
+/// A part is damaged, occurs twice or belongs to another run, or the store cannot be written.
 pub fn merge_stores(
     parts: &[PathBuf],
     into: &Path,

@@ -1,4 +1,4 @@
-//! Ids of the parts as ids of the whole, and the tables that are known only at the end.
+//! Maps ids of the parts to ids of the merged store, and collects the tables that are written at the end.
 
 use super::error::too_many;
 use super::part::Part;
@@ -20,7 +20,7 @@ pub struct Numbers {
     pub symbols: Vec<SymbolRow>,
     files: HashMap<FileKey, u32>,
     mounts: HashMap<(String, String), u32>,
-    /// Files that lie on different mounts, depending on the host.
+    /// Files that are on different mounts on different hosts.
     unplaced: HashSet<u32>,
     sites: HashMap<(Site, Option<String>), u32>,
     stacks: HashMap<Box<[u32]>, u32>,
@@ -39,7 +39,7 @@ struct Command {
     argv: Option<String>,
 }
 
-/// The rows of a table of the part.
+/// Calls `take` with each row of a table of the part.
 fn each(
     part: &Part,
     file: &str,
@@ -61,10 +61,10 @@ fn index_of(names: &mut Vec<String>, name: &str) -> u16 {
 }
 
 impl Numbers {
-    /// Reads the part's tables. `several_hosts`: does the whole have them?
+    /// Reads the part's tables. `several_hosts`: whether the merged store has several hosts.
     ///
     /// # Errors
-    /// A table can't be read, or there are more rows than ids.
+    /// A table cannot be read, or there are more rows than ids.
     pub fn add(&mut self, number: usize, part: &mut Part, several_hosts: bool) -> Result<(), ImportError> {
         self.add_names(part)?;
         self.add_files(part)?;
@@ -74,7 +74,7 @@ impl Numbers {
         self.add_rest(part)
     }
 
-    /// Calls and errors are stored by name, because their numbers may differ between versions.
+    /// Maps the part's calls and errors by name, because their numbers may differ between versions.
     fn add_names(&mut self, part: &mut Part) -> Result<(), ImportError> {
         let (mut calls, mut errnos) = (Vec::new(), Vec::new());
         each(part, "calls.parquet", |row| {
@@ -122,7 +122,7 @@ impl Numbers {
         if entry.kind == FileKind::File {
             entry.kind = kind;
         }
-        // Unknown is the least number there is.
+        // UNKNOWN is the smallest number, so a known size wins.
         entry.size = entry.size.max(size);
         if mount != entry.mount {
             let is_new = entry.mount == NONE && !self.unplaced.contains(&id);
@@ -255,7 +255,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// A place without a module, as in an interpreted file, is known by its source.
+    /// Maps a site. A site without a module, such as one in a Python file, is identified by its source file.
     fn site(&mut self, row: &Record, known: Vec<SymbolRow>) -> u32 {
         let module = row.text("module").unwrap_or_default();
         let own = known.first().filter(|_| module.is_empty());
@@ -281,7 +281,8 @@ impl Numbers {
         id
     }
 
-    /// Ids of tables that are copied row by row, which are dense from 0, and of open file descriptions.
+    /// Sets the offsets for ids that are dense from 0: those of tables that are copied row by row, and of
+    /// open file descriptions.
     fn add_rest(&mut self, part: &mut Part) -> Result<(), ImportError> {
         part.first_interface_call = self.next_interface_call;
         part.first_profile = self.next_profile;
@@ -296,7 +297,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// One more than the highest of the part.
+    /// Returns one more than the highest number of an open file description in the part.
     fn handles(&self, part: &Part) -> Result<u32, ImportError> {
         let (mut events, mut columns) = (part.events(), EventColumns::default());
         let mut most = 0;
@@ -312,7 +313,7 @@ impl Numbers {
         Ok(most)
     }
 
-    /// When all parts were added, and their clocks are known.
+    /// Completes the tables. The caller must have added all parts and set their clock offsets.
     pub fn finish(&mut self, parts: &[Part]) {
         iodock_tracker::fill_patterns(&mut self.tables.files);
         let mut commands = std::mem::take(&mut self.commands);
@@ -323,7 +324,7 @@ impl Numbers {
             let argv = command.argv.map_or(NONE, |argv| table.add_text(argv.as_bytes()));
             table.push(command.utid, command.ts, path, argv);
         }
-        // Only needed for numbering.
+        // These maps were only needed for numbering, so their memory is freed.
         self.files = HashMap::new();
         self.sites = HashMap::new();
         self.stacks = HashMap::new();

@@ -1,4 +1,4 @@
-//! One of the stores that become one.
+//! One of the stores that are merged.
 
 use super::error;
 use crate::ImportError;
@@ -6,16 +6,16 @@ use iodock_store::{EventReader, Manifest, Records, StoreError, StoreInfo};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// A part, and how its ids are numbered in the whole.
+/// A part, and the mapping of its ids to ids of the merged store.
 pub struct Part {
     pub info: StoreInfo,
-    /// Offset added to ids that only this part's rows have.
+    /// Offsets that are added to ids which only this part's rows use.
     pub first_utid: u32,
     pub first_upid: u32,
     pub first_handle: u32,
     pub first_interface_call: u32,
     pub first_profile: u32,
-    /// Index: the part's own id.
+    /// Ids in the merged store, indexed by the part's own id.
     pub files: Vec<u32>,
     pub calls: Vec<u16>,
     pub errnos: Vec<u16>,
@@ -23,15 +23,17 @@ pub struct Part {
     pub stacks: Vec<u32>,
     /// Rank and host of each task.
     pub tasks: Vec<(Option<i32>, Option<String>)>,
-    /// Processes without a parent in it, by id and beginning.
+    /// Processes without a parent in the part, by process id and start time.
     pub roots: Vec<(i32, i64)>,
-    /// To be added to its stamps for the order of events, ns.
+    /// Offset that is added to the part's time stamps to order events, ns.
     pub clock_offset: i64,
 }
 
 impl Part {
+    /// Opens a part.
+    ///
     /// # Errors
-    /// It is no store, a damaged one, not finished, or has no calls.
+    /// The folder is not a store, or the store is damaged, unfinished, or has no calls.
     pub fn open(path: &Path) -> Result<Part, ImportError> {
         let info = StoreInfo::open(path).map_err(|error| match error {
             StoreError::Damaged { .. } => error::damaged(&error),
@@ -69,7 +71,7 @@ impl Part {
         self.info.path.display().to_string()
     }
 
-    /// The host that it was recorded on, where it was one.
+    /// Returns the host on which the part was recorded, if it was a single one.
     pub fn host(&self) -> Option<&str> {
         self.manifest().host.name.as_deref().filter(|name| !name.is_empty())
     }
@@ -99,7 +101,7 @@ impl Part {
         self.tasks.iter().filter_map(|(rank, _)| *rank).collect()
     }
 
-    /// Its owner, for a message: its ranks, else its host.
+    /// Describes the part in a message by its ranks or, if it has none, by its host.
     pub fn whose(&self) -> String {
         let ranks: Vec<i32> = self.ranks().into_iter().collect();
         match (ranks.as_slice(), self.host()) {
@@ -110,7 +112,7 @@ impl Part {
     }
 }
 
-/// The hosts of all parts, each once.
+/// Returns the hosts of all parts, each once.
 pub fn hosts(parts: &[Part]) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for part in parts {

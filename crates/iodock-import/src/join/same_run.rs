@@ -1,4 +1,4 @@
-//! Checks that parts belong to one run, and none is given twice.
+//! Checks that the parts belong to one run, and that none is given twice.
 
 use super::error::{self, Different};
 use super::part::Part;
@@ -6,14 +6,14 @@ use crate::ImportError;
 use iodock_store::Manifest;
 use std::collections::HashMap;
 
-/// Largest difference between clocks of nodes, ns: parts that are further apart in time belong to different
-/// runs.
+/// Largest plausible difference between the clocks of nodes, ns. Parts whose times are further apart belong
+/// to different runs.
 const APART: i64 = 60_000_000_000;
 
-/// Before anything is read of them.
+/// Checks what the manifests show, before any table is read.
 ///
 /// # Errors
-/// Two of them are the same, or of different runs.
+/// Two parts are the same store, or belong to different runs.
 pub fn check(parts: &[Part]) -> Result<(), ImportError> {
     if parts.len() < 2 {
         return Err(error::too_few());
@@ -34,7 +34,7 @@ pub fn check(parts: &[Part]) -> Result<(), ImportError> {
     in_time(parts)
 }
 
-/// After the tables of tasks were read.
+/// Checks the tasks, after their tables were read.
 ///
 /// # Errors
 /// A rank or a process has two parts.
@@ -76,14 +76,15 @@ fn difference(one: &Manifest, first: &Manifest) -> Option<Different> {
         .or_else(|| differ(&|of| Some(of.clock.clone())).map(|(one, first)| Different::Clock(one, first)))
 }
 
-/// The number of ranks from the launcher. For logs it is one more than the highest rank; if it equals that of
-/// the part's own ranks, it may have been counted from these.
+/// Returns the number of ranks of the run according to the launcher. Returns `None` for logs, where the
+/// number is only one more than the highest rank. Also returns `None` if the number is not larger than that
+/// of the part's ranks, because it may have been counted from these.
 pub fn expected(part: &Part) -> Option<u32> {
     let is_recorded = part.manifest().captured.logs.is_empty();
     part.manifest().ranks.filter(|&ranks| is_recorded && ranks as usize > part.ranks().len())
 }
 
-/// Ranks run at the same time, as far as the clocks agree.
+/// Checks that the parts ran at the same time, within the accuracy of the clocks.
 fn in_time(parts: &[Part]) -> Result<(), ImportError> {
     let span = |part: &Part| part.manifest().first_ts.zip(part.manifest().last_ts);
     let mut spans: Vec<(i64, i64, &Part)> =

@@ -1,4 +1,4 @@
-//! Tables that are copied row by row, with ids of the whole.
+//! Copies tables row by row, with the ids of the merged store.
 
 use super::part::Part;
 use crate::ImportError;
@@ -6,11 +6,13 @@ use iodock_store::{Cell, CopiedTable, Record, Records, StoreWriter, COPIED};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
+/// Copies the tables of all parts.
+///
 /// # Errors
-/// A part can't be read, or the store can't be written.
+/// A part cannot be read, or the store cannot be written.
 pub fn copy(parts: &[Part], several_hosts: bool, writer: &mut StoreWriter) -> Result<(), ImportError> {
     for table in COPIED {
-        // A table of profiles is there also without rows.
+        // Tables of profiles exist even without rows.
         if parts.iter().any(|part| part.manifest().tables.contains_key(table.name)) {
             copy_table(table, parts, several_hosts, writer)?;
         }
@@ -69,7 +71,8 @@ fn renumbered<'a>(
     }
 }
 
-/// Rows that each part has, of what is the same for all.
+/// Selects which rows of a table are copied: all of them, or each distinct row once, because the parts repeat
+/// rows of facts that they share.
 enum Once {
     All,
     Of(&'static [&'static str], HashSet<Vec<String>>),
@@ -97,7 +100,7 @@ impl Once {
     }
 }
 
-/// The rows of one table from all parts, in order of time if the table has times.
+/// The rows of one table from all parts, ordered by time if the table has times.
 struct InOrder<'a> {
     table: CopiedTable,
     parts: &'a [Part],
@@ -113,7 +116,7 @@ impl InOrder<'_> {
         Ok(rows)
     }
 
-    /// Reads the next row of a part. A row without a time directly follows the previous row.
+    /// Reads the next row of a part. A row without a time gets the time of the row before it.
     fn load(&mut self, number: usize, before: i64) -> Result<(), ImportError> {
         let (records, next) = &mut self.sources[number];
         *next = records.next_row()?;

@@ -1,4 +1,4 @@
-//! Darshan's histograms: sizes of accesses, and the most common sizes and strides.
+//! Darshan's histograms: bins of access sizes, and the most common sizes and strides.
 
 use super::columns::Columns;
 use iodock_darshan::{Counted, Record};
@@ -7,7 +7,7 @@ use iodock_store::BinRow;
 const KI: i64 = 1 << 10;
 const MI: i64 = 1 << 20;
 const GI: i64 = 1 << 30;
-/// Darshan's names of bins, and the last number in each (`DARSHAN_BUCKET_INC` in darshan-common.h).
+/// Darshan's names of bins, and the largest number in each (`DARSHAN_BUCKET_INC` in darshan-common.h).
 pub const BINS: [(&str, Option<i64>); 10] = [
     ("0_100", Some(100)),
     ("100_1K", Some(KI)),
@@ -20,13 +20,14 @@ pub const BINS: [(&str, Option<i64>); 10] = [
     ("100M_1G", Some(GI)),
     ("1G_PLUS", None),
 ];
-/// MPI-IO and what lies above call theirs `SIZE_READ_AGG_`.
+/// Counters of sizes. Modules of MPI-IO and higher interfaces name them `SIZE_READ_AGG_` instead of
+/// `SIZE_READ_`.
 pub const SIZES: [(&str, &[&str]); 2] =
     [("read-size", &["SIZE_READ_", "SIZE_READ_AGG_"]), ("write-size", &["SIZE_WRITE_", "SIZE_WRITE_AGG_"])];
 const COMMON: [(&str, &str, &str); 2] =
     [("common-read-or-write-size", "ACCESS", "ACCESS"), ("common-stride", "STRIDE", "STRIDE")];
 
-/// Whether a counter is a bin, so that it is not stored among the other counters.
+/// Returns whether a counter is a bin. Bins are not stored among the other counters.
 pub fn is_bin(columns: &Columns, counter: &str) -> bool {
     let Some(short) = counter.strip_prefix(columns.prefix) else { return false };
     let is_size = SIZES.iter().any(|(_, starts)| {
@@ -41,7 +42,7 @@ pub fn is_bin(columns: &Columns, counter: &str) -> bool {
         })
 }
 
-/// The bins of a record that are not empty, or whose content is not known.
+/// Returns the bins of a record that are not empty, or whose content is unknown.
 pub fn bins_of(columns: &Columns, counted: &Counted, record: Record) -> Vec<BinRow> {
     let value = |name: &str| {
         let at = counted.layout.counter(&format!("{}{name}", columns.prefix))?;
@@ -70,7 +71,7 @@ pub fn bins_of(columns: &Columns, counted: &Counted, record: Record) -> Vec<BinR
     found
 }
 
-/// Darshan marks unknown values with -1.
+/// Returns `None` for negative counts, because Darshan marks unknown values with -1.
 fn known(count: i64) -> Option<i64> {
     Some(count).filter(|&count| count >= 0)
 }

@@ -3,7 +3,8 @@
 use iodock_darshan::{Counted, Module, Record};
 use iodock_store::{Counts, RankShare};
 
-/// A module's interface, and the counters of each column, which are summed. Times lack their prefix.
+/// The interface of a module, and for each column of a profile the counters whose sum it is. The names of
+/// times lack the module's prefix.
 pub struct Columns {
     pub interface: &'static str,
     pub prefix: &'static str,
@@ -53,7 +54,7 @@ const PNETCDF_FILE: Columns = Columns {
     syncs: &["SYNCS"],
     ..NONE
 };
-/// The versions of PNETCDF_FILE before 3, whose counters have other names.
+/// Columns of PNETCDF_FILE in versions before 3, whose counters have other names.
 const PNETCDF_EARLY: Columns =
     Columns { interface: "pnetcdf", prefix: "PNETCDF_", opens: &["INDEP_OPENS", "COLL_OPENS"], ..NONE };
 const PNETCDF_VAR: Columns = Columns {
@@ -76,7 +77,7 @@ const OF_RANKS: [&str; 8] = [
     "F_VARIANCE_RANK_TIME",
 ];
 
-/// The interface of a module.
+/// Returns the interface of a module.
 pub fn interface_of(module: Module) -> Option<&'static str> {
     Some(match module {
         Module::DXT_POSIX => POSIX.interface,
@@ -104,8 +105,8 @@ impl Columns {
         columns_of(counted.module, counted.layout.counter("PNETCDF_INDEP_OPENS").is_some())
     }
 
-    /// Whether a counter is exactly a column, so that it is not stored among the other counters. `shared`: of
-    /// all ranks.
+    /// Returns whether a counter is exactly a column, so that it is not stored among the other counters.
+    /// `shared`: whether the record is for all ranks.
     pub fn has(&self, counter: &str, shared: bool) -> bool {
         let Some(short) = counter.strip_prefix(self.prefix) else { return false };
         let all = [self.opens, self.reads, self.writes, self.seeks, self.stats, self.syncs];
@@ -133,7 +134,7 @@ impl Columns {
         }
     }
 
-    /// The fastest and the slowest rank.
+    /// Returns the shares of the fastest and of the slowest rank.
     pub fn shares(&self, counted: &Counted, record: Record) -> [RankShare; 2] {
         [0, 3].map(|at| RankShare {
             rank: self.counter(OF_RANKS[at], counted, record).and_then(|rank| i32::try_from(rank).ok()),
@@ -142,13 +143,13 @@ impl Columns {
         })
     }
 
-    /// The variance of the ranks' bytes, and that of their seconds.
+    /// Returns the variance of the ranks' bytes, and that of their seconds.
     pub fn variances(&self, counted: &Counted, record: Record) -> [Option<f64>; 2] {
         [6, 7].map(|at| self.fraction(OF_RANKS[at], counted, record).filter(|value| *value >= 0.0))
     }
 
-    /// Sum of the counters that the version has. One that Darshan marks as unknown (-1) makes the sum
-    /// unknown.
+    /// Returns the sum of those counters that the module's version has. If Darshan marks one of them as
+    /// unknown (-1), the sum is unknown.
     fn sum(&self, names: &[&str], counted: &Counted, record: Record) -> Option<i64> {
         let known = names.iter().filter_map(|name| counted.layout.counter(&format!("{}{name}", self.prefix)));
         let values: Vec<i64> = known.map(|at| record.counter(at)).collect();
@@ -163,7 +164,7 @@ impl Columns {
     }
 
     fn fraction(&self, name: &str, counted: &Counted, record: Record) -> Option<f64> {
-        // The early versions of PNETCDF_FILE use the same names for times as the later ones, but lack these.
+        // A version that lacks the time, such as an early one of PNETCDF_FILE, has no index for it.
         let at = counted.layout.fraction(&format!("{}{name}", self.prefix))?;
         Some(record.fraction(at))
     }

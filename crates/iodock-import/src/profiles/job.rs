@@ -1,5 +1,5 @@
-//! Reads a Darshan log's information about its job as a whole, without making a store: for lists of thousands
-//! of logs.
+//! Reads the information about the job as a whole from a Darshan log, without making a store. Lists of
+//! thousands of logs use it.
 
 use super::{columns::nanoseconds, columns::Columns, losses_of, moment, source_error};
 use crate::ImportError;
@@ -8,31 +8,32 @@ use iodock_event::Losses;
 use rustc_hash::FxHashSet;
 use std::path::Path;
 
-/// A job. `None` is unknown.
+/// A job. Unknown values are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct JobRow {
     pub job: Option<String>,
     pub user_id: Option<i64>,
-    /// With its arguments, as far as Darshan keeps them.
+    /// Command with its arguments, as far as Darshan keeps them.
     pub command: Option<String>,
     pub processes: Option<i64>,
-    /// Since the epoch.
+    /// Start of the job, ns since the epoch.
     pub start_ns: Option<i64>,
     pub run_time_ns: Option<i64>,
-    /// Through POSIX and C streams, which the bytes of all other interfaces pass through.
+    /// Bytes through POSIX and C streams, which all higher interfaces use.
     pub read_bytes: Option<i64>,
     pub written_bytes: Option<i64>,
-    /// In MPI-IO, and in the calls above on files without MPI-IO; summed over all processes.
+    /// Time in MPI-IO, and for files that are not used by MPI-IO in POSIX and C streams, summed over all
+    /// processes.
     pub io_time_ns: Option<i64>,
-    /// Different files that were counted.
+    /// Number of different files that Darshan counted.
     pub files: Option<u64>,
     pub losses: Losses,
 }
 
-/// Reads the job and its counters; single accesses, heatmaps and layouts are skipped.
+/// Reads the job and its counters; skips single accesses, heatmaps and layouts.
 ///
 /// # Errors
-/// Nothing of the log can be read.
+/// Nothing in the log can be read.
 pub fn job_of(path: &str) -> Result<JobRow, ImportError> {
     let log =
         Log::open(Path::new(path), Limits::without_details()).map_err(|error| source_error(path, &error))?;
@@ -54,7 +55,8 @@ pub fn job_of(path: &str) -> Result<JobRow, ImportError> {
     })
 }
 
-/// For each file the uppermost interface counts, whose time includes that of those below it.
+/// Returns the time in I/O. For each file only the highest interface counts, because its time includes that
+/// of the lower ones.
 fn io_time(log: &Log, ground: &[&Counted]) -> Option<i64> {
     let upper = log.module(Module::MPI_IO);
     let passed: FxHashSet<u64> =
@@ -69,7 +71,7 @@ fn io_time(log: &Log, ground: &[&Counted]) -> Option<i64> {
     })
 }
 
-/// Sum over all records of a VALUE. None: there are no records, or a value is unknown.
+/// Returns the sum of `value` over all records. Returns `None` if there are no records or a value is unknown.
 fn sum(
     modules: &[&Counted],
     value: impl Fn(&Counted, Record, &iodock_store::Counts) -> Option<Option<i64>>,
@@ -83,7 +85,7 @@ fn sum(
     })
 }
 
-/// Data sets and variables are inside files and are not counted.
+/// Returns the number of files. Data sets and variables are not counted, because they are parts of files.
 fn files(log: &Log) -> u64 {
     let of_files = log.counted.iter().filter(|one| !matches!(one.module, Module::H5D | Module::PNETCDF_VAR));
     let different: FxHashSet<u64> =

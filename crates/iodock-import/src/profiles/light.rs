@@ -1,5 +1,5 @@
-//! Converts counters of a light recording (`iodock record --light`) to profiles: the operations of each
-//! process on each file.
+//! Converts the counters of a light recording (`iodock record --light`) to profiles, which contain the
+//! operations of each process on each file.
 
 use super::bins::{BINS, SIZES};
 use crate::parts::{Counted, Part};
@@ -14,14 +14,14 @@ use iodock_store::{AccessRow, BinRow, Manifest, ProfileRow, ProfileTables, Store
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// In the manifest: ranks of which there are only counters.
+/// Key in the manifest for the ranks that have counters instead of calls.
 pub const COUNTED_RANKS: &str = "counted_ranks";
 const INTERFACE: &str = "posix";
-/// Offsets that are not multiples of this are not aligned.
+/// Alignment in bytes. Offsets that are not multiples of it count as unaligned.
 const ALIGNMENT: i64 = 4096;
 
-/// Counters without a column, under Darshan's names if Darshan has them, and the words that they are computed
-/// from.
+/// Counters that have no column in profiles: the name (Darshan's name if Darshan has the counter), and the
+/// index of the word with the value.
 const COUNTERS: [(&str, usize); 12] = [
     ("POSIX_CONSEC_READS", words::CONSECUTIVE),
     ("POSIX_CONSEC_WRITES", words::CONSECUTIVE + 1),
@@ -37,7 +37,7 @@ const COUNTERS: [(&str, usize); 12] = [
     ("POSIX_MAX_BYTE_READ", words::MOST_END),
 ];
 const MORE_COUNTERS: [&str; 2] = ["POSIX_MAX_BYTE_WRITTEN", "POSIX_FILE_ALIGNMENT"];
-/// Counters that are unknown if an offset is.
+/// Counters that are unknown if an offset is unknown.
 const OF_OFFSETS: [usize; 6] = [
     words::CONSECUTIVE,
     words::CONSECUTIVE + 1,
@@ -47,10 +47,10 @@ const OF_OFFSETS: [usize; 6] = [
     words::MOST_END,
 ];
 
-/// A process, and the file or files.
+/// Index of the part, process, and file of a profile.
 type Key = (usize, Option<u32>, u32);
 
-/// Rows of all processes that become one profile each.
+/// Collects the rows of all processes; rows with the same key become one profile.
 #[derive(Default)]
 struct Profiles {
     files: FileTable,
@@ -58,17 +58,18 @@ struct Profiles {
     rows: BTreeMap<Key, Summed>,
 }
 
-/// Rows of one file and process: from several threads, and from programs that it executed in sequence.
+/// The sum of the rows of one file and process. A process can have several: from its threads, and from
+/// programs that it executed one after the other.
 struct Summed {
     kind: RowKind,
     words: [u64; words::ALL],
 }
 
-/// Writes the profiles of all parts; returns their number. Files known only from the calls that were recorded
-/// to track processes are left out.
+/// Writes the profiles of all parts, and returns their number. Leaves out files that are known only from the
+/// calls that were recorded to track processes.
 ///
 /// # Errors
-/// The store can't be written.
+/// The store cannot be written.
 pub fn write(
     parts: &mut [Part],
     counted: &Counted,
@@ -92,7 +93,7 @@ pub fn write(
             accesses.push((number, upid, files, table.accesses));
         }
     }
-    // Some of them were detected when they were executed.
+    // The recorder already detected some of these programs when they were executed.
     let known = imported.losses.count(LossKind::UnreachedPrograms);
     let missing = uncounted(&imported.tracked.tables, begun, counted).saturating_sub(known);
     imported.losses.add(LossKind::UnreachedPrograms, missing);
@@ -132,7 +133,7 @@ pub fn write(
     Ok(profiles.rows.len() as u64)
 }
 
-/// Facts about a light recording for the manifest.
+/// Adds facts about a light recording to the manifest.
 pub fn tell(manifest: &mut Manifest, parts: &[Part], counted: &Counted, imported: &Imported) {
     let tasks = imported.tracked.tables.tasks.iter();
     let ranks: RankSet = tasks.filter_map(|task| task.rank.filter(|_| counted.holds(task.rank))).collect();
@@ -146,7 +147,7 @@ pub fn tell(manifest: &mut Manifest, parts: &[Part], counted: &Counted, imported
     if *counted != Counted::All && imported.rows > 0 {
         return;
     }
-    // Calls were recorded only to track processes, so they are not the program's calls.
+    // These calls were recorded only to track processes, so they are not the calls of the program.
     manifest.source.calls = 0;
     manifest.io = None;
     let times: Vec<i64> = parts.iter().filter_map(|part| part.reader().meta().start).collect();
@@ -164,9 +165,9 @@ fn lose(imported: &mut Imported, table: &Table) {
     losses.add(LossKind::UncountedRequests, table.asynchronous);
 }
 
-/// Number of programs that were executed and have no table: static ones, and those that removed LD_PRELOAD.
-/// Each program creates its table when it is loaded, even if it never counts anything. BEGUN: process and
-/// time of each table.
+/// Returns the number of programs that were executed but have no table: static programs, and those that
+/// removed LD_PRELOAD. Other programs create a table when they are loaded, even if they never count anything.
+/// `begun` contains the process and the time of each table.
 fn uncounted(tables: &Tables, mut begun: Vec<(u32, i64)>, counted: &Counted) -> u64 {
     begun.sort_unstable();
     let mut executed: Vec<(u32, i64)> = Vec::new();
@@ -184,8 +185,8 @@ fn uncounted(tables: &Tables, mut begun: Vec<(u32, i64)>, counted: &Counted) -> 
     (0..executed.len()).filter(|&at| !is_counted(at)).count() as u64
 }
 
-/// Estimated number of files that were counted together: several share a bit, and more so the fuller the bits
-/// are.
+/// Returns the estimated number of files that were counted together. Each file sets one bit, and the more
+/// bits are set, the more files share a bit.
 fn corrected(table: &Table) -> u64 {
     let (bits, met) = (f64::from(table.seen_bits), table.folded as f64);
     if met == 0.0 || met >= bits {
@@ -194,7 +195,8 @@ fn corrected(table: &Table) -> u64 {
     (-bits * (1.0 - met / bits).ln()).round() as u64
 }
 
-/// The process of the table. Process ids are reused: the last one that had begun by then.
+/// Returns the process of a table. The kernel reuses process ids, so it is the last process with that id that
+/// had begun at the table's time.
 fn process_of(tables: &Tables, table: &Table, begun: i64) -> Option<u32> {
     let pid = table.pid as i32;
     let all = || tables.tasks.iter().filter(|task| task.pid == pid && task.tid == pid);
@@ -208,7 +210,7 @@ fn rank_of(part: &Part, tasks: &[TaskRow], upid: Option<u32>) -> Option<i32> {
 }
 
 impl Profiles {
-    /// Files of calls that were recorded, too: the same name is the same file.
+    /// Adds the files of recorded calls. A file with the same name is the same file.
     fn beside(&mut self, files: FileTable) {
         for id in (0..files.len() as u32).rev() {
             self.numbers.insert(files.names.get(id).to_vec(), id);
@@ -216,7 +218,7 @@ impl Profiles {
         self.files = files;
     }
 
-    /// Adds a process's rows, and their files.
+    /// Adds a process's rows, and their files. Returns the files.
     fn add(&mut self, part: usize, upid: Option<u32>, table: &Table) -> Vec<u32> {
         let share = corrected(table) as f64 / (table.folded.max(1) as f64);
         let mut files = Vec::new();
@@ -250,7 +252,8 @@ impl Profiles {
     }
 }
 
-/// Names that the kernel gives to unnamed files, and the names in recordings of calls.
+/// Names that the kernel gives to objects without a file name, and the names and kinds that recordings of
+/// calls use for them.
 const UNNAMED: [(&[u8], &[u8], FileKind); 6] = [
     (b"anon_inode:[eventfd]", b"eventfd", FileKind::Eventfd),
     (b"anon_inode:[eventpoll]", b"epoll", FileKind::Epoll),
@@ -287,7 +290,7 @@ impl Summed {
     }
 }
 
-/// A profile's row, with what belongs to it.
+/// A row of a profile, and the data that belong to it.
 struct Told<'a> {
     part: &'a mut Part,
     task: Option<&'a TaskRow>,
@@ -395,7 +398,7 @@ fn bins(summed: &Summed, counts: &mut Counts) -> Vec<BinRow> {
         let high = (bin + 1 < TIME_BINS).then(|| edge(bin) - 1);
         add("read-or-write-time", low, high, words::TIMES + bin);
     }
-    // It is known which alignments occurred, but not how often.
+    // The recording contains which alignments occurred, but not how often.
     let met = ALIGNMENTS.into_iter().enumerate().filter(|(bit, _)| all[words::ALIGNMENTS] >> bit & 1 == 1);
     found.extend(met.map(|(_, low)| BinRow {
         quantity: "offset-alignment",

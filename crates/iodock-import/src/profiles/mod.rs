@@ -1,5 +1,5 @@
-//! Converts Darshan logs to stores of profiles (`docs/decisions/0041`). Nothing is summed over ranks or files
-//! here: a record is a profile.
+//! Converts Darshan logs to stores of profiles (`docs/decisions/0041`). Each record becomes a profile;
+//! nothing is summed over ranks or files.
 
 mod bins;
 mod columns;
@@ -23,10 +23,11 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Imports one log of Darshan, or its text, into a new store.
+/// Imports one Darshan log, or its text form, into a new store.
 ///
 /// # Errors
-/// Nothing of the log can be read, the store can't be written, or it was cancelled. Nothing of the store is left then.
+/// Nothing in the log can be read, the store cannot be written, or the import was cancelled. In these cases
+/// nothing of the store is left.
 pub fn import_darshan(
     options: &ImportOptions,
     progress: &mut dyn FnMut(Progress),
@@ -80,7 +81,7 @@ fn source_error(path: &str, error: &iodock_darshan::Error) -> ImportError {
     })
 }
 
-/// A log, and what its rows need from its other parts.
+/// A log, and the facts about the job that its rows need.
 pub(super) struct Told<'a> {
     pub log: &'a Log,
     pub files: &'a Files,
@@ -105,7 +106,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// ns since the epoch, from seconds since the job's start.
+    /// Converts seconds since the job's start to ns since the epoch.
     pub fn at(&self, seconds: f64) -> Option<i64> {
         self.start?.checked_add(nanoseconds(seconds)?)
     }
@@ -167,7 +168,8 @@ impl<'a> Told<'a> {
         })?)
     }
 
-    /// The first and the last moment in the record. A stamp of 0 means that the operation did not happen.
+    /// Returns the first and the last time in the record. A time stamp of 0 means that the operation did not
+    /// happen.
     fn span(&self, record: Record) -> [Option<i64>; 2] {
         let stamps = record.fractions().filter(|(name, _)| name.ends_with("_TIMESTAMP"));
         let times: Vec<f64> =
@@ -180,7 +182,7 @@ impl<'a> Told<'a> {
 
 const TIMES: [&str; 5] = ["read_time_ns", "write_time_ns", "meta_time_ns", "first_ts", "last_ts"];
 
-/// Columns that are not exact counts or times in this record.
+/// Returns the columns that are estimates in this record instead of exact counts or times.
 fn estimated(columns: &Columns, log: &Log, counted: &Counted, record: Record) -> Vec<&'static str> {
     let mut names = Vec::new();
     if log.written == Written::Text {
@@ -190,7 +192,7 @@ fn estimated(columns: &Columns, log: &Log, counted: &Counted, record: Record) ->
     if columns.interface == "mpi-io" && counted.version == Some(1) {
         names.extend(["write_time_ns", "first_ts"]);
     }
-    // In this case bytes and times of C streams are included in those of POSIX.
+    // In this case the counters of POSIX include bytes and times of C streams.
     if columns.counter("FOPENS", counted, record).is_some_and(|opens| opens > 0) {
         names.extend(["read_bytes", "written_bytes", "read_time_ns", "write_time_ns", "meta_time_ns"]);
     }

@@ -1,11 +1,11 @@
-//! The files of a Darshan log, with a store's numbering.
+//! The files of a Darshan log, numbered as in a store.
 
 use crate::mounts::place_files;
 use iodock_darshan::{Log, Module};
 use iodock_event::{FileEntry, FileKind, FileTable, Mount};
 use rustc_hash::FxHashMap;
 
-/// Files by the numbers of Darshan's records.
+/// The files, by the numbers of Darshan's records.
 #[derive(Default)]
 pub struct Files {
     pub table: FileTable,
@@ -13,7 +13,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Files of all records in the log, in the order of the records.
+    /// Returns the files of all records in the log, in the order of the records.
     pub fn of(log: &Log) -> Files {
         let mut files = Files::default();
         for counted in &log.counted {
@@ -36,7 +36,7 @@ impl Files {
     }
 
     pub fn number(&self, id: u64) -> u32 {
-        // All record numbers were added before.
+        // `Files::of` has added the numbers of all records.
         self.numbers.get(&id).copied().unwrap_or(iodock_event::NONE)
     }
 
@@ -49,7 +49,8 @@ impl Files {
     }
 }
 
-/// Data sets and variables are not files, nor are `<STDIN>`, `<STDOUT>` and `<STDERR>`.
+/// Makes the entry of a record. Data sets and variables are not files, nor are `<STDIN>`, `<STDOUT>` and
+/// `<STDERR>`.
 fn entry(name: &[u8], is_inner: bool) -> FileEntry {
     if is_inner {
         return FileEntry::new(FileKind::Other);
@@ -60,7 +61,7 @@ fn entry(name: &[u8], is_inner: bool) -> FileEntry {
     FileEntry { relative: name.first() != Some(&b'/'), ..FileEntry::new(FileKind::File) }
 }
 
-/// The file systems that the job saw. Darshan does not record what is mounted there.
+/// Returns the file systems that were mounted during the job. Darshan does not record the mounted devices.
 pub fn mounts_of(log: &Log) -> Vec<Mount> {
     let told = log.job.iter().flat_map(|job| &job.mounts);
     let mount = |one: &iodock_darshan::Mount| Mount {

@@ -1,4 +1,4 @@
-//! Other data of a Darshan log besides counters: layouts of files, single accesses, bytes over time.
+//! Data of a Darshan log apart from counters: layouts of files, single accesses, bytes over time.
 
 use super::columns::{interface_of, nanoseconds};
 use super::{check, Told};
@@ -63,7 +63,7 @@ fn accesses(
     Ok(())
 }
 
-/// A row for each interval with bytes.
+/// Writes a row for each interval in which bytes were moved.
 fn heat(told: &Told, heatmap: &Heatmap, tables: &mut ProfileTables) -> Result<(), ImportError> {
     let name = told.log.names.name(heatmap.id);
     let interface = name.as_deref().and_then(|name| name.strip_prefix("heatmap:")).map(|name| match name {

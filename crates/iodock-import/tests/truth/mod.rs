@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// A JSON file, or its `.xz`.
+/// Reads a JSON file, or its copy with the ending `.xz`.
 pub fn read_json(path: &Path) -> Value {
     let mut text = Vec::new();
     match std::fs::read(path) {
@@ -38,7 +38,7 @@ pub struct Run {
     pub imported: Imported,
 }
 
-/// Counts of a group, named as in the truth.
+/// Counts of a group, with the names that the truth file uses.
 #[derive(Default)]
 struct Group {
     numbers: BTreeMap<&'static str, i64>,
@@ -63,7 +63,7 @@ impl Run {
         Run { events: kept.0, tables, imported }
     }
 
-    /// Lines that describe the differences.
+    /// Returns lines that describe the differences.
     pub fn compare(&self, truth: &Value, time: &str) -> Vec<String> {
         let mut out = Vec::new();
         self.groups(truth, "syscalls", time, &mut out, |_, row| {
@@ -115,7 +115,7 @@ impl Run {
                 continue;
             };
             let key = (name, self.call(row));
-            // If the other end of a call is in the same group, it is the same call.
+            // If the other end of a call is in the same group, both rows count as one call.
             let first = row - usize::from(!first_side(self.events.side[row]));
             let new = counted.insert((first, key.clone()));
             self.add(found.entry(key).or_default(), row, new, time);
@@ -240,7 +240,8 @@ impl Run {
         }
     }
 
-    /// As in the truth: ts, pid, call, offset, requested, returned, errno.
+    /// Returns the values of an access in the order of the truth file: ts, pid, call, offset, requested,
+    /// returned, errno.
     fn access(&self, row: usize) -> Vec<Value> {
         let row = self.events.row(row);
         let number = |value: i64| if value == UNKNOWN { Value::Null } else { value.into() };
@@ -334,7 +335,7 @@ fn first_side(side: u8) -> bool {
     side != Side::Out as u8 && side != Side::New as u8
 }
 
-/// group -> call -> counts as (group, call) -> counts.
+/// Converts group -> call -> counts to (group, call) -> counts.
 fn flatten(wanted: &serde_json::Map<String, Value>, calls_only: bool) -> BTreeMap<Key, &Value> {
     if calls_only {
         return wanted.iter().map(|(call, counts)| ((String::new(), call.clone()), counts)).collect();
@@ -348,7 +349,7 @@ fn flatten(wanted: &serde_json::Map<String, Value>, calls_only: bool) -> BTreeMa
     flat
 }
 
-/// Bins named by the power of two below them.
+/// Returns the bins, named by their lower bound, a power of two.
 fn by_lower_bound(found: &BTreeMap<Key, i64>) -> BTreeMap<Key, i64> {
     let lower = |bin: &str| match bin.parse::<u64>() {
         Ok(bin) if bin > 1 => (bin / 2).to_string(),
@@ -357,7 +358,7 @@ fn by_lower_bound(found: &BTreeMap<Key, i64>) -> BTreeMap<Key, i64> {
     found.iter().map(|((way, bin), &count)| ((way.clone(), lower(bin)), count)).collect()
 }
 
-/// Threads of truss by process and lwp (`1/1`): not compared.
+/// Returns whether the value is a thread of truss as process and lwp (`1/1`). Such threads are not compared.
 fn is_lwp(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.split('/').all(|part| part.parse::<u32>().is_ok()))
 }

@@ -1,4 +1,4 @@
-//! Durations of calls: their number by call, direction and duration in powers of two.
+//! Durations of calls: number of calls by call, direction and duration in powers of two.
 
 use super::{is_first_side, power_of_two, Rows};
 use crate::table::Cell;
@@ -12,11 +12,11 @@ pub const SCHEMA: &str = "message durations {
     required int64 time_ns;
 }";
 
-/// Powers of two, and directions.
+/// Number of bins, one per power of two, and number of directions.
 const BINS: usize = 64;
 const DIRECTIONS: usize = 3;
 
-/// Number and time (ns) of calls: by call, then direction, then bin.
+/// Number of calls and their time (ns), by call, then direction, then bin.
 #[derive(Default)]
 pub struct Durations {
     sums: Vec<(i64, i64)>,

@@ -1,10 +1,10 @@
-//! Small tables made from events while these are written, for queries that would otherwise read all events
-//! for the sake of a few rows.
+//! Small tables that are made while events are written. They answer queries that would otherwise read all
+//! events for a few rows.
 //!
-//! `src/iodock/program/relations/profile.py` defines the same in SQL, for stores without these tables; a test
-//! compares both. A short run has none, and a table that would be large is given up. Sums by file and task,
-//! which most queries need, are not among them: they cost import 70 ns per event, as much as they save a
-//! reader.
+//! `src/iodock/program/relations/profile.py` defines the same tables in SQL, for stores without them; a test
+//! compares both. The store of a short run has none of them, and a table that would be large is not written.
+//! Sums by file and task, which most queries need, are not stored: they would cost an import 70 ns per event,
+//! which is as much as they would save a reader.
 
 mod durations;
 mod opens;
@@ -19,19 +19,20 @@ use opens::Opens;
 use slow_calls::SlowCalls;
 use std::path::Path;
 
-/// The folder of the tables, in a store.
+/// Folder of these tables in a store.
 pub const FOLDER: &str = "folds";
 const DURATIONS: &str = "stored_durations";
 const OPENINGS: &str = "stored_openings";
 const SLOW_CALLS: &str = "stored_slow_calls";
-/// Names of all of these tables.
+/// Names of all these tables.
 pub const NAMES: [&str; 3] = [DURATIONS, OPENINGS, SLOW_CALLS];
-/// Fewer events than this are read faster than a table is opened.
+/// Smallest number of events for which the tables are written. A reader reads fewer events faster than it
+/// opens a table.
 const LEAST_EVENTS: u64 = 1 << 18;
-/// A table with more rows saves little.
+/// Largest number of rows of a table. A larger table would save readers little.
 const MOST_ROWS: usize = 1 << 16;
 
-/// All of these tables of a store.
+/// All small tables of a store.
 #[derive(Default)]
 pub struct Folds {
     events: u64,
@@ -48,7 +49,7 @@ impl Folds {
         self.slow_calls.add(events);
     }
 
-    /// Writes them into the store's folder.
+    /// Writes the tables into the store's folder.
     pub fn write(&self, store: &Path, contents: &mut Contents) -> Result<(), StoreError> {
         if self.events < LEAST_EVENTS {
             return Ok(());
@@ -62,10 +63,10 @@ impl Folds {
     }
 }
 
-/// The rows of a table, a cell for each column of its schema.
+/// Rows of a table, with a cell for each column of its schema.
 type Rows = Vec<Vec<Cell<'static>>>;
 
-/// Writes a table and records it, unless it was given up.
+/// Writes a table and adds it to `contents`, unless it has become too large.
 fn write_table(
     store: &Path,
     name: &str,
@@ -82,7 +83,7 @@ fn write_table(
     Ok(())
 }
 
-/// n: 2^(n-1) < `value` <= 2^n; 0 up to 1.
+/// Returns the n with 2^(n-1) < `value` <= 2^n; 0 if `value` is at most 1.
 fn power_of_two(value: i64) -> u8 {
     if value <= 1 {
         0
@@ -91,7 +92,8 @@ fn power_of_two(value: i64) -> u8 {
     }
 }
 
-/// A call with two rows counts once: at the end that it reads from, or at the old name.
+/// Returns whether the row counts as the call. A call with two rows counts once: at the end that it reads
+/// from, or at the old name.
 fn is_first_side(side: u8) -> bool {
     use iodock_event::Side;
     side != Side::Out as u8 && side != Side::New as u8

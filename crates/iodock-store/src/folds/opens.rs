@@ -1,5 +1,5 @@
-//! Opens for writing, and opens and fcntl's F_SETFL whose flags change how bytes are written, by file, task, call,
-//! flags and error.
+//! Opens for writing, and opens and fcntl calls (F_SETFL) whose flags change how bytes are written. The table
+//! counts them by file, task, call, flags and error.
 
 use super::{Rows, MOST_ROWS};
 use crate::table::Cell;
@@ -15,12 +15,13 @@ pub const SCHEMA: &str = "message opens {
     required int64 count;
 }";
 
-/// `O_ACCMODE`, `O_APPEND`, `O_DSYNC` (`O_SYNC` contains it) and `O_DIRECT` of Linux.
+/// The Linux flags that the table is about: `O_ACCMODE`, `O_APPEND`, `O_DSYNC` (which is part of `O_SYNC`)
+/// and `O_DIRECT`.
 const WRITING_FLAGS: u32 = 0o3 | 0o2000 | 0o10000 | 0o40000;
 const NO_FLAGS: u32 = u32::MAX;
 const NO_ERRNO: u16 = u16::MAX;
 
-/// File, task, call, flags, error.
+/// File, task, call, flags and error of a row.
 type Key = (u32, u32, u16, u32, u16);
 
 #[derive(Default)]
@@ -35,7 +36,7 @@ impl Opens {
             if flags == NO_FLAGS || flags & WRITING_FLAGS == 0 || self.given_up {
                 continue;
             }
-            // Flags of a write apply only to that write.
+            // The flags of a write (pwritev2) apply only to that write, so they do not belong in this table.
             if events.direction[row] == Direction::Neither as u8 {
                 let (file, utid, call) = (events.file[row], events.utid[row], events.call[row]);
                 let key = (file, utid, call, flags, events.errno[row]);

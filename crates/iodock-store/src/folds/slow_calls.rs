@@ -1,4 +1,4 @@
-//! Calls that took long, one by one.
+//! A table with one row for each call that took long.
 
 use super::{is_first_side, Rows, MOST_ROWS};
 use crate::table::Cell;
@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "message slow_calls {
     optional int64 bytes;
 }";
 
-/// Calls from this duration are listed individually, ns.
+/// Shortest duration of the calls that the table lists, ns.
 const SLOW: i64 = 20_000_000;
 
 #[derive(Default)]

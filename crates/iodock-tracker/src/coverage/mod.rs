@@ -1,10 +1,10 @@
 //! Counts how many bytes of each access were read or written before, by the same process and by any process.
 //!
-//! The counts are exact, by file name and byte. A truncated or replaced file keeps its history, because the
-//! same bytes of the same name are moved again. Sequential access costs one comparison, since its set is a
-//! single range. A process has separate sets only after a second process uses the file. The memory of the
-//! sets is counted. When it exceeds the budget, the sets of the largest files are dropped, and their later
-//! accesses are unknown.
+//! The counts are exact per file name and byte. A truncated or replaced file keeps its history, because the
+//! same bytes of the same name are moved again. Sequential access costs one comparison, because the set of
+//! bytes is a single range. A process gets sets of its own only when a second process uses the file. When the
+//! sets exceed the memory budget, the tracker drops those of the largest files. The coverage of later
+//! accesses to these files is unknown.
 
 mod ranges;
 mod regions;
@@ -14,33 +14,33 @@ use iodock_event::{Direction, EventColumns, LossKind, Losses, TaskRow, NONE};
 use rustc_hash::FxHashMap;
 use set::{Before, Both};
 
-/// Default budget for the sets.
+/// Default memory budget for the sets, bytes.
 pub const DEFAULT_COVERAGE_BYTES: usize = 64 << 20;
 
-/// Fills `own_read`, `any_read`, `own_written`, `any_written`.
+/// Computes the columns `own_read`, `any_read`, `own_written` and `any_written`.
 pub struct Coverage {
     budget: usize,
     used: usize,
-    /// Index into `histories` by file id, [`NONE`] for files that were never read or written.
+    /// Index into `histories` by file id; [`NONE`] for files that were never read or written.
     places: Vec<u32>,
     histories: Vec<History>,
     given_up: u64,
 }
 
-/// The bytes read and written of one file.
+/// The ranges of one file that were read and written.
 #[derive(Default)]
 struct History {
     any: Both,
-    /// The only process so far.
+    /// The process that used the file, as long as there is only one.
     owner: u32,
-    /// The sets of each process, once there are several.
+    /// The ranges of each process; present once several processes have used the file.
     own: Option<Box<FxHashMap<u32, Both>>>,
-    /// Bytes of memory, as counted in [`Coverage::used`].
+    /// Memory that the sets use, bytes; part of [`Coverage::used`].
     held: usize,
     given_up: bool,
 }
 
-/// Adds an access, and adds the additional memory to `held`.
+/// Adds an access to `both`, and adds the additional memory to `held`.
 fn add_counted(both: &mut Both, held: &mut usize, writes: bool, start: u64, end: u64) -> Option<Before> {
     let before = both.held();
     let result = both.add(writes, start, end);
@@ -49,18 +49,18 @@ fn add_counted(both: &mut Both, held: &mut usize, writes: bool, start: u64, end:
 }
 
 impl Coverage {
-    /// `budget`: bytes of memory that the sets may use.
+    /// Makes an empty coverage. `budget` is the memory that the sets may use, in bytes.
     pub fn new(budget: usize) -> Self {
         Coverage { budget, used: 0, places: Vec::new(), histories: Vec::new(), given_up: 0 }
     }
 
-    /// Fills in the rows from `from_row` on. `tasks` is the tracker's table.
+    /// Fills in the coverage columns of the rows from `from_row` on. `tasks` is the tracker's table of tasks.
     pub fn annotate(&mut self, events: &mut EventColumns, from_row: usize, tasks: &[TaskRow]) {
         let process_of = |utid: u32| tasks.get(utid as usize).map_or(NONE, |task| task.upid);
         self.annotate_by(events, from_row, process_of);
     }
 
-    /// The same, where `process_of` says which process a task belongs to.
+    /// Fills in the columns like [`Coverage::annotate`]; `process_of` returns the process of a task.
     pub fn annotate_by(
         &mut self,
         events: &mut EventColumns,
@@ -87,7 +87,7 @@ impl Coverage {
         }
     }
 
-    /// The number of accesses whose coverage is unknown.
+    /// Returns the number of accesses whose coverage is unknown, as losses.
     pub fn losses(&self) -> Losses {
         let mut losses = Losses::default();
         losses.add(LossKind::CoverageMemory, self.given_up);
@@ -138,7 +138,7 @@ impl Coverage {
         *history = History { given_up: true, ..History::default() };
     }
 
-    /// Drops the largest files until a quarter of the budget is free.
+    /// Drops the sets of the largest files until a quarter of the budget is free.
     fn shrink(&mut self) {
         let mut sizes: Vec<(usize, usize)> =
             self.histories.iter().enumerate().map(|(place, history)| (history.held, place)).collect();
@@ -150,7 +150,7 @@ impl Coverage {
     }
 }
 
-/// The memory for each process that shares a file.
+/// Memory for each process that shares a file, bytes.
 const OWN_BYTES: usize = 2 * std::mem::size_of::<Both>();
 
 impl History {

@@ -1,11 +1,11 @@
-//! A short sorted list of ranges that do not touch each other.
+//! A short sorted list of ranges. Ranges that touch are merged.
 
 use smallvec::SmallVec;
 
-/// Two ranges are stored in place. Most lists hold no more and so allocate no memory.
+/// The list stores up to two ranges without allocating memory, which suffices for most files.
 pub type Ranges<T> = SmallVec<[(T, T); 2]>;
 
-/// The number types that ranges can have.
+/// A number type for the bounds of ranges.
 pub trait Bound: Copy + Ord {
     fn length(start: Self, end: Self) -> u64;
 }
@@ -22,7 +22,7 @@ impl Bound for u32 {
     }
 }
 
-/// Adds `start..end`; returns the length of the part that was already in the list.
+/// Adds `start..end`. Returns the length of the part that the list already contained.
 pub fn add<T: Bound>(list: &mut Ranges<T>, start: T, end: T) -> u64 {
     let first = list.partition_point(|range| range.1 < start);
     let (mut low, mut high, mut before) = (start, end, 0);
@@ -44,7 +44,7 @@ pub fn add<T: Bound>(list: &mut Ranges<T>, start: T, end: T) -> u64 {
     before
 }
 
-/// The length of the part of `start..end` that is in the list.
+/// Returns the length of the part of `start..end` that the list contains.
 pub fn covered<T: Bound>(list: &[(T, T)], start: T, end: T) -> u64 {
     let first = list.partition_point(|range| range.1 <= start);
     let touching = list[first..].iter().take_while(|range| range.0 < end);
@@ -60,7 +60,7 @@ pub fn overlap<T: Bound>(start: T, end: T, other_start: T, other_end: T) -> u64 
     }
 }
 
-/// Bytes that the list has allocated.
+/// Returns the memory that the list has allocated, bytes.
 pub fn heap<T>(list: &Ranges<T>) -> usize {
     if list.spilled() {
         list.capacity() * std::mem::size_of::<(T, T)>()

@@ -1,5 +1,6 @@
-//! Many ranges of a file, divided into regions. A random access finds a short list by hash, instead of
-//! searching one deep tree. Ranges read and written are stored together, since each access needs both.
+//! Many ranges of one file, divided into regions. A random access finds the short list of its region by hash,
+//! instead of searching one deep tree. Ranges read and ranges written are stored together, because each
+//! access needs both.
 
 use super::ranges::{self, Ranges};
 use rustc_hash::FxHashMap;
@@ -9,25 +10,25 @@ use std::mem::size_of;
 /// Size of a region in bytes, as a power of two.
 const REGION_BITS: u32 = 20;
 const REGION: u64 = 1 << REGION_BITS;
-/// An access that spans more regions than this is not tracked (64 GiB; Linux moves at most 2 GiB at a time).
+/// Largest number of regions that one access may span (64 GiB). Linux moves at most 2 GiB in one call.
 const MOST_REGIONS: u64 = 1 << 16;
 
-/// Ways are numbered: 0 read, 1 written.
+/// The ranges of a file for two directions, called ways: way 0 is read, way 1 is written.
 #[derive(Clone, Default)]
 pub struct Regions {
-    /// Regions in which at least one way is neither empty nor full.
+    /// Regions in which at least one way covers some, but not all bytes.
     partial: FxHashMap<u64, Region>,
     full: [Runs; 2],
-    /// Bytes of memory of the lists.
+    /// Memory that the lists use, bytes.
     listed: usize,
 }
 
 #[derive(Clone, Default)]
 struct Region {
-    /// Offsets within the region; empty where full.
+    /// Ranges as offsets within the region; empty if the way covers the whole region.
     lists: [Ranges<u32>; 2],
-    /// One bit for each way that covers the whole region. Two numbers, written separately and copied
-    /// together, would stall the processor.
+    /// One bit for each way that covers the whole region. Two separate fields that are written one by one and
+    /// then copied together would stall the processor.
     full: u8,
 }
 
@@ -41,7 +42,7 @@ impl Region {
     }
 }
 
-/// Regions that are completely covered: first of a run -> the one after its last.
+/// Runs of completely covered regions: the first region of each run, and the region after its last.
 #[derive(Clone, Default)]
 struct Runs(BTreeMap<u64, u64>);
 
@@ -50,7 +51,7 @@ impl Runs {
         !self.0.is_empty() && self.0.range(..=region).next_back().is_some_and(|(_, &end)| region < end)
     }
 
-    /// Adds regions that were not covered before, and joins them with their neighbours.
+    /// Adds a run of regions that were not covered before, and merges it with adjacent runs.
     fn add(&mut self, mut first: u64, mut end: u64) {
         if let Some(next) = self.0.remove(&end) {
             end = next;
@@ -66,14 +67,15 @@ impl Runs {
 
 impl Regions {
     pub fn held(&self) -> usize {
-        // A hash table is at most 7/8 full; a tree node's entry is two numbers and its share of the rest.
+        // A hash table is at most 7/8 full. A tree entry is two numbers plus a share of its node, about 24
+        // bytes.
         let entry = size_of::<(u64, Region)>() + 1;
         let runs: usize = self.full.iter().map(|runs| runs.0.len() * 24).sum();
         self.partial.capacity() * entry * 8 / 7 + runs + self.listed
     }
 
-    /// Adds `start..end` to a way. Returns how much of it that way and the other one already had. `None` if
-    /// it spans too many regions.
+    /// Adds `start..end` to a way. Returns how many of these bytes this way and the other way already
+    /// covered. `None` if the range spans too many regions.
     pub fn add(&mut self, way: usize, start: u64, end: u64) -> Option<(u64, u64)> {
         if (end - start) >> REGION_BITS > MOST_REGIONS {
             return None;
@@ -109,7 +111,7 @@ impl Regions {
         (same, other)
     }
 
-    /// Adds to a region in which each way is either empty or full.
+    /// Adds a range to a region in which each way covers either all bytes or none.
     fn add_to_whole(&mut self, way: usize, region: u64, low: u32, high: u32) -> (u64, u64) {
         let length = u64::from(high - low);
         let (is_full, other_full) = (self.full[way].contains(region), self.full[1 - way].contains(region));
@@ -127,7 +129,7 @@ impl Regions {
         (0, other)
     }
 
-    /// Marks a way of a region as full.
+    /// Marks the whole region as covered by the way.
     fn fill(&mut self, way: usize, region: u64) {
         self.full[way].add(region, region + 1);
         let Some(found) = self.partial.get_mut(&region) else { return };
@@ -139,7 +141,7 @@ impl Regions {
         }
     }
 
-    /// Adds a range of any length that touches no other of its way.
+    /// Adds a range of any length that does not touch another range of its way.
     pub fn add_new(&mut self, way: usize, start: u64, end: u64) {
         let (first, last) = (start.div_ceil(REGION), end >> REGION_BITS);
         let (head, tail) = match first < last {
@@ -155,7 +157,7 @@ impl Regions {
         }
     }
 
-    /// Marks the way as full in the regions that hold something of the other way.
+    /// Marks the way as full in those regions of `first..last` in which the other way covers only some bytes.
     fn note_full(&mut self, way: usize, first: u64, last: u64) {
         for (region, found) in &mut self.partial {
             if (first..last).contains(region) {
@@ -165,7 +167,7 @@ impl Regions {
     }
 }
 
-/// Splits a range by region: the region, and the part inside it.
+/// Splits a range by region. Yields each region's number, and the beginning and end within it.
 fn pieces(start: u64, end: u64) -> impl Iterator<Item = (u64, u32, u32)> {
     let regions = start >> REGION_BITS..if start < end { ((end - 1) >> REGION_BITS) + 1 } else { 0 };
     regions.map(move |region| {

@@ -1,31 +1,31 @@
-//! The bytes of a file that were read, and those that were written. Each is one range as long as that
-//! suffices, then a few ranges, then both are stored together by regions.
+//! The bytes of a file that were read, and those that were written. Each set starts as a single range, then
+//! becomes a short list of ranges. When a list becomes long, both sets move into regions.
 
 use super::ranges::{self, overlap, Ranges};
 use super::regions::Regions;
 use std::mem::size_of;
 
-/// Up to this number of ranges are kept in one list; more are divided into regions.
+/// Largest number of ranges in one list. More ranges are divided into regions.
 const FEW: usize = 64;
 
-/// The bytes of an access that were read before, and those that were written before.
+/// Number of bytes of an access that were read before, and that were written before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     pub read: i64,
     pub written: i64,
 }
 
-/// The bytes that were read, and those that were written.
+/// The bytes of a file that were read, and those that were written.
 #[derive(Clone, Default)]
 pub struct Both {
     read: Set,
     written: Set,
-    /// Replaces the two sets permanently once it exists.
+    /// The ranges by region. Once this exists, it replaces the two sets.
     regions: Option<Box<Regions>>,
 }
 
 impl Both {
-    /// Adds an access to `start..end`; `None` if it spans too many regions.
+    /// Adds an access to `start..end`. `None` if the access spans too many regions.
     pub fn add(&mut self, writes: bool, start: u64, end: u64) -> Option<Before> {
         if let Some(regions) = &mut self.regions {
             let (moved, other) = regions.add(usize::from(writes), start, end)?;
@@ -54,14 +54,14 @@ impl Both {
         self.regions = Some(Box::new(regions));
     }
 
-    /// Bytes of memory beyond the value itself.
+    /// Returns the memory that the sets have allocated, bytes.
     pub fn held(&self) -> usize {
         let regions = self.regions.as_ref().map_or(0, |regions| size_of::<Regions>() + regions.held());
         self.read.held() + self.written.held() + regions
     }
 }
 
-/// Bytes in one range, or in a few.
+/// A set of bytes: a single range, or a short list of ranges.
 #[derive(Clone, Default)]
 struct Set {
     start: u64,
@@ -70,7 +70,7 @@ struct Set {
 }
 
 impl Set {
-    /// Adds `start..end`; returns the length of the part that was already there.
+    /// Adds `start..end`. Returns the length of the part that the set already contained.
     fn add(&mut self, start: u64, end: u64) -> u64 {
         if let Some(list) = &mut self.few {
             let before = ranges::add(list, start, end);

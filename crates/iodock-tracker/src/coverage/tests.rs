@@ -63,7 +63,7 @@ struct Model {
 }
 
 impl Model {
-    /// Units are blocks of `unit` bytes, so that sets of large accesses stay small.
+    /// Returns the expected counts. The model counts blocks of `unit` bytes, so that its sets stay small.
     fn before(&mut self, row: &EventRow, unit: i64) -> [i64; 4] {
         let blocks = row.offset / unit..(row.offset + row.bytes) / unit;
         let count = |touched: &HashMap<_, HashSet<i64>>, process, writes| {
@@ -114,7 +114,7 @@ proptest! {
         check(&accesses, 1);
     }
 
-    /// Blocks of 128 KiB and more than 64 ranges: lists become regions, and regions become full.
+    /// Uses blocks of 128 KiB and more than 64 ranges, so that lists become regions and regions become full.
     #[test]
     fn coverage_is_exact_over_several_regions(
         accesses in prop::collection::vec((0..1u32, 0..2u32, any::<bool>(), 0..3000i64, 1..30i64), 200..500)

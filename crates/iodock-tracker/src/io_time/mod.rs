@@ -1,7 +1,7 @@
 //! Measures how long the run and each of its tasks were in I/O calls, and how long they only waited in them.
 //!
 //! `src/iodock/program/relations/io_time.py` computes the same in SQL, for stores without these numbers and
-//! for filtered questions. A test compares both.
+//! for filtered questions. A test compares the results.
 
 mod union;
 
@@ -11,14 +11,14 @@ use iodock_event::{
 };
 use union::Union;
 
-/// How a call counts for the time in I/O.
+/// How a call contributes to the time in I/O.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sort {
-    /// An I/O call even if it has no file.
+    /// Whether it is an I/O call even without a file.
     is_io: bool,
-    /// The call waits, whatever its file is.
+    /// Whether the call waits for something else, whatever its file is.
     waits: bool,
-    /// The call waits if its file is a pipe or similar.
+    /// Whether the call moves bytes, and thus waits if its file is a pipe or similar.
     moves: bool,
 }
 
@@ -31,7 +31,7 @@ impl Sort {
     }
 }
 
-/// Does a transfer on this kind of file wait for another process, the network or a person?
+/// Returns whether a transfer on this kind of file waits for another process, the network or a person.
 fn is_waited_for(kind: FileKind, direction: u8) -> bool {
     use FileKind::*;
     match kind {
@@ -46,18 +46,19 @@ fn is_waited_for(kind: FileKind, direction: u8) -> bool {
 pub struct IoTimes {
     sorts: Vec<Sort>,
     any: Union,
-    /// For calls that did not wait. `None` until a call has waited, since both sums are the same until then.
+    /// Time in calls that did not wait. `None` until a call has waited, because both sums are equal until
+    /// then.
     file: Option<Union>,
     tasks: Vec<TaskIo>,
-    /// For files that a path names, by file id. Bit 0: its data calls were counted as I/O. Bit 1: they were
-    /// counted as waiting. Such a file may turn out to be a FIFO later.
+    /// State of files that have a path, by file id. Bit 0: the data calls were counted as I/O. Bit 1: they
+    /// were counted as waiting. Such a file may later prove to be a FIFO.
     taken: Vec<u8>,
     has_intervals: bool,
     has_durations: bool,
 }
 
 impl IoTimes {
-    /// Adds the rows. `files` is the tracker's table.
+    /// Adds the rows of `rows`. `files` is the tracker's table of files.
     pub fn add(&mut self, rows: &EventColumns, files: &[FileEntry]) {
         for (row, &dur) in rows.dur.iter().enumerate() {
             let is_again = [Side::Out as u8, Side::New as u8].contains(&rows.side[row]);
@@ -119,18 +120,18 @@ impl IoTimes {
         }
     }
 
-    /// Is it so large that [`IoTimes::shrink`] should be called?
+    /// Returns whether the sums use enough memory that the caller should call [`IoTimes::shrink`].
     pub fn is_large(&self) -> bool {
         self.any.is_large() || self.file.as_ref().is_some_and(Union::is_large)
     }
 
-    /// Frees memory. `begun`: start times of the calls that have not ended, ascending.
+    /// Frees memory. `begun` holds the start times of the calls that have not ended, in ascending order.
     pub fn shrink(&mut self, begun: &[i64]) {
         [Some(&mut self.any), self.file.as_mut()].into_iter().flatten().for_each(|union| union.shrink(begun));
     }
 
-    /// The times of the run and its tasks; `files` as known at the end. `None` if no call has a duration or
-    /// the times cannot be computed exactly: readers then use the events.
+    /// Returns the times of the run and of its tasks. `files` is the tracker's table at the end. `None` if no
+    /// call has a duration or the times cannot be computed exactly; readers then use the events.
     pub fn finish(mut self, files: &[FileEntry], tasks: usize) -> (Option<IoTime>, Vec<TaskIo>) {
         let turned = |(&taken, file): (&u8, &FileEntry)| {
             taken & !(1 << u8::from(is_waited_for(file.kind, Direction::Neither as u8))) != 0

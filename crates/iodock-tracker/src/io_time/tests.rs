@@ -25,7 +25,7 @@ proptest! {
     }
 }
 
-/// Calls of 2 ns every 10 ns, during two long calls that began at 5,000 and at 400,001.
+/// Adds calls of 2 ns every 10 ns, which overlap two long calls that began at 5,000 and at 400,001.
 fn fill(union: &mut Union, count: i64, shrink: bool) {
     for call in 0..count {
         union.add(call * 10, call * 10 + 2);

@@ -1,6 +1,7 @@
-//! The length of the union of many intervals, computed as they are added.
+//! The length of the union of many intervals, updated as intervals are added.
 
-/// A stretch of time: covered completely or, where several stretches were merged, for `covered` ns.
+/// A stretch of time from `from` to `to`, in ns. If several stretches were merged, only `covered` ns of it
+/// are covered.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     from: i64,
@@ -17,21 +18,23 @@ impl Stretch {
     }
 }
 
-/// Number of stretches at the end that are not merged, since stamps of different threads may be some µs out
-/// of order.
+/// Number of latest stretches that are not merged. Time stamps of different threads may be a few µs out of
+/// order, so later intervals can still change these stretches.
 const RECENT: usize = 4096;
 /// Number of stretches from which merging the older ones is worthwhile.
 const MANY: usize = 1 << 16;
-/// Limit for intervals out of order: the total number of stretches moved beyond what each interval may move.
+/// Limit for intervals that arrive out of order: number of stretches that all of them together may move, in
+/// addition to `ALLOWED` stretches per interval.
 const PATIENCE: i64 = 1 << 20;
 const ALLOWED: i64 = 8;
 
-/// Adds intervals, best in the order of their ends, for O(1) each. The result is exact, or there is none.
+/// A union of intervals. Adding an interval costs O(1) if the intervals are added in the order of their ends.
+/// The result is exact, or there is none.
 #[derive(Clone, Debug)]
 pub struct Union {
-    /// Sorted, and separate from each other.
+    /// Stretches that do not overlap, in ascending order.
     stretches: Vec<Stretch>,
-    /// Stretches that are set aside while an earlier one is added.
+    /// Stretches that are temporarily removed while an earlier one is added.
     later: Vec<Stretch>,
     patience: i64,
     is_exact: bool,
@@ -45,7 +48,7 @@ impl Default for Union {
 }
 
 impl Union {
-    /// Adds `from` to `to`, ns.
+    /// Adds the interval from `from` to `to`, ns.
     #[inline]
     pub fn add(&mut self, from: i64, to: i64) {
         if to <= from || !self.is_exact {
@@ -60,7 +63,8 @@ impl Union {
         if from > last.to {
             return self.stretches.push(Stretch::whole(from, to));
         }
-        // Field by field: reading both at once after writing them separately would stall the processor.
+        // The fields are read one by one. Reading both at once after separate writes would stall the
+        // processor.
         last.to = to.max(last.to);
         last.covered = last.to - last.from;
     }
@@ -83,7 +87,7 @@ impl Union {
         while let Some(&last) = self.stretches.last().filter(|last| last.to > from) {
             let is_within = from <= last.from && last.to <= to;
             if !is_within && !last.is_whole() {
-                // It is no longer known which part of the interval is new.
+                // The merged stretch no longer shows which part of the interval is new.
                 self.is_exact = false;
             }
             (from, to) = (from.min(last.from), to.max(last.to));
@@ -99,13 +103,13 @@ impl Union {
         }
     }
 
-    /// Should [`Union::shrink`] be called?
+    /// Returns whether there are enough stretches that the caller should call [`Union::shrink`].
     pub fn is_large(&self) -> bool {
         self.stretches.len() > self.many
     }
 
-    /// Merges older stretches, so that memory stays small. `begun`: the start times, ascending, of intervals
-    /// that are still to come. Between two of them a single number suffices.
+    /// Merges older stretches to save memory. `begun` holds the start times of intervals that will be added
+    /// later, in ascending order. Between two of these times, the covered sum suffices.
     pub fn shrink(&mut self, begun: &[i64]) {
         let older = self.stretches.len().saturating_sub(RECENT);
         let mut begun = begun.iter().copied().peekable();
@@ -127,7 +131,7 @@ impl Union {
         self.stretches = kept;
     }
 
-    /// ns; `None` if intervals came too late for an exact result.
+    /// Returns the length of the union in ns; `None` if intervals came too late for an exact result.
     pub fn total(&self) -> Option<i64> {
         self.is_exact.then(|| self.stretches.iter().map(|stretch| stretch.covered).sum())
     }
