@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def test_closes_that_write_back_data_are_explained_without_a_finding(tmp_path: Path) -> None:
-    """As in SWarp: closes take 83 % of the I/O time, writes 9 %."""
+    """A case of SWarp: closes take 83 % of the I/O time, and writes 9 %."""
     log = Trace()
     for number in range(10):
         log.open(f"/data/resamp{number}.fits", flags="O_WRONLY|O_CREAT")

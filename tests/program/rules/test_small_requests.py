@@ -11,7 +11,7 @@ from timed_strace import StraceLog, mounted
 
 
 def test_disk_stalls_are_not_part_of_the_cost_of_small_requests(tmp_path: Path) -> None:
-    """Every 32nd read waits for the disk, as it would with large requests, too."""
+    """Every 32nd read waits for the disk, and would also wait with large requests."""
     log = StraceLog()
     log.open("/data/a")
     for number in range(3200):

@@ -27,7 +27,7 @@ def flagged(flags: str, count: int = 200) -> Callable[[Trace], None]:
 
 
 def made_in(folder: str) -> Callable[[Trace], None]:
-    """A file without a name, in the program's working directory."""
+    """Returns a program that creates an unnamed file (O_TMPFILE) in its working directory."""
 
     def write(log: Trace) -> None:
         log.call(f'chdir("{folder}")')
