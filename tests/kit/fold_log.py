@@ -10,8 +10,8 @@ from iodock.program import capture
 
 
 def lines(count: int, files: int) -> Iterator[str]:
-    """Yields the lines of a log with every kind of call that the derived tables distinguish. Most are reads.
-    """
+    """Yields the lines of a log with every kind of call that the derived tables distinguish. Most are
+    reads."""
     rare = cycle(
         (
             'openat(AT_FDCWD, "/w/log{n}", O_WRONLY|O_CREAT|O_APPEND, 0666) = 4 <0.000021>',

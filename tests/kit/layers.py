@@ -41,8 +41,8 @@ def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
 
 
 def counted(folder: Path) -> dict[str, tuple[int, int]]:
-    """Returns (calls, bytes) by name from the `*.counted.*` files that the program wrote about its own calls.
-    """
+    """Returns (calls, bytes) by name from the `*.counted.*` files that the program wrote about its own
+    calls."""
     calls, sizes = Counter[str](), Counter[str]()
     for file in folder.glob("*.counted.*"):
         for line in file.read_text().splitlines():

@@ -41,8 +41,8 @@ def mixed_store(path: Path, calls: int = 600) -> Path:
 
 
 def mixed_events(calls: int = 600, seed: int = 7) -> list[Row]:
-    """Returns rows of `events`. The two rows of a call with two descriptors, such as sendfile, are adjacent.
-    """
+    """Returns rows of `events`. The two rows of a call with two descriptors, such as sendfile, are
+    adjacent."""
     pick = random.Random(seed)
     rows: list[Row] = []
     for number in range(calls):

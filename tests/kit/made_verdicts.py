@@ -108,8 +108,8 @@ class Site:
             self.interval(state, **more)
 
     def quiet(self) -> None:
-        """Waits until the period after the collector's start, in which the responder does not act, is over.
-        """
+        """Waits until the period after the collector's start, in which the responder does not act, is
+        over."""
         self.wait(self.rules.quiet_after_start_s)
 
     @property

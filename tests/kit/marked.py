@@ -131,8 +131,8 @@ def built(folder: Path, source: str, *options: str, name: str = "marked.c") -> P
 
 
 def share_in_chain(store: Store, call: str, line: int, name: str = "marked.c") -> float:
-    """Returns the share of CALL's events on files of the test whose recorded stack contains the source line.
-    """
+    """Returns the share of CALL's events on files of the test whose recorded stack contains the source
+    line."""
     (row,) = store.rows(
         f"""WITH chain AS (SELECT DISTINCT t.stack_id FROM stacks t JOIN symbols y ON y.site_id = t.site_id
   WHERE y.line = {line} AND y.file LIKE '%{name}')

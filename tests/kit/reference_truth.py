@@ -229,8 +229,8 @@ class Truth:
     # The order of events, and the tasks.
 
     def steps(self) -> list[tuple[Any, int, Any]]:
-        """Returns beginnings and ends of calls in order: as written within one log, by time across several.
-        """
+        """Returns beginnings and ends of calls in order: as written within one log, by time across
+        several."""
         several = len({call.source for call in self.log.calls}) > 1
         found: list[tuple[Any, int, Any]] = []
         for call in self.log.calls:

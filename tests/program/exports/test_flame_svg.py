@@ -1,5 +1,5 @@
-"""Tests a flame graph as SVG: widths are shares of the store's sums; zoom, search and keys work in a browser.
-"""
+"""Tests a flame graph as SVG: widths are shares of the store's sums; zoom, search and keys work in a
+browser."""
 
 from __future__ import annotations
 

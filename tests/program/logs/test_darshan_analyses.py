@@ -112,7 +112,7 @@ def test_rows_of_a_key_add_up_to_their_interface(stores: dict[str, Path], key: s
 
 @pytest.mark.parametrize("by", ["call", "errno", "call,file", "tid"])
 def test_keys_that_counters_do_not_have_are_refused(stores: dict[str, Path], by: str) -> None:
-    # The default would be `--by call`, which stores of counters provide as operations.
+    # `--by call` is the default for other stores, so iodock accepts it, and groups counters by operation.
     status, _, said = asked("show", "summary", stores[UNEVEN], "--by", by)
     assert (status == 0) == (by == "call")
     assert by == "call" or said.startswith("error: counters do")

@@ -19,8 +19,8 @@ LOGS = ("imbalanced-io", "mpi-io-test-dxt", "mpi-io-test-x86_64-3.5.0", "ior-dfs
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Creates a folder with logs, a store, other files, and a subfolder with a damaged and a truncated log.
-    """
+    """Creates a folder with logs, a store, other files, and a subfolder with a damaged and a truncated
+    log."""
     made = tmp_path_factory.mktemp("jobs")
     inner = made / "2026" / "11"
     inner.mkdir(parents=True)

@@ -432,8 +432,8 @@ def _sums(store: Path) -> dict[str, Any]:
 
 
 def test_damage_never_changes_numbers_without_a_reported_loss(tmp_path: Path) -> None:
-    """iodock must refuse a damaged log, give the same numbers, or report a loss that the undamaged log lacks.
-    """
+    """iodock must refuse a damaged log, give the same numbers, or report a loss that the undamaged log
+    lacks."""
     chance = random.Random(41)
     whole: dict[Path, tuple[dict[str, Any], set[tuple[str, int]]]] = {}
     outcomes = {"refused": 0, "the same": 0, "a loss": 0}

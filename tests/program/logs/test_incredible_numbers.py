@@ -1,5 +1,5 @@
-"""Tests that iodock treats impossible numbers as unknown, counts them as losses, and keeps them out of sums.
-"""
+"""Tests that iodock treats impossible numbers as unknown, counts them as losses, and keeps them out of
+sums."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ def test_two_peaks_give_the_end_of_the_lower_one_as_threshold(share: float, coun
     found = history(mixture(1, count, (share, 0.04, 0.02), (1 - share, 0.88, 0.06))).proposal
     assert found.bimodal and found.modes is not None
     assert found.modes[0] < 0.1 < 0.8 < found.modes[1]
-    # The threshold lies at least two standard deviations above the lower peak, and below the upper limit that
-    # chance allows.
+    # The threshold lies two standard deviations or more above the lower peak. The upper bound allows for
+    # chance.
     assert 0.08 <= found.threshold <= 0.2
 
 

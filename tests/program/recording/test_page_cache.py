@@ -68,8 +68,8 @@ def said(text: str) -> Said:
 
 
 def recorded(folder: Path, *command: object) -> tuple[Path, Said]:
-    """Returns the store and the program's output. Skips the test if the file cannot be dropped from memory.
-    """
+    """Returns the store and the program's output. Skips the test if the file cannot be dropped from
+    memory."""
     done = record(folder, "--force", "--backend", "bpf", "--", *command)
     assert done.returncode == 0, done.stderr
     store = folder / "run.iodock"

@@ -67,7 +67,8 @@ def test_a_script_with_a_missing_interpreter_gives_an_error(tmp_path: Path, back
 
 @pytest.mark.parametrize("environment", [{}, {"A": "b"}, {"LC_CTYPE": "C.UTF-8"}])
 def test_the_programs_environment_is_unchanged(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Python itself sets LC_CTYPE if there is no locale, so the environments set one."""
+    """Python sets LC_CTYPE in its own environment if there is no locale. The recorder, a Python program, must
+    not pass it on."""
     command = [*IODOCK, "record", "-q", "--backend", "ptrace", "-o", "run.iodock", "--", "/usr/bin/env"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
@@ -233,7 +234,7 @@ UNUSUAL = {
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_programs_behave_as_without_recording(tmp_path: Path, name: str) -> None:
     program, status = UNUSUAL[name]
-    # A process can have only one tracer, so ptrace cannot be the automatic choice here.
+    # A process can have only one tracer. If the recorder traces, the program's own PTRACE_TRACEME must fail.
     by = ("--backend", "ptrace") if name == "traces itself" else ()
     done = record(tmp_path, *by, sys.executable, "-S", "-c", program)
     assert done.returncode == status, done.stderr

@@ -164,7 +164,7 @@ def test_the_program_has_the_same_environment_as_without_recording(tmp_path: Pat
     done = subprocess.run(
         command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
-    # Python itself adds a locale if none is set, so the given environment sets one.
+    # Python sets LC_CTYPE if there is no locale. The recorder must not pass it on.
     assert done.stdout.splitlines() == [f"{name}={value}" for name, value in given.items()]
 
 

@@ -1,5 +1,5 @@
-"""Tests `iodock record --ranks`, which records the calls of some ranks and only counts those of the others.
-"""
+"""Tests `iodock record --ranks`, which records the calls of some ranks and only counts those of the
+others."""
 
 from __future__ import annotations
 

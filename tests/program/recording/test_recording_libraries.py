@@ -167,8 +167,8 @@ for thread in threads:
 
 
 def own_calls(store: Path, program: str, file: str) -> tuple[int, int]:
-    """Counts the calls of these processes on files `out*`, and those that have a marked line in their stack.
-    """
+    """Counts the calls of these processes on files `out*`, and those that have a marked line in their
+    stack."""
     lines = [n for n, line in enumerate(Path(file).read_text().splitlines(), 1) if "HERE" in line]
     marked = f"y.line IN ({', '.join(map(str, lines))}) AND y.file LIKE '%{Path(file).name}'"
     with Store.open(store) as opened:

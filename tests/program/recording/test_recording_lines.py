@@ -1,5 +1,5 @@
-"""Tests recorded source lines on cases whose users knew the expensive calls but not the lines that made them.
-"""
+"""Tests recorded source lines on cases whose users knew the expensive calls but not the lines that made
+them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ int main(int count, char **arguments) {
 
 
 def test_each_metadata_call_around_a_write_has_its_line(tmp_path: Path) -> None:
-    """A case of JAXA: a solver made nine metadata calls for each write, from an unknown place in its source.
-    """
+    """A case of JAXA: a solver made nine metadata calls for each write, from an unknown place in its
+    source."""
     program = built(tmp_path, METADATA, "-g", "-O2")
     done = record(tmp_path, "--", program, tmp_path / "out")
     assert done.returncode == 0, done.stderr
@@ -62,7 +62,7 @@ def test_each_metadata_call_around_a_write_has_its_line(tmp_path: Path) -> None:
     assert {name: calls.pop(f"marked.c:{line}", 0) for name, line in lines.items()} == dict.fromkeys(
         lines, 60
     )
-    # The marked line of the write itself is the only one.
+    # The remaining line is that of the write itself.
     assert list(calls.values()) == [60]
 
 

@@ -1,5 +1,5 @@
-"""Compares recorded calls of NetCDF-C and PnetCDF with the counts and bytes that the program itself reports.
-"""
+"""Compares recorded calls of NetCDF-C and PnetCDF with the counts and bytes that the program itself
+reports."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def test_io_uring_requests_are_recorded_as_calls(backend: str, tmp_path: Path) -
     found = [tuple(row.values()) for row in rows(store, REQUESTS)]
     if backend == "bpf" and len(found) < 3:
         pytest.skip("this kernel shows no requests inside an io_uring")
-    # The late request moves no bytes. If a program enters a ring by a copy of its descriptor, only the kernel
-    # knows which ring it is.
+    # No back end sees the content of one request, which moves nothing. The program also enters a ring through
+    # a copy of its descriptor; only bpf, in the kernel, sees these three requests.
     late, unseen = (421, 1) if backend == "bpf" else (388, 4)
     truth = [row if row[1] != "late" else (*LATE[late], None) for row in TRUTH]
     assert found == truth

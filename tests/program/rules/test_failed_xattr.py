@@ -32,8 +32,8 @@ def listing(log: Trace, usual_us: int, longest_us: int) -> None:
 
 
 def test_a_slow_listing_is_reported_with_its_slowest_call(tmp_path: Path) -> None:
-    """A case of NAOJ: 20,712 of 20,712 lgetxattr calls fail and take 5.5 of 6.3 s; the longest takes 0.72 s.
-    """
+    """A case of NAOJ: 20,712 of 20,712 lgetxattr calls fail and take 5.5 of 6.3 s; the longest takes 0.72
+    s."""
     log = Trace()
     listing(log, 233, 722_723)
     diagnosis = diagnosed(log.imported(tmp_path))

@@ -1,5 +1,5 @@
-"""Tests the source lines of a finding's calls: in the data, as text, and removed together with other names.
-"""
+"""Tests the source lines of a finding's calls: in the data, as text, and removed together with other
+names."""
 
 from __future__ import annotations
 

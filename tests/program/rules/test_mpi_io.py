@@ -37,7 +37,8 @@ def test_rules_about_ranks_are_skipped_if_mpi_io_is_not_recorded(tmp_path: Path,
     assert "small-requests" not in found or not by_mpi_io
 
 
-# The program calls fstatvfs, as IOR does to query free space; MPI libraries do this on open as well.
+# Like IOR, the program queries the free space, which makes the statfs call that MPI-IO also makes when it
+# opens a file.
 POSIX_ONLY = """
 #include <fcntl.h>
 #include <mpi.h>

@@ -78,8 +78,8 @@ def buffered_backward(log: Trace) -> None:
 
 
 def buffered_lookups(log: Trace) -> None:
-    """Adds reads of page-aligned buffers, as C's stdio does. Each page is read again for many of its records.
-    """
+    """Adds reads of page-aligned buffers, as C's stdio does. Each page is read again for many of its
+    records."""
     for page in any_order(4000, 1000):
         at(log, "pread64", 4096, page * 4096, 50)
 

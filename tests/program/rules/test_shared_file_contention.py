@@ -42,8 +42,8 @@ def test_contention_is_found_if_only_some_locks_wait(
 
 @pytest.mark.parametrize("ask_us", [0, 1])
 def test_fast_locks_give_no_finding(tmp_path: Path, ask_us: int) -> None:
-    """If locks cover other ranges, or no other process runs while a lock is held, only the flags of open
-    matter."""
+    """If locks cover different byte ranges, or no other process runs while a lock is held, only the flags of
+    open show shared writing."""
     log = Trace()
     for pid in (201, 202, 203):
         log.start(pid)

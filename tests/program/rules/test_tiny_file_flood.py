@@ -67,8 +67,8 @@ def test_files_with_unrelated_names_are_not_a_flood(tmp_path: Path) -> None:
 
 
 def loads_each_epoch(log: Trace) -> None:
-    """Adds reads of many files in every epoch, as `numpy.load` does: the whole file, then all but the header.
-    """
+    """Adds reads of many files in every epoch, as `numpy.load` does: the whole file, then all but the
+    header."""
     for _ in range(EPOCHS):
         for number in range(FILES):
             log.open(f"/data/img{number:04d}.npy", took_us=50, flags="O_RDONLY")

@@ -41,8 +41,8 @@ def test_whole_reads_are_distinguished_from_reads_of_the_beginning(
 
 
 def gone_through(rounds: int, pause_us: int, seek_to: int = 0) -> Callable[[Trace], None]:
-    """Returns a program that reads twenty files completely in each of ROUNDS, with PAUSE_US after each file.
-    """
+    """Returns a program that reads twenty files completely in each of ROUNDS, with PAUSE_US after each
+    file."""
 
     def write(log: Trace) -> None:
         for _ in range(rounds):

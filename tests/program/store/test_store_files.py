@@ -1,5 +1,5 @@
-"""Tests stores in folders of any name, and stores with changed files: iodock gives correct answers or errors.
-"""
+"""Tests stores in folders of any name, and stores with changed files: iodock gives correct answers or
+errors."""
 
 from __future__ import annotations
 
