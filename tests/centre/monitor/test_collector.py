@@ -405,7 +405,7 @@ def test_last_readings_of_another_version_give_an_error(tmp_path: Path) -> None:
     state.write_bytes(b"IODOCKM\x63" + state.read_bytes()[8:])
     catalogue = tmp_path / "catalogue.json"
     whole = json.loads(catalogue.read_text())
-    # The test removes keys that another version of iodock would not have written.
+    # Another version would have written correct checksums. Without these keys, iodock checks none.
     del whole["checksum"], whole["state_checksum"]
     catalogue.write_text(json.dumps(whole))
     with pytest.raises(StoreError, match="another version of iodock"):

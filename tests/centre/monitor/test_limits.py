@@ -204,9 +204,10 @@ def test_no_more_of_a_push_is_read_than_allowed(tmp_path: Path) -> None:
     many = [written(f"{job}", 7, BEGIN) for job in range(10)]
     frames = [frame(number, [Part(BEGIN + number, many)]) for number in range(1, 6)]
     first = intake.take(frames[0]).work
-    # The first batch counts 31 names (the sender, and each target with its jobs), and 12 values.
+    # The batch has 31 values: the part, and ten entries with two values each. It has 12 names: the sender,
+    # the target and ten jobs.
     assert first[1:] == (1 + 10 * 3, 1 + 1 + 10)
-    # The same jobs add no new names, and a repeated batch adds no values.
+    # The same jobs add no new names, and a repeated batch adds nothing.
     assert intake.take(frames[1]).work[1:] == (31, 0)
     assert intake.take(frames[1]).work == (first[0], 0, 0)
     unlimited = 1 << 40

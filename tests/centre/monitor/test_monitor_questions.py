@@ -113,8 +113,7 @@ def answers(store: MonitorStore, begin: int, end: int) -> list[list[dict[str, An
 
 @pytest.mark.parametrize("behind", [HOUR, 2 * DAY])
 def test_summaries_do_not_change_any_result(tmp_path: Path, behind: int) -> None:
-    """The summaries must give the same results whether the requested range ends with a complete hour or
-    within one."""
+    """The results must be the same whether the requested range ends within the day or after it."""
     store, begin = rolled(tmp_path)
     plain = answers(store, begin, begin + behind)
     assert [len(rows) > 0 for rows in plain] == [True] * 5

@@ -188,7 +188,7 @@ def test_a_job_without_a_batch_step_ends_with_its_extern_step(node: Node) -> Non
     assert not is_over(node, "7", 60)
     node.read(70, node.total("7", "step_extern", 1, 5, 65))
     assert is_over(node, "7", 80)
-    # The end of the extern step shows only that Slurm has released the node.
+    # While the batch step lives, the end of the extern step shows only that Slurm has released a node.
     node.alive["8", "step_batch", SCHEDULER] = 500
     node.read(90, node.total("8", "step_extern", 1, 5, 85))
     assert not is_over(node, "8", 100)

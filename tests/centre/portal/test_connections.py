@@ -224,7 +224,7 @@ def test_limits_of_connections_can_be_configured(tmp_path: Path) -> None:
 
 @contextmanager
 def _served_with_tls(folder: Path) -> Iterator[tuple[int, ssl.SSLContext, str]]:
-    """Runs a collector whose limit of open files is low."""
+    """Runs a collector whose soft limit of open files is 128 and whose hard limit is OPEN_FILES."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "ca.pem",
          "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
