@@ -223,7 +223,7 @@ def elbencho_rates(place: Path, load: Load) -> Rates:
         "-b",
         str(load.size),
     ]
-    # Without this option, elbencho's result does not wait for the last process.
+    # Without --nolive, elbencho's result does not wait for the last process.
     quietly(["elbencho", *phases, *sizes, "--nolive", "--jsonfile", str(result), str(place)], place)
     return read_back(result)
 
