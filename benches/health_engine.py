@@ -99,7 +99,7 @@ def ours(place: Path, processes: int, pattern: dict[str, Any]) -> dict[str, Any]
     return {one["operation"]: one for one in results[0]["done"]}
 
 
-# Cost of one operation.
+# The following functions measure the cost of one operation.
 
 
 def ours_files(place: Path, count: int) -> None:
@@ -149,7 +149,7 @@ def cost(place: Path, rounds: int) -> None:
     table(f"CPU microseconds, {rounds} rounds, 1 process", header, rows)
 
 
-# Throughput.
+# The following functions measure throughput.
 
 
 @dataclass(frozen=True)

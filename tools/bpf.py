@@ -69,7 +69,7 @@ def sections(elf: bytes) -> list[Section]:
 
 
 def stripped(elf: bytes) -> bytes:
-    """The ELF file without its debug sections and without the symbols of these sections."""
+    """Returns the ELF file without its debug sections and without the symbols of these sections."""
     every = sections(elf)
     kept = [
         at

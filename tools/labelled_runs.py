@@ -39,7 +39,7 @@ class Unrunnable(Exception):
 
 
 class Failed(Exception):
-    """A run, its recording or its diagnosis failed."""
+    """A run, a recording or a diagnosis failed."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ def section(heading: str, text: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    r"""Help as click writes it: an empty line ends a paragraph, \b begins one whose lines stay."""
+    r"""Converts help as click writes it: an empty line ends a paragraph, and \b begins one with fixed
+    lines."""
     parts = []
     for part in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         lines = part.splitlines()

@@ -88,7 +88,8 @@ static struct {
 	size_t worker_count;
 	/* Counters of ended threads whose numbers belong to other threads now. */
 	counters_t ended;
-	/* Bytes and calls of read_text, which the kernel counts as the main thread's. */
+	/* Bytes and calls of the plugin's own reads by read_text, which the kernel counts for the main
+	 * thread. */
 	counters_t looked;
 	/* A page that slurmstepd shares with the task. */
 	noted_t *noted;

@@ -71,7 +71,7 @@ def test_the_bundle_contains_the_servers(place: Path, tmp_path: Path) -> None:
 
 
 def test_an_anonymous_bundle_queries_no_server(place: Path, tmp_path: Path) -> None:
-    """Answers contain names of servers, jobs and users, which an anonymous bundle must not."""
+    """Answers contain names of servers, jobs and users, which an anonymous bundle must not contain."""
     options = ("--settings", place / "site.toml", "--quiet", "--anonymous")
     printed("bundle", place / "run.iodock", "-o", tmp_path / "b.tar.gz", *options)
     for name in ("findings.txt", "findings.json", "machine.csv", "report.html"):

@@ -1,5 +1,6 @@
-"""A simulated centre whose metadata server has a hiccup, a compute node with an agent, and plot5's run of the
-SS-ken report (figure 4.3.8) on that node. Everything is synthetic, and the time of the hiccup is known."""
+"""Creates a simulated centre whose metadata server has a hiccup, a compute node with an agent, and plot5's
+run of the SS-ken report (figure 4.3.8) on that node. Everything is synthetic, and the time of the hiccup is
+known."""
 
 from __future__ import annotations
 

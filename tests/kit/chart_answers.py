@@ -1,4 +1,5 @@
-"""Made-up answers for the chart tests: a small one of each analysis, hostile names, and many accesses."""
+"""Creates made-up answers for the chart tests: a small one of each analysis, hostile names, and many
+accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up Darshan logs as text: a few counters of a few files."""
+"""Creates made-up Darshan logs as text: a few counters of a few files."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def findings(folder: Path, *records: Record, processes: int = 4, seconds: float 
 
 
 def as_light(store: Path, **changes: str) -> Path:
-    """Returns a store with the same counters as a light recording would have. CHANGES: table -> SELECT that
-    replaces its rows."""
+    """Changes the store as if its counters came from a light recording, and returns it. CHANGES: table ->
+    SELECT that replaces its rows."""
     sizes: dict[str, int] = {}
     for table, sql in changes.items():
         name = str(store / f"{table}.parquet")

@@ -1,4 +1,4 @@
-"""Faults of data access as logs with known times, each with the same work done efficiently."""
+"""Defines faults of data access as logs with known times, each with the same work done efficiently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores with known times and names for comparisons, and short queries on a comparison."""
+"""Creates stores with known times and names for comparisons, and provides short queries on a comparison."""
 
 from __future__ import annotations
 

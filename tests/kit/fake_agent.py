@@ -1,4 +1,4 @@
-"""Simulated agents that answer pulls from a list of frames, correctly or not."""
+"""Simulates agents that answer pulls from a list of frames, correctly or not."""
 
 from __future__ import annotations
 

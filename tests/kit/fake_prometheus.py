@@ -1,5 +1,5 @@
-"""A server in this process that answers like Prometheus from given samples. Its formats and values are those
-that Prometheus 2.42 wrote (fixtures/prometheus)."""
+"""Runs a server in this process that answers like Prometheus from given samples. Its formats and values are
+those that Prometheus 2.42 wrote (fixtures/prometheus)."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class FakeJob:
 
 @dataclass
 class FakeScheduler:
-    """A scheduler with a few jobs. iodock calls its method `run` instead of commands. `clock_s` is the
-    scheduler's own clock."""
+    """A scheduler with a few jobs. iodock calls its method `run` instead of starting commands. `clock_s` is
+    the scheduler's own clock."""
 
     kind: str
     jobs: dict[str, FakeJob]

@@ -1,5 +1,5 @@
-"""A real Grid Engine on one machine, from Debian's packages. It runs in namespaces with its own host name,
-network and process numbers, and with copies of its folders. Needs root. An installed Grid Engine is not
+"""Runs a real Grid Engine on one machine, from Debian's packages. It runs in namespaces with its own host
+name, network and process numbers, and with copies of its folders. Needs root. An installed Grid Engine is not
 changed."""
 
 from __future__ import annotations

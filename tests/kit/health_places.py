@@ -1,4 +1,4 @@
-"""Small file systems for check-ups, and functions to start a check-up in them."""
+"""Mounts small file systems for check-ups, and starts check-ups in them."""
 
 from __future__ import annotations
 

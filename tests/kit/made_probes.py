@@ -1,4 +1,4 @@
-"""Made-up histories of probes."""
+"""Creates made-up histories of probes."""
 
 from __future__ import annotations
 

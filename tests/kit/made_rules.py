@@ -1,4 +1,4 @@
-"""Made-up rules and candidates, and the diagnosis that results from them."""
+"""Creates made-up rules and candidates, and the diagnosis that results from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""strace logs of several processes, each with its own clock, with times that the test knows."""
+"""Builds strace logs of several processes, each with its own clock, with times that the test knows."""
 
 from __future__ import annotations
 

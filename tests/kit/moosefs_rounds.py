@@ -136,7 +136,8 @@ class Rounds:
     def _one(self, kind: Kind, culprit: str | None) -> Outcome:
         begin = time.monotonic()
         undo = self._do(kind, culprit)
-        # A restart begins when the master is back, and a load when all its processes run.
+        # The time of a restart counts from when the master is back, and that of a load from when all its
+        # processes run.
         begin = time.monotonic() if kind in ("restart", "load") else begin
         try:
             outcome = self._watch(kind, begin, culprit)

@@ -1,8 +1,9 @@
-"""A real MooseFS on this machine: a master, a chunk server, and four mounts for four jobs. It uses two
+"""Runs a real MooseFS on this machine: a master, a chunk server, and four mounts for four jobs. It uses two
 namespaces as machines, with their own process numbers, host name, mounts and network, an agent on each, and a
 collector. Needs root, and must be run by `inside`.
 
-Everything is in one temporary folder. An installed MooseFS is neither read nor changed."""
+Everything is in one temporary folder. An installed MooseFS is neither read nor changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to damage an input: bits, lines, numbers, encodings, and pieces of other inputs."""
+"""Provides ways to damage an input: bits, lines, numbers, encodings, and pieces of other inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers on the loopback interface that receive notices and store them: mail, HTTP and syslog."""
+"""Runs servers on the loopback interface that receive notices and store them: mail, HTTP and syslog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events and probes, pushed into a portal."""
+"""Pushes events and results of probes into a portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated centre whose agents are scraped by a real Prometheus and also push to a collector."""
+"""Runs a simulated centre whose agents are scraped by a real Prometheus and also push to a collector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second, independent reader of strace logs: slow and simple, for checking iodock's.
+"""Reads strace logs independently of iodock, slowly and simply, to check iodock's reader.
 
 It shares nothing with iodock except the rules in `docs` on what is counted. `read_logs` turns logs into calls
 with a position in the log for their beginning and their end. `reference_truth.truth_of` turns those into a
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass
 class Event:
-    """Another event of a task: it exited (with a code), or another task took its place by exec."""
+    """Another event of a task: it exited (VALUE is its code), or exec in another task replaced it."""
 
     task: str
     what: str

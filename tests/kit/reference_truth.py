@@ -1,5 +1,5 @@
 """Computes the truth of a log from the calls of `reference_reader`: each process's descriptors, their
-positions, and the bytes moved. Slow and simple; the layout is that of `fixtures/cases`."""
+positions, and the bytes moved. The code is slow and simple; the layout is that of `fixtures/cases`."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ class Truth:
         self.series: dict[str, list[Any]] = defaultdict(list)
         self.processes: dict[str, dict[str, Any]] = {}
 
-    # The order of events, and the tasks.
+    # The following methods order the events and keep the tasks.
 
     def steps(self) -> list[tuple[Any, int, Any]]:
         """Returns beginnings and ends of calls in order: as written within one log, by time across
@@ -317,7 +317,7 @@ class Truth:
             process["exit"] = int(event.value)
         self.tasks.pop(event.task, None)
 
-    # The files that a call uses.
+    # The following methods find the files that a call uses.
 
     def begin(self, call: Call) -> None:
         task = self.tasks[call.task]
@@ -390,7 +390,7 @@ class Truth:
             return {"": self.path_at(call, task, 1, 2)}
         return {}
 
-    # The effects of a call.
+    # The following methods apply the effects of a call.
 
     def end(self, call: Call) -> None:
         files: dict[str, Any] = call.opened.get("files", {})  # type: ignore[assignment]

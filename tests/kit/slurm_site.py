@@ -1,8 +1,9 @@
-"""A real Slurm with two nodes on this machine. Each node has its own process numbers, host name and folder of
-records (namespaces), so that an agent sees the same as on a separate machine. Needs root.
+"""Runs a real Slurm with two nodes on this machine. Each node has its own process numbers, host name and
+folder of records (namespaces), so that an agent sees the same as on a separate machine. Needs root.
 
 Everything is in one temporary folder and on the loopback interface. An installed Slurm is neither read nor
-changed."""
+changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""strace logs written for tests, with times that the test knows."""
+"""Builds strace logs for tests, with times that the test knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up results of check-ups: curves of a known shape with noise of a known size."""
+"""Creates made-up results of check-ups: curves of a known shape with noise of a known size."""
 
 from __future__ import annotations
 

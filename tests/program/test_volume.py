@@ -114,7 +114,7 @@ def test_nfs_volumes_are_read_from_mountstats() -> None:
 
 
 def test_the_lustre_difference_equals_the_published_one() -> None:
-    """The report's example is exactly 256 GiB."""
+    """The report's example is exactly 256 GiB, which iodock must reproduce."""
     before = parse_llite("lustre-ffff8800", LLITE.format(read=5, written=1_000_000))
     after = parse_llite("lustre-ffff8800", LLITE.format(read=5, written=1_000_000 + 274_877_906_944))
     grown = after.since(before)

@@ -64,7 +64,7 @@ def by_minute(centre: Centre, minutes: int) -> Iterator[int]:
         before = now
 
 
-# How entries appear and disappear.
+# The following tests check how entries appear and disappear.
 
 
 class Alone:
@@ -160,7 +160,7 @@ def test_active_jobs_reappear_after_their_entries_are_cleared() -> None:
     assert alone.target.totals(alone.at(45))["write_bytes"].samples == 5 + 2
 
 
-# The model.
+# The following tests check the model of a whole centre.
 
 
 @pytest.mark.parametrize("seed", [7, 8, 9])

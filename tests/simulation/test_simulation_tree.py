@@ -198,7 +198,7 @@ def test_files_are_replaced_atomically(tmp_path: Path) -> None:
     writer.join()
 
 
-# The command `iodock monitor simulate`.
+# The following tests run the command `iodock monitor simulate`.
 
 
 def iodock(*words: object) -> list[str]:

@@ -152,7 +152,7 @@ def _files(folder: Path) -> Iterator[tuple[str, object]]:
         yield str(path.relative_to(folder)), (oct(found.st_mode), links, content)
 
 
-# Recordings of iodock.
+# The following functions record with iodock and read the stores.
 
 
 def recorded_of(store: Path) -> Recorded:

@@ -40,7 +40,7 @@ def test_only_agents_may_push(tmp_path: Path) -> None:
         assert post(url, PUSH, Authorization=f"Basic {secrets['agent']}")[0] == 401
         assert post(url, PUSH, Authorization=f"Bearer {secrets['user']}")[0] == 403
         assert post(url, PUSH, Authorization=f"Bearer {secrets['operator']}")[0] == 403
-        # The collector has stored none of these.
+        # The collector has stored none of the refused pushes above.
         assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
         # A repeated batch counts once.
         assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})

@@ -80,7 +80,7 @@ def test_an_action_changed_by_others_is_not_undone(site: Site, change: str) -> N
 
 
 class Crash(BaseException):
-    """The collector ends at this place."""
+    """Simulates that the collector's process dies at this place."""
 
 
 def crashing(site: Site, word: str, when: str) -> None:

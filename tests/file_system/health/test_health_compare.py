@@ -165,15 +165,15 @@ LOST = {4096: 0.05, 65536: 0.11, MIB: 0.24}
 @pytest.mark.parametrize(
     ("now", "noise", "repeats", "verdict"),
     [
-        # The change is large.
+        # In these cases the change is large.
         (LOST, 0.03, 3, Verdict.REGRESSION),
         (LOST, 0.03, 2, Verdict.REGRESSION),
         (LOST, 0.15, 3, Verdict.REGRESSION),
         ({MIB: 0.11}, 0.05, 3, Verdict.REGRESSION),
         ({MIB: 9.0}, 0.05, 3, Verdict.IMPROVEMENT),
-        # The measurements have no repeats.
+        # In this case the measurements have no repeats.
         ({MIB: 0.11}, 0.05, 1, Verdict.TOO_FEW),
-        # The change is tiny.
+        # In these cases the change is tiny or zero.
         (dict.fromkeys(SAME, 0.98), 0.003, 5, Verdict.SAME),
         (dict.fromkeys(SAME, 1.0), 0.02, 5, Verdict.SAME),
     ],

@@ -37,7 +37,7 @@ class Gate:
 
 
 class Nobody:
-    """Replaces MPI when one rank has died: no other rank arrives."""
+    """Replaces MPI when one rank has died: the other rank never arrives."""
 
     def wait(self, on: Callable[[], bool]) -> bool:
         while on():

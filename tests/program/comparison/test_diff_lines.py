@@ -75,12 +75,12 @@ def test_a_shifted_source_line_is_recognised(tmp_path: Path) -> None:
         # The second of two similar lines was removed. The remaining one did not move.
         ([(10, "step", "write", 300, 900)], {(30, None): (300, 0)}),
         ([(30, "step", "write", 300, 900)], {(10, None): (300, 0)}),
-        # Lines with different calls are not matched.
+        # iodock does not match lines with different calls.
         (
             [(10, "step", "write", 300, 900), (30, "step", "lseek", 300, 900)],
             {(30, None): (300, 0), (None, 30): (0, 300)},
         ),
-        # Lines in different functions are not matched.
+        # iodock does not match lines in different functions.
         (
             [(10, "step", "write", 300, 900), (90, "end", "write", 300, 900)],
             {(30, None): (300, 0), (None, 90): (0, 300)},

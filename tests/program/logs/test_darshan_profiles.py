@@ -256,7 +256,7 @@ def test_counters_that_early_versions_got_wrong_are_estimates(tables: duckdb.Duc
     sql = """SELECT regexp_extract(log, '3[.][0-9]+[.][0-9]+') AS version, bool_or(len(estimated) > 0) AS told
 FROM profiles WHERE interface = 'mpi-io' AND log LIKE 'mpi-io-test-x86%' GROUP BY 1"""
     told = {row["version"]: row["told"] for row in rows(tables, sql)}
-    # Darshan 3.1.1 corrected the time of the first write, so the store notes the problem for older logs only.
+    # Darshan 3.1.1 corrected the time of the first write, so this value is an estimate in older logs only.
     assert {version for version, is_told in told.items() if is_told} == {"3.0.0", "3.0.1", "3.1.0"}
     assert "3.5.0" in told
 

@@ -88,7 +88,7 @@ def test_assistant_cores_are_mentioned_and_can_be_configured() -> None:
     assert record.cores == 34.0
 
 
-# Outputs of shells and of GNU time.
+# The following tests read outputs of shells and of GNU time.
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_the_order_of_time_labels_does_not_matter(tmp_path: Path) -> None:
     assert times(written(tmp_path, "user 1.00\r\nsys 0.50\r\nreal 4.00\r\n")) == [(4.0, 1.0, 0.5)]
 
 
-# Process accounting of Linux.
+# The following tests read process accounting of Linux.
 
 
 def test_binary_accounting_equals_the_output_of_dump_acct() -> None:
@@ -264,7 +264,7 @@ def test_truncated_and_overwritten_accounting_files_are_read(tmp_path: Path) -> 
     assert damaged.losses.counts["damaged-record"] == 1
 
 
-# Output of Slurm's sacct.
+# The following tests read output of Slurm's sacct.
 
 
 def jobs(name: str | Path = "sacct.txt") -> dict[str, Record]:
@@ -428,7 +428,7 @@ def test_a_byte_that_is_not_utf8_loses_one_line(tmp_path: Path) -> None:
     assert read.losses.counts == {"damaged-line": 1}
 
 
-# Job statistics of PJM.
+# The following tests read job statistics of PJM.
 
 
 def test_a_job_is_the_sum_of_its_nodes(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_pjm_jobs_that_run_or_end_before_their_start_are_left_out(tmp_path: Path
     assert losses(files(written(tmp_path, back))) == {"clock-ran-back": 1}
 
 
-# Errors and options that all readers share.
+# The following tests check errors and options that all readers share.
 
 
 def test_empty_and_random_files_are_refused(tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def test_groups_weigh_cores_by_time() -> None:
     assert (sum_.runs, sum_.system, left) == (2, None, unknown)
 
 
-# Records with unknown volumes or numbers of cores.
+# The following tests read records with unknown volumes or numbers of cores.
 
 FIGURE_2_20 = (FIXTURES / "pjm-two-nodes.txt").read_text()
 

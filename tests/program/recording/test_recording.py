@@ -29,7 +29,7 @@ from recorded import (
 pytestmark = live
 
 
-# Ends of programs.
+# The following tests check how a recording handles the end of its program.
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_store_is_not_replaced_before_its_tables_exist(tmp_path: Path) -> None
     assert record(tmp_path, "--force", "true").returncode == 0
 
 
-# Samples of the machine during the run.
+# The following tests check samples of the machine during the run.
 
 
 def test_samples_and_file_systems_are_recorded(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_store_on_a_local_file_system_gives_no_warning(tmp_path: Path) -> None
     assert count(tmp_path / "run.iodock", "file LIKE '%journal%'") == 0
 
 
-# Programs that do unusual things.
+# The following tests record programs that do unusual things.
 
 UNUSUAL = {
     "closes everything": ("import os\nos.closerange(0, 1024)\nos._exit(7)", 7),

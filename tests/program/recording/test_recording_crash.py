@@ -26,7 +26,7 @@ from recorded import (
 pytestmark = [pytest.mark.whole, live]
 
 
-# Stores whose recorder was killed.
+# The following tests open stores whose recorder was killed.
 
 
 @pytest.fixture(scope="module")

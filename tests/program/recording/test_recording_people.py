@@ -35,7 +35,7 @@ from recorded import (
 pytestmark = [pytest.mark.whole, live]
 
 
-# Recordings in a terminal.
+# The following tests record in a terminal.
 
 
 def in_a_shell(folder: Path, *keys: tuple[str, str]) -> str:
@@ -104,7 +104,7 @@ def test_a_stopped_job_gives_the_terminal_back(tmp_path: Path, stop: str) -> Non
     assert count(tmp_path / "run.iodock", "call = 'write'") >= 2
 
 
-# Recordings of processes that are already running.
+# The following tests record processes that are already running.
 
 
 def test_an_attached_process_is_left_running(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_impossible_attachments_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run.iodock").exists()
 
 
-# Recordings by an ordinary user.
+# The following tests record as an ordinary user.
 
 NOBODY = 65534
 

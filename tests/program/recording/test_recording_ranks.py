@@ -23,7 +23,7 @@ from recorded import (
 pytestmark = [pytest.mark.whole, live]
 
 
-# Runs under mpirun.
+# The following tests run under mpirun.
 
 
 @pytest.fixture(scope="module")

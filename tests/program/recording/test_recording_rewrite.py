@@ -77,7 +77,7 @@ def test_attaching_with_rewrite_is_refused_with_a_remedy(tmp_path: Path) -> None
     assert not (tmp_path / "s").exists()
 
 
-# Ends of the recorder itself.
+# The following tests end or kill the recorder itself.
 
 WRITER = """
 import os, sys

@@ -1,5 +1,5 @@
-"""`whole-file-for-a-few-bytes`: when it fires, what it counts, the cost it states, and when it stays
-silent."""
+"""Tests the rule `whole-file-for-a-few-bytes`: when it gives a finding, its count and cost, and when it
+gives none."""
 
 from __future__ import annotations
 
