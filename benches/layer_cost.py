@@ -98,7 +98,7 @@ KINDS = tuple(SOURCES)
 
 
 def recorder(store: Path, interfaces: str) -> list[str]:
-    """Returns the command that records a program with or without these calls."""
+    """Returns the command that records a program with this value of `--interfaces`."""
     options = ["--quiet", "--backend", "rewrite", "--interfaces", interfaces, "-o", str(store)]
     return [sys.executable, "-m", "iodock", "record", *options, "--"]
 

@@ -65,7 +65,7 @@ print(min(timed() for _ in range(300)) / 1000)
 
 
 def recorder(store: Path, stacks: str) -> list[str]:
-    """Returns the command that records a program with these stacks."""
+    """Returns the command that records a program with this value of `--stacks`."""
     options = ["--quiet", "--backend", "rewrite", "--stacks", stacks, "-o", str(store)]
     return [sys.executable, "-m", "iodock", "record", *options, "--"]
 

@@ -59,7 +59,7 @@ def test_html_contains_no_hidden_character_for_any_input() -> None:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Imports a log in which a program, its arguments, folders and files have names with such characters."""
+    """Imports a log whose program, arguments, folders and files have names with invisible characters."""
     folder = tmp_path_factory.mktemp("hidden")
     words = f'["{HOSTILE}", "-o", "{HOSTILE}"], 0x7ffd /* 3 vars */'
     lines, at = [f'100 1.0 execve("/bin/{HOSTILE}", {words}) = 0 <0.001>'], 1.1
