@@ -1,7 +1,7 @@
-"""Every analysis, and a diagnosis, on a store of 10 M events, from the shell: seconds and memory; rows/s of
-`accesses`.
+"""Measures every analysis and a diagnosis on a store of 10 M events, as shell commands: seconds, memory, and
+rows/s of `accesses`.
 
-.venv/bin/python benches/analysis_speed.py [--events 10000000] [--rounds 3]
+    .venv/bin/python benches/analysis_speed.py [--events 10000000] [--rounds 3]
 """
 
 from __future__ import annotations

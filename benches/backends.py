@@ -1,22 +1,22 @@
-"""Compares the costs and recorded calls of all ways of recording: every program alone, under an empty
-preloaded library, under `strace -f -ttT -o`, under Darshan with DXT where `darshan-dxt-parser` is in PATH,
-and under each back end of `iodock record`, in turn, in one run.
+"""Compares the costs and recorded calls of all ways of recording. Each program runs alone, under an empty
+preloaded library, under `strace -f -ttT -o`, under Darshan with DXT if `darshan-dxt-parser` is in PATH, and
+under each back end of `iodock record`, alternately.
 
     .venv/bin/python benches/backends.py [--rounds 5] [--only NAME,...] [--backends ptrace,rewrite,bpf]
 
-Ratios to the program alone are of CPU seconds (user + system of all processes) and of wall time, pair by pair
-in alternation, medians with the smallest and largest; "quickest" is the CPU of the quickest run to that of
-the program's quickest alone: those that other work on the machine has disturbed least. strace, which takes
-long, is run once. "CPU ratio" is the program being recorded and the recorder while it records
-(`crates/iodock-record/examples/record.rs`), without Python's start. What is done when the program has ended
-(the tables of the store: `crates/iodock-import/examples/finish.rs`) is added in "with finishing". "empty" is
-a preloaded library that does nothing: the floor of `rewrite` for short programs. Calls captured are those of
-the kinds that iodock records, beside what `strace -f -c` counts; of Darshan the reads and writes in its
-traces, beside those of strace. Data calls are those of class data (read, write and their like; not mmap). The
-back end `complete` is `rewrite` with `--complete`.
+Ratios compare a run with the run of the program alone in the same round, for CPU seconds (user + system of
+all processes) and elapsed time: medians with the smallest and largest. "quickest" divides the CPU seconds of
+the quickest run by those of the program's quickest run alone; other work on the machine disturbs these least.
+strace, which takes long, runs once. "CPU ratio" includes the program and the recorder while it records
+(`crates/iodock-record/examples/record.rs`), without Python's start. "with finishing" adds the work after the
+program's end (the tables of the store: `crates/iodock-import/examples/finish.rs`). "empty" is a preloaded
+library that does nothing: the lower limit of `rewrite` for short programs. The captured calls are of the
+kinds that iodock records, next to the counts of `strace -f -c`; for Darshan they are the reads and writes in
+its traces, next to those of strace. Data calls are those of class data (read, write and similar; not mmap).
+The back end `complete` is `rewrite` with `--complete`.
 
-Darshan, where no package has it, comes from its sources, with autoconf, automake, libtool and the headers of
-zlib; then `PATH=DIR/bin:$PATH`:
+If no package has Darshan, it can be built from its sources with autoconf, automake, libtool and the headers
+of zlib; then use `PATH=DIR/bin:$PATH`:
 
     ./prepare.sh
     ./configure CC=gcc --prefix=DIR --without-mpi --with-jobid-env=NONE --with-log-path=DIR \\
@@ -47,8 +47,9 @@ COUNTS = "SELECT call, count(*) AS n FROM calls_seen GROUP BY call"
 
 
 def workloads(scratch: Path) -> dict[str, list[str]]:
-    """Those of record_cost.py and three more, long enough to be measured at some ns a call, and for the first
-    and last ms of a recording to be little; the last one is what a recording costs that records nothing."""
+    """Returns the programs of record_cost.py with more calls, and three more programs. They run long enough
+    to measure some ns per call, and for start and end of a recording not to matter. The last one makes no
+    calls that a recording contains."""
     wanted = programs(scratch)
     del wanted["shell loop"]
     wanted["4 KiB preads"][-1] = "1000000"
@@ -81,15 +82,15 @@ def recorder(backend: str, store: Path) -> list[str]:
 
 
 class Finished:
-    """The tables of a recording, made after each of its rounds: CPU seconds. The store is put aside, so that
-    no recording has the one before to remove."""
+    """Makes the tables of a recording after each of its rounds, and measures CPU seconds. Moves the store
+    away, so that no recording has to remove the preceding one."""
 
     def __init__(self, scratch: Path, backends: Sequence[str]) -> None:
         self.scratch = scratch
         self.seconds: dict[str, list[float]] = {name: [] for name in backends}
 
     def __call__(self) -> None:
-        """Before each run: finishes the one before, if it was a recording."""
+        """Finishes the preceding run before each run, if it was a recording."""
         stores = [(name, self.scratch / f"{name}.iodock") for name in self.seconds]
         for name, store in stores:
             if (store / "journal").exists():
@@ -115,7 +116,7 @@ def contestants(
 
 
 class Darshan:
-    """The peer with its extended tracing (DXT), `library` is None where it is not installed."""
+    """Darshan with its extended tracing (DXT). `library` is None if it is not installed."""
 
     DATA = frozenset(("read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev"))
 
@@ -127,7 +128,8 @@ class Darshan:
 
     def command(self, command: list[str]) -> list[str]:
         self.logs.mkdir(exist_ok=True)
-        # Otherwise it leaves out /dev and everything below it; versions before 3.4 read the variable.
+        # By default Darshan leaves out /dev and everything below it. Versions before 3.4 read the environment
+        # variable.
         configuration = self.logs.with_suffix(".conf")
         configuration.write_text("NAME_INCLUDE\t^/\t*\n")
         settings = (
@@ -140,10 +142,11 @@ class Darshan:
         return ["env", *settings, f"LD_PRELOAD={self.library}", *command]
 
     def traced(self) -> int:
-        """Reads and writes in the traces of the last run. Forgets them."""
+        """Returns the number of reads and writes in the traces of the last run, and removes the traces."""
         found = 0
         for log in self.logs.glob("*"):
-            # Darshan drops records that its memory can't hold.
+            # Darshan drops records that do not fit its memory, and the option prints such incomplete logs,
+            # too.
             parser = ["darshan-dxt-parser", "--show-incomplete", log]
             text = subprocess.run(parser, capture_output=True, text=True).stdout
             found += sum(line.startswith(" X_") for line in text.splitlines())
@@ -156,7 +159,7 @@ class Darshan:
 
 
 def counted(command: list[str], scratch: Path) -> dict[str, int]:
-    """Calls by name, as `strace -f -c` counts them."""
+    """Returns calls by name, as `strace -f -c` counts them."""
     log = scratch / "counts"
     subprocess.run(
         ["strace", "-f", "-c", "-U", "name,calls", "-o", log, *command],
@@ -174,7 +177,7 @@ def recorded(store: Path) -> dict[str, int]:
 
 
 def buffer_bytes(command: list[str], scratch: Path) -> tuple[str, str]:
-    """Bytes a call and a data call in the rewrite back end's buffers."""
+    """Returns the bytes per call and per data call in the buffers of the rewrite back end."""
     done = subprocess.run(
         [str(EXAMPLES / "dump"), "-q", *command], cwd=scratch, capture_output=True, text=True
     )

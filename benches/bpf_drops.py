@@ -3,9 +3,9 @@ CPUs busy.
 
     .venv/bin/python benches/bpf_drops.py [--seconds 5] [--busy 4] [--rates 150000,500000,0]
 
-A program makes a given number of reads and writes a second (0: as many as it can) next to busy processes.
-Printed are the calls that it made, those in the store, those counted as dropped, and the rate that was
-reached. The recorder is `crates/iodock-record/examples/record.rs`, and
+A program makes a given number of reads and writes per second (0: as many as possible) while other processes
+compute. The tool prints the calls that the program made, those in the store, those counted as dropped, and
+the rate that the program reached. The recorder is `crates/iodock-record/examples/record.rs`, and
 `crates/iodock-import/examples/finish.rs` makes the tables. Needs root.
 """
 

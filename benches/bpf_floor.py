@@ -1,11 +1,12 @@
-"""Measures the cost of BPF to a program before anything is recorded: 4 KiB reads from the page cache with
-nothing attached, with two empty programs on the system calls' typed tracepoints, with two that read the
-clock, as a recorder of durations must, and with one that reads it at a call's end, when durations are not
-asked for. `fentry`: whether this kernel lets programs be attached to a call's function instead.
+"""Measures the cost of BPF to a program before a recorder does anything. The program makes 4 KiB reads from
+the page cache: without BPF, with two empty programs on the system calls' typed tracepoints, with two programs
+that read the clock, as a recorder of durations must, and with one that reads the clock at a call's end, as a
+recorder without durations does. `fentry` shows whether this kernel can attach programs to a call's function
+instead.
 
     sudo .venv/bin/python benches/bpf_floor.py [--rounds 9]
 
-CPU as a multiple of that with nothing attached, round by round in alternation. Needs root, x86-64, and the
+Results are CPU seconds as a multiple of those without BPF in the same round. Needs root, x86-64, and the
 kernel's BTF.
 """
 
@@ -25,7 +26,7 @@ from record_cost import compiled
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 ENTRY, EXIT, CALL = "btf_trace_sys_enter", "btf_trace_sys_exit", "__x64_sys_pread64"
-# linux/bpf.h and linux/btf.h
+# Constants of linux/bpf.h and linux/btf.h.
 SYS_BPF, PROG_LOAD, RAW_TRACEPOINT_OPEN = 321, 5, 17
 TRACING, TRACEPOINT, FENTRY = 26, 23, 24
 KTIME_GET_NS = 5
@@ -37,7 +38,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def bpf(command: int, attributes: bytes) -> int:
-    """A descriptor. OSError as the kernel says."""
+    """Makes a bpf system call and returns the new descriptor. Raises OSError if the kernel refuses."""
     room = ctypes.create_string_buffer(attributes, len(attributes))
     result = LIBC.syscall(SYS_BPF, command, room, len(attributes))
     if result < 0:
@@ -46,7 +47,7 @@ def bpf(command: int, attributes: bytes) -> int:
 
 
 def types(wanted: set[str]) -> dict[str, int]:
-    """The BTF number of each typedef or function that is wanted."""
+    """Returns the BTF number of each wanted typedef or function."""
     data = BTF.read_bytes()
     header, start, length, names = struct.unpack_from("<IIII", data, 4)
     at, end, names = header + start, header + start + length, header + names
@@ -64,7 +65,7 @@ def types(wanted: set[str]) -> dict[str, int]:
 
 
 def program(how: int, target: int, reads_clock: bool) -> int:
-    """Loads one that does nothing else."""
+    """Loads a BPF program that only reads the clock, if requested, and returns its descriptor."""
 
     def instruction(code: int, number: int = 0) -> bytes:
         return struct.pack("<BBhi", code, 0, 0, number)
@@ -73,7 +74,7 @@ def program(how: int, target: int, reads_clock: bool) -> int:
     code = clock + instruction(0xB7) + instruction(0x95)
     text, license_ = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
     start = struct.pack("<IIQQ", TRACING, len(code) // 8, ctypes.addressof(text), ctypes.addressof(license_))
-    # Up to expected_attach_type at 68, and on to attach_btf_id at 108.
+    # In union bpf_attr, expected_attach_type is at offset 68 and attach_btf_id at 108.
     return bpf(
         PROG_LOAD,
         start.ljust(68, b"\0") + struct.pack("<I", how).ljust(40, b"\0") + struct.pack("<I", target),

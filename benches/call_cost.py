@@ -1,13 +1,13 @@
-"""Measures the cost of `rewrite` per call, for each kind of call, in the program that makes it.
+"""Measures the cost of `rewrite` per call, for each kind of call, in the program that makes the calls.
 
     .venv/bin/python benches/call_cost.py [--runs 100] [--calls 20000] [--only KIND,...]
 
-Loops of one kind of call (`benches/programs/one_kind.c`) are run alone and in a recording that runs at the
-same time, single runs in turn. ns of CPU a call as the program's own thread counts them; of each way the mean
-of the middle half of its runs, and how much more a recorded call takes: by these means, by the medians, and
-the median of the pairs. "same" are four paths by turns, "new" 4,096: more than are remembered, each is
-written anew. small-file opens one of these, asks for its size, reads it in two reads and closes it. What the
-recorder takes beside the program, on another core, is in backends.py.
+Loops of one kind of call (`benches/programs/one_kind.c`) run alone and in a simultaneous recording, single
+runs alternately. Results are ns of CPU per call as the program's own thread measures them: for each way the
+mean of the middle half of its runs, and the additional cost of a recorded call by these means, by the
+medians, and as the median of the pairs. "same" uses four paths repeatedly; "new" uses 4,096, which is more
+than the recorder remembers, so it records each path again. small-file opens one of these files, stats it,
+reads it in two reads and closes it. backends.py measures the work of the recorder itself, on another core.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Measures the cost of checksums to a reader: queries that scan all events of a store with checksums and of
-one without them, in turn. Each in a process of its own, which reads every file it needs once for its
+"""Measures the cost of checksums to a reader: queries scan all events of a store with checksums and of one
+without, alternately. Each query runs in its own process, which reads every file that it needs once for the
 checksum.
 
-.venv/bin/python benches/checksum_cost.py [--events 10000000] [--rounds 15]
+    .venv/bin/python benches/checksum_cost.py [--events 10000000] [--rounds 15]
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     .venv/bin/python benches/collector_flood.py [--seconds 20] [--threads 8]
 
-The flood is batches of 2,000 new jobs each. Prints how long another agent's pushes take before and during the
-flood, what happened to the flood, and the collector's greatest memory.
+The flood consists of batches of 2,000 new jobs each. Prints how long another agent's pushes take before and
+during the flood, the collector's answers to the flood, and the collector's peak memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def post(connection: http.client.HTTPConnection, body: bytes, token: str) -> int
 
 
 def flood(port: int, token: str, options: argparse.Namespace, told: Connection) -> None:
-    """Runs in a process of its own, with this number of connections."""
+    """Sends the flood from a separate process, with this number of connections."""
     bodies = [
         [batch(number, NEW_JOBS, f"flood{thread}") for number in range(1, BATCHES + 1)]
         for thread in range(options.threads)
@@ -78,7 +78,7 @@ def flood(port: int, token: str, options: argparse.Namespace, told: Connection) 
 
 
 def answers(port: int, token: str, first: int, seconds: float) -> list[float]:
-    """Seconds of each push of an agent that behaves."""
+    """Returns the seconds of each push of an agent with normal load."""
     connection, took = http.client.HTTPConnection("127.0.0.1", port, timeout=60), []
     ends = time.monotonic() + seconds
     for number in itertools.count(first):

@@ -1,10 +1,10 @@
-"""The collector under load: agents of many servers and nodes push a round every so often.
+"""Measures the collector under load: agents of many servers and nodes push batches at a fixed interval.
 
     .venv/bin/python benches/collector_load.py [--servers 2500] [--jobs 10000] [--nodes 5000] [--rounds 6]
 
-Each job works on 4 targets and 2 nodes, every entry changes in every round. Prints how long a round of pushes
-takes from the first to the last answer, what the collector's processor and memory need for it, and checks the
-sum.
+Each job works on 4 targets and 2 nodes, and every entry changes in every round. Prints how long a round of
+pushes takes from the first to the last answer, and the processor time and memory that the collector needs for
+it. Checks the sum.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TARGETS_A_JOB, NODES_A_JOB = 4, 2
 
 
 def placed(jobs: int, places: int, each: int, seed: int) -> dict[int, list[int]]:
-    """Which jobs are at which place."""
+    """Returns the jobs at each place."""
     chance, found = random.Random(seed), defaultdict(list)
     for job in range(jobs):
         for place in chance.sample(range(places), each):
@@ -46,7 +46,7 @@ def placed(jobs: int, places: int, each: int, seed: int) -> dict[int, list[int]]
 def frames_of_round(
     number: int, at: int, servers: dict[int, list[int]], nodes: dict[int, list[int]]
 ) -> list[bytes]:
-    """Of every agent one."""
+    """Returns one batch of every agent."""
     began = at - at % (86_400 * SECOND) - 86_400 * SECOND
 
     def entry(job: int, names: tuple[str, ...]) -> Entry:
@@ -83,7 +83,7 @@ def push(port: int, frames: list[bytes]) -> None:
 
 
 def usage(pid: int) -> tuple[float, int]:
-    """Processor seconds, and the greatest memory in bytes."""
+    """Returns processor seconds and peak memory in bytes."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     ticks = int(fields[11]) + int(fields[12])
     peak = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmHWM" in line)

@@ -1,18 +1,18 @@
-"""Compares the check-up's engine with IOR, mdtest, fio and elbencho, in turn: the cost of one operation, and
-throughput.
+"""Compares the check-up's engine with IOR, mdtest, fio and elbencho, alternately: the cost of one operation,
+and throughput.
 
     .venv/bin/python benches/health_engine.py [--dir /dev/shm] [--rounds 15] [--only cost,throughput]
 
-Other benchmarks are used if they are in PATH; missing ones are reported. In each round every contestant runs
-once, in an order that turns, so a machine whose speed drifts is fair to all; differences are taken within a
-round. Intervals are of the mean, 95 %, by Student's t. On a memory file system the tools are compared and not
-a disk.
+Other benchmarks are used if they are in PATH; missing ones are reported. In each round every program runs
+once, in a rotating order, so that a machine whose speed drifts does not favour one; differences are taken
+within a round. Intervals are of the mean, 95 %, by Student's t. On a memory file system the comparison is of
+the tools and not of a disk.
 
 Cost: CPU seconds (user and system, all processes) per create + stat + open/close + unlink of an empty file,
-from the difference of two runs with many and few files, so that starting up is not in it. Ours includes its
-histograms. Throughput: each tool's own figure, a file for each process, written with fsync and read back,
-ratios within a round. From the first start to the last end; beside fio, whose processes do not begin
-together, by the longest time of one process.
+from the difference of two runs with many and few files, which excludes the start. iodock's cost includes its
+histograms. Throughput: each tool's own figure for one file per process, written with fsync and read back;
+ratios are taken within a round. The time is from the first start to the last end. For the comparison with
+fio, whose processes do not begin together, it is the longest time of one process.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ STUDENT = (
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean, and the bounds of its 95 % interval."""
+    """Returns the mean, and the bounds of its 95 % interval."""
     mean, many = statistics.fmean(values), len(values)
     if many < 2:
         return mean, -math.inf, math.inf
@@ -99,7 +99,7 @@ def ours(place: Path, processes: int, pattern: dict[str, Any]) -> dict[str, Any]
     return {one["operation"]: one for one in results[0]["done"]}
 
 
-# Cost of one operation.
+# The following functions measure the cost of one operation.
 
 
 def ours_files(place: Path, count: int) -> None:
@@ -111,7 +111,7 @@ def mdtest_files(place: Path, count: int) -> None:
 
 
 def elbencho_files(place: Path, count: int) -> None:
-    # Times for each of one directory; -r opens and closes empty files.
+    # elbencho measures each phase, in one directory with one thread; -r opens and closes the empty files.
     phases = ["-d", "-w", "--stat", "-r", "-F", "-D"]
     sizes = ["-t", "1", "-n", "1", "-N", str(count), "-s", "0"]
     quietly(["elbencho", *phases, *sizes, "--nolive", str(place)], place)
@@ -149,12 +149,12 @@ def cost(place: Path, rounds: int) -> None:
     table(f"CPU microseconds, {rounds} rounds, 1 process", header, rows)
 
 
-# Throughput.
+# The following functions measure throughput.
 
 
 @dataclass(frozen=True)
 class Load:
-    """One cell: all processes together."""
+    """The request size and the number of processes of one measurement."""
 
     size: int
     processes: int
@@ -179,7 +179,7 @@ def ours_rates(place: Path, load: Load) -> Rates:
 
 
 def read_back(path: Path) -> Rates:
-    """Results in a peer's own output, read by the readers of `iodock bench`."""
+    """Returns the rates in another tool's output, as the readers of `iodock bench` read it."""
     cells = readers.read(path).cells
     rates = {cell.operation: cell.best for cell in cells if cell.unit is Unit.BYTES_PER_S}
     return {name: rates[name] for name in ("write", "read")}
@@ -196,7 +196,8 @@ def fio_rates(place: Path, load: Load) -> Rates:
     rates = {}
     common = [f"--directory={place}", "--name=fio", f"--bs={load.size}", f"--size={load.file_bytes}"]
     common += [f"--numjobs={load.processes}", "--ioengine=psync", "--group_reporting", "--output-format=json"]
-    # Otherwise it drops the cache, which no other does here.
+    # Without these options, fio drops the cache and allocates the file in advance, which the other tools do
+    # not do here.
     common += ["--fallocate=none", "--invalidate=0"]
     for way, more in (("write", ["--end_fsync=1", "--create_on_open=1"]), ("read", [])):
         text = quietly(["fio", *common, f"--rw={way}", *more], place)
@@ -222,7 +223,7 @@ def elbencho_rates(place: Path, load: Load) -> Rates:
         "-b",
         str(load.size),
     ]
-    # Without, the last one to end is not waited for.
+    # Without --nolive, elbencho's result does not wait for the last process.
     quietly(["elbencho", *phases, *sizes, "--nolive", "--jsonfile", str(result), str(place)], place)
     return read_back(result)
 
@@ -247,8 +248,8 @@ def throughput(place: Path, rounds: int) -> None:
 def compared(load: Load, way: str, rates: dict[str, list[Rates]]) -> list[list[str]]:
     rows = []
     for name in (name for name in rates if name != "iodock"):
-        # fio's processes do not start together, and each measures its own time; ours does the same in this
-        # comparison.
+        # fio's processes do not start together, and each measures its own time. In this comparison iodock
+        # does the same.
         mine = [one[f"{way} own" if name == "fio" else way] for one in rates["iodock"]]
         theirs = [one[way] for one in rates[name]]
         logs = [math.log(left / right) for left, right in zip(mine, theirs, strict=True)]
@@ -264,9 +265,9 @@ def compared(load: Load, way: str, rates: dict[str, list[Rates]]) -> list[list[s
 
 @contextmanager
 def one_group() -> Iterator[None]:
-    """All contestants in one group of the scheduler. With autogroup (sched(7)) each session gets the same
-    share of the processors, and fio makes one for each of its processes: on a busy machine it would get more
-    than others."""
+    """Puts all programs into one group of the scheduler. With autogroup (sched(7)) each session gets the same
+    share of the processors, and fio creates a session for each process, so on a busy machine it would get
+    more than the others."""
     setting, root = Path("/proc/sys/kernel/sched_autogroup_enabled"), Path("/sys/fs/cgroup/cpu")
     if not setting.exists() or setting.read_text().strip() == "0":
         yield
@@ -290,7 +291,7 @@ LEFT_OUT: set[str] = set()
 
 
 def there(program: str, place: Path) -> bool:
-    """Whether it can run here; said once if it can't."""
+    """Returns whether a program can run here. If not, prints the reason once."""
     why = None
     if not shutil.which(program) or (program == "ior" and not shutil.which("mpirun")):
         why = "is not installed"

@@ -1,9 +1,9 @@
-"""Measures the import of a big strace log (lines/s, MB/s, memory), compared with `wc -l` and a plain Python
-reader in the same run.
+"""Measures the import of a large strace log (lines/s, MB/s, memory), compared with `wc -l` and a simple
+Python reader in the same run.
 
     .venv/bin/python benches/import_speed.py [--events 12000000] [--rounds 3]
 
-The log comes from `fixtures/genlog.rs`, whose true counts are compared with iodock's.
+The log comes from `fixtures/genlog.rs`, and iodock's counts are compared with the generator's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "target" / "bench"
 IODOCK = [sys.executable, "-m", "iodock"]
 
-# A typical script of a scientist: one regular expression a line, sums in a dictionary.
+# A typical script of a scientist: one regular expression for each line, and sums in a dictionary.
 PLAIN_READER = r"""
 import re, sys, collections
 line = re.compile(r'^(\d+) (\S+) (\w+)\((.*)\)\s+= (-?\d+|\?)(?: (\w+) \([^)]*\))?(?: <([\d.]+)>)?$')
@@ -33,7 +33,7 @@ for number, text in enumerate(open(sys.argv[1], errors='replace')):
 
 
 def generator() -> Path:
-    """Builds genlog when its source is newer."""
+    """Builds genlog if its source is newer than the program."""
     binary = BUILD / "genlog"
     source = ROOT / "fixtures" / "genlog.rs"
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def generator() -> Path:
 
 
 def big_log(events: int, seed: int) -> tuple[Path, dict]:
-    """A log of `events` calls and its truth; made once."""
+    """Returns a log of `events` calls and its true counts. Generates each only once."""
     log, truth = BUILD / f"big-{events}-{seed}.log", BUILD / f"big-{events}-{seed}.json"
     if not truth.exists():
         program = generator()
@@ -63,7 +63,7 @@ def show(store: Path, *arguments: str) -> list[dict]:
 
 
 def differences(store: Path, truth: dict) -> list[str]:
-    """Compares the store with the generator's counts."""
+    """Compares the store with the generator's counts and returns the differences."""
     wrong = []
     names = {"count": "count", "errors": "failed", "total_ns": "total_time_ns", "bytes_read": "read_bytes",
              "bytes_written": "written_bytes", "io_calls": "io_count"}  # fmt: skip
@@ -114,13 +114,13 @@ def main() -> int:
     lines, size = truth["lines"], log.stat().st_size
     sample = min(
         lines, 2_000_000
-    )  # The plain reader takes about 2 us a line: a part of a 10 GB log is enough.
+    )  # The simple reader takes about 2 us per line, so it reads only a part of a 10 GB log.
     contestants = {
         "iodock import": [*IODOCK, "import", str(log), "-o", str(store), "--force", "--quiet"],
         "wc -l": ["wc", "-l", str(log)],
         "plain Python": [sys.executable, "-c", PLAIN_READER, str(log), str(sample)],
     }
-    run(contestants["wc -l"])  # Reads the log into the page cache, for all contestants alike.
+    run(contestants["wc -l"])  # This run reads the log into the page cache, for all programs alike.
     runs = alternate(contestants, options.rounds)
     header = ["", "wall s", "CPU s", "M lines/s", "MB/s", "peak MiB"]
     rows = [

@@ -1,13 +1,13 @@
-"""How long digests of jobs take on a store with a month of a synthetic centre.
+"""Measures how long digests of jobs take on a store with a month of a synthetic centre.
 
     python benches/portal_pages.py FOLDER --jobs-a-day 334
     python benches/job_digests.py FOLDER [--times 100] [--seed 1]
 
-FOLDER: 30 days of 10,000 jobs, each for an hour on average. Asks for the digests of jobs that are drawn by
-chance: in this process, through HTTP of a collector's portal as a node's script would, by `iodock monitor
-digest --portal` and by `iodock monitor digest --store`, both as a user types them, with Python's start.
-Prints median, 95th percentile and longest, seconds, the processor time of this process or of the commands,
-and the machine's load. Synthetic: no agent was involved.
+FOLDER contains 30 days of 10,000 jobs, each an hour long on average. The tool requests the digests of
+randomly chosen jobs: in this process, through HTTP from a collector's portal as a node's script would, by
+`iodock monitor digest --portal` and by `iodock monitor digest --store`, the latter two as a user types them,
+with Python's start. Prints median, 95th percentile and maximum in seconds, the processor time of this process
+or of the commands, and the machine's load. The data are synthetic, without an agent.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How long one job's page takes, and the other pages with it, on the store of a collector that ran for hours.
+"""Measures how long one job's page and the other pages take, on the store of a collector that ran for hours.
 
     .venv/bin/python benches/job_page.py [--jobs 60] [--hours 8] [--times 5] [--iodock PATH]... [--folder DIR]
 
-Simulates a centre whose jobs each run on several nodes and targets, readings every 10 s, and keeps its store
-in order every 2 minutes, as a collector does: so there are large files of hours that are over and many small
-ones of the last one. Then each IODOCK (default: the one beside this Python) serves a copy of the store, and
-each page is asked for so many times, of the one and the other in turn. Prints median and longest, seconds.
-Give two, one before and one after a change, to compare. DIR keeps the store, or has it already. Synthetic: no
-agent is involved.
+Simulates a centre whose jobs each run on several nodes and targets, with readings every 10 s and upkeep every
+2 minutes, as a collector does. So the store has large files of past hours and many small ones of the last
+hour. Then each IODOCK (default: the one of this Python) serves a copy of the store, and the tool requests
+each page several times, alternately from each IODOCK. Prints median and maximum in seconds. Give two, one
+before and one after a change, to compare them. DIR keeps the store, or already contains it. The data are
+synthetic, without an agent.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ OVER_AFTER_S = 900
 
 
 def make(folder: Path, jobs: int, hours: float) -> None:
-    """The store of a collector that ran until now."""
+    """Creates the store of a collector that ran until now."""
     now = time.time_ns()
     centre = Centre(named("healthy"), seed=1, begin_ns=now - int(hours * 3600 * SECOND), jobs=jobs)
     collector = Collector(folder)
     while centre.now_ns < now - int(TEND_EVERY_S * SECOND):
         write_history(centre, collector.writer, TEND_EVERY_S, READ_EVERY_S, lambda share: None)
         collector.tend(centre.now_ns)
-    # New readings are written to a file every few seconds.
+    # The collector writes new readings to a file every few seconds.
     while centre.now_ns < now:
         write_history(centre, collector.writer, READ_EVERY_S, READ_EVERY_S, lambda share: None)
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """Name of the page -> its address."""
+    """Returns the address of each page by its name."""
     sql = f"""
         SELECT split_part(job, ':', 1) AS number, split_part(any_value(job), ':', 2) AS "user",
             split_part(min(job), ':', 3) AS node, count(DISTINCT job) AS nodes,
@@ -78,7 +78,7 @@ def pages(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def served(iodock: str, store: Path) -> Iterator[str]:
-    """Its URL."""
+    """Serves STORE and yields the URL."""
     command = [iodock, "monitor", "serve", "--store", str(store), "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:

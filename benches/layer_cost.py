@@ -1,14 +1,14 @@
-"""What recording calls of MPI-IO, HDF5 and stdio adds to each of them.
+"""Measures the cost of recording calls of MPI-IO, HDF5 and stdio, per call.
 
     .venv/bin/python benches/layer_cost.py [--runs 5] [--only openmpi,mpich,hdf5,stdio]
 
-Each program makes 100 batches of 1,000 calls of a kind and prints how long its quickest batch took, in ns a
+Each program makes 100 batches of 1,000 calls of a kind and prints the time of its quickest batch in ns per
 call: MPI_File_seek, MPI_File_read_at of 8 bytes (with one pread), H5Dread and H5Dwrite of one number in a
-chunk that HDF5 has in its cache (without a system call); of stdio fputc, fwrite of 64 bytes, fprintf, fgetc
-and fgets of 16 bytes, with a system call where the buffer of 4 KiB is full or empty. Programs run alone and
-in recordings that go on at the same time (`--interfaces never` and `always`, of stdio `never` and `stdio`),
-single runs in turn, in random order. Of each way the smallest and the median of its runs, and how much
-recording the calls adds to `never`, of the smallest. Kinds whose compiler or library is missing are left out.
+chunk that HDF5 has in its cache (without a system call); for stdio fputc, fwrite of 64 bytes, fprintf, fgetc
+and fgets of 16 bytes, with a system call when the buffer of 4 KiB is full or empty. Programs run alone and in
+simultaneous recordings (`--interfaces never` and `always`, for stdio `never` and `stdio`), single runs
+alternately, in random order. Prints the smallest and the median of each way's runs, and the smallest time
+that recording the calls adds to `never`. Kinds whose compiler or library is missing are left out.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ KINDS = tuple(SOURCES)
 
 
 def recorder(store: Path, interfaces: str) -> list[str]:
-    """The command that records a program with or without these calls."""
+    """Returns the command that records a program with this value of `--interfaces`."""
     options = ["--quiet", "--backend", "rewrite", "--interfaces", interfaces, "-o", str(store)]
     return [sys.executable, "-m", "iodock", "record", *options, "--"]
 
 
 def built(folder: Path, kind: str) -> list[str] | None:
-    """The command that runs the program, `None` if it can't be compiled here."""
+    """Compiles a program and returns the command that runs it, or `None` if it cannot be compiled here."""
     source, program = folder / f"{kind}.c", folder / kind
     source.write_text(TIMED + SOURCES[kind])
     compiler, flags = "gcc" if kind == "stdio" else f"mpicc.{kind}", list[str]()

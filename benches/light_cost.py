@@ -1,10 +1,10 @@
 """Measures the cost of counting to a program (`iodock record --light`), and of Darshan's counters if its
-library is given: CPU seconds as a multiple of the program's own, in turn, pair by pair.
+library is given: CPU seconds as a multiple of the program's own, alternately, pair by pair.
 
     .venv/bin/python benches/light_cost.py [--rounds 9] [--darshan DIR/lib/libdarshan.so] [--only NAME,...]
 
-The recorder beside a program, which does nothing once a second, is not in it: the session is made before and
-its cost taken away. How Darshan is built is in backends.py; here it runs without DXT.
+The result excludes the recorder process, which only wakes up once a second, and the cost of creating the
+session. backends.py describes how to build Darshan; here it runs without DXT.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def darshan(library: Path, scratch: Path, command: list[str]) -> list[str]:
 
 
 def without_session(runs: list[Run]) -> list[float]:
-    """Cost of making the session, which is subtracted from each run."""
+    """Returns the cost of creating the session, to be subtracted from each run."""
     nothing = [run(["env", "QUIET=1", str(COUNT), "/bin/true"]).cpu for _ in range(5)]
     return [-min(nothing)] * len(runs)
 

@@ -1,12 +1,13 @@
-"""Whether the diagnosis of a light recording agrees with that of a full one: the pairs' faulty programs, each
-recorded both ways.
+"""Measures whether the diagnosis of a light recording agrees with that of a full one, on the pairs' faulty
+programs, each recorded both ways.
 
     .venv/bin/python benches/light_pairs.py
     .venv/bin/python benches/light_pairs.py --only cpp-endl --dir FOLDER
 
-A pair agrees where both name the same first finding worth changing, or neither names one. Where the full
-recording's first finding is of a rule that needs single calls, the light one can't have it and says so: that
-is counted apart. Programs run twice, once each way, so a finding at a threshold's edge can differ by chance.
+A pair agrees if both name the same first finding worth changing, or neither names one. If the full
+recording's first finding is of a rule that needs single calls, the light diagnosis says that it cannot check
+the rule; this is counted separately. Programs run twice, once each way, so a finding near a threshold can
+differ by chance.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ WAYS = {"full": (), "light": ("--light",)}
 
 @dataclass(frozen=True)
 class Compared:
-    """First findings worth changing (None: there are none) and the rules that the light diagnosis could not
+    """First findings worth changing (None: there are none), and the rules that the light diagnosis could not
     check."""
 
     pair: Pair
@@ -48,7 +49,7 @@ class Compared:
 
 
 def compared(pair: Pair, folder: Path) -> Compared:
-    """Raises Failed, Unrunnable."""
+    """Records and diagnoses the faulty program both ways. Raises Failed, Unrunnable."""
     found = {way: _diagnosed(pair, folder / way, options) for way, options in WAYS.items()}
     not_judged = frozenset(one["rule"] for one in found["light"]["silent"])
     return Compared(pair, _first(found["full"]), _first(found["light"]), not_judged)
@@ -57,7 +58,7 @@ def compared(pair: Pair, folder: Path) -> Compared:
 def _diagnosed(pair: Pair, folder: Path, options: Sequence[str]) -> dict[str, Any]:
     store = folder / "run.iodock"
     place = pair_runs.prepared(pair, folder / "work")
-    # Files that are read for the first time are read before the recording.
+    # A first run reads the files into the cache, so that both recordings find them there.
     place.run(pair.before.run, "before")
     place.run(
         [pair_runs.iodock(), "record", "--quiet", *options, "-o", str(store), "--", *pair.before.run],

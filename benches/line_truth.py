@@ -1,11 +1,12 @@
-"""Is the first line that a finding names the faulty one? In labelled programs in C, C++, Fortran and Python.
+"""Measures whether the first line that a finding names is the faulty one, in labelled programs in C, C++,
+Fortran and Python.
 
     .venv/bin/python benches/line_truth.py [SET ...] [--only RUN] [--keep DIR] [--again] [--jobs 1]
 
 The sources of the development part mark the lines to change: `HERE small-requests`, with the fault's rule.
-Each faulty run is recorded by default (compilers get -g besides their options) and diagnosed. A true finding
-is one above a note whose rule is a fault of the run: its first location, and the caller that it names, are
-compared with the marks. Prints those whose first location is not marked, then the counts.
+Each faulty run is recorded with default options (compilers get -g in addition) and diagnosed. A true finding
+is one above a note whose rule is a fault of the run. Its first location, and the caller that it names, are
+compared with the marks. Prints the findings whose first location is not marked, then the counts.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MARK = re.compile(r"\bHERE ([a-z-]+(?:, [a-z-]+)*)")
 
 @dataclass(frozen=True)
 class Named:
-    """A true finding: what its first location is, and whether that line is marked."""
+    """A true finding: its first location, and whether that line is marked."""
 
     run: str
     rule: str
@@ -54,7 +55,7 @@ class Named:
 
 
 def source_of(label: Label, sources: Path) -> Path | None:
-    """The source file of the program that a run records, if it is in one of the languages."""
+    """Returns the source file of the program that a run records, if it is in one of the languages."""
     if label.program:
         files = [sources / label.program]
     else:
@@ -63,7 +64,7 @@ def source_of(label: Label, sources: Path) -> Path | None:
 
 
 def marks_of(sources: Path) -> dict[str, set[tuple[str, int]]]:
-    """For each rule the lines that are marked with it, as (name of the file, line)."""
+    """Returns the lines marked with each rule, as (file name, line)."""
     found: dict[str, set[tuple[str, int]]] = {}
     for file in sorted(path for path in sources.iterdir() if path.suffix in {*LANGUAGES, ".h"}):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
@@ -80,7 +81,7 @@ def faulty_runs(sources: Path) -> list[Label]:
 
 
 def named(label: Label, sources: Path, findings: Sequence[Mapping[str, Any]]) -> Iterator[Named]:
-    """The run's true findings, each fault once."""
+    """Yields the run's true findings, one for each fault."""
     source, marks = source_of(label, sources), marks_of(sources)
     assert source
     for rule in sorted(label.faults):
@@ -104,7 +105,7 @@ def is_marked(place: Mapping[str, Any], marks: set[tuple[str, int]]) -> bool:
 
 
 def with_debug_information(folder: Path) -> None:
-    """Compilers that are found from now on add -g."""
+    """Writes wrappers that add -g, which later look-ups of the compilers find."""
     for name in COMPILERS:
         if real := shutil.which(name):
             script = folder / name
@@ -114,7 +115,7 @@ def with_debug_information(folder: Path) -> None:
 
 
 def findings_of(label: Label, places: Places) -> list[dict[str, Any]] | str:
-    """What the diagnosis finds in a recording of the run, or the reason why there is none."""
+    """Returns the findings of a recording of the run, or the reason why there are none."""
     assert places.keep
     store, kept = places.keep / f"{label.name}.iodock", places.keep / f"{label.name}.json"
     with tempfile.TemporaryDirectory(prefix="line-truth-") as name:
@@ -134,7 +135,7 @@ def findings_of(label: Label, places: Places) -> list[dict[str, Any]] | str:
 
 
 def of_set(sources: Path, options: argparse.Namespace, keep: Path) -> Iterator[Named]:
-    """The true findings of a set's runs; says on stderr what could not be run."""
+    """Yields the true findings of a set's runs. Prints to stderr which runs failed."""
     keep.mkdir(parents=True, exist_ok=True)
     labels = [one for one in faulty_runs(sources) if not options.only or one.name in options.only]
     with tempfile.TemporaryDirectory(prefix="line-truth-built-") as built:

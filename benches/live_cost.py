@@ -1,9 +1,9 @@
-"""Compares the cost of `iodock record --live` with `iodock record`: a program that only reads, in turn.
+"""Compares the cost of `iodock record --live` with `iodock record` on a program that only reads, alternately.
 
     .venv/bin/python benches/live_cost.py [--runs 10] [--calls 3000000] [--backend rewrite]
 
-Each run has a pseudo terminal, and its output in files. Wall seconds of the program alone are its own, as it
-says; CPU seconds are those of the recorder and the program together, tables and check-up included.
+Each run has a pseudo terminal, and its output goes to files. The elapsed seconds are the program's own, as it
+prints them. The CPU seconds are those of recorder and program together, with tables and check-up.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ print(time.monotonic() - began)
 
 
 def once(folder: Path, live: bool, backend: str, calls: int) -> tuple[float, float]:
-    """Wall seconds of the program's loop, CPU seconds of all."""
+    """Returns the elapsed seconds of the program's loop, and the CPU seconds of program and recorder."""
     words = [
         sys.executable,
         "-m",

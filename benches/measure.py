@@ -1,4 +1,4 @@
-"""Whole commands, measured from outside: wall and CPU seconds, peak memory of the largest process."""
+"""Measures whole commands from outside: elapsed and CPU seconds, and peak memory of the largest process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Run:
-    """One finished command. Seconds; bytes."""
+    """Measurements of one finished command, in seconds and bytes."""
 
     wall: float
     cpu: float
@@ -25,8 +25,9 @@ class Run:
 
 
 def run(command: Sequence[str], cwd: Path | None = None, environment: dict[str, str] | None = None) -> Run:
-    """Runs `command` to its end, its output thrown away."""
-    # Children's CPU counts every descendant that was waited for, so a tracer's tracees are in it.
+    """Runs `command` until it ends and discards its output."""
+    # RUSAGE_CHILDREN counts every descendant that was waited for, so it includes the programs that a tracer
+    # traces.
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     with subprocess.Popen(
@@ -55,10 +56,10 @@ def alternate(
     prepare: Callable[[], None] = lambda: None,
     **options: object,
 ) -> dict[str, list[Run]]:
-    """Runs all contestants in turn, `rounds` times, so that a machine whose speed drifts is fair to all. Each
-    round has an order of its own, the same ones every time: what one leaves behind (a busy disk, memory to be
-    given back) does not always meet the same. Before that the first one runs unmeasured: nobody is the one to
-    read from the disk what all read."""
+    """Runs all programs alternately, `rounds` times, so that a machine whose speed drifts does not favour
+    one. Each round has its own order, the same in each use, so that the effects of one program (a busy disk,
+    memory to be freed) do not always meet the same other one. First, the first program runs unmeasured, so
+    that none has to read common files from the disk."""
     prepare()
     run(next(iter(contestants.values())), **options)  # type: ignore[arg-type]
     runs: dict[str, list[Run]] = {name: [] for name in contestants}
@@ -74,13 +75,14 @@ def median(runs: Sequence[Run], figure: str) -> float:
 
 
 def spread(runs: Sequence[Run], figure: str) -> str:
-    """`median (minimum to maximum)`."""
+    """Returns `median (minimum to maximum)`."""
     values = [getattr(one, figure) for one in runs]
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def ratio(runs: dict[str, list[Run]], who: str, figure: str, more: Sequence[float] = ()) -> str:
-    """Pair by pair, since a machine's speed drifts: `median (minimum to maximum)`. `more`: seconds to add."""
+    """Returns the ratio to the run alone in the same round, since a machine's speed drifts: `median (minimum
+    to maximum)`. `more`: seconds to add."""
     added = [*more, *[0.0] * (len(runs[who]) - len(more))]
     pairs = zip(runs[who], runs["alone"], added, strict=False)
     values = sorted(
@@ -94,7 +96,7 @@ def quickest(runs: Sequence[Run]) -> float:
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a plain table, first column left, the others right."""
+    """Prints a table with the first column aligned left and the others right."""
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     print(f"\n{title}")
     for row in [header, *rows]:

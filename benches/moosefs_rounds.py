@@ -1,11 +1,12 @@
-"""Measures how often the states of a real MooseFS are recognised correctly: rounds of idle, load by one of
-four jobs, SIGSTOP of the master and a restart, with a real agent on each of two machines (namespaces) and a
-real collector.
+"""Measures how often the states of a real MooseFS are recognised correctly: rounds without load, with load by
+one of four jobs, with SIGSTOP of the master, and with a restart, with a real agent on each of two machines
+(namespaces) and a real collector.
 
     .venv/bin/python benches/moosefs_rounds.py --agent target/release/iodock-agent   # 20 of each
     .venv/bin/python benches/moosefs_rounds.py --each 1
 
-As root, with Debian's moosefs-master, moosefs-chunkserver and moosefs-client."""
+Needs root, and Debian's moosefs-master, moosefs-chunkserver and moosefs-client.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def _play(folder: Path, wanted: argparse.Namespace) -> int:
             shutil.copytree(folder / "log", wanted.logs)
     print(f"\n{score.table()}\n\nstates: {score.states}, jobs of a load first: {score.firsts}", flush=True)
     print(f"right: {score.right} of {len(score.outcomes)}", flush=True)
-    # Of 80 at least 76.
+    # At least 95 % of the rounds must be right, such as 76 of 80.
     return int(score.right * 20 < len(score.outcomes) * 19)
 
 

@@ -1,4 +1,5 @@
-"""A pair as data: `benches/pairs/NAME/pair.toml`, a program with an I/O fault and the same program mended."""
+"""Reads pairs: `benches/pairs/NAME/pair.toml` describes a program with an I/O fault and its corrected
+version."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ KEYS = {"title", "languages", "first", "pays", "needs", "packages", "input", "be
 
 
 class PairError(Exception):
-    """A pair.toml with impossible or contradictory values."""
+    """A pair.toml has impossible or contradictory values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A program with one fault, or a program that should be left alone because a correction does not pay."""
+    """A program with one fault, or a program that should stay unchanged because a correction does not pay."""
 
     name: str
     folder: Path
@@ -46,17 +47,17 @@ class Pair:
 
     @property
     def fitting(self) -> frozenset[str]:
-        """Languages and libraries for which advice fits this program."""
+        """Returns the languages and libraries for which advice fits this program."""
         return self.languages | ALWAYS | frozenset(self.packages)
 
 
 def every() -> list[Pair]:
-    """All pairs, by name."""
+    """Returns all pairs, by name."""
     return [read(path.parent) for path in sorted(FOLDER.glob("*/pair.toml"))]
 
 
 def read(folder: Path) -> Pair:
-    """The pair in a folder. Raises PairError, which names the file."""
+    """Returns the pair in a folder. Raises PairError, which names the file."""
     path = folder / "pair.toml"
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Builds a pair's two programs and runs them by turns, unrecorded and recorded."""
+"""Builds a pair's two programs and runs them alternately, without a recorder and recorded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TIMES = "times.json"
 
 @dataclass
 class Measured:
-    """Results of the runs of one pair. Wall seconds, one value for each turn."""
+    """Results of the runs of one pair: elapsed seconds, one value for each turn."""
 
     pair: Pair
     alone: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
@@ -46,7 +46,7 @@ class Measured:
 
     @property
     def counts(self) -> bool:
-        """Whether there are results to judge."""
+        """Returns whether there are results to judge."""
         return not self.skipped and not self.error
 
 
@@ -55,7 +55,8 @@ def cache_folder() -> Path:
 
 
 def python_folder() -> Path:
-    """The folder of a Python that has the pairs' packages. It is made on first use. Raises Unrunnable."""
+    """Returns the folder of a Python with the pairs' packages, and creates it on first use. Raises
+    Unrunnable."""
     wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
     folder = cache_folder() / wanted
     if not (folder / "done").exists():
@@ -71,7 +72,7 @@ def python_folder() -> Path:
 
 
 def lacking(pair: Pair) -> list[str]:
-    """Programs that a pair needs and that are not installed."""
+    """Returns the programs that a pair needs and that are not installed."""
     versions = (pair.before, pair.after)
     wanted = [*pair.needs, *(one.compile[0] for one in versions if one.compile)]
     wanted += [one.run[0] for one in versions if not one.run[0].startswith("./")]
@@ -92,7 +93,7 @@ def measure(pair: Pair, folder: Path, stores: Path, turns: int) -> Measured:
 
 
 def diagnosed_again(pair: Pair, stores: Path) -> Measured:
-    """Results that an earlier run measured and recorded into STORES, with new diagnoses."""
+    """Returns results that an earlier run measured and recorded into STORES, with new diagnoses."""
     measured = Measured(pair)
     if (stores / TIMES).exists():
         measured.alone = json.loads((stores / TIMES).read_text(encoding="utf-8"))
@@ -103,10 +104,11 @@ def diagnosed_again(pair: Pair, stores: Path) -> Measured:
 
 
 def prepared(pair: Pair, work: Path) -> Place:
-    """WORK (new) with a pair's compiled programs and their input. Raises Failed, Unrunnable."""
+    """Creates the folder WORK with a pair's compiled programs and their input. Raises Failed, Unrunnable."""
     if missing := lacking(pair):
         raise Unrunnable(f"no {', '.join(missing)}")
-    # In scripts, `python3` must also be the Python with the pairs' packages, or else the one that runs this.
+    # In scripts, `python3` must be the Python with the pairs' packages, or otherwise the one that runs this
+    # tool.
     python = python_folder() if pair.packages else Path(sys.executable).parent
     variables = {"PATH": f"{python}:{os.environ['PATH']}"}
     shutil.copytree(pair.folder, work)
@@ -120,7 +122,7 @@ def prepared(pair: Pair, work: Path) -> Place:
 
 def _measure(measured: Measured, place: Place, stores: Path, turns: int) -> None:
     versions = {"before": measured.pair.before, "after": measured.pair.after}
-    # The first run reads programs, libraries and input into the cache, before anything is measured.
+    # The first run reads programs, libraries and input into the cache, before the measurement.
     printed = {side: place.run(versions[side].run, side)[1] for side in SIDES}
     if printed["before"] != printed["after"]:
         raise Failed("the two versions print different results")
@@ -139,7 +141,7 @@ def _diagnose(measured: Measured, stores: Path) -> None:
         for turn in range(1, len(measured.alone[side]) + 1):
             store = stores / f"{side}-{turn}.iodock"
             measured.recorded[side].append((read_manifest(store).wall_ns or 0) / 1e9)
-            # Of the corrected version only the remaining findings are needed, and these are the same in each
+            # The score uses only the remaining findings of the corrected version, which are the same in each
             # turn.
             if side == "before" or turn == 1:
                 measured.found[side].append(diagnosis(store))
@@ -147,7 +149,7 @@ def _diagnose(measured: Measured, stores: Path) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Folder in which a pair's programs run. Each run finds it in the same state."""
+    """The folder in which a pair's programs run. Each run finds it in the same state."""
 
     work: Path
     made: frozenset[str]
@@ -156,7 +158,7 @@ class Place:
     variables: Mapping[str, str]
 
     def run(self, command: Sequence[str], what: str) -> tuple[float, str]:
-        """Wall seconds, and the output. Raises Failed."""
+        """Runs a command and returns elapsed seconds and output. Raises Failed."""
         for name in self.cold:
             with (self.work / name).open("rb") as file:
                 os.fsync(file.fileno())
@@ -175,11 +177,12 @@ class Place:
 
 
 def _at_highest_priority() -> None:
-    """Raises the priority where that is allowed (as root). Programs of other users then take little of a
+    """Raises the priority if that is allowed (as root), so that programs of other users take little of a
     run's time."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
-        # Where sessions share the processors, priority counts only within a session: sched(7), autogroup.
+        # With autogroup (sched(7)), sessions share the processors, and the priority of a process counts only
+        # within its session.
         Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
 
 
@@ -188,8 +191,8 @@ def iodock() -> str:
 
 
 def diagnosis(store: Path) -> dict[str, Any]:
-    """The output of `iodock diagnose --format json`, in this process, which saves the start of another
-    Python."""
+    """Returns the output of `iodock diagnose --format json`. Runs it in this process, which saves the start
+    of another Python."""
     with Store.open(store) as opened:
         text = diagnosis_json(diagnose(opened, Settings()), language_in("en"))
     found: dict[str, Any] = json.loads(text)

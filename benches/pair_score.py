@@ -1,4 +1,4 @@
-"""Compares the diagnosis of a pair with the gain of the correction, and puts it into a table."""
+"""Compares the diagnosis of a pair with the gain of the correction, and formats the results as tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Finding = dict[str, Any]
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of one pair for the diagnosis, in seconds."""
+    """Result of one pair for the diagnosis; times are in seconds."""
 
     pair: Pair
     first: str
@@ -59,12 +59,13 @@ class Judgement:
 
     @property
     def within_io_time(self) -> bool:
-        """Whether no more is promised than the time that the run spent in I/O."""
+        """Returns whether the diagnosis promises no more than the time that the run spent in I/O."""
         return self.most <= self.io_seconds
 
     @property
     def within_what_could_go(self) -> bool:
-        """The same, with the work around the calls."""
+        """Returns whether the diagnosis promises no more than the time in I/O and in the work around the
+        calls."""
         return self.most <= self.io_seconds + self.work_seconds
 
     @property
@@ -77,7 +78,7 @@ def judged(measured: Measured) -> Judgement:
     firsts = Counter(_first(found) for found in befores)
     ranges = [_promised(before, after) for before in befores]
     known = [one for one in ranges if one is not None]
-    # Where most runs promise nothing, nothing was promised.
+    # If most runs promise nothing, the pair counts as without a promise.
     is_promised = len(known) * 2 > len(ranges)
     medians = {side: statistics.median(measured.alone[side]) for side in measured.alone}
     recorded = {side: statistics.median(measured.recorded[side]) for side in measured.recorded}
@@ -124,7 +125,7 @@ def _wrong(found: dict[str, Any], pair: Pair) -> set[str]:
 
 
 def _promised(before: dict[str, Any], after: dict[str, Any]) -> tuple[float, float] | None:
-    """The gains of those findings that mending removed, together no more than the run took."""
+    """Returns the gains of the findings that the correction removed, limited to the duration of the run."""
     left: Counter[str] = Counter()
     for one in _worth(after):
         left[one["rule"]] += one["cost_seconds"] or 0.0
@@ -167,7 +168,7 @@ QUIET_HEADER = ["program", "before -> after", "gain", "recorded", "highest sever
 
 
 def fault_row(one: Judgement) -> list[str]:
-    """A row for a pair whose correction pays."""
+    """Returns a row for a pair whose correction pays."""
     first = one.first or "nothing"
     wanted = "right" if one.first_right else f"not {' or '.join(one.pair.first)}"
     return [
@@ -185,7 +186,7 @@ def fault_row(one: Judgement) -> list[str]:
 
 
 def quiet_row(one: Judgement) -> list[str]:
-    """A row for a program that should be left alone."""
+    """Returns a row for a program that should stay unchanged."""
     return [
         one.pair.name,
         f"{one.before:.2f} -> {one.after:.2f} s",
@@ -201,7 +202,7 @@ def _yes(value: bool) -> str:
 
 
 def totals(judgements: Sequence[Judgement]) -> list[list[str]]:
-    """The results next to the goals."""
+    """Returns the results and the goals."""
     faults = [one for one in judgements if one.pair.pays]
     quiet = [one for one in judgements if not one.pair.pays]
     asked = [
@@ -221,7 +222,7 @@ def totals(judgements: Sequence[Judgement]) -> list[list[str]]:
 
 
 def details(judgements: Sequence[Judgement]) -> list[str]:
-    """A line for each fault pair that missed something: all that was found."""
+    """Returns a line with all findings for each fault pair whose result was not completely right."""
     return [
         f"{one.pair.name}: {', '.join(one.found) or 'nothing found'}"
         for one in judgements

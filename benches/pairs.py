@@ -1,5 +1,5 @@
-"""Follows the diagnosis' advice: programs with an I/O fault and corrected versions of them, recorded and
-timed.
+"""Measures whether the diagnosis' advice pays: programs with an I/O fault and corrected versions of them,
+recorded and timed.
 
     .venv/bin/python benches/pairs.py
     .venv/bin/python benches/pairs.py --only cpp-endl --runs 2
@@ -29,7 +29,7 @@ TURNS = 5
 
 @contextmanager
 def working_folder(wanted: Path | None) -> Iterator[Path]:
-    """A folder of this run's own, gone afterwards."""
+    """Creates a temporary folder for this run and removes it afterwards."""
     if wanted:
         wanted.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="iodock-pairs-", dir=wanted) as name:
@@ -37,7 +37,7 @@ def working_folder(wanted: Path | None) -> Iterator[Path]:
 
 
 def measured(pairs: Sequence[Pair], options: argparse.Namespace) -> Iterator[Measured]:
-    """Measures one pair after the other, and says so on stderr."""
+    """Measures one pair after the other, and prints the progress to stderr."""
     with working_folder(options.dir) as whole:
         for pair in pairs:
             if options.again:
@@ -65,7 +65,7 @@ def _told(one: Measured) -> str:
 
 
 def printed(all_measured: Sequence[Measured], form: str) -> str:
-    """The tables and the totals."""
+    """Returns the tables and the totals as text."""
     table = as_markdown if form == "markdown" else as_text
     judgements = [pair_score.judged(one) for one in all_measured if one.counts]
     faults = [pair_score.fault_row(one) for one in judgements if one.pair.pays]
@@ -105,7 +105,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the tables; 1 if a run failed, 2 for pairs that can't be meant, else 0, however good it was."""
+    """Prints the tables. Returns 1 if a run failed, 2 if pairs are invalid, and otherwise 0, whatever the
+    figures."""
     options = arguments(argv)
     try:
         pairs = every()

@@ -1,15 +1,15 @@
-"""How long the portal's pages take on a store with a month of a synthetic centre.
+"""Measures how long the portal's pages take on a store with a month of a synthetic centre.
 
     python benches/portal_pages.py FOLDER [--jobs-a-day 1000] [--days 30] [--live] [--fine H] [--minute H]
     iodock monitor serve --store FOLDER --listen 127.0.0.1:9899 &
     python benches/portal_pages.py FOLDER --url http://127.0.0.1:9899
 
-Makes a store in FOLDER: fine rows of a day, minutes of a week, ten minutes of all days (or of so many
-hours), each job on two nodes, four object targets and a metadata target for an hour on average, with --live
-from midnight to midnight: so many run at any moment. Both nodes tell each job's name; a user's jobs are all
-called alike. Machines have four disks, pressure and load. Then, once a collector serves it, asks every page
-three times through HTTP, and prints the slowest and the median. Synthetic, made by SQL: no agent was
-involved.
+The first command creates a store in FOLDER: fine rows of a day, minutes of a week, ten minutes of all days
+(or of the given number of hours). Each job works on two nodes, four object targets and a metadata target for
+an hour on average; with --live, jobs run from midnight to midnight, so that all of a day's jobs run at any
+moment. Both nodes report each job's name, and all jobs of a user have the same name. Machines have four
+disks, pressure and load. Once a collector serves the store, the last command requests every page three times
+through HTTP, and prints the slowest and the median time. SQL creates the data, without an agent.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ PAGES = (
 
 
 def job_rows(begin: int, end: int, step: int, jobs: int, live: bool) -> str:
-    """Rows that begin in [BEGIN, END), moments of one day, of jobs that started on this day; in the order of
-    jobs, nodes, targets and time, as upkeep sorts them."""
+    """Returns SQL for rows that begin in [BEGIN, END), moments of one day, of jobs that started on this day.
+    They are in the order of jobs, nodes, targets and time, as upkeep sorts them."""
     zeros = ", ".join(f'{_VALUES.get(name, "0")}::BIGINT AS "{name}"' for name in counters())
     day = begin // DAY
     start, seconds = f"(hash(i * 7 + {day}) % 86400)::BIGINT", f"(600 + hash(i * 13 + {day}) % 6000)::BIGINT"
@@ -90,7 +90,7 @@ _VALUES = {
 
 
 def target_rows(begin: int, end: int, step: int) -> str:
-    """Output of the metadata server's service."""
+    """Returns SQL for the rows of the metadata server's service."""
     metrics = "('req_waittime', '1', 4000), ('req_waittime_time', 'us', 220000), ('req_qdepth', '1', 4000), "
     metrics += "('req_qdepth_sum', '1', 8000)"
     return f"""
@@ -105,7 +105,7 @@ def target_rows(begin: int, end: int, step: int) -> str:
 
 
 def machine_rows(begin: int, end: int, step: int, machines: int) -> str:
-    """Disks, pressure and load of machines."""
+    """Returns SQL for disks, pressure and load of machines."""
     disks = ", ".join(
         f"('diskstats', 'sd{disk}', '{metric}', {unit}, false)"
         for disk in "abcd"
@@ -133,7 +133,7 @@ def machine_rows(begin: int, end: int, step: int, machines: int) -> str:
 
 
 def name_rows(day: int, jobs: int, live: bool) -> str:
-    """Readings that nodes send for a day's jobs, in the form that upkeep stores."""
+    """Returns SQL for the names that nodes send for a day's jobs, in the form that upkeep stores."""
     start = "0" if live else f"(hash(i * 7 + {day}) % 86400)::BIGINT"
     return f"""
         SELECT {day * DAY} + {start} * {SECOND} AS ts, 'r01c00' AS host,
@@ -143,7 +143,7 @@ def name_rows(day: int, jobs: int, live: bool) -> str:
 
 
 def make_names(intake: _native.MonitorIntake, store: MonitorStore, jobs: int, days: int, live: bool) -> None:
-    """A file a day."""
+    """Writes the names of jobs, one file for each day."""
     today = time.time_ns() // DAY
     for day in range(today - days, today + 1):
         name, path = intake.new_file("job_names", "fine", (day + 1) * DAY - 1)
@@ -154,8 +154,8 @@ def make_names(intake: _native.MonitorIntake, store: MonitorStore, jobs: int, da
 
 
 def make(folder: Path, jobs: int, days: int, live: bool, machines: int, kept: dict[str, int]) -> None:
-    """A store as upkeep leaves it: a file a day, or an hour where a day has too many rows; finer ones
-    rolled."""
+    """Creates a store as upkeep leaves it: one file for each day, or for each hour if a day has too many
+    rows. Fine rows are rolled up."""
     intake = _native.MonitorIntake(folder)
     store = MonitorStore(folder)
     now = time.time_ns() // HOUR * HOUR
@@ -181,7 +181,7 @@ def make(folder: Path, jobs: int, days: int, live: bool, machines: int, kept: di
 
 
 def measured(url: str, page: str, times: int) -> tuple[float, float, int]:
-    """Median and longest, seconds, and the page's bytes."""
+    """Returns median and maximum in seconds, and the page's size in bytes."""
     found, size = [], 0
     for _ in range(times):
         begin = time.perf_counter()

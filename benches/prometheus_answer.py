@@ -1,8 +1,10 @@
-"""How much CPU an answer out of a Prometheus takes here: an hour of `/jobs`, scraped every 15 s.
+"""Measures the CPU time of computing an answer from a Prometheus' data here: an hour of `/jobs`, scraped
+every 15 s.
 
     benches/prometheus_answer.py --jobs 500 --targets 4
 
-The Prometheus is none: its answers are made before, and it takes no time."""
+No Prometheus runs: the tool prepares its answers in advance, so that they take no time.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ REPEATED = 3
 
 @dataclass(frozen=True)
 class Prepared(Client):
-    """Answers with prepared data."""
+    """A client that returns prepared answers."""
 
     answers: dict[bool, bytes] = field(default_factory=dict)
 
@@ -49,7 +51,8 @@ def main() -> None:
 
 
 def answer(options: argparse.Namespace, is_of_owners: bool) -> bytes:
-    """Counters and when they began, or how many owners are not listed."""
+    """Returns an answer with counters and their start times, or with the numbers of owners that are not
+    listed."""
     result = []
     for target in range(options.targets):
         place = {"host": f"oss{target}", "file_system": "lfs", "target": f"lfs-OST{target:04x}"}

@@ -2,9 +2,9 @@
 
     .venv/bin/python benches/pull_load.py [--agents 2500] [--dead 250] [--seconds 60] [--every 10]
 
-Each agent has a batch of 20 jobs for each interval; they answer at once, on loopback addresses of their own,
-from one process. Dead ones take connections and say nothing. Says how many batches were fetched and how old
-they were then, and the collector's processor and memory.
+Each agent has a batch of 20 jobs for each interval. All agents answer at once, from one process with a
+loopback address for each. Dead agents accept connections and send nothing. Prints how many batches the
+collector fetched and how old they were then, and the collector's processor time and memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JOBS = 20
 
 
 class Agents:
-    """All simulated agents, by the address of the request."""
+    """All simulated agents, distinguished by the address of the request."""
 
     def __init__(self, every_s: float, dead: int) -> None:
         self.every_s, self.dead = every_s, dead
@@ -58,7 +58,7 @@ class Agents:
             writer.close()
 
     def answer(self, name: str, said: dict[str, int]) -> bytes:
-        """The newest batch, if it was not given yet."""
+        """Returns the newest batch if the agent has not sent it yet."""
         number = int((time.monotonic() - self.began) / self.every_s) + 1
         if self.given.get(name) == number:
             return raw_head(f"node-{name}", 0)
@@ -81,7 +81,7 @@ def run(port: int, every_s: float, dead: int, told: Connection) -> None:
         told.send((len(agents.given), len(agents.ages), agents.ages))
 
     loop = asyncio.new_event_loop()
-    # Requests that are still open at the end are of no interest.
+    # The process exits without waiting for requests that are still open.
     loop.run_until_complete(work())
     os._exit(0)
 

@@ -1,12 +1,12 @@
-"""Measures the cost of recording: each program alone, under `strace -f -ttT -o`, under a bare two-stop tracer
-that stores nothing, and under `iodock record` by ptrace and by the back end it takes by itself, in turn, in
-one run.
+"""Measures the cost of recording: each program runs alone, under `strace -f -ttT -o`, under a bare two-stop
+tracer that stores nothing, and under `iodock record` with ptrace and with the automatic back end,
+alternately.
 
     .venv/bin/python benches/record_cost.py [--rounds 5] [--only NAME,...]
 
-Ratios are of CPU seconds (user + system of the whole tree, recorder included). Programs run long enough that
-the fixed cost of a Python command line does not hide what recording costs; that cost is measured and printed
-too.
+Ratios are of CPU seconds (user + system of all processes, with the recorder). Programs run long enough that
+the fixed cost of a Python command line does not hide the cost of recording; the fixed cost is also measured
+and printed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def compiled(name: str) -> str:
 
 
 def programs(scratch: Path) -> dict[str, list[str]]:
-    """Each needs no preparation and can be run again in the same folder."""
+    """Returns programs that need no preparation and can run again in the same folder."""
     wanted = {
         "4 KiB preads": [compiled("preads"), str(scratch / "block.bin"), "60000"],
         "small files": [compiled("small_files"), str(scratch / "small"), "6000"],
@@ -71,7 +71,7 @@ def contestants(command: list[str], scratch: Path) -> dict[str, list[str]]:
 
 
 def bare_tracer() -> Path:
-    """`crates/iodock-record/examples/bare_tracer.rs`, release build."""
+    """Builds and returns `crates/iodock-record/examples/bare_tracer.rs`, as a release build."""
     subprocess.run(
         ["cargo", "build", "-q", "--release", "-p", "iodock-record", "--example", "bare_tracer"],
         cwd=ROOT,
@@ -81,7 +81,7 @@ def bare_tracer() -> Path:
 
 
 def fixed_cost(scratch: Path, rounds: int) -> float:
-    """CPU seconds of recording a program that does nothing by ptrace, less the program's own."""
+    """Returns the CPU seconds of recording a program that does nothing by ptrace, minus the program's own."""
     wanted = contestants(["true"], scratch)
     runs = alternate({who: wanted[who] for who in ("alone", "ptrace")}, 2 * rounds, cwd=scratch)
     return median(runs["ptrace"], "cpu") - median(runs["alone"], "cpu")
@@ -119,7 +119,7 @@ def main() -> int:
                 f"{(cpu['ptrace'] - fixed) / cpu['bare']:.2f}", f"{cpu['auto'] / cpu['strace']:.3f}",
                 f"{cpu['auto'] / max(cpu['alone'], 0.001):.1f}",
             ])  # fmt: skip
-            # A round takes minutes: measurements so far are printed, even if the rest is interrupted.
+            # A round takes minutes, so the measurements so far are printed even if the rest is interrupted.
             measured = " ".join(f"{who} {seconds:.2f}" for who, seconds in cpu.items())
             print(f"{name}: {measured}", flush=True)
     header = ["CPU seconds, medians", "alone", "strace", "bare", "ptrace", "auto", "ptrace/strace",

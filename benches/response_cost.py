@@ -3,8 +3,8 @@ servers.
 
     .venv/bin/python benches/response_cost.py [--servers 2500] [--rounds 20]
 
-CPU time of one call of `respond`, median and longest: all servers well; all of them unwell, from the first
-verdict of an episode on; with notices that nobody takes and a fake scheduler.
+Prints the CPU time of one call of `respond`, median and maximum: with all servers well, and with all of them
+unwell from the first verdict of an episode on. Notices have no receiver, and the scheduler is simulated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def verdicts(site: Site, servers: int, state: State, samples: int) -> list[Verdi
 
 
 def measured(site: Site, rounds: int, made: Callable[[int], list[Verdict]]) -> str:
-    """Milliseconds of CPU."""
+    """Returns the CPU milliseconds of the calls as text."""
     took = []
     for number in range(1, rounds + 1):
         site.wait(EVERY_S)

@@ -2,9 +2,10 @@
 
     PYTHONPATH=src .venv/bin/python benches/server_states.py
 
-A store gets what agents would have sent: each round is a file of rows of machines and one of jobs. Each
-`look` is timed in seconds of CPU, of all threads, and beside the 10 s until the next. In the second half one
-metadata server overloads, so jobs are asked for, too."""
+The store contains what agents would have sent: each round is a file of rows of machines and one of jobs. The
+tool measures each `look` in CPU seconds of all threads, to compare with the interval of 10 s. In the second
+half one metadata server is overloaded, so `look` also queries jobs.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ class Site:
         self.columns = [field.name for field in _job_io()]
 
     def write(self, end: int, is_overloaded: bool) -> None:
-        """Writes one round."""
+        """Writes one round of readings."""
         begin, new = end - STEP, []
         tables = (
             ("targets", list(self._machines(begin, end, is_overloaded)), _TARGETS),

@@ -1,18 +1,19 @@
-"""Measures the cost of `rewrite` to a program of some milliseconds, to a tenth of a per cent.
+"""Measures the cost of `rewrite` to a program of some milliseconds, with a precision of a tenth of a per
+cent.
 
     .venv/bin/python benches/short_cost.py [--runs 1000] [--rounds 9] [-- COMMAND...]
 
-backends.py takes turns of a second, within which a machine that is shared changes its speed by more than is
-to be measured. Here single runs take turns: alone, under a preloaded library that does nothing ("empty"), and
-with the library of a recording that goes on beside them. CPU seconds (user + system) of each run and of all
-its children; of each kind the mean of the middle half of its runs, beside it the ratios of the medians and of
-the quickest.
+backends.py alternates runs of a second, within which a shared machine changes its speed by more than this
+cost. Here short single runs alternate: alone, under a preloaded library that does nothing ("empty"), and with
+the library of a simultaneous recording. Results are CPU seconds (user + system) of each run and of all its
+children: for each kind the mean of the middle half of its runs, and the ratios of the medians and of the
+quickest.
 
-What the recorder itself takes is measured apart, `--rounds` recordings of 100 runs each: its CPU seconds,
-with start and end, less those of the program, to the program's. The tables, which are made afterwards, are
-not in it.
+The recorder's own cost is measured separately in `--rounds` recordings of 100 runs each: its CPU seconds,
+with start and end, minus those of the program, divided by the program's. This excludes the tables, which are
+made afterwards.
 
-COMMAND is `git status` of this checkout unless given. It must write nothing that its next run would find.
+COMMAND is `git status` of this checkout by default. It must not write anything that its next run would find.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from backends import built_tools, empty_library, recorder
 from measure import table
 from record_cost import ROOT
 
-# Variables that a recorded program needs for its recording.
+# Variables by which a recorded program joins its recording.
 OURS = ("LD_PRELOAD", "IODOCK_SESSION")
-# Tells the environment it was started with, and is there until its standard input is closed.
+# Prints the environment, and waits until its standard input is closed.
 TELLS = "env; echo; exec cat"
 SERIES = 100
 
 
 def cpu_of(command: list[str], environment: Mapping[str, str]) -> float:
-    """Seconds of one run, and of the children it waited for."""
+    """Returns the CPU seconds of one run, and of the children that it waited for."""
     null = os.open(os.devnull, os.O_RDWR)
     try:
         files = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
@@ -58,7 +59,7 @@ def cpu_of(command: list[str], environment: Mapping[str, str]) -> float:
 
 @contextmanager
 def recording(recorder: Sequence[str]) -> Iterator[dict[str, str]]:
-    """A recording in progress: the environment variables that a program needs to join it. RECORDER: the
+    """Starts a recording and yields the environment variables that a program needs to join it. RECORDER: the
     command that records a program."""
     command = [*recorder, "sh", "-c", TELLS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
@@ -71,7 +72,7 @@ def recording(recorder: Sequence[str]) -> Iterator[dict[str, str]]:
 
 
 def in_turn(command: list[str], runs: int, ways: Mapping[str, Mapping[str, str]]) -> dict[str, list[float]]:
-    """Seconds of each run of each way."""
+    """Returns the CPU seconds of each run of each way."""
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(runs):
         for way in random.Random(number).sample(list(ways), len(ways)):
@@ -80,13 +81,14 @@ def in_turn(command: list[str], runs: int, ways: Mapping[str, Mapping[str, str]]
 
 
 def middle(seconds: Sequence[float]) -> float:
-    """The mean of the middle half: a median is coarse where the kernel counts in ticks."""
+    """Returns the mean of the middle half. A median is coarse if the kernel counts in ticks."""
     quarter = len(seconds) // 4
     return statistics.mean(sorted(seconds)[quarter : len(seconds) - quarter])
 
 
 def series(command: list[str]) -> NoReturn:
-    """Runs the command SERIES times, prints its CPU seconds and this process's, and takes none for an end."""
+    """Runs the command SERIES times, prints its CPU seconds and this process's, and exits without Python's
+    clean-up, which would cost time."""
     for _ in range(SERIES):
         cpu_of(command, os.environ)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -95,7 +97,7 @@ def series(command: list[str]) -> NoReturn:
 
 
 def recorders_part(command: list[str], store: Path) -> float:
-    """The recorder's CPU seconds in a recording of a series, to those of the program."""
+    """Returns the recorder's CPU seconds in a recording of a series, divided by those of the program."""
     again = [sys.executable, __file__, "--series", "--", *command]
     with subprocess.Popen([*recorder("rewrite", store), *again], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None

@@ -1,11 +1,11 @@
-"""What `--stacks` adds to a call, of a loop in C and of one in Python.
+"""Measures the cost that `--stacks` adds to a call, in a loop in C and in one in Python.
 
     .venv/bin/python benches/stack_cost.py [--runs 5] [--python INTERPRETER]
 
-Each program makes 300 batches of 1,000 lseeks from one place and prints how long its quickest batch took,
-in ns a call. In Python the place is in a function of a package, two frames below the program's own code.
-Programs run alone and in recordings that go on at the same time (`--stacks off`, `sites` and `all`), single
-runs in turn, in random order. Of each way the smallest and the median of its runs.
+Each program makes 300 batches of 1,000 lseeks from one place and prints the time of its quickest batch in ns
+per call. In Python the place is in a function of a package, two frames below the program's own code. Programs
+run alone and in simultaneous recordings (`--stacks off`, `sites` and `all`), single runs alternately, in
+random order. Prints the smallest and the median of each way's runs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ print(min(timed() for _ in range(300)) / 1000)
 
 
 def recorder(store: Path, stacks: str) -> list[str]:
-    """The command that records a program with these stacks."""
+    """Returns the command that records a program with this value of `--stacks`."""
     options = ["--quiet", "--backend", "rewrite", "--stacks", stacks, "-o", str(store)]
     return [sys.executable, "-m", "iodock", "record", *options, "--"]
 

@@ -1,10 +1,10 @@
-"""What `--stacks sites` adds to a store and to a recording's CPU time, finishing included.
+"""Measures what `--stacks sites` adds to a store and to a recording's CPU time, finishing included.
 
     .venv/bin/python benches/stack_store.py [--runs 5] [--calls 1000000]
 
-A program in C reads and seeks from 20 lines in turn. It is recorded with `--stacks off` and `sites` by turns,
-in random order. Printed are bytes of the store a call, and CPU time of the whole command a call: of the
-program, of recording its calls, and of finishing.
+A program in C reads and seeks from 20 lines alternately. It is recorded with `--stacks off` and `sites`
+alternately, in random order. Prints the store's bytes per call, and the CPU time per call of the whole
+command: of the program, of recording its calls, and of finishing.
 """
 
 from __future__ import annotations

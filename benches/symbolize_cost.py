@@ -1,10 +1,10 @@
-"""Time and memory of `iodock symbolize`, for calls from many places of one large program file.
+"""Measures time and memory of `iodock symbolize`, for calls from many places of one large program file.
 
     .venv/bin/python benches/symbolize_cost.py BINARY [--sites 2000] [--events 1000000] [--runs 3]
 
-BINARY has debug information, for example a debug build of a large library. A log as of `strace -k` is made
-with calls from one place in each of so many functions of it, and imported. Then symbolize looks all places
-up, in a process of its own. Needs nm and readelf.
+BINARY has debug information, for example a debug build of a large library. The tool creates a log as of
+`strace -k` with calls from one place in each of the chosen functions, and imports it. Then symbolize looks up
+all places in a separate process. Needs nm and readelf.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from iodock.program.store import Store
 
 
 def functions_of(binary: Path, wanted: int) -> list[tuple[str, int]]:
-    """So many functions, from all over the file: (name, offset in the file)."""
+    """Returns WANTED functions from all parts of the file: (name, offset in the file)."""
     headers = subprocess.run(["readelf", "-lW", binary], capture_output=True, text=True, check=True).stdout
     loaded = [
         tuple(int(number, 16) for number in found)

@@ -2,8 +2,9 @@
 
     python benches/usual.py [--times 2000] [--seed 1]
 
-Prints, by spread (standard deviation of the logarithm) and by the number of earlier runs, the share of runs
-that are said to be slower, of such that are not (1x) and of such that take so many times as long. Synthetic.
+Prints the share of runs that are reported as slower, by spread (standard deviation of the logarithm) and by
+the number of earlier runs: for runs that are not slower (1x), and for runs that take several times as long.
+The data are synthetic.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ DAY_NS = 86_400 * 1_000_000_000
 
 
 def run(number: int, seconds: float) -> Run:
-    """One that moved a terabyte."""
+    """Returns a run that moved a terabyte."""
     begin = number * DAY_NS
     return Run(str(number), begin, begin + int(seconds * 1e9), 1e12, 0, 0, True, True)
 
 
 def share(random: Random, spread: float, runs: int, factor: float, times: int) -> float:
-    """Of TIMES runs that take FACTOR times as long as RUNS earlier ones, those that are said to be slower."""
+    """Returns the share of runs reported as slower, among TIMES runs that take FACTOR times as long as RUNS
+    earlier ones."""
     found = 0
     for _ in range(times):
         past = [run(number, HOUR * random.lognormvariate(0, spread)) for number in range(runs)]

@@ -2,13 +2,13 @@
 
     .venv/bin/python benches/waiting.py [--events 1000,20000,1000000] [--rounds 5] [--import-lines 2000000]
 
-For each number of events: `preads` (cached reads of 4 KiB) alone, recorded, and under `strace -f -c`, `perf
-trace -s` and Darshan where these are there; then every verb that answers from the recording, beside DuckDB's
-own (its command line where there is one, else its Python package) that counts the events. At last an import,
-beside `wc -l`. All take turns. Seconds on the clock and of the processor, with all children: a busy machine
-is better compared by the processor's.
+For each number of events, `preads` (cached reads of 4 KiB) runs alone, recorded, and under `strace -f -c`,
+`perf trace -s` and Darshan if these are installed. Then every command that answers from the recording runs,
+compared with DuckDB itself (its command line, or else its Python package) counting the events. At last an
+import runs, compared with `wc -l`. All programs alternate. Results are elapsed seconds and processor seconds
+with all children; on a busy machine the processor seconds compare better.
 
-perf trace needs root, and Darshan its `darshan-dxt-parser` in PATH (backends.py says how to build it).
+perf trace needs root, and Darshan its `darshan-dxt-parser` in PATH (backends.py describes how to build it).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANSWERS = {
 
 
 def built() -> Path:
-    """The program, when its source is newer."""
+    """Builds the program if its source is newer, and returns it."""
     source, binary = ROOT / "benches" / "programs" / "preads.c", BUILD / "preads"
     BUILD.mkdir(parents=True, exist_ok=True)
     if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
@@ -46,7 +46,7 @@ def built() -> Path:
 
 
 def recorders(program: Sequence[str], scratch: Path) -> dict[str, list[str]]:
-    """The program alone, and recorded by everyone that is here."""
+    """Returns the commands that run the program alone, and under every installed recorder."""
     store, summary = str(scratch / "again.iodock"), str(scratch / "summary")
     found = {
         "alone": list(program),
@@ -68,7 +68,7 @@ def _can_trace() -> bool:
 
 
 def answers(store: Path, scratch: Path) -> dict[str, list[str]]:
-    """Every verb, and DuckDB's own count."""
+    """Returns the commands that answer from a store, and DuckDB's own count of its events."""
     places = {"STORE": str(store), "PAGE": str(scratch / "page.html")}
     found = {name: [*IODOCK, *(places.get(word, word) for word in words)] for name, words in ANSWERS.items()}
     counting = f"SELECT count(*) FROM read_parquet('{store}/events/*.parquet')"
@@ -91,7 +91,7 @@ def shown(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
 
 
 def waits_of(events: int, rounds: int, scratch: Path) -> None:
-    """Times for one number of events."""
+    """Measures the times for one number of events."""
     program = [str(built()), str(scratch / "data"), str(events)]
     shown(f"{events:,} reads: recording", alternate(recorders(program, scratch), rounds, cwd=scratch))
     store = scratch / f"{events}.iodock"
@@ -102,7 +102,7 @@ def waits_of(events: int, rounds: int, scratch: Path) -> None:
 
 
 def import_of(lines: int, rounds: int, scratch: Path) -> None:
-    """Time of an import."""
+    """Measures the time of an import."""
     log, truth = big_log(lines, 1)
     store = str(scratch / "imported.iodock")
     contestants = {

@@ -1,4 +1,4 @@
-"""Fixtures that many tests share."""
+"""Provides fixtures that many tests share."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from places import ROOT
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`make test` runs the first case of a parametrized test, and `make test-rest` the others. Cases of tests
-    of the project itself are files and fast, so all of them run."""
+    """Splits the cases of parametrized tests: `make test` runs the first case of each, and `make test-rest`
+    the others. Cases of tests of the project itself are files and fast, so all of them run."""
     begun: set[str] = set()
     for item in items:
         if item.nodeid.startswith("tests/project/"):
@@ -32,13 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
-    """A shell's background jobs ignore Ctrl-C, and so would all processes started here."""
+    """Restores the default action of SIGINT. Background jobs of a shell ignore it, and so would all processes
+    that tests start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def go_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Go builds its library once and not for each program."""
+    """Shares one build cache of Go among all tests, so that Go compiles its standard library only once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GOCACHE", str(tmp_path_factory.mktemp("gocache")))
         yield
@@ -46,26 +47,28 @@ def go_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def mixed_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with two-ended calls, nulls, failures, calls without a result and calls without a file."""
+    """Creates a store with calls with two descriptors, nulls, failures, calls without a result and calls
+    without a file."""
     return mixed_store(tmp_path_factory.mktemp("stores") / "mixed.iodock")
 
 
 @pytest.fixture
 def mixed(mixed_path: Path) -> Run:
-    """The same, opened."""
+    """Opens the store of `mixed_path`."""
     return Run(Store.open(mixed_path))
 
 
 @pytest.fixture
 def few_rules() -> Iterator[None]:
-    """For tests of reports, bundles and similar, for which the results of most rules do not matter."""
+    """Restricts the diagnosis to two rules, for tests of reports, bundles and similar in which the results of
+    the others do not matter."""
     with only_rules("open-close-loop", "small-requests"):
         yield
 
 
 @pytest.fixture(scope="session")
 def agent() -> Path:
-    """The most recently built agent: `make test` builds it for Rust's tests, which come first."""
+    """Returns the most recently built agent. `make test` builds it for Rust's tests, which come first."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     places = [target / kind / "iodock-agent" for kind in ("debug", "release")]
     if not any(place.is_file() for place in places):

@@ -1,9 +1,11 @@
-"""Compiles the programs of the bpf back end: `make bpf`, or with `--check` compares with what is committed.
+"""Compiles the programs of the bpf back end (`make bpf`), or with `--check` compares the result with the
+committed object.
 
     .venv/bin/python tools/bpf.py [--check]
 
-The compiler is clang as the PyPI package ziglang brings it, in the version that requirements-wheel.txt names:
-the same everywhere, so that the object is the same byte for byte. What only a debugger reads is taken out.
+The compiler is clang from the PyPI package ziglang, in the version that requirements-wheel.txt names. With
+the same compiler everywhere, the object is the same byte for byte. The tool removes sections that only
+debuggers read.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 CRATE = ROOT / "crates" / "iodock-bpf"
 SOURCE = "native/recorder.bpf.c"
 OBJECT = CRATE / "recorder.bpf.o"
-# -mcpu=v3: atomics and 32-bit jumps, Linux 5.12.
+# -mcpu=v3 allows atomics and 32-bit jumps, which need Linux 5.12.
 OPTIONS = [
     *("-target", "bpfel-freestanding", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror"),
     *(
@@ -67,7 +69,7 @@ def sections(elf: bytes) -> list[Section]:
 
 
 def stripped(elf: bytes) -> bytes:
-    """The ELF file without its debug sections and without the symbols of these sections."""
+    """Returns the ELF file without its debug sections and without the symbols of these sections."""
     every = sections(elf)
     kept = [
         at
@@ -115,7 +117,8 @@ def written(head: bytes, kept: list[Section], places: dict[int, int]) -> bytes:
 def compiled() -> bytes:
     with tempfile.TemporaryDirectory(prefix="iodock-bpf-") as folder:
         target = Path(folder) / "recorder.o"
-        # The compiler writes names of files into the object: they must not depend on where this lies.
+        # The compiler writes names of files into the object. These options make the names independent of this
+        # folder.
         names = ["-fdebug-compilation-dir=.", f"-ffile-prefix-map={CRATE}=."]
         command = [sys.executable, "-m", "ziglang", "cc", *OPTIONS, *names, "-c", SOURCE, "-o", str(target)]
         subprocess.run(command, cwd=CRATE, check=True)
@@ -123,7 +126,7 @@ def compiled() -> bytes:
 
 
 def why_not() -> str | None:
-    """Why it can't be compiled here as it was; None if it can."""
+    """Returns why this machine cannot reproduce the object, or None if it can."""
     wanted = re.search(r"^ziglang==(\S+)", (ROOT / "requirements-wheel.txt").read_text(), re.MULTILINE)
     if importlib.util.find_spec("ziglang") is None:
         return "ziglang is not installed: pip install -r requirements-wheel.txt"

@@ -1,8 +1,9 @@
 """Writes the casebook's pages in `docs/cases/` from the cases, so that they are always up to date: `make
 reference`.
 
-`--measure` records both versions of every case three times by turns first, compares the gain with what the
-diagnosis expected of the findings that are gone, and keeps the numbers in `docs/cases/measured.json`.
+With `--measure`, it first records both versions of every case three times alternately, and compares the gain
+with the gain that the diagnosis expected of the findings that disappeared. It keeps the numbers in
+`docs/cases/measured.json`.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ WORDS = {
 
 
 def case_document(case: Case, code: str, measured: dict[str, Any]) -> str:
-    """A case's page in one language."""
+    """Returns a case's page in one language."""
     text, words = language_in(code), WORDS[code]
     parts = [GENERATED, f"# {text.gettext(case.title)}\n", _rules(case, text, words)]
     for heading, paragraph in case_page(case, text):
@@ -109,7 +110,7 @@ def _rules(case: Case, text: Language, words: dict[str, str]) -> str:
 
 
 def _source(case: Case, version: Version) -> str:
-    """The version's command, and the program that it runs."""
+    """Returns the version's command and the source of its program, in Markdown."""
     named = [word for word in (*(version.compile or ()), *version.run) if Path(word).suffix in SOURCES]
     program = case.folder / named[0]
     commands = [" ".join(command) for command in (version.compile, version.run) if command]
@@ -132,7 +133,7 @@ def _how(words: dict[str, str], measured: dict[str, Any], name: str) -> str:
 
 
 def measured_document(code: str, measured: dict[str, Any]) -> str:
-    """The table of all cases in one language."""
+    """Returns the table of all cases in one language."""
     words = WORDS[code]
     parts = [GENERATED, f"# {words['measured']}\n"]
     if measured:
@@ -141,7 +142,7 @@ def measured_document(code: str, measured: dict[str, Any]) -> str:
 
 
 def _table(rows: Sequence[dict[str, Any]], words: dict[str, str]) -> str:
-    # Older measurements do not say how they were recorded.
+    # Older measurements do not contain the back end of the recording.
     by = ("by",) if any("by" in row for row in rows) else ()
     keys = ("case", *by, "before", "after", "gain", "expected", "inside", "alone")
     lines = [
@@ -168,7 +169,7 @@ def _numbers(row: dict[str, Any], words: dict[str, str]) -> list[str]:
 
 
 def documents() -> dict[str, str]:
-    """Path below docs/cases -> text."""
+    """Returns the text of each page by its path below docs/cases."""
     measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.is_file() else {}
     pages: dict[str, str] = {}
     for code, folder in (("en", ""), ("ja", "ja/")):
@@ -179,12 +180,12 @@ def documents() -> dict[str, str]:
 
 
 def own_cases() -> list[Case]:
-    """Those that come with iodock."""
+    """Returns the cases that come with iodock."""
     return [case for case in every() if case.is_own]
 
 
 def measure() -> dict[str, Any]:
-    """Records all cases; prints a line for each."""
+    """Records all cases and prints a line for each."""
     rows = []
     print("case\tby\tbefore\tafter\tgain\trange\tinside")
     for case in own_cases():
@@ -203,7 +204,7 @@ def measure() -> dict[str, Any]:
 
 
 def measure_case(case: Case) -> dict[str, Any]:
-    """One row of `measured.json`; `inside` is null where the diagnosis expected nothing."""
+    """Returns one row of `measured.json`. `inside` is null if the diagnosis expected no gain."""
     with tempfile.TemporaryDirectory(prefix="iodock-case-") as folder:
         run = run_case(case, Path(folder) / "run", TIMES, lambda *told: None)
         found = effect(run, Settings())
@@ -225,7 +226,7 @@ def measure_case(case: Case) -> dict[str, Any]:
 
 
 def _seconds(version: Version | None, work: Path) -> float:
-    """Median wall time of a version that is not recorded."""
+    """Returns the median elapsed time of a version that is not recorded."""
     assert version is not None
     times = []
     for _ in range(TIMES):

@@ -1,8 +1,9 @@
-"""Says which glibc each program and library in a wheel needs, and fails where one needs a newer one.
+"""Prints which glibc each program and library in a wheel needs, and fails if one needs a newer version than
+MOST.
 
     tools/glibc_versions.py MOST FILE...        MOST: 2.28; FILE: a wheel, a program, a library
 
-Programs that lie inside another one, as the recorder's preloaded library does, are looked at, too.
+It also examines programs that are embedded in another one, such as the recorder's preloaded library.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Version = tuple[int, ...]
 
 
 def programs(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """(Place, content) of every ELF file: this one, those in a wheel, and those inside other ones."""
+    """Yields (place, content) of every ELF file: CONTENT itself, those in a wheel, and those embedded in
+    other files."""
     if zipfile.is_zipfile(BytesIO(content)):
         with zipfile.ZipFile(BytesIO(content)) as archive:
             for entry in archive.namelist():
@@ -35,7 +37,8 @@ def programs(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_elf(content: bytes) -> bool:
-    """The four bytes may stand in a program as a constant."""
+    """Returns whether CONTENT is a readable ELF file. A program may contain the four magic bytes as a
+    constant."""
     try:
         return len(list(ELFFile(BytesIO(content)).iter_sections())) > 0
     except (ELFError, ValueError, KeyError, OverflowError):
@@ -43,7 +46,7 @@ def _is_elf(content: bytes) -> bool:
 
 
 def needed(content: bytes) -> Version | None:
-    """The newest glibc version whose symbols the file needs; None if it needs none."""
+    """Returns the newest glibc version whose symbols the file needs, or None if it needs none."""
     versions = []
     for section in ELFFile(BytesIO(content)).iter_sections():
         if isinstance(section, GNUVerNeedSection):

@@ -26,7 +26,8 @@ from labelled_score import Label, Outcome
 
 
 def recorded(label: Label, places: Places, folder: Path, store: Path) -> None:
-    """Records the run into `store`; its streams go through a shell where the label names files for them."""
+    """Records the run into `store`. If the label names files for the program's streams, a shell redirects
+    them."""
     how = ["--quiet", "--backend", places.backend, "-o", str(store)]
     command = redirected(label, [iodock(), "record", *how, "--", *command_of(label, places)])
     with background(label, places, folder):
@@ -43,7 +44,7 @@ def diagnosed(store: Path) -> list[tuple[str, str]]:
 
 
 def outcome(label: Label, places: Places) -> Outcome:
-    """Prepares, records and diagnoses one run in a folder of its own, which is gone afterwards."""
+    """Prepares, records and diagnoses one run in its own temporary folder."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="labelled-") as name:
         folder, store = Path(name, "work"), (places.keep or Path(name)) / f"{label.name}.iodock"
@@ -63,7 +64,8 @@ def outcome(label: Label, places: Places) -> Outcome:
 
 
 def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
-    """Sets by name: a folder with a labels.toml, or those in it that do. Raises LabelError for neither."""
+    """Returns the sets by name: a folder with a labels.toml, or the folders in it that have one. Raises
+    LabelError if there is neither."""
     found = {}
     for folder in (folder.resolve() for folder in folders):
         inside = sorted(path.parent for path in folder.glob("*/labels.toml"))
@@ -102,7 +104,7 @@ def outcomes_of(name: str, sources: Path, options: argparse.Namespace) -> list[O
 
 
 def told(one: Outcome) -> Outcome:
-    """The same outcome, after a line about it on stderr: a set takes minutes."""
+    """Prints a line about an outcome to stderr, because a set takes minutes, and returns the outcome."""
     state = one.error or (
         f"skipped: {one.skipped}" if one.skipped else ", ".join(one.found) or "nothing found"
     )
@@ -134,7 +136,8 @@ def as_text(rows: list[list[str]]) -> str:
 
 
 def grouped(parts: dict[str, list[Outcome]]) -> dict[str, list[Outcome]]:
-    """The sets, then those of one folder where it holds several, then all together if there is more."""
+    """Returns the outcomes by group: each set, each folder that contains several sets, and everything if
+    there is more than one of these."""
     groups = dict(parts)
     for folder in dict.fromkeys(name.split("/")[0] for name in parts):
         inside = [outcomes for name, outcomes in parts.items() if name.split("/")[0] == folder]
@@ -146,7 +149,7 @@ def grouped(parts: dict[str, list[Outcome]]) -> dict[str, list[Outcome]]:
 
 
 def shares(parts: dict[str, list[Outcome]]) -> list[list[str]]:
-    """One row of figures for each set and each group of sets."""
+    """Returns one row of figures for each set and each group of sets."""
     rows = [["set", "runs", "recall", "false alarms", "top right", "skipped", "failed"]]
     for name, outcomes in grouped(parts).items():
         score = labelled_score.score(outcomes)
@@ -161,7 +164,8 @@ def shares(parts: dict[str, list[Outcome]]) -> list[list[str]]:
 
 
 def by_cost(parts: dict[str, list[Outcome]]) -> list[list[str]]:
-    """For each set and each group of sets a row of figures for each class of measured cost that occurs."""
+    """Returns, for each set and each group of sets, a row of figures for each class of measured cost that
+    occurs."""
     rows = [["set", "cost", "found", "found as a note", "neither", "top right"]]
     for name, outcomes in grouped(parts).items():
         for cost, counts in labelled_score.by_cost(outcomes).items():
@@ -171,7 +175,7 @@ def by_cost(parts: dict[str, list[Outcome]]) -> list[list[str]]:
 
 
 def totals(parts: dict[str, list[Outcome]], rows: list[list[str]]) -> list[list[str]]:
-    """Leaves out the rows of sets whose folder has a row of its own."""
+    """Leaves out the rows of sets whose folder has its own row."""
     inside = {name for name in parts if "/" in name and name.split("/")[0] in grouped(parts)}
     return [one for one in rows if one[0] not in inside]
 
@@ -218,7 +222,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the tables; 1 if a run failed, 2 for labels that can't be meant, else 0, however good it was."""
+    """Prints the tables. Returns 1 if a run failed, 2 if labels are invalid, and otherwise 0, whatever the
+    figures."""
     options = arguments(argv)
     try:
         sets = sets_in(options.sets)

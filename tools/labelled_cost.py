@@ -31,25 +31,25 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class Times:
-    """One quantity of both versions, seconds, a value for each turn."""
+    """Times of one quantity for both versions, in seconds, one value for each turn."""
 
     faulty: tuple[float, ...]
     clean: tuple[float, ...]
 
     @property
     def gain(self) -> float:
-        """Difference of the medians, s; negative where the clean twin takes longer."""
+        """Returns the difference of the medians in seconds; negative if the clean twin takes longer."""
         return statistics.median(self.faulty) - statistics.median(self.clean)
 
     @property
     def noise(self) -> float:
-        """Two standard errors of the difference of the medians, s."""
+        """Returns two standard errors of the difference of the medians, in seconds."""
         return 2 * math.hypot(_error_of_median(self.faulty), _error_of_median(self.clean))
 
 
 def _error_of_median(values: Sequence[float]) -> float:
-    """Standard error of a median, from the interquartile range: one turn that something disturbed does not
-    widen it. As of a normal distribution, where the range is 1.349 sigma and a median's error is
+    """Returns the standard error of a median, computed from the interquartile range, which a single disturbed
+    turn does not change much. For a normal distribution, the range is 1.349 sigma, and a median's error is
     1.253 sigma / sqrt n (Kendall and Stuart, The Advanced Theory of Statistics, vol. 1)."""
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
     return 1.253 * (high - low) / 1.349 / math.sqrt(len(values))
@@ -65,29 +65,31 @@ class Cost:
 
     @property
     def limit(self) -> float:
-        """1 % of the faulty run, s."""
+        """Returns 1 % of the faulty run's time, in seconds."""
         return WORTH_SHARE * statistics.median(self.wall.faulty)
 
     @property
     def is_worth(self) -> bool:
-        """Whether wall or CPU time say that the fault costs 1 % of its run or more, and more than noise."""
+        """Returns whether wall or CPU time show that the fault costs 1 % of its run or more, and more than
+        noise."""
         return any(one.gain >= max(self.limit, one.noise) for one in (self.wall, self.cpu))
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the twin can show what the fault costs: a twin that takes longer does other work."""
+        """Returns whether the twin can show the cost of the fault. A twin that takes longer does other
+        work."""
         return any(one.gain >= -one.noise for one in (self.wall, self.cpu))
 
     @property
     def is_clear(self) -> bool:
-        """Whether more turns could hardly change that."""
+        """Returns whether more turns are unlikely to change `is_worth`."""
         if any(one.gain >= CLEAR * max(self.limit, one.noise) for one in (self.wall, self.cpu)):
             return True
         return all(one.gain + one.noise < self.limit / CLEAR for one in (self.wall, self.cpu))
 
 
 def cost_from(values: Mapping[str, Mapping[str, Sequence[float]]]) -> Cost:
-    """A cost as `measure` keeps it."""
+    """Returns a cost from the values that `measured` has stored."""
     wall, cpu = (
         Times(**{side: tuple(times) for side, times in values[key].items()}) for key in ("wall", "cpu")
     )
@@ -95,7 +97,7 @@ def cost_from(values: Mapping[str, Mapping[str, Sequence[float]]]) -> Cost:
 
 
 def measured(faulty: Label, clean: Label, places: Places) -> Cost:
-    """Runs both by turns, unrecorded. Raises Unrunnable, Failed."""
+    """Runs both versions alternately without a recorder. Raises Unrunnable, Failed."""
     turns: list[tuple[tuple[float, float], tuple[float, float]]] = []
     while True:
         turns.append((seconds_of(faulty, places), seconds_of(clean, places)))
@@ -111,7 +113,7 @@ def measured(faulty: Label, clean: Label, places: Places) -> Cost:
 
 
 def seconds_of(label: Label, places: Places) -> tuple[float, float]:
-    """Wall and CPU seconds of one run in a fresh folder; its preparation is not measured."""
+    """Returns wall and CPU seconds of one run in a fresh folder, without its preparation."""
     with tempfile.TemporaryDirectory(prefix="labelled-") as name:
         folder = Path(name)
         command = redirected(label, command_of(label, places))
@@ -123,7 +125,7 @@ def seconds_of(label: Label, places: Places) -> tuple[float, float]:
 
 
 def _cpu_seconds() -> float:
-    """Of all processes that this one has waited for, and those that they have."""
+    """Returns the CPU time of all processes that this process has waited for, and of their descendants."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -131,8 +133,8 @@ def _cpu_seconds() -> float:
 def costs_of(
     labels: Sequence[Label], wanted: Collection[str], places: Places, kept: Path, is_quiet: bool
 ) -> dict[str, Cost]:
-    """Costs by name, of the wanted runs that have faults and a twin: those that `kept` has, and the others
-    measured now and written there."""
+    """Returns costs by name, of the wanted runs that have faults and a twin. Takes them from the file `kept`,
+    or measures them now and adds them to it."""
     known = _read(kept)
     named = {label.name: label for label in labels}
     for label in labels:
@@ -151,7 +153,7 @@ def costs_of(
 
 
 def kept_costs(kept: Path, wanted: Collection[str]) -> dict[str, Cost]:
-    """Costs by name, of the wanted runs that were measured before."""
+    """Returns costs by name, of the wanted runs that were measured before."""
     return {name: cost_from(values) for name, values in _read(kept).items() if name in wanted}
 
 
@@ -161,14 +163,14 @@ def _read(kept: Path) -> dict[str, Any]:
 
 
 def class_of(cost: Cost | None) -> CostClass:
-    """The class of a run's faults; None: it was not measured."""
+    """Returns the class of a run's faults. COST is None if it was not measured."""
     if cost is None or not cost.is_comparable:
         return CostClass.UNMEASURED
     return CostClass.WORTH if cost.is_worth else CostClass.LITTLE
 
 
 def told(cost: Cost) -> str:
-    """A cost in words."""
+    """Returns a cost in words."""
     parts = [
         f"{what} {statistics.median(one.faulty):.3f} s, gain {one.gain:.3f} s, noise {one.noise:.3f} s"
         for what, one in (("wall", cost.wall), ("CPU", cost.cpu))

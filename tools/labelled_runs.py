@@ -1,4 +1,4 @@
-"""Makes the programs of a labelled set and runs them: compilers, inputs, slow servers, streams."""
+"""Builds the programs of a labelled set and runs them: compilers, inputs, slow servers, streams."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ COMPILERS = {
     ".f90": ["gfortran", "-O2"],
 }
 INTERPRETERS = {".py": [sys.executable], ".sh": ["sh"], ".awk": ["awk", "-f"], ".pl": ["perl"]}
-# Open MPI refuses root and more ranks than cores unless told; both are harmless for a set of tiny programs.
+# Open MPI refuses to run as root, or with more ranks than cores, without these variables. Both are harmless
+# for small programs.
 ENVIRONMENT = {"LC_ALL": "C", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-# Other variables that a run inherits: only a few, because PYTHONUNBUFFERED, for example, is a fault by
-# itself.
+# A run inherits only these other variables, because some are faults by themselves, such as PYTHONUNBUFFERED.
 INHERITED = ("PATH", "HOME", "TMPDIR", "USER", "LD_LIBRARY_PATH")
 
 
 class Unrunnable(Exception):
-    """This machine lacks something that a run needs; the run is skipped, and the reason is shown."""
+    """This machine lacks something that a run needs. The run is skipped, and the reason is shown."""
 
 
 class Failed(Exception):
-    """A run, or its recording or diagnosis, went wrong."""
+    """A run, a recording or a diagnosis failed."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """One set's folders (sources, build results, stores or None), and how it is recorded."""
+    """Folders of one set (sources, build results, stores or None), and the back end that records it."""
 
     sources: Path
     built: Path
@@ -59,8 +59,8 @@ def ending_in(name: str, table: dict[str, list[str]]) -> list[str] | None:
 
 
 def compiled(source: Path, compiler: list[str], built: Path) -> Path:
-    """The program made from one source file, built once, whoever asks first."""
-    target = built / source.name.replace(".", "-")  # a.c and a.cpp may stand side by side
+    """Returns the program made from one source file. Concurrent callers build it only once."""
+    target = built / source.name.replace(".", "-")  # a.c and a.cpp may be in the same folder.
     if not shutil.which(compiler[0]):
         raise Unrunnable(f"no {compiler[0]}")
     with BUILDING:
@@ -75,7 +75,8 @@ def compiled(source: Path, compiler: list[str], built: Path) -> Path:
 
 
 def started(name: str, places: Places) -> list[str]:
-    """The command that runs a file of the set, or one that all sets share, without its arguments."""
+    """Returns the command that runs a file of the set, or of the folder that all sets share, without its
+    arguments."""
     source = next((file for file in (places.sources / name, COMMON / name) if file.exists()), Path(name))
     compiler = ending_in(name, COMPILERS)
     if compiler:
@@ -87,7 +88,7 @@ def started(name: str, places: Places) -> list[str]:
 
 
 def command_of(label: Label, places: Places) -> list[str]:
-    """The command to record. Raises Unrunnable where a tool that it needs is not there."""
+    """Returns the command to record. Raises Unrunnable if a tool that the command needs is missing."""
     lacking = [tool for tool in label.needs if not shutil.which(tool)]
     if lacking:
         raise Unrunnable(f"no {', '.join(lacking)}")
@@ -100,7 +101,7 @@ def command_of(label: Label, places: Places) -> list[str]:
 
 
 def write_input(spec: Input, path: Path, seed: int) -> None:
-    """One input file: lines of a small table, or bytes that repeat after 4 MiB."""
+    """Writes one input file: lines of a small table, or bytes that repeat after 4 MiB."""
     chance = random.Random(seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     if spec.lines:
@@ -129,8 +130,8 @@ def checked(
     variables: Mapping[str, str] | None = None,
     begin: Callable[[], None] | None = None,
 ) -> str:
-    """Runs a command to its end and gives its output; a failure or a hang is an error that quotes it. Its
-    process calls `begin` first."""
+    """Runs a command to its end and returns its output. A failure or a hang raises an error that quotes the
+    output. The process calls `begin` first."""
     with subprocess.Popen(
         command, cwd=folder, env={**environment(), **(variables or {})}, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=begin,
@@ -152,7 +153,8 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def background(label: Label, places: Places, folder: Path) -> Iterator[None]:
-    """Runs the label's background program, unrecorded, from the line it prints when ready to the end."""
+    """Runs the label's background program without a recorder, from the line that it prints when it is ready
+    until the context ends."""
     if not label.background:
         yield
         return
@@ -168,6 +170,6 @@ def background(label: Label, places: Places, folder: Path) -> Iterator[None]:
 
 
 def redirected(label: Label, command: Sequence[str]) -> list[str]:
-    """The command, through a shell where the label names files for its streams."""
+    """Returns the command. If the label names files for its streams, a shell redirects them."""
     ends = [f"<{label.stdin}"] * bool(label.stdin) + [f">{label.stdout}"] * bool(label.stdout)
     return ["sh", "-c", f'exec "$@" {" ".join(ends)}', "sh", *command] if ends else list(command)

@@ -1,4 +1,4 @@
-"""Labels of runs, the findings in them, and the resulting shares. labelled.py does the recording."""
+"""Defines labels of runs and the findings in them, and computes shares. labelled.py records the runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = frozenset(rules.names())
 
 
 class LabelError(ValueError):
-    """A label that can't be meant; says which run and what."""
+    """A label is invalid. The message says of which run, and why."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Label:
-    """One run of a labelled set: how it is made, and its true faults."""
+    """One run of a labelled set: how to run it, and its true faults."""
 
     name: str
     kind: str
@@ -72,7 +72,7 @@ class Label:
 
 
 def label_from(table: dict[str, Any]) -> Label:
-    """A label from its TOML table; tables of unknown keys are refused."""
+    """Returns a label from its TOML table. Refuses unknown keys."""
     values: dict[str, Any] = dict(table)
     values["inputs"] = tuple(Input(**one) for one in values.pop("input", ()))
     for key in ("command", "args", "prepare", "background", "needs"):
@@ -86,7 +86,7 @@ def label_from(table: dict[str, Any]) -> Label:
 
 
 def read_labels(path: Path) -> list[Label]:
-    """All runs of a `labels.toml`. Raises LabelError where names repeat or a twin is missing."""
+    """Returns all runs of a `labels.toml`. Raises LabelError if names repeat or a twin is missing."""
     labels = [label_from(table) for table in tomllib.loads(path.read_text(encoding="utf-8"))["run"]]
     names = [label.name for label in labels]
     for label in labels:
@@ -110,7 +110,8 @@ class CostClass(enum.Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The diagnosis of one run: (rule, severity) in its own order, or the reason why there is none."""
+    """The diagnosis of one run: (rule, severity) in the order of the diagnosis, or the reason why there is
+    none."""
 
     label: Label
     findings: Sequence[tuple[str, str]] = ()
@@ -125,7 +126,7 @@ class Outcome:
 
     @property
     def found(self) -> list[str]:
-        """Rules with a finding above a note, each once, in the order of the diagnosis."""
+        """Returns the rules with a finding above a note, each once, in the order of the diagnosis."""
         return list(dict.fromkeys(rule for rule, severity in self.findings if severity != "note"))
 
     @property
@@ -134,12 +135,12 @@ class Outcome:
 
     @property
     def noted(self) -> list[str]:
-        """Missed faults of which there is a note."""
+        """Returns the missed faults for which the diagnosis has a note."""
         return sorted({rule for rule, _ in self.findings} & set(self.missed))
 
     @property
     def false(self) -> list[str]:
-        """Found, but neither a labelled fault nor allowed."""
+        """Returns the rules found that are neither a labelled fault nor allowed."""
         return sorted(set(self.found) - self.label.faults - self.label.allowed)
 
     @property
@@ -166,9 +167,10 @@ class Score:
 
 
 def score(outcomes: Iterable[Outcome]) -> Score:
-    """Recall over expected faults, false alarms over clean and harmless runs, top over single-fault runs.
+    """Computes recall over expected faults, false alarms over clean and harmless runs, and top over runs with
+    a single fault.
 
-    A run that failed misses its faults, or is a false alarm if it has none; a skipped one counts nowhere.
+    A run that failed misses its faults, or is a false alarm if it has none. A skipped run does not count.
     """
     counted = [outcome for outcome in outcomes if outcome.counts]
     quiet = [o for o in counted if o.label.kind in ("clean", "harmless")]
@@ -183,7 +185,7 @@ def score(outcomes: Iterable[Outcome]) -> Score:
 
 @dataclass(frozen=True)
 class CostScore:
-    """Figures of the faults of one cost class; the first three add up to all of them."""
+    """Figures of the faults of one cost class. The first three add up to all of them."""
 
     found: Share
     noted: Share
@@ -192,8 +194,8 @@ class CostScore:
 
 
 def by_cost(outcomes: Iterable[Outcome]) -> dict[CostClass, CostScore]:
-    """The figures by measured cost, of every fault that `score` counts: none is left out. A class that
-    does not occur has no row."""
+    """Returns the figures by measured cost, of every fault that `score` counts. A class that does not occur
+    has no row."""
     counted = [one for one in outcomes if one.counts and one.label.faults]
     groups = {cost: [one for one in counted if one.cost_class is cost] for cost in CostClass}
     return {cost: _cost_score(group) for cost, group in groups.items() if group}

@@ -1,10 +1,10 @@
-"""Collects the licences of the Rust crates and other code inside the wheel, and fails where one does not go
-with Apache-2.0.
+"""Collects the licences of the Rust crates and other code inside the wheel, and fails if one is not
+compatible with Apache-2.0.
 
-    tools/licences.py --check          how many parts are in it; an error for each that is not allowed
-    tools/licences.py --write FILE     the notice for the wheel, with every text
+    tools/licences.py --check          prints the number of parts, and an error for each that is not allowed
+    tools/licences.py --write FILE     writes the notice for the wheel, with every text
 
-packaging/licences.toml has the list of what is allowed. Needs requirements-wheel.txt.
+packaging/licences.toml lists the allowed licences. Needs requirements-wheel.txt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def settings() -> dict[str, Any]:
 
 
 def is_allowed(expression: str, allowed: list[str]) -> bool:
-    """Whether an SPDX expression can be met with the licences of that list. An old `/` means OR."""
+    """Returns whether the ALLOWED licences satisfy an SPDX expression. In old expressions, `/` means OR."""
     try:
         parsed = _SPDX.parse(expression.replace("/", " OR "), validate=True)
     except ExpressionError:
@@ -53,7 +53,7 @@ def is_allowed(expression: str, allowed: list[str]) -> bool:
 
 
 def metadata() -> dict[str, Any]:
-    """cargo's metadata of all crates. Raises CalledProcessError."""
+    """Returns cargo's metadata of all crates. Raises CalledProcessError."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     command += ["--filter-platform", "x86_64-unknown-linux-gnu"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
@@ -62,7 +62,8 @@ def metadata() -> dict[str, Any]:
 
 
 def linked(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Packages of others that the wheel's programs depend on: not for tests, not for builds alone."""
+    """Returns the external packages that the wheel's programs depend on, without those needed only for tests
+    or builds."""
     packages = {one["id"]: one for one in found["packages"]}
     nodes = {one["id"]: one for one in found["resolve"]["nodes"]}
     seen = {one["id"] for one in found["packages"] if one["name"] in IN_THE_WHEEL}
@@ -77,7 +78,7 @@ def linked(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def crate(package: Mapping[str, Any], known: Mapping[str, Any]) -> Part:
-    """A crate with the licence texts in its folder. Raises SystemExit if it has none."""
+    """Returns a crate with the licence texts in its folder. Raises SystemExit if the crate has none."""
     name, folder = package["name"], Path(package["manifest_path"]).parent
     texts = []
     for path in sorted(folder.rglob("*")):
@@ -94,14 +95,14 @@ def crate(package: Mapping[str, Any], known: Mapping[str, Any]) -> Part:
 
 
 def rust_text(name: str) -> str:
-    """A licence that comes with Rust."""
+    """Returns a licence text that comes with Rust."""
     command = ["rustc", "--print", "sysroot"]
     sysroot = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
     return (Path(sysroot) / "share" / "doc" / "rust" / "licenses" / name).read_text().strip()
 
 
 def bundled(known: Mapping[str, Any], *, with_texts: bool) -> Iterator[Part]:
-    """Contents of the wheel that are no crates."""
+    """Yields the parts of the wheel that are no crates."""
     for one in known["bundled"]:
         texts = [rust_text(name) for name in one.get("rust", ())] if with_texts else []
         if with_texts and "zig" in one:
@@ -113,7 +114,7 @@ def bundled(known: Mapping[str, Any], *, with_texts: bool) -> Iterator[Part]:
 
 
 def notice(parts: list[Part]) -> str:
-    """All parts, then every text once, with those it is of."""
+    """Returns a notice that lists all parts, and then every text once with the parts it applies to."""
     of: dict[str, list[str]] = defaultdict(list)
     for part in parts:
         for text in part.texts:

@@ -1,8 +1,8 @@
-"""Writes a manual page for each command, out of the same help as `docs/reference/commands.md`.
+"""Writes a manual page for each command, from the same help as `docs/reference/commands.md`.
 
     tools/man_pages.py FOLDER [AGENT]       AGENT: the program iodock-agent, whose help becomes iodock-agent.1
 
-The language is that of man(7): https://man7.org/linux/man-pages/man7/man.7.html
+The markup is that of man(7): https://man7.org/linux/man-pages/man7/man.7.html
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SITE = "Manual of iodock"
 
 
 def escaped(text: str) -> str:
-    """TEXT in a form that roff prints unchanged: roff would take a line that begins with a dot or quote for a
-    command."""
+    """Returns TEXT in a form that roff prints unchanged. roff would interpret a line that begins with a dot
+    or quote as a command."""
     shown = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", shown, flags=re.MULTILINE)
 
@@ -38,7 +38,8 @@ def section(heading: str, text: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    r"""Help as click writes it: an empty line ends a paragraph, \b begins one whose lines stay."""
+    r"""Converts help as click writes it: an empty line ends a paragraph, and \b begins one with fixed
+    lines."""
     parts = []
     for part in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         lines = part.splitlines()
@@ -50,12 +51,12 @@ def paragraphs(text: str) -> str:
 
 
 def listed(records: Iterable[tuple[str, str]]) -> str:
-    """Names in bold, each with its description below it."""
+    """Returns a list of names in bold, each with its description below it."""
     return "".join(f".TP\n\\fB{escaped(name)}\\fR\n{escaped(text)}\n" for name, text in records)
 
 
 def page(command: click.Command, context: click.Context) -> str:
-    """The manual page of one command."""
+    """Returns the manual page of one command."""
     name = context.command_path.replace(" ", "-")
     inner = inner_commands(command, context)
     options = [one.get_help_record(context) for one in command.get_params(context)]
@@ -79,7 +80,7 @@ def page(command: click.Command, context: click.Context) -> str:
 
 
 def summary(command: click.Command) -> str:
-    """The first sentence of the command's help, in one line."""
+    """Returns the first sentence of the command's help, in one line."""
     text = command.short_help or " ".join((command.help or "").split("\n\n")[0].split())
     return re.split(r"(?<=[a-z)])\.(?:\s|$)", text, maxsplit=1)[0].rstrip(".")
 
@@ -92,14 +93,14 @@ def inner_commands(command: click.Command, context: click.Context) -> list[tuple
 
 
 def pages(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
-    """(Name of the file, text) of this command and all its subcommands."""
+    """Yields (file name, text) of this command and all its subcommands."""
     yield f"{context.command_path.replace(' ', '-')}.1", page(command, context)
     for name, one in inner_commands(command, context):
         yield from pages(one, click.Context(one, info_name=name, parent=context))
 
 
 def agent_page(program: str) -> str:
-    """The agent's own help, unchanged. Raises OSError and CalledProcessError."""
+    """Returns a page with the agent's own help, unchanged. Raises OSError and CalledProcessError."""
     help = subprocess.run([program, "--help"], capture_output=True, text=True, check=True, timeout=30).stdout
     shown = f".nf\n{escaped(help)}\n.fi"
     return (

@@ -1,7 +1,8 @@
-"""The English texts of the code that are not marked by `N_`: helps, meanings of names, errors and notes.
+"""Finds the English texts of the code that are not marked by `N_`: helps, meanings of names, errors and
+notes.
 
-They are translated where they are shown, by `Language.told`, which finds their template again. An f-string
-gives one, with a place for each value: `f"{path}: no such folder"` is "{path}: no such folder".
+`Language.told` translates these texts when they are shown, by finding their template again. An f-string gives
+a template with a placeholder for each value: `f"{path}: no such folder"` is "{path}: no such folder".
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _CODE = re.compile(r"\b(SELECT|FROM|WHERE|JOIN|UNION|VARCHAR|BIGINT|AND|PARTITIO
 
 
 def is_text(text: str) -> bool:
-    """Whether a person reads it: several words, and no SQL."""
+    """Returns whether TEXT is for a person: several words, and no SQL."""
     words = len(_WORD.findall(_PLACES.sub("", text)))
     return " " in text.strip() and words >= (1 if "{" in text else 2) and not _CODE.search(text)
 
@@ -41,7 +42,7 @@ _PLACES = re.compile(r"{\w+}")
 
 
 def composed(tree: ast.AST) -> Iterator[str]:
-    """Templates of the errors, hints and notes of a module."""
+    """Yields the templates of the errors, hints and notes of a module."""
     constants = {
         target.id: node.value
         for node in ast.walk(tree)
@@ -60,7 +61,7 @@ def _without_prefix(text: str) -> str:
 
 
 def _parts(node: ast.AST) -> list[ast.expr]:
-    """The expressions in NODE that are messages."""
+    """Returns the expressions in NODE that are messages."""
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", None) or getattr(node.func, "id", "")
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -85,7 +86,7 @@ def _parts(node: ast.AST) -> list[ast.expr]:
 
 
 def templates(node: ast.expr) -> Iterator[str]:
-    """The templates of the texts that an expression may be."""
+    """Yields the templates of all texts that an expression can evaluate to."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -103,7 +104,7 @@ def templates(node: ast.expr) -> Iterator[str]:
 
 
 def template(node: ast.JoinedStr) -> str:
-    """`f"{a.b}: {c!r}"` is "{b}: {c}"."""
+    """Returns the template of an f-string: `f"{a.b}: {c!r}"` is "{b}: {c}"."""
     made, used = "", dict[str, int]()
     for part in node.values:
         if isinstance(part, ast.Constant):
@@ -133,7 +134,7 @@ def _place(node: ast.expr) -> str:
 
 
 def helps() -> Iterator[str]:
-    """Helps of all commands and options, a paragraph each."""
+    """Yields the helps of all commands and options, one paragraph each."""
     from iodock.cli import application
     from iodock.cli.registry import VERBS
 
@@ -147,7 +148,7 @@ def helps() -> Iterator[str]:
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[click.Command]:
-    """COMMAND and all below it."""
+    """Yields COMMAND and all its subcommands."""
     yield command
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -157,14 +158,14 @@ def commands(command: click.Command, context: click.Context) -> Iterator[click.C
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of a help, in one line each."""
+    """Yields the paragraphs of a help, in one line each."""
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         if paragraph.strip() and not paragraph.startswith("\b"):
             yield " ".join(paragraph.split())
 
 
 def meanings() -> Iterator[str]:
-    """What `iodock explain` says of names; titles and headings of analyses."""
+    """Yields the texts of `iodock explain`, and the titles and headings of analyses."""
     from iodock.program import analyses, reference, rules
     from iodock.program.reference import explanations, rule_page, thresholds
 
@@ -184,7 +185,7 @@ def meanings() -> Iterator[str]:
 
 
 def messages(folder: Path) -> Iterator[str]:
-    """Templates of the errors, hints and notes below FOLDER."""
+    """Yields the templates of the errors, hints and notes below FOLDER."""
     for path in sorted(folder.rglob("*.py")):
         if not {"cases", "simulation"} & set(path.parts):
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -193,7 +194,8 @@ def messages(folder: Path) -> Iterator[str]:
 
 
 def named(tree: ast.AST) -> Iterator[str]:
-    """Titles of answers and headings of columns: some analyses have others for a store of counters."""
+    """Yields titles of answers and headings of columns. Some analyses have different ones for a store of
+    counters."""
     for node in ast.walk(tree):
         name = called_name(node)
         if name == "answered" and isinstance(node, ast.Call):
@@ -207,14 +209,14 @@ def named(tree: ast.AST) -> Iterator[str]:
 
 
 def heading_of(name: str) -> str:
-    """The heading of a column without a heading of its own."""
+    """Returns the heading of a column that has no explicit heading."""
     from iodock.shared.answer import Column
 
     return Column(name, "str", None, "key", "").heading
 
 
 def called_name(node: ast.AST) -> str:
-    """Name of the function that a call calls; else empty."""
+    """Returns the name of the function that a call calls; empty for other nodes."""
     called = node.func if isinstance(node, ast.Call) else None
     return str(getattr(called, "attr", None) or getattr(called, "id", ""))
 
@@ -301,8 +303,8 @@ _RUST_PLACE = re.compile(r"{(\w*)[^{}]*}")
 
 
 def native(crates: Path) -> Iterator[str]:
-    """Templates of the errors of the Rust crates: the texts of every `error.rs` and of the files that refuse
-    a recording or an import, and the hints of all files."""
+    """Yields templates of the errors of the Rust crates: the texts of every `error.rs` and of the files that
+    refuse a recording or an import, and the hints of all files."""
     whole = {
         *crates.glob("*/src/**/error.rs"),
         *(crates / "iodock-formats" / "src" / name for name in ("sniff.rs", "input.rs")),
@@ -320,14 +322,14 @@ def native(crates: Path) -> Iterator[str]:
 
 
 def _numbered(text: str) -> str:
-    """Places without a name get one."""
+    """Gives a name to each placeholder without a name."""
     count = iter(range(1, 100))
     return _RUST_PLACE.sub(lambda place: f"{{{place[1] or f'value{next(count)}'}}}", text)
 
 
 def outside(folder: Path, known: Container[str]) -> dict[str, list[str]]:
-    """Top-level package -> its texts of three words and more that are not KNOWN: texts that may still appear
-    in English. A command to type is no such text."""
+    """Returns the texts of at least three words that are not KNOWN, by top-level package. Users may still see
+    them in English. Commands to type do not count."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).parts
@@ -340,7 +342,7 @@ def outside(folder: Path, known: Container[str]) -> dict[str, list[str]]:
 
 
 def _literals(tree: ast.AST) -> Iterator[str]:
-    """Texts of a module, without docstrings and parts of f-strings."""
+    """Yields the texts of a module, without docstrings and parts of f-strings."""
     inner = {
         id(part)
         for node in ast.walk(tree)
@@ -369,7 +371,7 @@ _PROSE = re.compile(r" (is|are|was|were|has|have|be|not|no|it|that|which|of|a|th
 
 
 def _is_plain(text: str) -> bool:
-    """Whether it is prose rather than a command, an expression, a form of a log or a query."""
+    """Returns whether TEXT is prose rather than a command, an expression, a form of a log or a query."""
     own = _PLACES.sub("", text)
     return bool(
         _PLAIN.fullmatch(text)
@@ -381,7 +383,7 @@ def _is_plain(text: str) -> bool:
 
 
 def print_outside() -> None:
-    """`python tools/message_texts.py`: prints texts that are not translated, by top-level package."""
+    """Prints the texts that are not translated, by top-level package: `python tools/message_texts.py`."""
     import messages
 
     catalog = messages.read("ja")

@@ -1,7 +1,8 @@
 """Updates the catalogues under `src/iodock/locale/` with the texts of the code, and compiles them.
 
-`make messages` updates every .po file, compiles it, and lists what is not translated; `make setup` and `make
-wheel` only compile. A .po file has no dates and no places, so that it changes only when a text does.
+`make messages` updates every .po file, compiles it, and lists the texts without a translation; `make setup`
+and `make wheel` only compile. A .po file contains no dates and no source lines, so that it changes only when
+a text does.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _HEADER = "Texts of iodock: translate `msgstr`, keep the {places}; terms are in 
 
 
 def sources() -> list[tuple[str, Path]]:
-    """(Language of the source, file) of every file that may hold texts, sorted."""
+    """Returns (language of the source, file) of every file that may contain texts, sorted."""
     scripts = sorted((SOURCE / "shared" / "pages" / "assets" / "js").glob("*.js"))
     cases = sorted((SOURCE / "program" / "casebook" / "cases").glob("*/case.toml"))
     # The programs of cases are not part of iodock.
@@ -50,7 +51,7 @@ def sources() -> list[tuple[str, Path]]:
 
 
 def texts_of(kind: str, path: Path) -> Iterator[str | tuple[str, str]]:
-    """The texts that a file marks; (one, many) where there are two forms."""
+    """Yields the texts that a file marks: a text, or (singular, plural)."""
     if kind == "python":
         yield from python_texts(ast.parse(path.read_text(encoding="utf-8")))
         return
@@ -63,8 +64,8 @@ def texts_of(kind: str, path: Path) -> Iterator[str | tuple[str, str]]:
 
 
 def python_texts(tree: ast.AST) -> Iterator[str | tuple[str, str]]:
-    """The texts in calls of KEYWORDS. Each is a literal or an `A if ... else B` of literals. Babel's own
-    reader is not used: it would take the `"name"` of `gettext(WORDS["name"])` for a text, and join A and
+    """Yields the texts in calls of KEYWORDS. Each is a literal or an `A if ... else B` of literals. Babel's
+    own reader is not used: it would take the `"name"` of `gettext(WORDS["name"])` as a text, and join A and
     B."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or called(node) not in KEYWORDS or not node.args:
@@ -76,7 +77,7 @@ def python_texts(tree: ast.AST) -> Iterator[str | tuple[str, str]]:
 
 
 def given(node: ast.expr) -> list[str]:
-    """The texts that an expression may be; none if it is not made of texts as they are."""
+    """Returns the literal texts that an expression can evaluate to; empty if it has other parts."""
     if isinstance(node, ast.IfExp):
         return given(node.body) + given(node.orelse)
     return (
@@ -85,19 +86,19 @@ def given(node: ast.expr) -> list[str]:
 
 
 def called(node: ast.Call) -> str:
-    """The name of the function or method that is called."""
+    """Returns the name of the function or method that a call calls."""
     return getattr(node.func, "attr", None) or getattr(node.func, "id", "")
 
 
 def cures() -> list[str]:
-    """The cure for each kind of loss: these texts are in the Rust code."""
+    """Returns the hint for each kind of loss. These texts are in the Rust code."""
     from iodock import _native
 
     return [cure for _, cure in _native.known_losses()]
 
 
 def template() -> Catalog:
-    """Every text of the code, untranslated."""
+    """Returns a catalogue with every text of the code, untranslated."""
     catalog = Catalog(project="iodock", charset="utf-8")
     for text in every_text():
         catalog.add(text)
@@ -106,14 +107,15 @@ def template() -> Catalog:
 
 @cache
 def every_text() -> tuple[str | tuple[str, str], ...]:
-    """The texts that are marked, cures, and unmarked ones. Reading all files takes seconds."""
+    """Returns the marked texts, the hints for losses, and the unmarked texts. Reading all files takes
+    seconds."""
     marked = (text for kind, path in sources() for text in texts_of(kind, path))
     return (*marked, *cures(), *unmarked())
 
 
 @cache
 def unmarked() -> tuple[str, ...]:
-    """Texts that are translated where they are shown: helps, meanings, errors, notes."""
+    """Returns the texts that are translated when they are shown: helps, meanings, errors, notes."""
     crates = SOURCE.parent.parent / "crates"
     return (
         *message_texts.helps(),
@@ -128,7 +130,7 @@ def po_file(language: str) -> Path:
 
 
 def read(language: str) -> Catalog:
-    """A language's catalogue as it lies on disk; empty if there is none."""
+    """Reads a language's catalogue from its file; empty if there is none."""
     if not po_file(language).exists():
         return Catalog(locale=language, project="iodock", charset="utf-8")
     with po_file(language).open("rb") as file:
@@ -136,8 +138,8 @@ def read(language: str) -> Catalog:
 
 
 def updated(language: str, texts: Catalog) -> Catalog:
-    """The language's catalogue with the texts of the code: new and changed ones are empty, those that the
-    code has no more are left out."""
+    """Returns the language's catalogue with the texts of the code. New and changed texts are empty, and texts
+    that the code no longer has are removed."""
     catalog = read(language)
     catalog.update(texts, no_fuzzy_matching=True, update_creation_date=False)
     catalog.obsolete.clear()
@@ -147,7 +149,7 @@ def updated(language: str, texts: Catalog) -> Catalog:
 
 
 def content(catalog: Catalog) -> bytes:
-    """A .po file, sorted by text."""
+    """Returns the content of a .po file, sorted by text."""
     written = BytesIO()
     write_po(written, catalog, width=100, no_location=True, sort_output=True)
     return _NOISE.sub(b"", written.getvalue())
@@ -159,18 +161,18 @@ def write(language: str, catalog: Catalog) -> None:
 
 
 def compile_catalogue(language: str) -> None:
-    """The .mo file that the program reads, next to the .po file. Fuzzy texts are left out."""
+    """Writes the .mo file that the program reads, next to the .po file. Leaves out fuzzy texts."""
     with po_file(language).with_suffix(".mo").open("wb") as file:
         write_mo(file, read(language))
 
 
 def untranslated(catalog: Catalog) -> list[Message]:
-    """Messages without a checked translation."""
+    """Returns the messages without a checked translation."""
     return [message for message in catalog if message.id and (message.fuzzy or not all(forms(message)))]
 
 
 def forms(message: Message) -> list[str]:
-    """The translation's forms: one, or as many as its language has plurals."""
+    """Returns the translation's forms: one, or as many as its language has plurals."""
     return [message.string] if isinstance(message.string, str) else list(message.string)
 
 

@@ -1,10 +1,10 @@
-"""The published tables of the SS-ken report (2015, chapter 4) as trace logs.
+"""Writes the published tables of the SS-ken report (2015, chapter 4) as trace logs.
 
 `python tools/published.py FOLDER` writes them all.
 
-The report prints tables, not logs. Each function writes a log with the table's counts, times and bytes, whole
-or scaled down where it says so; what the tables leave open (the run's length, the order of calls) is chosen
-plainly and named in the docstring. Everything is deterministic.
+The report prints tables, not logs. Each function writes a log with the table's counts, times and bytes,
+complete or scaled down as its docstring says. The docstring also names the values that the tables do not
+contain, such as the run's length or the order of calls, which are chosen freely. The output is deterministic.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ READ_BLOCK = 8192
 
 @dataclass
 class Strace:
-    """Lines as `strace -f -ttT` writes them, one after the other; times in seconds."""
+    """Builds lines as `strace -f -ttT` writes them, one after the other; times are in seconds."""
 
     at: float = NOON
     pid: int = 4711
     lines: list[str] = field(default_factory=list)
 
     def call(self, text: str, result: object = 0, took: float = 0.00001, then: float = 0.000001) -> None:
-        """One call that begins now; the next one begins THEN seconds after its end."""
+        """Adds one call that begins now. The next one begins THEN seconds after its end."""
         clock = self.at % 86_400
         stamp = f"{int(clock // 3600):02}:{int(clock // 60 % 60):02}:{clock % 60:09.6f}"
         self.lines.append(f"{self.pid} {stamp} {text} = {result} <{took:.6f}>")
         self.at += took + then
 
     def compute(self, seconds: float) -> None:
-        """Nothing for a while."""
+        """Lets time pass without calls."""
         self.at += seconds
 
     def end(self) -> list[str]:
-        """All lines, the exit too."""
+        """Adds the exit and returns all lines."""
         self.call("exit_group(0)", "?", 0.0)
         self.lines[-1] = self.lines[-1].rsplit(" <", 1)[0]
         self.lines.append(self.lines[-1].split(" exit_group")[0] + " +++ exited with 0 +++")
@@ -47,7 +47,7 @@ class Strace:
 
 
 def shares(total: float, count: int) -> Iterator[float]:
-    """COUNT durations that add up to TOTAL within rounding to µs."""
+    """Yields COUNT durations that add up to TOTAL within rounding to µs."""
     done = 0.0
     for number in range(1, count + 1):
         upto = round(total * number / count, 6)
@@ -56,8 +56,8 @@ def shares(total: float, count: int) -> Iterator[float]:
 
 
 def jaxa_cfd() -> Iterable[str]:
-    """Figures 4.1.7 and 4.1.8, node 1: for each of 511 steps 3 files are opened, looked at, written and
-    closed. The run's length is not published: 600 s here."""
+    """Figures 4.1.7 and 4.1.8, node 1: in each of 511 steps the program opens, stats, writes and closes 3
+    files. The run's length is not published: 600 s here."""
     log = Strace()
     names = {
         "RESULT/shock5_jet1-3-reordered_0001.rslt": (2, 2_500_000, 51.8, 51.5, 7.7 - 1.1 - 1.9, 1.1),
@@ -84,8 +84,8 @@ def jaxa_cfd() -> Iterable[str]:
 
 
 def jaxa_data() -> Iterable[str]:
-    """Figures 4.1.9 and 4.1.10: 24,704 reads of 14 GB and 30,202 lseeks on four files of about 70 MB. The
-    run's length is not published: 60 s here."""
+    """Figures 4.1.9 and 4.1.10: the program makes 24,704 reads of 14 GB and 30,202 lseeks on four files of
+    about 70 MB. The run's length is not published: 60 s here."""
     log = Strace()
     files = {"file1": (6_616, 1024, 4.4694), "file2": (6_534, 466, 2.1041), "file3": (3_059, 621, 1.3713),
              "file4": (8_495, 250, 1.7552)}  # fmt: skip
@@ -107,9 +107,9 @@ def jaxa_data() -> Iterable[str]:
 
 
 def kyoto(records: int = 3_200) -> Iterable[str]:
-    """Tables 4.2.1 to 4.2.3 for fewer records: the shell's loop starts `cat` for each one; the shell's own
-    `read` takes a byte at a time. As `truss -aefldE` on Solaris writes it: system CPU times, no elapsed
-    ones."""
+    """Tables 4.2.1 to 4.2.3, with fewer records: the shell's loop starts `cat` for each record, and the
+    shell's own `read` reads single bytes. The log is as `truss -aefldE` on Solaris writes it: system CPU
+    times, no elapsed times."""
     lines = ["Base time stamp:  1372900000.0000  [ Thu Jul  4 10:06:40 JST 2013 ]"]
     at = 0.0
 
@@ -125,7 +125,7 @@ def kyoto(records: int = 3_200) -> Iterable[str]:
     line(shell, 'open("tmpalldat", O_WRONLY|O_CREAT|O_TRUNC, 0666)', 4)
     for number in range(records):
         name = f"data/FA{number % 100:03}/tagged{number // 100 % 30}/{number}.dat"
-        # truss puts a blank before each character of a buffer.
+        # truss prints a blank before each character of a buffer.
         for letter in (*(f" {letter}" for letter in name[-25:]), "\\n"):
             line(shell, f'read(0, "{letter}", 1)', 1)
         cat = 2000 + number
@@ -148,7 +148,8 @@ def kyoto(records: int = 3_200) -> Iterable[str]:
 
 
 def ls(slow: bool) -> Callable[[], Iterable[str]]:
-    """Tables 4.3.4.1 (fast) and 4.3.4.2 (slow), whole: 6,902 names, three lgetxattr each and all in vain."""
+    """Tables 4.3.4.1 (fast) and 4.3.4.2 (slow), complete: `ls` of 6,902 names makes three lgetxattr calls for
+    each, all of which fail."""
 
     def log_of() -> Iterable[str]:
         log = Strace(at=NOON + 5 * 3600 + 180)
@@ -173,7 +174,7 @@ def ls(slow: bool) -> Callable[[], Iterable[str]]:
         log.call("close(3)")
         rest = times["xattr"] - (0.722723 if slow else 0.0)
         usual = shares(0.26 if slow else rest, 20_712)
-        # The slow ones: one of 0.72 s is published, the others make up the sum.
+        # One slow call of 0.72 s is published. The other slow calls add up to the rest of the published sum.
         slow_ones = {9_000: 0.722723} | (
             {n * 150 + 75: (rest - 0.26) / 138 for n in range(138)} if slow else {}
         )
@@ -202,8 +203,8 @@ def ls(slow: bool) -> Callable[[], Iterable[str]]:
 
 
 def swarp() -> Iterable[str]:
-    """Tables 4.3.5 to 4.3.9, whole: closes of the 94 files it wrote take 83 % of the time in I/O. The run's
-    length is not published: 20 s here."""
+    """Tables 4.3.5 to 4.3.9, complete: closes of the 94 files that the program wrote take 83 % of the time in
+    I/O. The run's length is not published: 20 s here."""
     log = Strace()
     groups = (("resamp", 0.526696, 0.061972, 0.032339), ("resamp.weight", 0.520030, 0.056894, 0.033042))
     for number in range(46):
@@ -232,7 +233,8 @@ def swarp() -> Iterable[str]:
 
 
 def plot5(slow: bool) -> Callable[[], Iterable[str]]:
-    """Tables 4.3.11: as usual, and with the open of 13.94 s at 12:08:20 and the close of 1.94 s after it."""
+    """Table 4.3.11: plot5's usual calls, or with the open of 13.94 s at 12:08:20 and the following close of
+    1.94 s."""
 
     def log_of() -> Iterable[str]:
         log = Strace(at=NOON + 8 * 60 + 20.010048 - (6.0 if slow else 0.0))
@@ -259,8 +261,9 @@ def plot5(slow: bool) -> Callable[[], Iterable[str]]:
 
 def super_kamiokande(stage: str, scale: int = 50) -> Callable[[], Iterable[str]]:
     """Tables 4.4.3 to 4.4.5, with 1/SCALE of the calls and of the file. `before`: the program reads 50 times
-    the file's bytes, with 1.5 lseeks for each read; this run took 400 s. `header`: the header is copied,
-    which halves the bytes; 2 lseeks for each read. `after`: no tellg and no seeks; each byte is read once."""
+    the file's bytes, with 1.5 lseeks for each read; this run took 400 s. `header`: the program copies the
+    header, which halves the bytes; 2 lseeks for each read. `after`: no tellg and no seeks; the program reads
+    each byte once."""
     lseek_s, reads, read_s, wall = {
         "before": (25.6, 3_092_219, 35.0, 400.0),
         "header": (31.0 * 25.6 / 46.1, 1_546_000, 35.0 * 25.7 / 48.0, 360.0),
@@ -319,7 +322,7 @@ LOGS: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def write(name: str, folder: Path) -> Path:
-    """Writes one log; gives its path."""
+    """Writes one log and returns its path."""
     path = folder / name
     path.write_text("\n".join(LOGS[name]()) + "\n")
     return path

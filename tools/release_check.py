@@ -1,7 +1,7 @@
 """Checks the requirements of a release, and prints one line for each: `make release-check`.
 
-Each check returns its problems, one line each. A check that can't run here is reported, and does not count as
-passed.
+Each check returns its problems, one line each. A check that cannot run here is reported, and does not count
+as passed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ IN_WHEEL = (
 
 
 class NotChecked(Exception):
-    """Something that the check needs is not here."""
+    """A program or file that the check needs is missing on this machine."""
 
 
 def run(*command: str) -> list[str]:
-    """The last lines that a command printed before it failed."""
+    """Runs a command. Returns the last lines that it printed if it failed."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     except FileNotFoundError as error:
@@ -59,7 +59,7 @@ def python_text(pattern: str, path: str) -> str:
 
 
 def versions() -> list[str]:
-    """One version everywhere, and a heading of it in the changelog."""
+    """All files have the same version, and the changelog has a heading for it."""
     found = {
         "pyproject.toml": tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"],
         "Cargo.toml": tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"],
@@ -81,7 +81,7 @@ def versions() -> list[str]:
 
 
 def changelog() -> list[str]:
-    """The changelog's new part is short, and states the release."""
+    """The changelog's new part is short and has the day of the release."""
     parts = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
     heading, *lines = parts[0].splitlines()
     is_long = len(lines) >= LONGEST_CHANGELOG
@@ -90,7 +90,7 @@ def changelog() -> list[str]:
 
 
 def notes() -> list[str]:
-    """Release notes of this version are there."""
+    """This version has release notes."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     path = ROOT / "docs" / "releases" / f"{version}.md"
     return [] if path.is_file() else [f"{path.relative_to(ROOT)} is not there"]
@@ -102,22 +102,22 @@ def languages() -> list[str]:
 
 
 def documents() -> list[str]:
-    """Generated pages do not lag, and links lead somewhere."""
+    """Generated pages are up to date, and links have targets."""
     return tests("tests/project/test_reference.py")
 
 
 def site() -> list[str]:
-    """The site is built without a warning: each link and each page's place are checked."""
+    """The site builds without a warning, so each link and each page's place are valid."""
     return run("make", "--no-print-directory", "site")
 
 
 def licences() -> list[str]:
-    """All code in the wheel goes with Apache-2.0."""
+    """The licences of all code in the wheel are compatible with Apache-2.0."""
     return run(tool_python(), "tools/licences.py", "--check")
 
 
 def tool_python() -> str:
-    """The Python of `make wheel`. NotChecked where it is not there."""
+    """Returns the Python of `make wheel`. Raises NotChecked if it is missing."""
     python = ROOT / ".venv-wheel" / "bin" / "python"
     if not python.exists():
         raise NotChecked("make wheel makes .venv-wheel")
@@ -125,7 +125,7 @@ def tool_python() -> str:
 
 
 def newest_wheel() -> Path:
-    """Raises NotChecked where there is none."""
+    """Returns the newest wheel in dist/. Raises NotChecked if there is none."""
     wheels = sorted((ROOT / "dist").glob("iodock-*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
         raise NotChecked("no wheel in dist/: make wheel")
@@ -133,7 +133,7 @@ def newest_wheel() -> Path:
 
 
 def wheel_content() -> list[str]:
-    """Programs, pages and licences are in the wheel, and it is small enough."""
+    """The wheel contains programs, pages and licences, and is small enough."""
     wheel = newest_wheel()
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -149,7 +149,7 @@ def wheel_symbols() -> list[str]:
 
 
 def wheel_commit() -> list[str]:
-    """The wheel was built of the commit that is checked out, with nothing changed."""
+    """The wheel was built from the commit that is checked out, without changes."""
     commit = output("tools/commit.sh").strip()
     with zipfile.ZipFile(newest_wheel()) as archive:
         native = next(name for name in archive.namelist() if name.endswith("_native.abi3.so"))
@@ -159,7 +159,7 @@ def wheel_commit() -> list[str]:
 
 
 def binaries() -> list[str]:
-    """No program is kept in git but the recorder for the kernel, which has its sources and its own check."""
+    """git contains no program except the recorder for the kernel, which has its sources and its own check."""
     kept = output("git", "ls-files", "-z")
     allowed = {"crates/iodock-bpf/recorder.bpf.o"}
     found = [one for one in kept.split("\0") if one and (ROOT / one).is_file() and one not in allowed]
@@ -182,7 +182,7 @@ CHECKS: tuple[Callable[[], list[str]], ...] = (
 
 
 def main(names: list[str]) -> int:
-    """All checks, or those of these names. Status 1 if something is wrong or was not checked."""
+    """Runs all checks, or those with these names. Returns 1 if something is wrong or was not checked."""
     status = 0
     for check in CHECKS:
         if names and check.__name__ not in names:

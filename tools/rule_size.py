@@ -1,11 +1,11 @@
-"""How large the rules are: thresholds, constants, SQL and names of other rules, rule by rule.
+"""Prints how large the rules are: thresholds, constants, SQL and names of other rules, for each rule.
 
     tools/rule_size.py [--format text|markdown]
 
-SQL is counted in the source, and followed: what a rule's functions name (helper modules of the rules, pieces
-of SQL in `relations`) is counted as its own, so that moving lines to a helper changes nothing. Queries as
-they are asked would show the same lines, but only on a run that makes every rule ask all of them. Views in
-files (`relations/views/`) are not counted: they are documented, and made once for all rules. Facts of a run
+SQL is counted in the source, including the helper modules and the pieces of SQL in `relations` that a rule's
+functions name. So moving lines to a helper changes nothing. Counting the queries that rules make at run time
+would give the same lines, but only for a run in which every rule makes all of its queries. Views in files
+(`relations/views/`) are not counted: they are documented, and made once for all rules. Facts of a run
 (`rules/facts.py`) count in the total only.
 """
 
@@ -39,7 +39,7 @@ _TEXTS = {"N_", "Message", "advise", "Rule", "Advice"}
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One rule, or all of them together."""
+    """Counts of one rule, or of all rules together."""
 
     name: str
     thresholds: int
@@ -65,7 +65,7 @@ class _Piece:
 
 
 def sizes() -> tuple[list[Size], Size]:
-    """Of each rule, and the totals: lines of SQL that rules share count once in these."""
+    """Returns the size of each rule, and the totals, in which lines of SQL that rules share count once."""
     found = [_size(rule) for rule in rules.every() if rule.settings.__module__.startswith("iodock.")]
     modules = {name for name in _modules() if name.startswith("rules.")}
     total = Size(
@@ -94,7 +94,7 @@ def _size(rule: Rule) -> Size:
 
 @cache
 def _modules() -> dict[str, ast.Module]:
-    """`rules.costs` -> its source."""
+    """Returns the syntax tree of each module by its name, such as `rules.costs`."""
     return {
         f"{folder}.{path.stem}": ast.parse(path.read_text(encoding="utf-8"))
         for folder in FOLDERS
@@ -122,7 +122,7 @@ def _is_number(node: ast.AST) -> bool:
 
 @cache
 def _pieces() -> dict[str, _Piece]:
-    """Every constant, function and method by `module.name`."""
+    """Returns every constant, function and method by `module.name`."""
     found = {}
     for module, tree in _modules().items():
         for name, node in _named(tree):
@@ -148,7 +148,7 @@ def _named(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _strings(node: ast.AST) -> Iterator[Text]:
-    """Strings of SQL; no docstrings, and no texts for users."""
+    """Yields strings that may be SQL, without docstrings and texts for users."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TEXTS:
@@ -174,7 +174,8 @@ def _lines(node: Text) -> int:
 
 
 def _references(node: ast.AST, module: str) -> Iterator[str]:
-    """Names used in NODE, as `module.name`: of its own module, imported, or of an imported module."""
+    """Yields the names used in NODE as `module.name`: from its own module, imported, or from an imported
+    module."""
     imported = _imported(module)
     for one in ast.walk(node):
         if isinstance(one, ast.Name):
@@ -194,7 +195,7 @@ def _imported(module: str) -> dict[str, str]:
 
 
 def views_asked(rule: Rule) -> set[str]:
-    """The views that a rule's SQL reads, wherever that stands."""
+    """Returns the views that a rule's SQL reads, in the rule itself or in a helper."""
     module = rule.settings.__module__.removeprefix("iodock.program.")
     found = set()
     for name in reached({name for name, piece in _pieces().items() if piece.module == module}):
@@ -204,7 +205,7 @@ def views_asked(rule: Rule) -> set[str]:
 
 
 def reached(names: set[str]) -> set[str]:
-    """NAMES and all that these name, through any number of steps."""
+    """Returns NAMES and all names that they use, directly or through others."""
     found: set[str] = set()
     while names:
         found |= names
@@ -216,8 +217,8 @@ def reached(names: set[str]) -> set[str]:
 
 @cache
 def _length(name: str) -> int:
-    """Lines of the longest query of a piece, with all that is put into it. Pieces that name each other in a
-    circle count once."""
+    """Returns the number of lines of the longest query of a piece, with everything inserted into it. Pieces
+    that name each other in a circle count once."""
     return _put_together(name, frozenset())
 
 
@@ -239,7 +240,7 @@ def _put_together(name: str, above: frozenset[str]) -> int:
 
 
 def _calls(piece: _Piece) -> Iterator[tuple[ast.Call, str]]:
-    """Calls of functions that make SQL, and the functions that these call."""
+    """Yields calls of functions that return SQL, with the name of each function."""
     for node in ast.walk(piece.node):
         if isinstance(node, ast.Call):
             for made in _references(node.func, piece.module):
@@ -248,7 +249,8 @@ def _calls(piece: _Piece) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _inside(string: Text, piece: _Piece, above: frozenset[str]) -> Iterator[int]:
-    """Lengths of values inserted into a string: directly, or by a name of the enclosing function."""
+    """Yields the lengths of values inserted into a string: directly, or by a name of the enclosing
+    function."""
     local = {
         target.id: node.value
         for node in ast.walk(piece.node)
@@ -271,7 +273,7 @@ HEADINGS = ("rule", "thresholds", "constants", "SQL lines", "longest query", "yi
 
 
 def rows() -> list[tuple[str, ...]]:
-    """One of each rule, and the totals below."""
+    """Returns a row for each rule, and the totals below."""
     found, total = sizes()
     return [tuple(map(str, dataclasses.astuple(one))) for one in (*found, total)]
 

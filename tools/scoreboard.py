@@ -2,10 +2,11 @@
 
     tools/scoreboard.py FOLDER [--format text|markdown] [--logs]
 
-FOLDER has `labels.json`, or folders with one: a log's name -> its `labels`, and under `peers` what other
-programs said of it (words of `AREAS`; null where nothing is stored). The log lies beside it: NAME.darshan or
-NAME.darshan-parser.txt. Each is imported into a temporary store, and diagnosed as `iodock diagnose` does. A
-label says that a pattern is *present*, not that it is worth changing, so a note counts as an answer.
+FOLDER, or each folder in it, has a `labels.json`: a log's name -> its `labels`, and under `peers` the results
+of other programs (words of `AREAS`; null if none is stored). The log is in the same folder: NAME.darshan or
+NAME.darshan-parser.txt. The tool imports each log into a temporary store and diagnoses it as `iodock
+diagnose` does. A label says that a pattern is *present*, not that it is worth changing, so a note counts as
+an answer.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _SIDES = {"read": "R", "write": "W"}
 
 @dataclass(frozen=True)
 class Judged:
-    """One log: its labels, those that the rules found, and the areas that peers named."""
+    """One log: its labels, the labels that the rules found, and the areas that peers named."""
 
     name: str
     labels: frozenset[str]
@@ -62,13 +63,13 @@ class Judged:
 
     @property
     def areas(self) -> frozenset[str]:
-        """The areas of its labels."""
+        """Returns the areas of the log's labels."""
         return areas_of(self.labels)
 
 
 @dataclass(frozen=True)
 class Score:
-    """Hits, false alarms and misses."""
+    """Counts of hits, false alarms and misses."""
 
     hits: int
     false_alarms: int
@@ -76,25 +77,26 @@ class Score:
 
     @property
     def precision(self) -> float | None:
-        """None where nothing was found."""
+        """Returns the share of hits among all findings, or None if there are none."""
         found = self.hits + self.false_alarms
         return self.hits / found if found else None
 
     @property
     def recall(self) -> float | None:
-        """None where nothing is there."""
+        """Returns the share of hits among all labels, or None if there are none."""
         there = self.hits + self.misses
         return self.hits / there if there else None
 
     @property
     def f1(self) -> float | None:
-        """None where nothing is there and nothing was found."""
+        """Returns the harmonic mean of precision and recall, or None if there are neither labels nor
+        findings."""
         whole = 2 * self.hits + self.false_alarms + self.misses
         return 2 * self.hits / whole if whole else None
 
 
 def labels_of(diagnosis: Diagnosis) -> frozenset[str]:
-    """The labels that the findings of a diagnosis answer, notes too."""
+    """Returns the labels that the findings of a diagnosis answer. Notes count, too."""
     return frozenset(
         label
         for finding in diagnosis.findings
@@ -109,13 +111,13 @@ def _is_side(label: str, call: str | None) -> bool:
 
 
 def areas_of(labels: Iterable[str]) -> frozenset[str]:
-    """The areas that labels lie in."""
+    """Returns the areas to which labels belong."""
     heads = {label.partition("-")[0] for label in labels}
     return frozenset(area for area, inside in AREAS.items() if heads.intersection(inside))
 
 
 def score(pairs: Iterable[tuple[frozenset[str], frozenset[str]]]) -> Score:
-    """Counts of labels and findings in each log."""
+    """Counts hits, false alarms and misses over the (labels, findings) of all logs."""
     known = list(pairs)
     return Score(
         sum(len(there & found) for there, found in known),
@@ -125,7 +127,7 @@ def score(pairs: Iterable[tuple[frozenset[str], frozenset[str]]]) -> Score:
 
 
 def judged(folder: Path) -> Iterator[Judged]:
-    """Every labelled log below FOLDER. Raises ValueError where there is none, or a log is not there."""
+    """Yields every labelled log below FOLDER. Raises ValueError if there is none, or if a log is missing."""
     lists = sorted(folder.rglob("labels.json"))
     if not lists:
         raise ValueError(f"{folder}: no labels.json in it or below it")
@@ -158,7 +160,7 @@ PEER_HEADINGS = ("by area", "logs", "found", "wrongly found", "precision", "reca
 
 
 def label_rows(known: Sequence[Judged]) -> list[tuple[str, ...]]:
-    """A row for each label, and one of all of them."""
+    """Returns a row for each label, and one for all of them."""
     names = sorted({label for answers in LABELS_OF.values() for label in answers} | _labels(known))
     rows = [_row(name, [_only(one, frozenset({name})) for one in known]) for name in names]
     return [*rows, _row("all (micro)", [(one.labels, one.found) for one in known])]
@@ -180,8 +182,8 @@ def _row(name: str, pairs: Sequence[tuple[frozenset[str], frozenset[str]]]) -> t
 
 
 def peer_rows(known: Sequence[Judged]) -> list[tuple[str, ...]]:
-    """A row for the rules, and one for each peer, by area: on all logs that it answered, and the rules on
-    those of them."""
+    """Returns a row for the rules and one for each peer, by area: the peer's on all logs that it answered,
+    and the rules' on the same logs."""
     rows = [_area_row("rules", known, [(one.areas, areas_of(one.found)) for one in known])]
     for peer in sorted({peer for one in known for peer in one.peers}):
         answered = [one for one in known if one.peers.get(peer) is not None]
@@ -201,7 +203,7 @@ def _area_row(
 
 
 def log_rows(known: Sequence[Judged]) -> list[tuple[str, ...]]:
-    """A row for each log: missed labels and false findings."""
+    """Returns a row for each log, with its missed labels and false findings."""
     return [
         (one.name, _listed(one.labels & one.found), _listed(one.labels - one.found),
          _listed(one.found - one.labels))
@@ -214,7 +216,7 @@ def _listed(labels: Iterable[str]) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], as_markdown: bool) -> str:
-    """Rows as text, the first one the headings."""
+    """Returns the rows as text; the first one has the headings."""
     if as_markdown:
         head, *others = (f"| {' | '.join(row)} |" for row in rows)
         return "\n".join([head, f"|{' --- |' * len(rows[0])}", *others])

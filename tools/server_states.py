@@ -44,7 +44,7 @@ class Spell:
 
 @dataclass
 class Score:
-    """The true state and the reported state."""
+    """Counts of true states and reported states."""
 
     said: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Truth and verdict, in samples from the third after a change on."""
@@ -81,7 +81,7 @@ class Score:
         self.runs[len(self.wrong) == wrong] += 1
 
     def _judge(self, spell: Spell) -> None:
-        """At the third sample of it."""
+        """Compares verdict and truth at the third sample after a change."""
         is_right = spell.verdict.state == spell.truth
         self.spells.setdefault(spell.truth, Counter())[is_right] += 1
         if not is_right:
@@ -111,7 +111,8 @@ def share(counter: Counter[bool]) -> str:
 
 
 def matrix(score: Score) -> str:
-    """Rows are the true states, columns the reported ones; values are samples."""
+    """Returns a matrix with true states as rows, reported states as columns, and numbers of samples as
+    values."""
     lines = [" | ".join(["true state", *STATES]), " | ".join(["---"] * (len(STATES) + 1))]
     for truth in STATES:
         cells = [str(score.said[truth, said]) for said in STATES]

@@ -14,7 +14,7 @@ _TESTS_INSIDE = re.compile(r"^#\[cfg\(test\)\]\n(?:pub )?mod \w+ \{\n.*?^\}$", r
 
 
 def main() -> None:
-    """Prints a row for each wing."""
+    """Prints a row for each package or crate."""
     lines, blank, comments, inside = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for path in sources():
         wing, text = wing_of(path), path.read_text(encoding="utf-8", errors="replace")
@@ -31,14 +31,14 @@ def main() -> None:
 
 
 def sources() -> list[Path]:
-    """Files of the product."""
+    """Returns the source files of the product."""
     found = [path for part in ("src", "crates") for path in (ROOT / part).rglob("*") if path.suffix in KINDS]
     named = [path for path in found if path.name != "tests.rs" and path.is_file()]
     return [path for path in named if not any(part in str(path) for part in LEFT_OUT)]
 
 
 def wing_of(path: Path) -> str:
-    """The package or crate that a file lies in."""
+    """Returns the package or crate that contains a file."""
     parts = path.relative_to(ROOT).parts
     return "/".join(parts[: 3 if parts[0] == "src" and len(parts) > 3 else 2])
 

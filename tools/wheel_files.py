@@ -1,9 +1,9 @@
-"""Puts files into a wheel that is built: programs, which maturin makes in wheels of their own, manual pages,
-completions, licences. pip installs programs into `bin`, and what is in a folder of --share below `share`.
+"""Adds files to a built wheel: programs, which maturin builds into separate wheels, manual pages,
+completions, licences. pip installs programs into `bin`, and the content of a folder of --share below `share`.
 
     tools/wheel_files.py WHEEL [--program NAME=FROM_WHEEL] [--share FOLDER] [--licence FILE]
 
-The form of wheels: https://packaging.python.org/en/latest/specifications/binary-distribution-format/.
+The format of wheels: https://packaging.python.org/en/latest/specifications/binary-distribution-format/.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OLDEST = (1980, 1, 1, 0, 0, 0)
 
 
 def program(wheel: Path, name: str) -> bytes:
-    """The script of that name. Raises OSError, and SystemExit if it is not there."""
+    """Returns the script of that name in a wheel. Raises OSError, and SystemExit if the wheel lacks it."""
     with zipfile.ZipFile(wheel) as archive:
         found = [entry for entry in archive.namelist() if entry.endswith(f".data/scripts/{name}")]
         if len(found) != 1:
@@ -32,8 +32,8 @@ def program(wheel: Path, name: str) -> bytes:
 
 
 def put(wheel: Path, files: Mapping[str, tuple[bytes, int]], licence: Path | None = None) -> None:
-    """Adds files below its folder of data, a licence beside its own, and their lines in RECORD. Raises
-    OSError, and SystemExit if it is no wheel, or has one of them already."""
+    """Adds files below the wheel's data folder, a licence next to its own, and their lines in RECORD. Raises
+    OSError, and SystemExit if WHEEL is no wheel or has one of the files already."""
     new = wheel.with_suffix(".new")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         records = [entry for entry in old.namelist() if entry.endswith(".dist-info/RECORD")]
@@ -63,13 +63,13 @@ def put(wheel: Path, files: Mapping[str, tuple[bytes, int]], licence: Path | Non
 
 
 def recorded(path: str, content: bytes) -> str:
-    """Its line in RECORD."""
+    """Returns the line of a file in RECORD."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     return f"{path},sha256={digest},{len(content)}"
 
 
 def with_licence(metadata: bytes, name: str) -> bytes:
-    """METADATA that names this file of licences, too."""
+    """Returns METADATA with this licence file added."""
     head, gap, rest = metadata.partition(b"\nLicense-File: ")
     if not gap:
         raise SystemExit("error: METADATA names no licence file")
@@ -77,7 +77,7 @@ def with_licence(metadata: bytes, name: str) -> bytes:
 
 
 def below(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file of a folder, as it is to lie below `share`."""
+    """Returns every file of a folder by its path in the wheel, which pip installs below `share`."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {f"data/share/{path.relative_to(folder).as_posix()}": (path.read_bytes(), _FILE) for path in paths}
 

@@ -1,2 +1,3 @@
-/* Preloaded as an empty library, to measure the cost of loading any library into every process. */
+/* An empty library, which is preloaded to measure the cost of loading any library into every
+ * process. */
 int nothing_at_all;

@@ -1,4 +1,5 @@
-/* Calls of one kind: the CPU ns that one takes, less those of a loop without. one_kind FOLDER KIND COUNT */
+/* Measures the CPU ns of a call of one kind, minus those of a loop without calls: one_kind
+ * FOLDER KIND COUNT */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* More than a recorder remembers: a path that comes again is new to it. */
+/* This is more than a recorder remembers, so each path is new to it when it is used again. */
 #define FILES 4096
 #define IN_A_FOLDER 64
 

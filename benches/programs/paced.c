@@ -1,5 +1,5 @@
-/* Makes a given number of calls a second, half writes and half reads: paced RATE SECONDS; a RATE of 0 is
- * as fast as possible. Prints the number of calls. */
+/* Makes a given number of calls per second, half of them writes and half reads: paced RATE
+ * SECONDS. A RATE of 0 is as fast as possible. Prints the number of calls. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

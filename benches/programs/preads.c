@@ -1,4 +1,5 @@
-/* 4 KiB reads at random places of a small, cached file: nothing but calls. preads FILE COUNT */
+/* Makes 4 KiB reads at random offsets of a small, cached file, and no other work: preads FILE
+ * COUNT */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Many small files: create, write, close, stat, open, read, close, unlink. small_files FOLDER COUNT */
+/* Creates, writes, closes, stats, opens, reads, closes and unlinks many small files. small_files
+ * FOLDER COUNT */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Writes lines to a file, each flushed: stdio_flush FILE LINES */
+/* Writes lines to a file and flushes each: stdio_flush FILE LINES */
 #include <stdio.h>
 #include <stdlib.h>
 

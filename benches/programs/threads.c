@@ -1,4 +1,4 @@
-/* Four threads, each with a file of its own: write and read blocks. threads FOLDER COUNT */
+/* Runs four threads, each of which writes and reads blocks of its own file. threads FOLDER COUNT */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

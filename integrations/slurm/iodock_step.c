@@ -36,18 +36,18 @@
 SPANK_PLUGIN(iodock_step, 1);
 
 #define FOLDER "/run/iodock-steps"
-/* Nobody may be there to read them: then no more are written. */
+/* Without an agent, nothing removes the records, so at this number the plugin stops writing. */
 #define MOST_RECORDS 4096
-/* Threads of slurmstepd whose own counters are remembered. */
+/* Maximum number of slurmstepd's threads whose counters the plugin remembers. */
 #define MOST_THREADS 256
-/* Processes that were told to end at the step's end have so long for it. */
+/* Time in ms that processes have to end after Slurm has signalled them at the step's end. */
 #define PATIENCE_MS 500
 #define PAUSE_MS 10
-/* A tree of processes that is deeper is none. */
+/* Maximum depth of the tree of processes that the plugin follows. */
 #define DEEPEST 64
 #define PATH_BYTES 96
 
-/* Lines of /proc/PID/io. */
+/* Names of the lines of /proc/PID/io. */
 static const char *const NAMES[] = {
 	"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes",
 };
@@ -57,7 +57,7 @@ typedef struct {
 	uint64_t value[FIELDS];
 } counters_t;
 
-/* Places in NAMES. */
+/* Indexes of NAMES. */
 enum { READ_BYTES, READ_CALLS = 2 };
 
 typedef struct {
@@ -67,30 +67,31 @@ typedef struct {
 
 #define OUTPUT_BYTES 4096
 
-/* What only the batch script's task knows. */
+/* Facts that only the batch script's task can find out. */
 typedef struct {
-	/* Where its output goes. */
+	/* Path of the task's standard output. */
 	char output[OUTPUT_BYTES];
-	/* How often the job was started again. */
+	/* Number of times that Slurm has started the job again. */
 	uint32_t restarts;
 } noted_t;
 
-/* Of this slurmstepd, which has one step. Hooks are called by its main thread. */
+/* State of this slurmstepd, which has one step. Its main thread calls the hooks. */
 static struct {
 	bool is_begun, tells_epilog;
 	uint32_t job, step, array, task;
 	uid_t user;
 	gid_t group;
 	int64_t began;
-	/* What slurmstepd had taken over from others when the step began. */
+	/* Counters that slurmstepd had from earlier children when the step began. */
 	counters_t before;
 	worker_t workers[MOST_THREADS];
 	size_t worker_count;
-	/* Of threads that ended and whose number another one has now. */
+	/* Counters of ended threads whose numbers belong to other threads now. */
 	counters_t ended;
-	/* What read_text has read: the kernel counts it as the main thread's. */
+	/* Bytes and calls of the plugin's own reads by read_text, which the kernel counts for the main
+	 * thread. */
 	counters_t looked;
-	/* A page that is shared with the task. */
+	/* A page that slurmstepd shares with the task. */
 	noted_t *noted;
 } state;
 
@@ -106,7 +107,7 @@ static void subtract(counters_t *sum, const counters_t *less)
 		sum->value[at] -= less->value[at] < sum->value[at] ? less->value[at] : sum->value[at];
 }
 
-/* ns since the epoch. */
+/* Returns the time in ns since the epoch. */
 static int64_t now(void)
 {
 	struct timespec time = {0};
@@ -115,7 +116,7 @@ static int64_t now(void)
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* What a file of /proc begins with, as text. */
+/* Reads the beginning of a file of /proc as text. */
 static bool read_text(const char *path, char *text, size_t room)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -135,7 +136,8 @@ static bool read_text(const char *path, char *text, size_t room)
 	return true;
 }
 
-/* Of /proc/PID/io or /proc/PID/task/TID/io. False if it can't be read, or has not all lines. */
+/* Reads /proc/PID/io or /proc/PID/task/TID/io. Returns false if it cannot be read, or lacks a
+ * line. */
 static bool read_counters(const char *path, counters_t *counters)
 {
 	char text[1024];
@@ -174,10 +176,9 @@ static void note_worker(long number, const counters_t *counters)
 	worker->last = *counters;
 }
 
-/*
- * What slurmstepd's own threads did, as far as it was seen: they copy output, and that is not the step's. Of a
- * thread that has ended the last that was seen counts; of this one, what it had done when no more than LOOKED was read.
- */
+/* Returns what slurmstepd's own threads did, as far as this plugin saw it: they copy the output,
+ * which does not belong to the step. For a thread that has ended, the last counters seen count.
+ * For the calling thread, reads of this plugin after LOOKED are left out. */
 static counters_t own(counters_t looked)
 {
 	counters_t sum = state.ended, one, since;
@@ -205,12 +206,14 @@ static counters_t own(counters_t looked)
 	return sum;
 }
 
-/* What slurmstepd took over from children that it has waited for. */
+/* Returns what the kernel has added to slurmstepd's counters from children that it has waited
+ * for. */
 static bool taken_over(counters_t *counters)
 {
 	counters_t of_threads, looked = state.looked;
 
-	/* The whole first: what a thread does in between is then subtracted too much, and not too little. */
+	/* The sum must be read first. Activity of a thread between the two reads is then subtracted too
+	 * much, not too little. */
 	if (!read_counters("/proc/self/io", counters))
 		return false;
 	of_threads = own(looked);
@@ -218,7 +221,8 @@ static bool taken_over(counters_t *counters)
 	return true;
 }
 
-/* Sums the counters of a process's children and theirs, which nobody has waited for; whether one still runs. */
+/* Adds the counters of a process's descendants that no process has waited for. Returns whether
+ * one still runs. */
 static bool add_children(long parent, counters_t *sum, int depth)
 {
 	char path[PATH_BYTES], text[65536];
@@ -253,7 +257,7 @@ static bool add_children(long parent, counters_t *sum, int depth)
 	return is_running;
 }
 
-/* All that the step's processes did. False if nobody can tell. */
+/* Sums up what the step's processes did. Returns false if the counters cannot be read. */
 static bool step_total(counters_t *total)
 {
 	const struct timespec pause = {0, PAUSE_MS * 1000000};
@@ -276,7 +280,7 @@ static bool step_total(counters_t *total)
 	return true;
 }
 
-/* The folder, which must be root's alone. */
+/* Opens the folder, which only root may own and access. */
 static int open_folder(void)
 {
 	struct stat status;
@@ -320,7 +324,7 @@ static bool has_room(int folder)
 	return false;
 }
 
-/* As cgroups and users call it. */
+/* Writes the step's name in the form of cgroups and user commands. */
 static void name_step(char *name, size_t room)
 {
 	if (state.step == SLURM_BATCH_SCRIPT)
@@ -335,7 +339,7 @@ static void name_step(char *name, size_t room)
 		snprintf(name, room, "%u", state.step);
 }
 
-/* The last line says that it is whole. */
+/* Formats a record. Its last line shows that the record is complete. */
 static int format_record(char *text, size_t room, const char *step, int64_t ended, const counters_t *total)
 {
 	int length = snprintf(text, room,
@@ -360,7 +364,8 @@ static bool write_record(int folder, const char *temporary, const char *text, si
 	return is_written;
 }
 
-/* A second name, for the epilog: the agent may have sent and removed the first one by then. */
+/* Gives the record a second name for the epilog, because the agent may already have sent and
+ * removed the first one. */
 static void leave_for_epilog(int folder, const char *temporary, const char *name)
 {
 	char second[PATH_BYTES + 16];
@@ -402,10 +407,9 @@ static bool is_set(const char *option, int ac, char **av)
 	return false;
 }
 
-/*
- * For the epilog, which would have to ask slurmctld for it. JOB.output has the group's number, the job as users write it
- * (1234_7), how often it was started again, when this run began (s since the epoch), and the output's name.
- */
+/* Writes JOB.output for the epilog, which would otherwise have to query slurmctld. The file
+ * contains the group's number, the job as users write it (1234_7), the number of restarts, the
+ * time when this run began (s since the epoch), and the output's name. */
 static void leave_output(void)
 {
 	char name[PATH_BYTES], temporary[PATH_BYTES], job[24], text[OUTPUT_BYTES + 96];
@@ -427,7 +431,7 @@ static void leave_output(void)
 	close(folder);
 }
 
-/* 0 if slurmstepd does not say. */
+/* Returns an item, or 0 if slurmstepd does not provide it. */
 static uint32_t item(spank_t spank, spank_item_t which)
 {
 	uint32_t value = 0;
@@ -435,7 +439,8 @@ static uint32_t item(spank_t spank, spank_item_t which)
 	return spank_get_item(spank, which, &value) == ESPANK_SUCCESS ? value : 0;
 }
 
-/* None if there is no page: the epilog asks slurmctld then. */
+/* Returns a page shared with the tasks, or NULL if there is none; the epilog then queries
+ * slurmctld. */
 static noted_t *shared_page(void)
 {
 	void *page = mmap(NULL, sizeof(noted_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -443,7 +448,7 @@ static noted_t *shared_page(void)
 	return page == MAP_FAILED ? NULL : page;
 }
 
-/* Before the step has a process. */
+/* Slurm calls this before the step has a process. */
 int slurm_spank_init(spank_t spank, int ac, char **av)
 {
 	if (spank_context() != S_CTX_REMOTE)
@@ -471,7 +476,8 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 	return ESPANK_SUCCESS;
 }
 
-/* In the task, as its user, before its program begins: its own output's name, and a variable of Slurm's. */
+/* Slurm calls this in the task, as its user, before its program begins. It stores the name of
+ * the task's output and a variable of Slurm's. */
 int slurm_spank_task_init(spank_t spank, int ac, char **av)
 {
 	(void)ac, (void)av;
@@ -480,14 +486,15 @@ int slurm_spank_task_init(spank_t spank, int ac, char **av)
 		char count[16];
 
 		state.noted->output[length > 0 ? length : 0] = '\0';
-		/* Slurm 22.05 has 0 as S_SLURM_RESTART_COUNT. */
+		/* Slurm 22.05 always returns 0 for S_SLURM_RESTART_COUNT. */
 		if (spank_getenv(spank, "SLURM_RESTART_COUNT", count, sizeof(count)) == ESPANK_SUCCESS)
 			state.noted->restarts = (uint32_t)strtoul(count, NULL, 10);
 	}
 	return ESPANK_SUCCESS;
 }
 
-/* While the thread that copies output is still there, and can be told from the step's processes. */
+/* Slurm calls this while the thread that copies output still exists and differs from the step's
+ * processes. */
 int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 {
 	(void)spank, (void)ac, (void)av;
@@ -496,7 +503,7 @@ int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 	return ESPANK_SUCCESS;
 }
 
-/* After the last process was told to end. */
+/* Slurm calls this after it has signalled the last process to end. */
 int slurm_spank_exit(spank_t spank, int ac, char **av)
 {
 	counters_t total;

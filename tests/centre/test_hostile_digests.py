@@ -1,4 +1,4 @@
-"""Names of jobs, owners and file systems come from users: a digest shows them as plain text."""
+"""Tests that a digest shows names of jobs, owners and file systems, which come from users, as plain text."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def test_hostile_names_are_plain_text_in_every_digest(name: str, lang: str) -> N
     assert found["text"].count("\n") == plain.count("\n")
     assert "<script" not in found["html"]
     assert json.loads(found["json"])["schema"] == "iodock-digest-1"
-    # Text to be typed is one word for a shell.
+    # A shell must read each value in the suggested command as one word.
     last = found["text"].splitlines()[-1]
     assert "bundle" in last and ("$(" not in last or "'" in last)

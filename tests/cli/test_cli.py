@@ -1,4 +1,4 @@
-"""The command line: formats, messages, exit statuses."""
+"""Tests the command line: formats, messages, exit statuses."""
 
 from __future__ import annotations
 

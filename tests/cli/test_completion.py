@@ -1,4 +1,5 @@
-"""Completion of iodock's command lines, by the generated scripts and in real shells if available."""
+"""Tests the completion of iodock's command lines, by the generated scripts and in real shells if
+available."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completed(*words: str, cwd: Path | None = None) -> list[str]:
-    """The answer to bash for these words, the last of which is being typed: `TYPE,VALUE` each."""
+    """Returns iodock's answer to bash for these words, the last of which the user is typing, as lines
+    `TYPE,VALUE`."""
     asks = {
         "_IODOCK_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(("iodock", *words)),
@@ -44,7 +46,7 @@ def completed(*words: str, cwd: Path | None = None) -> list[str]:
         (("show", "summary", "run.iodock", "--exclude-f"), ["plain,--exclude-folder"]),
         (("record", "--backend", "re"), ["plain,rewrite"]),
         (("explain", "small-req"), ["plain,small-requests"]),
-        # A store is a folder, and the shell completes folder names itself.
+        # A store is a folder, and the shell itself completes folder names.
         (("diagnose", "run"), ["file,run"]),
         (("nonsense", "x"), []),
     ],
@@ -64,7 +66,7 @@ def test_an_unknown_shell_is_refused() -> None:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A folder with an `iodock` command that runs this code."""
+    """Creates a folder with an `iodock` command that runs the code under test."""
     folder = tmp_path / "bin"
     folder.mkdir()
     path = folder / "iodock"
@@ -74,13 +76,13 @@ def program(tmp_path: Path) -> Path:
 
 
 ASKED = {
-    # Readline needs a terminal, so its function is called in the same way as readline would.
+    # Readline needs a terminal, so the script calls the completion function with Readline's arguments.
     "bash": """source ./script
 COMP_WORDS=(iodock diag) COMP_CWORD=1 COMP_LINE='iodock diag'
 compopt() { :; }
 _iodock_completion iodock diag iodock
 printf '%s\\n' "${COMPREPLY[@]}" """,
-    # Prints the words that the function would add.
+    # The script prints the words that the completion function would add.
     "zsh": """compdef() { :; }
 source ./script
 _describe() { local -a all; all=("${(@P)3}"); print -l -- $all }

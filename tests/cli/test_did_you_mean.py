@@ -1,4 +1,4 @@
-"""Unknown names: the error suggests a similar one."""
+"""Tests errors about unknown names, which suggest a similar name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`monitor digest` parses plain arguments without click. Both parsers must give the same result."""
+"""Tests `monitor digest`, which parses plain arguments without click. Both parsers must give the same
+result."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def test_other_arguments_are_parsed_by_click(line: str) -> None:
 
 
 def test_a_digest_request_loads_only_required_modules() -> None:
-    # Without site, which loads what installed packages request.
+    # The test runs without the module site, which imports what installed packages request.
     start = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); "
         "from iodock.centre.portal.visiting import Portal; Portal.get = lambda *asked: (200, b'told'); "

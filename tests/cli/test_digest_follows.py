@@ -1,4 +1,5 @@
-"""A job's output contains nothing twice: the check-up after `record` leaves out what the digest will say."""
+"""Tests that a job's output contains nothing twice: the check-up after `record` leaves out what the digest
+will say."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ PORTAL = "PORTAL=https://monitor.example:9847   # ours\n"
 
 
 def check_up(folder: Path, settings: str | None, **variables: str) -> str:
-    """The output of `iodock record` for a program that copies a file. SETTINGS: for the digest's script."""
+    """Returns the output of `iodock record` for a program that copies a file. SETTINGS: content of the digest
+    script's settings."""
     conf = folder / "digest.conf"
     if settings is not None:
         conf.write_text(settings)

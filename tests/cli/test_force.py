@@ -1,4 +1,4 @@
-"""--force replaces only files that iodock wrote. Other files, and targets of links, stay."""
+"""Tests that --force replaces only files that iodock wrote. Other files, and targets of links, stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output under a Japanese locale: Japanese, without English sentences, wrapped between words."""
+"""Tests the output under a Japanese locale: Japanese, without English sentences, wrapped between words."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ RATIO = ROOT / "fixtures" / "ratio"
 
 @pytest.fixture(autouse=True)
 def nothing_asked() -> Iterator[None]:
-    """--lang of one test must not affect the next."""
+    """Resets the language, so that --lang of one test does not affect the next."""
     yield
     spoken.ask(None)
 
 
 def english(text: str) -> list[str]:
-    """Finds English sentences in a text."""
+    """Returns the lines of a text that contain an English sentence."""
     lines = (CODE.sub("", line) for line in text.splitlines() if not CODE.match(line))
     return [line for line in lines if SENTENCE.search(line)]
 
@@ -57,7 +57,7 @@ def test_every_help_text_is_in_japanese(monkeypatch: pytest.MonkeyPatch) -> None
     root = application()
     several = 0
     for command, context in commands(root, root.context_class(root, info_name="iodock")):
-        # Examples are code for readers who copy them.
+        # Examples are code for readers to copy, so they are not translated.
         said = command.get_help(context).split("\n  例:\n")[0]
         several += 1
         assert is_japanese(said), (context.command_path, english(said))

@@ -1,4 +1,4 @@
-"""`--json` on every command that prints results: the same as `--format json`, in the documented forms."""
+"""Tests `--json` on every command that prints results: it equals `--format json`, in the documented forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = (REFERENCE / "json.md").read_text()
 
 
 def verbs(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    """All commands with their names. Of the analyses, which are alike, only one."""
+    """Yields all commands with their names. Of the analyses, which are alike, it yields only one."""
     yield name, command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -37,13 +37,13 @@ def options(command: click.Command) -> set[str]:
 
 
 def gives_json(command: click.Command) -> bool:
-    """Whether its --format accepts json."""
+    """Returns whether the command's --format accepts json."""
     forms = [one for one in command.params if "--format" in one.opts]
     return any(isinstance(one.type, click.Choice) and "json" in one.type.choices for one in forms)
 
 
 def documented() -> dict[str, list[str]]:
-    """Command -> keys, from the page's table."""
+    """Returns the documented keys of each command, from the page's table."""
     found = {}
     for line in re.findall(r"^\| `iodock.*$", PAGE, re.MULTILINE):
         cells = line.split(" | ")

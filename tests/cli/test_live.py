@@ -1,4 +1,4 @@
-"""What `iodock live` and `record --live` show of a recording in progress, on a real pseudo terminal."""
+"""Tests what `iodock live` and `record --live` show of a recording in progress, on a real pseudo terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iodock.shared.text import cells
 from recorded import IODOCK, bpf_unavailable, live, needs_root, run, wait_until
 
 BACKENDS = ["rewrite", "ptrace", pytest.param("bpf", marks=needs_root)]
-# Prints what it knows of the terminal, works for some seconds, and fails.
+# Prints which standard streams are a terminal, works for some seconds, and fails.
 PROGRAM = """
 import os, signal, sys, time
 print([os.isatty(n) for n in (0, 1, 2)], flush=True)
@@ -47,7 +47,8 @@ def on_terminal(
     size: tuple[int, int] = (24, 80),
     keys: tuple[bytes, bytes] = (b"", b""),
 ) -> tuple[int, bytes]:
-    """Exit status, and everything written to the terminal. KEYS: what is typed once there is output."""
+    """Runs a command in a pseudo terminal. Returns its exit status and its output. KEYS: typed once there is
+    output."""
     pid, master = pty.fork()
     if pid == 0:
         os.chdir(cwd)
@@ -69,8 +70,8 @@ def on_terminal(
 
 
 def screen_of(said: bytes, columns: int) -> list[str]:
-    """The visible content of a terminal with this many columns, for the sequences that iodock writes (\\r,
-    \\n, up, erase below)."""
+    """Returns the visible lines of a terminal with this many columns. Knows the sequences that iodock writes
+    (\\r, \\n, up, erase below)."""
     lines, row, column = [""], 0, 0
     for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]", said.decode()):
         if part == "\r":
@@ -92,7 +93,7 @@ def screen_of(said: bytes, columns: int) -> list[str]:
 
 
 def recorded(folder: Path, *options: str, seconds: float = 6) -> str:
-    """A shell command that records the program with its output in files."""
+    """Returns a shell command that records the program with its output in files."""
     program = folder / "program.py"
     program.write_text(PROGRAM)
     words = [*IODOCK, "record", *options, "-o", "run.iodock", "--", sys.executable, "-S", program, seconds]
@@ -120,7 +121,7 @@ def test_the_live_view_does_not_change_the_programs_output(tmp_path: Path, backe
     assert re.search(rb"written \d[^ ]* [kKM]i?B/s", said), said
     screen = "\n".join(screen_of(said, 80))
     assert "recording for" not in screen
-    # The result is shown where a user sees it.
+    # The terminal shows the result where the user sees it.
     assert "iodock diagnose" in screen or "iodock report" in screen
 
 
@@ -234,6 +235,6 @@ def test_a_terminal_that_became_narrower_is_cleared_completely() -> None:
         said += os.read(master, 1 << 12)
     os.close(master)
     os.close(slave)
-    # By now 70 cells take two lines.
+    # The terminal has become narrower, so 70 cells take two lines.
     assert said.count(b"\x1b[4A\x1b[J") == 1
     assert said.endswith(b"\r\x1b[1A\x1b[Jend")

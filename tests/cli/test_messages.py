@@ -1,4 +1,4 @@
-"""Messages on stderr: hostile names, unwritable outputs, and quiet mode."""
+"""Tests messages on stderr: hostile names, unwritable outputs, and quiet mode."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_an_output_that_cannot_be_written_is_named(
     verb: str,
     place: str,
 ) -> None:
-    # Root may write into every folder. So a simulated error is used once, and a name that is too long once.
+    # Root may write into every folder, so one case simulates the error and the other uses a name that is too
+    # long.
     target = tmp_path / ("x" * 250 + ".html" if place == "name" else "out.html")
     if place == "folder":
         monkeypatch.setattr(os, "access", lambda *_: False)
@@ -88,7 +89,7 @@ class Shown:
         self.said.append(rate)
 
     def stop(self) -> None:
-        """Nothing is shown."""
+        """Does nothing, because this bar has no display."""
 
 
 def test_a_damaged_case_is_reported_even_with_quiet(

@@ -1,4 +1,4 @@
-"""`iodock monitor heavy`: the content of the page, for a terminal and for scripts."""
+"""Tests `iodock monitor heavy`, which shows the content of the page in a terminal and for scripts."""
 
 from __future__ import annotations
 

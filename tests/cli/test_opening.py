@@ -1,4 +1,4 @@
-"""`--open`: opens the written page in a browser; without a browser, prints its name."""
+"""Tests `--open`, which opens the written page in a browser or, without a browser, prints its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The address passed to a browser."""
+    """Returns a list that will contain the addresses passed to a browser."""
     asked: list[str] = []
 
     def open_one(url: str) -> bool:

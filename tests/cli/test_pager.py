@@ -1,4 +1,5 @@
-"""The pager on a real terminal: when it is used, which one, and that leaving it early is no error."""
+"""Tests the pager on a real terminal: when iodock uses one, which one, and that leaving it early is no
+error."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ PLAIN = {name: value for name, value in os.environ.items() if name not in ("PAGE
 def at_a_terminal(
     arguments: list[object], lines: int = 24, keys: tuple[bytes, bytes] | None = None, **surroundings: str
 ) -> tuple[str, int]:
-    """The content of a terminal with 80 columns, and the exit status. KEYS: what is pressed, and after which
-    output."""
+    """Runs iodock in a terminal with 80 columns. Returns its output and the exit status. KEYS: keys to press,
+    each with the output to wait for."""
     process, terminal = pty.fork()
     if process == 0:
         words = [sys.executable, "-m", "iodock", *map(str, arguments)]
@@ -43,7 +44,7 @@ def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
     except OSError:
-        # The other end is closed.
+        # Reading fails with EIO when the other end of the terminal is closed.
         return b""
 
 
@@ -54,7 +55,7 @@ def test_only_output_longer_than_the_screen_is_paged(mixed_path: Path, tmp_path:
     seen, status = at_a_terminal(["show", "summary", mixed_path], lines=5, PAGER=pager)
     paged = (tmp_path / "paged").read_text()
     assert status == 0 and "openat" in paged and "openat" not in seen
-    # Colours are kept.
+    # The output keeps its colours.
     assert paged.startswith("\x1b[1mCalls")
 
 
@@ -101,7 +102,7 @@ def test_less_is_called_with_the_options_of_git(mixed_path: Path) -> None:
     words = ["show", "files", mixed_path]
     seen, status = at_a_terminal(words, lines=5, keys=(b"q", b"\r\n:"))
     assert status == 0 and "calls" in seen and "total" not in seen
-    # A table that is wider than the screen is not wrapped.
+    # The pager does not wrap a table that is wider than the screen.
     seen, _ = at_a_terminal([*words, "--wide"], lines=50, keys=(b"q", b"(END)"))
     assert "read_again_bytes" not in seen and "hidden" not in seen
 

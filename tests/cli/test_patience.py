@@ -1,4 +1,4 @@
-"""Servers are queried for a limited time, and their answers and errors are passed on."""
+"""Tests that iodock waits for answers about servers for a limited time, and passes on answers and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.meanwhile import Meanwhile, NotJoined, OtherUser, ServerMomen
 
 
 class Slow:
-    """Answers once it is allowed to."""
+    """A source of answers that waits until the test lets it answer."""
 
     store = "here"
     why_not: NotJoined | None = "no-agent"
@@ -63,7 +63,7 @@ def test_an_unresponsive_server_is_abandoned_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_store_that_hangs_when_opened_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hangs like a folder on a dead NFS server."""
+    """The store hangs like a folder on a dead NFS server."""
     monkeypatch.setattr(patience, "LONGEST_S", 0.05)
     may = threading.Event()
 

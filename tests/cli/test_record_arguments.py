@@ -1,4 +1,4 @@
-"""`record` parses plain arguments without click. Both parsers must give the same result."""
+"""Tests `record`, which parses plain arguments without click. Both parsers must give the same result."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_other_arguments_are_parsed_by_click(line: str) -> None:
 
 
 def test_recording_loads_only_required_modules(tmp_path: Path) -> None:
-    # Without site, which loads what installed packages request.
+    # The test runs without the module site, which imports what installed packages request.
     start = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r}); "
         f"sys.argv = ['iodock', 'record', '-q', '-o', {str(tmp_path / 's')!r}, 'true']; import os; "

@@ -1,4 +1,4 @@
-"""The command line queries the monitor's store that the settings name. Servers, node and run are
+"""Tests that the command line queries the monitor's store that the settings name. Servers, node and run are
 synthetic."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from places import ROOT
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A monitor's store with a hiccup, plot5's run, and a site's settings."""
+    """Creates a folder with a monitor's store with a hiccup, plot5's run, and a site's settings."""
     folder = tmp_path_factory.mktemp("site")
     node_rows(centre_store(folder / "m", 30.0), others=[("777", "alice", 50_000_000)])
     plot5(folder / "run.iodock")
@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def asked() -> Iterator[None]:
-    """The rule that uses information about servers, and another one."""
+    """Runs only the rule that uses information about servers, and one other rule."""
     with only_rules("slow-call", "open-close-loop"):
         yield
 
@@ -72,7 +72,8 @@ def test_the_report_draws_server_curves_on_the_runs_time_axis(place: Path) -> No
     servers = page_data(place / "run.html")["servers"]
     stall = next(one for one in servers["states"] if one["server"] == "mds01")
     (band,) = [part for part in stall["parts"] if part[2] == "stall"]
-    # The open began 120 s after the run, and the hiccup two seconds before it; samples are 10 s apart.
+    # The open begins 120 s after the run's start, and the hiccup begins two seconds before the open. Samples
+    # are 10 s apart.
     assert band[0] == pytest.approx(120e9, abs=12e9)
     assert band[1] - band[0] == pytest.approx(30e9, abs=12e9)
     (waiting,) = [one for one in servers["curves"] if (one["target"], one["metric"]) == ("mds01", "waiting")]
@@ -132,7 +133,7 @@ def test_a_misspelt_setting_is_named(place: Path, tmp_path: Path) -> None:
 
 
 def test_hostile_names_are_plain_text_in_sentences_about_servers(tmp_path: Path) -> None:
-    """A job with a name like markup, and a mount with a name like a template."""
+    """The job's name looks like markup, and the name of the mount like a template."""
     evil = '"><script>alert(1)</script>{file_system}\x1b[2J'
     node_rows(centre_store(tmp_path / "m", None), others=[(evil, evil, 50_000_000)])
     run = plot5(tmp_path / "run.iodock", Recorded(host=NODE))

@@ -1,5 +1,5 @@
-"""The check-up after `record`, the bundle and Python query the monitor's store like `diagnose`, and wait for
-at most half a second. Servers, node and run are synthetic."""
+"""Tests that the check-up after `record`, the bundle and Python query the monitor's store like `diagnose`,
+and wait for at most half a second. Servers, node and run are synthetic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from places import ROOT
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A monitor's store with a hiccup, plot5's run, and a site's settings."""
+    """Creates a folder with a monitor's store with a hiccup, plot5's run, and a site's settings."""
     folder = tmp_path_factory.mktemp("site")
     node_rows(centre_store(folder / "m", 30.0), others=[("777", "alice", 50_000_000)])
     plot5(folder / "run.iodock")
@@ -35,13 +35,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test machine may be busy."""
+    """Raises the time limit, because the test machine may be busy."""
     monkeypatch.setattr("iodock.cli.patience.LONGEST_S", 60.0)
 
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A Prometheus that accepts connections and never answers."""
+    """Yields the address of a Prometheus that accepts connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(8)
@@ -71,7 +71,7 @@ def test_the_bundle_contains_the_servers(place: Path, tmp_path: Path) -> None:
 
 
 def test_an_anonymous_bundle_queries_no_server(place: Path, tmp_path: Path) -> None:
-    """Answers contain names of servers, jobs and users."""
+    """Answers contain names of servers, jobs and users, which an anonymous bundle must not contain."""
     options = ("--settings", place / "site.toml", "--quiet", "--anonymous")
     printed("bundle", place / "run.iodock", "-o", tmp_path / "b.tar.gz", *options)
     for name in ("findings.txt", "findings.json", "machine.csv", "report.html"):

@@ -1,4 +1,4 @@
-"""The name of a store if -o is not given."""
+"""Tests the name of a store if -o is not given."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_a_store_name_is_printed_in_one_line(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     assert printed("import", "--quiet", "ann_a\nb_id1.strace") == "ann_a_b_id1.iodock\n"
     assert (tmp_path / "ann_a_b_id1.iodock").is_dir()
-    # What a user asks for is called so.
+    # A name that the user gives is used unchanged.
     assert printed("import", "--quiet", "ann_a\nb_id1.strace", "-o", "my\nown.iodock") == "my\nown.iodock\n"

@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full or gone."""
+"""Tests standard streams that are closed, full or broken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_commands_work_with_closed_standard_streams(
     command = f"{sys.executable} -m iodock diagnose {mixed_path} {ends}"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=60, check=False, capture_output=True)
     assert done.returncode == status
-    # Lost output is an error, which is reported if stderr works.
+    # Lost output is an error, which iodock reports if stderr works.
     assert (b"error: " in done.stderr) == (status == 1 and "2>&-" not in ends)
 
 

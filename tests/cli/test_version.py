@@ -1,4 +1,4 @@
-"""`iodock --version`: what a bug report must contain."""
+"""Tests `iodock --version`, which prints what a bug report must contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command starts without the modules that it does not need: what each must not import."""
+"""Tests that commands do not import the modules that they do not need."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _LIST = "import json, sys; from iodock.cli.run import run; run(sys.argv[1:]); " 
 @pytest.mark.parametrize("command", NOT_NEEDED)
 def test_commands_import_only_required_modules(command: str, tmp_path: Path) -> None:
     store = made_store(tmp_path)
-    # As recordings and imports have it: else the time in I/O is added up from the events, by Arrow.
+    # Recordings and imports store this sum. Without it, iodock would sum up the time in I/O from the events
+    # by pyarrow.
     manifest = json.loads((store / "manifest.json").read_text())
     manifest["io"] = {"any_ns": 1_000_000, "file_ns": 1_000_000}
     (store / "manifest.json").write_text(json.dumps(manifest))

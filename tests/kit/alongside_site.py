@@ -1,5 +1,6 @@
-"""A simulated centre whose metadata server has a hiccup, a compute node with an agent, and plot5's run of the
-SS-ken report (figure 4.3.8) on that node. Everything is synthetic, and the time of the hiccup is known."""
+"""Creates a simulated centre whose metadata server has a hiccup, a compute node with an agent, and plot5's
+run of the SS-ken report (figure 4.3.8) on that node. Everything is synthetic, and the time of the hiccup is
+known."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def centre_store(
     begin: int = BEGIN,
     before_s: float = 2.0,
 ) -> Collector:
-    """The servers from BEGIN on. The metadata server has the CONDITION from BEFORE_S before the open on."""
+    """Returns a collector whose store has the servers' readings from BEGIN on. The metadata server has the
+    CONDITION from BEFORE_S before the hanging open on."""
     shutil.copytree(_played(hiccup_s, step_s, condition, until, begin, before_s).name, folder)
     return Collector(folder)
 
@@ -62,7 +64,8 @@ def centre_store(
 def _played(
     hiccup_s: float | None, step_s: float, condition: Condition, until: int, begin: int, before_s: float
 ) -> TemporaryDirectory[str]:
-    """A store of half an hour takes a second to create, and many tests start with the same one."""
+    """Writes half an hour of readings once and caches it: this takes a second, and many tests start from the
+    same store."""
     kept = TemporaryDirectory(prefix="alongside-")
     collector = Collector(Path(kept.name))
     at_s = (HUNG - begin) / SECOND - before_s
@@ -73,7 +76,7 @@ def _played(
 
 
 def disk_bytes(at: int) -> float:
-    """Bytes that the node's disk had written by then, in bursts of different size."""
+    """Returns the bytes that the node's disk has written until AT. It writes in bursts of different size."""
     seconds = (at - BEGIN) / SECOND
     return 1e6 * seconds + sum(
         1e8 * (1 + number % 7) * min(1.0, max(0.0, (seconds - begin) / 3))
@@ -94,8 +97,8 @@ def node_rows(
     grown: Callable[[int], float] = disk_bytes,
     commands: Mapping[str, str] | None = None,
 ) -> None:
-    """Rows of the agent on NODE, whose clock is AHEAD_S ahead: its disk, and the processes of OTHERS (job,
-    user, bytes written in each reading); COMMANDS: the commands of a job."""
+    """Writes the rows of the agent on NODE, whose clock is AHEAD_S ahead: its disk, the processes of OTHERS
+    (job, user, bytes written in each reading), and COMMANDS, the commands of jobs."""
     ahead, step = int(ahead_s * SECOND), 10 * SECOND
     targets: list[tuple[Any, ...]] = []
     jobs: list[dict[str, Any]] = []
@@ -130,9 +133,9 @@ def node_rows(
 def nfs_rows(
     collector: Collector, slow_s: float | None = 60.0, begin: int = BEGIN, idle_until: int = 0
 ) -> None:
-    """Rows of NODE's agent for an NFS mount: 50 operations in each reading, of 2 ms each. From two seconds
-    before the open they take 4 s, for SLOW_S. BEGIN: time of the first reading. Until IDLE_UNTIL there are no
-    operations."""
+    """Writes rows of NODE's agent for an NFS mount, from BEGIN on: no operations until IDLE_UNTIL, then 50 in
+    each reading, of 2 ms each. From two seconds before the hanging open, each operation takes 4 s, for
+    SLOW_S."""
     step = 10 * SECOND
     slow = range(HUNG - 2 * SECOND, HUNG + int((slow_s or -3.0) * SECOND))
     rows: list[tuple[Any, ...]] = []
@@ -156,7 +159,7 @@ def _put(collector: Collector, table: str, rows: pa.Table) -> None:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The settings of plot5's recording."""
+    """Settings of the recording of plot5."""
 
     host: str | None = NODE
     source: str | None = "10.0.0.1@tcp:/lfs"
@@ -169,7 +172,8 @@ class Recorded:
 
 
 def plot5(folder: Path, how: Recorded | None = None) -> str:
-    """plot5 opens, writes and closes plot.cfg for five minutes; one open hangs. Returns the store's path."""
+    """Writes the log of plot5, which opens, writes and closes plot.cfg for five minutes, with one open that
+    hangs. Returns the path of the imported store."""
     how = how or Recorded()
     behind = int(how.behind_s * SECOND)
     log = Log(now_s=(HUNG - behind) / SECOND - 120)
@@ -189,7 +193,7 @@ def plot5(folder: Path, how: Recorded | None = None) -> str:
 
 
 def _dress(path: Path, how: Recorded) -> None:
-    """Adds what a live recording has and a log lacks."""
+    """Adds to the store what a live recording has and an imported log lacks: host, mounts and samples."""
     manifest = json.loads((path / "manifest.json").read_text())
     if how.host is not None:
         manifest["host"] = {**(manifest.get("host") or {}), "name": how.host}
@@ -209,7 +213,7 @@ def _dress(path: Path, how: Recorded) -> None:
 
 
 def _samples(manifest: dict[str, Any], how: Recorded) -> Any:
-    """Once a second, by the recording's clock."""
+    """Yields a sample of the disk for each second, with times of the recording's clock."""
     behind = int(how.behind_s * SECOND)
     for at in range(manifest["first_ts"], manifest["last_ts"], SECOND):
         value = 1e6 * (at - BEGIN) / SECOND if how.steady else disk_bytes(at + behind)
@@ -222,7 +226,7 @@ def _samples(manifest: dict[str, Any], how: Recorded) -> Any:
 def site(
     store: Path | str, agree_s: float | None = None, monitored_as: str | None = None, sample_s: float = 10.0
 ) -> Settings:
-    """Settings that name a monitor's store."""
+    """Returns settings that name the STORE of a monitor."""
     systems = {} if monitored_as is None else {"/scratch": FileSystem(monitored_as=monitored_as)}
     return Settings(
         servers=ServerReadings(store=str(store), clocks_agree_s=agree_s),
@@ -232,12 +236,12 @@ def site(
 
 
 def opened(path: str) -> Store:
-    """The recording."""
+    """Opens the store at PATH."""
     return Store.open(path)
 
 
 def aged(collector: Collector, days: float) -> None:
-    """The store as the collector's upkeep leaves it after this number of days."""
+    """Runs the collector's upkeep (merging and expiry of old rows) as if this number of days had passed."""
     now = HUNG + int(days * 86_400) * SECOND
     roll(collector.store, collector.writer, now)
     expire(collector.store, collector.writer, Keep(), now)

@@ -114,8 +114,8 @@ def frame(
     names: list[tuple[str | bytes, str, str | bytes]] | None = None,
     named_at: int = 0,
 ) -> bytes:
-    """One batch. Its time is that of its last part or event. Without EVENTS or NAMES it has the form of older
-    agents, which did not send them. NAMES: (job, user, name), sent at NAMED_AT."""
+    """Encodes one batch. Its time is that of its last part or event. Without EVENTS or NAMES it has the form
+    of older agents, which did not send them. NAMES: (job, user, name), sent at NAMED_AT."""
     times = [part.time for part in parts] + [event.time for event in events or []] + [named_at]
     moment = max(times, default=0)
     plain = b"".join(
@@ -138,7 +138,7 @@ def framed(sequence: int, plain: bytes, version: int = 1) -> bytes:
 
 
 def literal_block(plain: bytes) -> bytes:
-    """An LZ4 block with one sequence and no match: valid, and not compressed."""
+    """Returns PLAIN as an LZ4 block that consists of literals only: valid, but not compressed."""
     length = len(plain)
     if length < 15:
         return bytes([length << 4]) + plain

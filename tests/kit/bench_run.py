@@ -1,4 +1,4 @@
-"""The command line on benchmark results, with the terminal width that tests expect."""
+"""Runs the command line on benchmark results, with the terminal width that tests expect."""
 
 from __future__ import annotations
 

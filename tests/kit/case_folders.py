@@ -1,4 +1,4 @@
-"""Finds cases with a known truth, and the differences of a store from one."""
+"""Finds cases with a known truth, and lists the differences between a store and its truth."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ def without_zero(row: Row) -> Row:
 
 
 def wanted_counts(truth: Row, time: str) -> Row:
-    """A truth entry with iodock's column names. Values are null if nothing was timed or there are no
-    times."""
+    """Returns a truth entry under iodock's column names. A duration is null if no call was timed or the log
+    has no times."""
     timed = truth["timed"] > 0
     return without_zero(
         {
@@ -75,7 +75,7 @@ def found_counts(row: Row, like: Row, time: str) -> Row:
 
 
 class Comparison:
-    """One log and one truth; `differences()` yields a line for each disagreement."""
+    """Compares one log with its truth; `differences()` yields a line for each disagreement."""
 
     def __init__(self, show: Any, truth: Row, tool: str = "strace") -> None:
         self.show = show
@@ -162,7 +162,7 @@ class Comparison:
         for name, truth in self.truth["series"].items():
             calls = {row[2].split(":")[0] for row in truth}
             answer = self.show("accesses", "--file", name, "--call", ",".join(sorted(calls)))
-            # A row of the truth may be null where nothing is compared.
+            # A null in a row of the truth means that this column is not compared.
             found = defaultdict(list)
             for row in answer["rows"]:
                 call = row["call"] + (f":{row['side']}" if row["side"] in {"in", "out"} else "")
@@ -223,7 +223,7 @@ def series_order(row: list[Any]) -> tuple[int, str]:
 
 
 def merged(one: Row, two: Row) -> Row:
-    """Counts two files of the same kind as one."""
+    """Adds the counts of two files of the same kind."""
     total = dict(one)
     for key in ("count", "success", "failed", "no_result", "total_time_ns", "sys_cpu_time_ns", "read_bytes",
                 "written_bytes", "io_count"):  # fmt: skip

@@ -1,4 +1,5 @@
-"""Made-up answers for the chart tests: a small one of each analysis, hostile names, and many accesses."""
+"""Creates made-up answers for the chart tests: a small one of each analysis, hostile names, and many
+accesses."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ HOSTILE = (
 def answer(
     analysis: str, rows: Mapping[str, Any] | pa.Table, keys: Sequence[str] = (), **more: Any
 ) -> Answer:
-    """An answer whose units follow from the names of its columns."""
+    """Returns an answer whose units follow from the names of its columns."""
     table = rows if isinstance(rows, pa.Table) else pa.table(dict(rows))
     columns = tuple(_column(field, keys) for field in table.schema)
     given = {"clock": "epoch", "first_ts": START, "source": {"durations": True}} | more
@@ -54,7 +55,7 @@ def _column(field: pa.Field, keys: Sequence[str]) -> Column:
 
 
 def summary(names: Sequence[str], key: str = "call", durations: bool = True, **more: Any) -> Answer:
-    """One row for each name, the first one the largest."""
+    """Returns a summary with one row for each name, the first one the largest."""
     counts = [10 * (len(names) - index) for index in range(len(names))]
     times = pa.array([count * 1000 if durations else None for count in counts], pa.int64())
     rows = {
@@ -78,7 +79,7 @@ def summary(names: Sequence[str], key: str = "call", durations: bool = True, **m
 
 
 def sizes(uppers: Sequence[int] = (0, 1, 512, 4096, 1 << 20), count: int = 1000) -> Answer:
-    """Reads and writes of each size; the last bin of the writes holds one call only."""
+    """Returns a histogram of reads and writes; the last bin of the writes contains one call only."""
     writes = [count] * (len(uppers) - 1) + [1]
     rows = {
         "direction": ["read"] * len(uppers) + ["write"] * len(uppers),
@@ -90,7 +91,7 @@ def sizes(uppers: Sequence[int] = (0, 1, 512, 4096, 1 << 20), count: int = 1000)
 
 
 def timeline(rows: int = 40, every_ns: int = 1_000_000_000, scale: int = 1 << 20) -> Answer:
-    """Intervals with a gap from the tenth to the fourteenth."""
+    """Returns a timeline without activity in the intervals 10 to 14."""
     steps = [step for step in range(rows) if not 10 <= step < 15]
     amounts = [(step % 7 + 1) * scale for step in steps]
     table = {
@@ -110,7 +111,7 @@ def timeline(rows: int = 40, every_ns: int = 1_000_000_000, scale: int = 1 << 20
 
 
 def accesses(count: int, stride: int = 65536, first: int = START) -> Answer:
-    """Reads, and every third time a write, one after the other."""
+    """Returns COUNT consecutive accesses; every third one is a write, and the others are reads."""
     index = pa.array(range(count), pa.int64())
     calls = pa.array(["read", "read", "pwrite64"]).take(
         pc.subtract(index, pc.multiply(pc.divide(index, 3), 3))
@@ -128,7 +129,7 @@ def accesses(count: int, stride: int = 65536, first: int = START) -> Answer:
 
 
 def errors() -> Answer:
-    """Eight calls that fail in two ways each."""
+    """Returns the errors of eight calls, each of which fails in two ways."""
     names = [f"call{index}" for index in range(8)]
     rows = {
         "call": names + names,
@@ -140,8 +141,8 @@ def errors() -> Answer:
 
 
 def processes(count: int = 6) -> Answer:
-    """A root and its children: the second is killed by a signal, the third fails, and the end of the fourth
-    is not seen."""
+    """Returns a root process and its children: the second is killed by a signal, the third fails, and the end
+    of the fourth was not recorded."""
     second = 1_000_000_000
     rows = {
         "pid": [100 + index for index in range(count)],
@@ -162,7 +163,7 @@ def processes(count: int = 6) -> Answer:
 
 
 def offsets() -> Answer:
-    """Three cells, the second with both directions."""
+    """Returns three cells of an offset chart; the second one has reads and writes."""
     second = 1_000_000_000
     starts = [START, START + second, START + second, START + 2 * second]
     rows = {
@@ -177,7 +178,7 @@ def offsets() -> Answer:
 
 
 def overview() -> Answer:
-    """Two parts of a run; calls and failures are the only counts."""
+    """Returns two parts of a run; calls and failures are the only counts."""
     rows = {
         "part": ["data", "metadata"],
         "count": [100, 50],
@@ -190,7 +191,7 @@ def overview() -> Answer:
 
 
 def ranks() -> Answer:
-    """Four ranks; one writes, and the others wait."""
+    """Returns four ranks; one writes, and the others wait."""
     rows = {
         "rank": [0, 1, 2, 3],
         "io_time_ns": [9_000_000, 500_000, 500_000, 400_000],
@@ -203,7 +204,7 @@ def ranks() -> Answer:
     return answer("ranks", rows, ("rank",))
 
 
-# : One small answer for each analysis that has charts.
+# One small answer for each analysis that has charts.
 def ratio_history() -> Answer:
     from iodock.program.ratio.history import history_of
     from iodock.program.ratio.record import Record
@@ -217,7 +218,7 @@ def ratio_history() -> Answer:
 
 
 def machine() -> Answer:
-    """Samples, one per second: bytes, times and numbers."""
+    """Returns samples, one per second: bytes, times and numbers."""
     series = (
         ("diskstats", "vda", "read_bytes", "rate", 2.0e6),
         ("diskstats", "vda", "busy_time_ms", "rate", 250.0),
@@ -236,7 +237,7 @@ def machine() -> Answer:
 
 
 def volume() -> Answer:
-    """A file read twice, one written once, and one of unknown size."""
+    """Returns the volume of a file read twice, of one written once, and of one of unknown size."""
     return answer(
         "volume",
         {
@@ -267,5 +268,5 @@ SMALL = {
 
 
 def rows_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """All data rows of a specification."""
+    """Returns all data rows of a chart specification."""
     return [row for rows in spec["datasets"].values() for row in rows]

@@ -1,4 +1,4 @@
-"""A running collector, and pushes to it."""
+"""Runs a collector for a test and pushes batches to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
 
 
-# The start of a day that is long over.
+# The start of the day before yesterday (UTC), in nanoseconds since the epoch.
 BEGIN = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
 
 

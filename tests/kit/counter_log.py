@@ -1,4 +1,4 @@
-"""Made-up Darshan logs as text: a few counters of a few files."""
+"""Creates made-up Darshan logs as text: a few counters of a few files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BINS = ((100, "0_100"), (1024, "100_1K"), (10240, "1K_10K"), (102400, "10K_100K"
 
 @dataclass
 class Record:
-    """Counters of a file for one interface."""
+    """Counters that Darshan has for one file and one interface."""
 
     module: str
     rank: int
@@ -30,25 +30,24 @@ class Record:
     counters: dict[str, float] = field(default_factory=dict)
 
     def lines(self) -> Iterable[str]:
-        """As darshan-parser prints them."""
+        """Yields the lines that darshan-parser prints for this record."""
         for counter, value in self.counters.items():
             yield f"{self.module}\t{self.rank}\t{abs(hash(self.name))}\t{counter}\t{value}\t{self.name}\t-\t-"
 
 
 def posix(name: str, rank: int = ALL, **counted: float) -> Record:
-    """A POSIX record. `reads=1000, read_size=4096` are calls with bytes and histogram bins. They are
-    consecutive except for `read_jumps`, `read_returns` of which go backward. Other names are names of
-    counters."""
+    """Returns a POSIX record. `reads=1000, read_size=4096` sets calls, bytes and histogram bins. The reads
+    are consecutive except for `read_jumps`, `read_returns` of which go backward. Other names are counters."""
     return Record("POSIX", rank, name, _counters("POSIX", dict(counted)))
 
 
 def stdio(name: str, rank: int = ALL, **counted: float) -> Record:
-    """A record of streams."""
+    """Returns a record of stdio streams."""
     return Record("STDIO", rank, name, _counters("STDIO", dict(counted)))
 
 
 def mpi_io(name: str, rank: int = ALL, **counted: float) -> Record:
-    """An MPI-IO record. `reads` and `writes` are independent ones, in addition to `COLL_READS` and
+    """Returns an MPI-IO record. `reads` and `writes` are independent calls, in addition to `COLL_READS` and
     `COLL_WRITES`."""
     made = _counters("MPIIO", dict(counted))
     for way in ("READS", "WRITES"):
@@ -57,7 +56,7 @@ def mpi_io(name: str, rank: int = ALL, **counted: float) -> Record:
 
 
 def layout(name: str, targets: Iterable[int], of: int = 8, stripe_bytes: int = 1 << 20) -> Record:
-    """The layout of a file on Lustre."""
+    """Returns the record of a file's layout on Lustre."""
     chosen = list(targets)
     made: dict[str, float] = {
         "LUSTRE_OSTS": of, "LUSTRE_MDTS": 1, "LUSTRE_STRIPE_SIZE": stripe_bytes,
@@ -91,7 +90,7 @@ def _counters(prefix: str, counted: dict[str, float]) -> dict[str, float]:
 
 
 def counted(folder: Path, records: Iterable[Record], processes: int = 4, seconds: float = 100.0) -> Path:
-    """The store of a job with these records. Files in /lustre are on Lustre."""
+    """Imports a log of a job with these records and returns the store. Files below /lustre are on Lustre."""
     log = folder / "job.txt"
     head: Mapping[str, object] = {
         "exe": "/home/user/app", "uid": 1000, "jobid": 7, "start_time": START,
@@ -105,13 +104,14 @@ def counted(folder: Path, records: Iterable[Record], processes: int = 4, seconds
 
 
 def findings(folder: Path, *records: Record, processes: int = 4, seconds: float = 100.0) -> dict[str, object]:
-    """Rule, or rule and call -> its finding."""
+    """Diagnoses the records and returns the findings by rule, or by rule and call."""
     found = diagnosed(counted(folder, records, processes, seconds)).whole.findings
     return {f"{one.rule} {one.call}" if one.call in ("read", "write") else one.rule: one for one in found}
 
 
 def as_light(store: Path, **changes: str) -> Path:
-    """The same counters as from a light recording. CHANGES: table -> SELECT that replaces its rows."""
+    """Changes the store as if its counters came from a light recording, and returns it. CHANGES: table ->
+    SELECT that replaces its rows."""
     sizes: dict[str, int] = {}
     for table, sql in changes.items():
         name = str(store / f"{table}.parquet")

@@ -1,4 +1,4 @@
-"""Faults of data access as logs with known times, each with the same work done efficiently."""
+"""Defines faults of data access as logs with known times, each with the same work done efficiently."""
 
 from __future__ import annotations
 
@@ -258,30 +258,31 @@ def grep_of_all(log: StraceLog) -> None:
 
 
 CASES = [
-    # 2,000 reads are consecutive and could be one, and 200 kB take 40 us from memory.
+    # The 2,000 reads are consecutive and could be one call. The subtracted 40 us are the time to copy 200 kB
+    # from memory.
     Case("small-requests", small_reads, 2000, 0.2 - 0.0001 - 0.00004, ("/data/a",), large_reads),
     Case(
         "small-requests", small_writes, 5000, 0.1 - 0.00002 - 0.000125, ("/data/out",), page_writes, "writes"
     ),
     Case("bytewise-read", reads_of_a_byte, 5000, 0.1, ("/data/list",), few_reads_of_a_byte),
-    # 4 MB in 4 reads of 100 us, and 0.82 ms from memory.
+    # Sorted, the 4 MB need 4 reads of 100 us, and 0.82 ms to copy from memory.
     Case("random-access", jumps, 1000, 0.1 - 0.0004 - 0.00082, ("/data/table",), sorted_jumps),
     Case("backward-access", blocks_backward, 500, 0.1 - 0.0004 - 0.00041, ("/data/history",), blocks_forward),
-    # Each touches three pages instead of two.
+    # Each request touches three pages instead of two.
     Case("unaligned-requests", unaligned, 1000, 0.03, ("/data/records",), aligned),
     Case("redundant-reads", read_ten_times, 144, 0.144, ("/data/in",), read_once),
     Case("redundant-writes", rewritten, 100, 0.1, ("/data/state",), appended),
     Case("read-after-write", read_back, 20, 0.2, ("/data/scratch",), read_from_elsewhere),
-    # Two empty reads show the end.
+    # The program needs two of the empty reads to notice the end of the file.
     Case("polling-at-end", asked_for_more, 3000, 0.15, ("/data/log",), waited_for_more),
     Case("seek-storm", tells, 1997, 0.09985, ("/data/events",), seeks_that_lead_on),
     Case("stdout-unbuffered", lines_to_stdout, 4000, 0.12, ("/data/out.txt",), blocks_to_stdout),
-    # 400 kB would take one write of 5 ms, and 0.2 ms into memory.
+    # One write of the 400 kB would take 5 ms, and copying into memory 0.2 ms.
     Case("synchronous-flags", synchronous, 100, 0.5 - 0.005 - 0.0002, ("/data/log",), synchronous_once),
     Case("direct-io-unaligned", direct_refused, 100, 0.1, ("/data/direct",), direct_fitting),
     Case("copy-through-user-space", copied, 200, 0.1, ("/data/to",), changed_on_the_way),
     Case("unused-output", never_read, 43, 0.401, ("/data/tmp1",), read_before_it_went),
-    # One of twenty reads is needed.
+    # The program needs one of twenty reads.
     Case("whole-file-for-a-few-bytes", grep_per_record, 80, 0.076, ("/data/catalogue",), grep_of_all),
 ]
 IDS = [f"{case.rule}{'-' if case.name else ''}{case.name}" for case in CASES]

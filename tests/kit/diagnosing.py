@@ -32,7 +32,7 @@ class Asked:
         self._alone: dict[str, list[Finding]] = {}
 
     def of(self, rule: str) -> list[Finding]:
-        """The findings of one rule."""
+        """Returns the findings of one rule."""
         if "whole" in vars(self) or (len(self._alone) > 2 and rule not in self._alone):
             return [one for one in self.whole.findings if one.rule == rule]
         if rule not in self._alone:
@@ -41,14 +41,14 @@ class Asked:
 
     @cached_property
     def whole(self) -> Diagnosis:
-        """The result of all rules."""
+        """Returns the result of all rules."""
         return self._made()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.whole, name)
 
     def _made(self, wanted: Sequence[str] = ()) -> Diagnosis:
-        """WANTED: the rules to run; none means all."""
+        """Runs the rules WANTED, or all rules if there are none."""
         assert self._content() == self._begun, f"{self.path} has changed since"
         with Store.open(self.path) as store:
             if not wanted:
@@ -69,8 +69,8 @@ _LOCK = threading.Lock()
 
 @contextmanager
 def only_rules(*names: str) -> Iterator[None]:
-    """Runs only these rules for a while, if the results of others do not matter. If threads overlap, the
-    latest choice applies."""
+    """Restricts the diagnosis to these rules within the context, for tests that do not need others. If
+    contexts of several threads overlap, the latest one applies to all."""
     asked = tuple(rule for rule in rules.every() if rule.name in names)
     with _LOCK:
         _ASKED.append(asked)
@@ -85,7 +85,8 @@ def only_rules(*names: str) -> Iterator[None]:
 
 
 def _speaking(wanted: Iterable[str], facts: Facts) -> set[str]:
-    """Which of these rules find something; includes those that name the cause, and so on."""
+    """Returns the rules that find something, among these and among the rules that may name their cause, and
+    so on."""
     known = {one.name: one for one in rules.every() if all(facts.sees(need) for need in one.needs)}
     left, seen, speaking = set(wanted), set[str](), set[str]()
     while left:
@@ -98,17 +99,18 @@ def _speaking(wanted: Iterable[str], facts: Facts) -> set[str]:
 
 
 def diagnosed(path: Path, settings: Settings | None = None) -> Any:
-    """The rules' result, by default with our settings: a Diagnosis."""
+    """Returns the diagnosis of a store, with the default settings if none are given. The rules run on first
+    access."""
     return Asked(path, settings or Settings())
 
 
 def of_rule(diagnosis: Any, rule: str) -> list[Finding]:
-    """The findings of one rule."""
+    """Returns the findings of one rule."""
     if isinstance(diagnosis, Asked):
         return diagnosis.of(rule)
     return [one for one in diagnosis.findings if one.rule == rule]
 
 
 def blamed(diagnosis: Diagnosis) -> list[str]:
-    """The rules whose findings are worth a change, the largest first."""
+    """Returns the rules whose findings are worth a change, the largest finding first."""
     return [one.rule for one in diagnosis.worth_changing]

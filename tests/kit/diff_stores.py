@@ -1,4 +1,4 @@
-"""Stores with known times and names for comparisons, and short queries on a comparison."""
+"""Creates stores with known times and names for comparisons, and provides short queries on a comparison."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def written(log: Log, name: str, count: int, seconds: float, size: int = 100) ->
 
 
 def run(path: Path, *, wall: float = 10.0, **seconds: float) -> str:
-    """A run that writes to `/out/NAME` for this number of seconds, 10 calls each."""
+    """Imports a run that writes to `/out/NAME` for this number of seconds, in 10 calls for each name. Returns
+    the store's path."""
     log = Log()
     for name, took in seconds.items():
         written(log, f"/out/{name}", 10, took)
@@ -54,7 +55,7 @@ def said(comparison: Comparison, kind: str) -> str:
 
 
 def edited(store: str, path: Path, **changes: Any) -> str:
-    """The store with other entries in its manifest."""
+    """Copies the store to PATH and replaces entries of its manifest."""
     without_checksums(Path(shutil.copytree(store, path)))
     manifest = json.loads((path / "manifest.json").read_text())
     for key, value in changes.items():

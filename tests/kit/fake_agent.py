@@ -1,4 +1,4 @@
-"""Simulated agents that answer pulls from a list of frames, correctly or not."""
+"""Simulates agents that answer pulls from a list of frames, correctly or not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ TYPE = "application/x-iodock-samples"
 
 
 class FakeAgent(ThreadingHTTPServer):
-    """FRAMES: (number, bytes). It sends frames that were not acknowledged, MOST at once."""
+    """An agent that sends the FRAMES (number, bytes) that the collector did not acknowledge, at most MOST in
+    one answer."""
 
     daemon_threads = True
 
@@ -70,7 +71,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 def head(host: str, more: str, length: int) -> dict[str, str]:
-    """The start of an agent's answer."""
+    """Returns the headers of an agent's answer."""
     return {
         "Content-Type": TYPE, "Content-Length": str(length),
         "Iodock-Host": host, "Iodock-Spool": SPOOL.hex(), "Iodock-More": more,
@@ -79,7 +80,7 @@ def head(host: str, more: str, length: int) -> dict[str, str]:
 
 @contextmanager
 def answering(*agents: FakeAgent) -> Iterator[None]:
-    """Agents that answer while the context lasts."""
+    """Runs the agents in threads until the context ends."""
     threads = [threading.Thread(target=agent.serve_forever, args=(0.05,), daemon=True) for agent in agents]
     for thread in threads:
         thread.start()
@@ -113,7 +114,8 @@ BAD = {
 
 @contextmanager
 def misbehaving(sent: bytes, floods: bool) -> Iterator[str]:
-    """The address of a server that treats every client like that."""
+    """Starts a server that sends SENT to every client and, if it FLOODS, endless further bytes. Yields its
+    address."""
     door = socket.create_server(("127.0.0.1", 0))
     end = threading.Event()
 

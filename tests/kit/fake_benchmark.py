@@ -2,7 +2,7 @@
 
 `fake_benchmark.py -n P PROGRAM ARGUMENT...`: the launcher's number of processes, then the program's command
 line. The environment selects failures: FAKE_FAIL_ONCE names a file that the first run creates before it
-fails; FAKE_SLEEP sleeps; FAKE_LOG gets a line for each run.
+fails; FAKE_SLEEP makes the program sleep; each run appends a line to the file FAKE_LOG.
 """
 
 from __future__ import annotations

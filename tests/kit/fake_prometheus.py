@@ -1,5 +1,5 @@
-"""A server in this process that answers like Prometheus from given samples. Its formats and values are those
-that Prometheus 2.42 wrote (fixtures/prometheus)."""
+"""Runs a server in this process that answers like Prometheus from given samples. Its formats and values are
+those that Prometheus 2.42 wrote (fixtures/prometheus)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FUNCTIONS = {
 
 @dataclass
 class Fake:
-    """Its data and its behaviour."""
+    """Samples that the server returns, settings of its behaviour, and the requests that it received."""
 
     series: list[tuple[dict[str, str], Samples]] = field(default_factory=list)
     port: int = 0
@@ -111,7 +111,7 @@ def _failed(status: int, kind: str, why: str) -> tuple[int, bytes]:
 
 @contextmanager
 def serving(fake: Fake) -> Iterator[Fake]:
-    """Listens until the context ends."""
+    """Serves FAKE on a free port until the context ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -143,6 +143,6 @@ def serving(fake: Fake) -> Iterator[Fake]:
 
 
 def dead_port() -> int:
-    """A port without a listener."""
+    """Returns the number of a port that has no listener."""
     with serving(Fake()) as gone:
         return gone.port

@@ -1,6 +1,6 @@
-"""Simulated schedulers, written from their manuals: each keeps a few jobs and answers our commands in its own
-format. No real PBS, Grid Engine, PJM or NQSV was used; the real Slurm is in
-tests/trials/whole_slurm_actions.py."""
+"""Simulated schedulers, written from their manuals. Each keeps a few jobs and answers iodock's commands in
+its own format. No real PBS, Grid Engine, PJM or NQSV was used; tests/trials/whole_slurm_actions.py uses a
+real Slurm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class FakeJob:
 
 @dataclass
 class FakeScheduler:
-    """RUN is the function that a desk calls. `clock_s` is the scheduler's own clock."""
+    """A scheduler with a few jobs. iodock calls its method `run` instead of starting commands. `clock_s` is
+    the scheduler's own clock."""
 
     kind: str
     jobs: dict[str, FakeJob]
@@ -54,7 +55,7 @@ class FakeScheduler:
 
     @property
     def changing(self) -> list[list[str]]:
-        """Commands that change something."""
+        """Returns the received commands that change a job."""
         asks = ("squeue", "qstat", "pjstat")
         return [one for one in self.calls if one[0] not in asks and one[:2] != ["scontrol", "show"]]
 
@@ -115,7 +116,8 @@ def _pbs(site: FakeScheduler, words: list[str]) -> Answer:
 
 
 def _of_q(site: FakeScheduler, kind: str, job: str) -> Answer:
-    """qhold only marks a running job; qrerun then ends and holds it."""
+    """Changes a job as the q commands do: qhold only marks a running job; a later qrerun ends the job and
+    holds it."""
     if kind == "hold" and job in site.jobs and site.jobs[job].state == "running":
         return Answer("answered", 0)
     return site.change(job, *_CHANGES[kind])

@@ -1,4 +1,4 @@
-"""A fault written as a log with known times, and its expected finding."""
+"""Describes a fault that is written as a log with known times, and its expected finding."""
 
 from __future__ import annotations
 

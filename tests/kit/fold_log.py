@@ -1,4 +1,4 @@
-"""A log with many kinds of calls, for derived tables."""
+"""Writes a log with many kinds of calls, for tests of derived tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from iodock.program import capture
 
 
 def lines(count: int, files: int) -> Iterator[str]:
-    """A log with every kind of call that the tables distinguish, most of them reads."""
+    """Yields the lines of a log with every kind of call that the derived tables distinguish. Most are
+    reads."""
     rare = cycle(
         (
             'openat(AT_FDCWD, "/w/log{n}", O_WRONLY|O_CREAT|O_APPEND, 0666) = 4 <0.000021>',

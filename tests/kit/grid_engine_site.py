@@ -1,5 +1,5 @@
-"""A real Grid Engine on one machine, from Debian's packages. It runs in namespaces with its own host name,
-network and process numbers, and with copies of its folders. Needs root. An installed Grid Engine is not
+"""Runs a real Grid Engine on one machine, from Debian's packages. It runs in namespaces with its own host
+name, network and process numbers, and with copies of its folders. Needs root. An installed Grid Engine is not
 changed."""
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ initial_state default
 
 
 def missing() -> str:
-    """Why Grid Engine cannot run here; empty if it can."""
+    """Returns why Grid Engine cannot run here, or an empty string if it can."""
     if os.geteuid() != 0:
         return "needs root"
     programs = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -85,10 +85,10 @@ def missing() -> str:
 
 
 class GridEngineSite:
-    """Starts at once; `end` must be called."""
+    """A running Grid Engine. The constructor starts it, and the caller must call `end`."""
 
     def __init__(self, folder: Path, epilog: Path, first_job: int = 1) -> None:
-        """EPILOG: a program that the machine runs as root at a job's end."""
+        """EPILOG: the program that Grid Engine runs as root at a job's end."""
         self.folder = folder
         folder.chmod(0o755)
         (folder / "jobs").mkdir(mode=0o777)
@@ -128,21 +128,21 @@ class GridEngineSite:
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             assert self._node.poll() is None, self.log()
-            # Two slots, and no error state after them.
+            # The pattern matches a queue with two free slots that is in no error state.
             if re.search(r"all\.q@ge1 .* 0/0/2 +[0-9.]+ +\S+ *$", self.run("qstat", "-f"), re.MULTILINE):
                 return
             time.sleep(0.3)
         raise AssertionError(f"no queue: {self.run('qstat', '-f')} {self.log()}")
 
     def run(self, *words: str) -> str:
-        """A program on the machine."""
+        """Runs a program on the simulated machine and returns its output."""
         done = subprocess.run(
             self._inside(words), capture_output=True, text=True, env=_ENVIRONMENT, check=False, timeout=60
         )
         return done.stdout + done.stderr
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """The same in the background; it ends with the machine."""
+        """Starts a program on the simulated machine. The program ends with the machine at the latest."""
         with (self.folder / "started.log").open("ab") as log:
             return subprocess.Popen(self._inside(words), stdout=log, stderr=log, env=_ENVIRONMENT)
 
@@ -152,7 +152,7 @@ class GridEngineSite:
         return ["nsenter", "-t", child, "--pid", "--mount", "--uts", "--net", "--ipc", *words]
 
     def submit(self, script: str, *options: str) -> int:
-        """Submits a job of the user nobody and returns its number. Its output: `output`."""
+        """Submits a job of the user `nobody` and returns its number. `output` returns what the job prints."""
         path = self.folder / "jobs" / f"job{time.monotonic_ns()}.sh"
         path.write_text("#!/bin/sh\n" + script)
         path.chmod(0o755)
@@ -162,7 +162,7 @@ class GridEngineSite:
         return int(re.match(r"\d+", said)[0])  # type: ignore[index]
 
     def wait(self) -> None:
-        """Waits until there are no jobs."""
+        """Waits until Grid Engine has no jobs."""
         until = time.monotonic() + PATIENCE_S
         while said := self.run("qstat", "-u", "*").strip():
             assert time.monotonic() < until, said
@@ -173,7 +173,7 @@ class GridEngineSite:
         return path.read_text() if path.exists() else ""
 
     def status(self, job: int) -> int:
-        """A job's exit status, which is written some seconds after its end."""
+        """Returns a job's exit status. Grid Engine writes it some seconds after the job's end."""
         until = time.monotonic() + PATIENCE_S
         while not (found := re.search(r"exit_status +(\d+)", self.run("qacct", "-j", str(job)))):
             assert time.monotonic() < until, self.log()

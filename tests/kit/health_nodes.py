@@ -1,5 +1,5 @@
-"""Nodes that are namespaces of this machine: each has its own host name, boot id and monotonic clock, and
-they share files. For check-ups on several nodes; needs root."""
+"""Simulates nodes by namespaces of this machine, for check-ups on several nodes. Each node has its own host
+name, boot id and monotonic clock, and all share the files. Needs root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSIDE = 'hostname "$1" && mount --bind "$2" {boot} && shift 2 && exec "$@"'
 
 @functools.cache
 def missing() -> str:
-    """Why such nodes cannot be created; empty if they can."""
+    """Returns why such nodes cannot be created here, or an empty string if they can."""
     if os.geteuid() != 0:
         return "needs root"
     tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, check=False)
@@ -30,7 +30,7 @@ needs_nodes = pytest.mark.skipif(bool(missing()), reason=f"no nodes can be made 
 
 
 def on_node(name: str, folder: Path, *command: str) -> list[str]:
-    """A command on a node; FOLDER contains the node's files."""
+    """Returns the command line that runs COMMAND on a node; FOLDER contains the node's files."""
     boot = folder / f"boot-{name}"
     boot.write_text(f"boot-of-{name}\n")
     ahead = str(CLOCKS_S[name])
@@ -40,7 +40,7 @@ def on_node(name: str, folder: Path, *command: str) -> list[str]:
 
 
 def remote_shell(folder: Path) -> Path:
-    """A program that replaces ssh: `remote_shell HOST COMMAND...` runs the command on that node."""
+    """Writes a program that replaces ssh: `remote_shell HOST COMMAND...` runs the command on that node."""
     path = folder / "remote_shell"
     lines = ["#!/bin/sh", "host=$1", "shift", "case $host in"]
     for name in CLOCKS_S:

@@ -1,4 +1,4 @@
-"""Small file systems for check-ups, and functions to start a check-up in them."""
+"""Mounts small file systems for check-ups, and starts check-ups in them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ ALONE = {
 
 
 def health(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """Runs a command of `iodock health` to its end."""
+    """Runs a command of `iodock health` until it ends."""
     settings: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120, "env": ALONE}
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(command, **{**settings, **options})  # type: ignore[call-overload, no-any-return]
 
 
 def started(folder: Path, *more: str, **options: object) -> subprocess.Popen[str]:
-    """Starts `iodock health run` in its own process group. Its partial file is next to the folder's
-    parent."""
+    """Starts `iodock health run` on FOLDER in its own process group. It writes its results next to FOLDER."""
     kept = folder.parent / f"{folder.name}.json"
     command = [*COMMAND, "run", str(folder), "-q", "-o", str(kept), *LONG, *more]
     return subprocess.Popen(
@@ -51,7 +50,7 @@ def started(folder: Path, *more: str, **options: object) -> subprocess.Popen[str
 
 @contextmanager
 def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
-    """FOLDER with its own file system. Skips the test if that is not allowed."""
+    """Mounts a file system on FOLDER while the context lasts. Skips the test if mounting is not permitted."""
     if os.geteuid() != 0:
         pytest.skip("mounting needs root")
     folder.mkdir(exist_ok=True)
@@ -87,7 +86,7 @@ def loop_ext4(folder: Path, mebibytes: int = 96) -> Iterator[Path]:
 
 @contextmanager
 def btrfs_with_quota(folder: Path, mebibytes: int) -> Iterator[Path]:
-    """A limit on all its content, without an earlier warning."""
+    """Mounts a btrfs with a quota on the bytes of all its content and with no soft limit."""
     if not (shutil.which("mkfs.btrfs") and shutil.which("btrfs")):
         pytest.skip("btrfs-progs is not installed")
     image = folder.with_suffix(".image")
@@ -102,7 +101,7 @@ def btrfs_with_quota(folder: Path, mebibytes: int) -> Iterator[Path]:
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything below: owner, modification time, and content."""
+    """Returns owner, modification time and content of everything below FOLDER."""
     found = {}
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
@@ -112,7 +111,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 def others_files(folder: Path) -> None:
-    """Files of another user, also with names like a check-up's."""
+    """Creates files of another user, some with the names that a check-up gives to its own files."""
     for name in ("thesis", ".iodock-load-0123456789abcdef", "w0"):
         (folder / name).mkdir()
         for inner in ("tag", "f0", "chapter 1"):
@@ -131,7 +130,7 @@ def measured(folder: Path, *arguments: object, **options: object) -> dict[str, A
 
 
 def place_among_others(folder: Path) -> Path:
-    """A folder with files that a check-up must not touch."""
+    """Creates an empty folder for a check-up, among files that it must not touch."""
     place = folder / "place"
     place.mkdir()
     others_files(place)
@@ -139,21 +138,21 @@ def place_among_others(folder: Path) -> Path:
 
 
 def of(found: dict[str, Any], operation: str) -> dict[str, Any]:
-    """The only cell of an operation."""
+    """Returns the only cell of an operation."""
     (cell,) = [cell for cell in found["cells"] if cell["operation"] == operation]
     return dict(cell)
 
 
 def kept_in_memory(check_up: Callable[[], dict[str, Any]], attempts: int = 5) -> dict[str, Any]:
-    """The first of several check-ups whose reread found its pages cached: the kernel may drop them at any
-    time."""
+    """Repeats a check-up until its reread finds the file's pages in the cache, and returns that result. The
+    kernel may drop pages at any time."""
     for _ in range(attempts):
         found = check_up()
         reread = of(found, "reread")
         if reread["cache"] == "cached":
             return found
-        # Pages loaded in between are reported but not counted as kept, and pages that stayed are not counted
-        # as gone.
+        # The check-up must report why the cache is unknown: mincore found some pages missing, or found
+        # different numbers before and after.
         reason = reread["cache_reason"] or ""
         share = re.search(r"mincore found ([\d.]+) % in memory", reason)
         assert reread["cache"] == "unknown", reread

@@ -15,7 +15,7 @@ from iodock.cli.run import run
 
 
 def asked(*arguments: object) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of `iodock ARGUMENTS`."""
+    """Runs `iodock ARGUMENTS` and returns exit status, standard output and standard error."""
     out, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(said):
         status = run([str(one) for one in arguments])
@@ -25,20 +25,20 @@ def asked(*arguments: object) -> tuple[int, str, str]:
 
 
 def iodock(*arguments: object, cwd: Path | None = None, **variables: str) -> CompletedProcess[str]:
-    """Runs `iodock ARGUMENTS` in a folder with these environment variables."""
+    """Runs `iodock ARGUMENTS` in the folder CWD with these environment variables."""
     with chdir(cwd or "."), patch.dict(os.environ, variables):
         status, out, said = asked(*arguments)
     return CompletedProcess([str(one) for one in arguments], status, out, said)
 
 
 def printed(*arguments: object) -> str:
-    """The standard output of `iodock ARGUMENTS`."""
+    """Runs `iodock ARGUMENTS`, which must succeed, and returns its standard output."""
     status, out, said = asked(*arguments)
     assert status == 0, said
     return out
 
 
 def shown(store: object, analysis: str, *options: str) -> dict[str, Any]:
-    """The output of `iodock show ANALYSIS STORE OPTIONS --format json`."""
+    """Returns the parsed output of `iodock show ANALYSIS STORE OPTIONS --format json`."""
     found: dict[str, Any] = json.loads(printed("show", analysis, store, *options, "--format", "json"))
     return found

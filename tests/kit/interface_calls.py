@@ -1,4 +1,4 @@
-"""Stores whose reads and writes were made in calls of MPI-IO or of HDF5."""
+"""Changes stores as if the reads and writes had been made inside calls of MPI-IO or HDF5."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WRITE, WRITE_ALL = "MPI_File_write_at", "MPI_File_write_at_all"
 
 
 def with_calls_of_mpi_io(store: Path, call: str, more_ns: int = 0, offset_bytes: int | None = None) -> Path:
-    """The store as if each transfer had been made in a CALL of its own, which took MORE_NS beyond it. Of a
-    collective call each task makes one for each transfer, whoever moves the bytes. OFFSET_BYTES: of each
-    call; None where the view leaves places out."""
+    """Puts each transfer of the store into its own MPI-IO call CALL, which takes MORE_NS longer than the
+    transfer. For a collective CALL, every other task makes the call at the same time. OFFSET_BYTES: offset of
+    every call; None if the MPI-IO view makes offsets unknown."""
     (path,) = (store / "events").glob("*.parquet")
     events = pq.read_table(path)
     utids = pq.read_table(store / "processes.parquet").column("utid").to_pylist()
@@ -37,8 +37,8 @@ def with_calls_of_mpi_io(store: Path, call: str, more_ns: int = 0, offset_bytes:
 def with_a_data_set(
     store: Path, transfers: int, requested_bytes: int, chunk_bytes: int, filters: str | None = None
 ) -> Path:
-    """The store as if a call of HDF5 had made each group of TRANSFERS to a data set in chunks. Each call
-    requested REQUESTED_BYTES and took twice the time of its transfers."""
+    """Puts each group of TRANSFERS into one HDF5 call on a chunked data set. Each call requests
+    REQUESTED_BYTES and takes twice the time of its transfers."""
     (path,) = (store / "events").glob("*.parquet")
     moving = [event for event in pq.read_table(path).to_pylist() if event["bytes"]]
     groups = [moving[at : at + transfers] for at in range(0, len(moving), transfers)]

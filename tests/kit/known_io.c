@@ -1,8 +1,6 @@
-/*
- * Does I/O of a known size: known_io READ WRITE FILE THREADS TIMES PAUSE_MS
- * TIMES times each thread reads READ bytes of /dev/zero, and the first one writes WRITE bytes to FILE ("-": none).
- * Linked statically: to start it reads nothing.
- */
+/* Does a known amount of I/O: known_io READ WRITE FILE THREADS TIMES PAUSE_MS. Each thread reads
+ * READ bytes from /dev/zero TIMES times. The first thread also writes WRITE bytes to FILE each
+ * time ("-": no file). The program is linked statically, so that the loader reads no libraries. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-"""Programs that call layers above the system's calls, and what their recordings say."""
+"""Builds and records programs that call MPI-IO, HDF5 or other libraries above system calls, and queries the
+recordings."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from recorded import PROGRAMS, record, rows, run
 
 
 def built(folder: Path, source: str, package: str, *options: object, compiler: str = "gcc") -> Path:
-    """The program, with what pkg-config says of the package. Skips where it can't be built."""
+    """Compiles a program with the flags that pkg-config prints for PACKAGE. Skips the test if a tool or the
+    package is missing."""
     for program in (compiler, "pkg-config"):
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
@@ -39,7 +41,8 @@ def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
 
 
 def counted(folder: Path) -> dict[str, tuple[int, int]]:
-    """Calls and bytes by name, as the program itself says."""
+    """Returns (calls, bytes) by name from the `*.counted.*` files that the program wrote about its own
+    calls."""
     calls, sizes = Counter[str](), Counter[str]()
     for file in folder.glob("*.counted.*"):
         for line in file.read_text().splitlines():
@@ -60,7 +63,8 @@ def told(folder: Path, interface: str) -> dict[str, tuple[int, int]]:
 
 
 def outside_the_innermost(folder: Path, name: str) -> int:
-    """Number of system calls on the file that do not belong to the innermost call that they were made in."""
+    """Returns the number of system calls on the file that the store does not assign to the innermost
+    enclosing library call."""
     (counts,) = asked(
         folder,
         f"""SELECT count(*) AS calls, count(*) FILTER (k.utid = e.utid AND k.ts <= e.ts

@@ -1,4 +1,4 @@
-"""Shapes of logs that the tests of several rules share."""
+"""Writes logs that the tests of several rules share."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def pwrite(log: Trace, size: int, at: int, took_us: int = 20) -> None:
 def columns(
     folder: Path, passes: int = 40, stride: int = 16000, size: int = 8, step: int = 8, verb: str = "pread64"
 ) -> Diagnosis:
-    """Reads a matrix PASSES times: a piece of SIZE bytes from each row of STRIDE bytes. The next pass begins
-    STEP bytes further on."""
+    """Diagnoses PASSES reads of a matrix. Each pass reads SIZE bytes from each row of STRIDE bytes, and the
+    next pass begins STEP bytes further on."""
     log = Trace()
     log.open("/data/field.bin")
     for number in range(passes):
@@ -50,8 +50,12 @@ def threads(log: Trace, count: int) -> list[int]:
 
 
 def stages(log: Trace, piece: int, write_us: int, pipes: tuple[str, str] = NAMED) -> None:
-    """`cat /data/big | cat | cat`: three processes of one program, of which only the first reads a file. Each
-    passes pieces of PIECE bytes to the next, which runs while the first reads."""
+    """Writes `cat /data/big
+
+    cat
+
+    cat`: three processes of one program, of which only the first reads a file. Each process writes pieces of
+    PIECE bytes to the next, which runs while the first one reads."""
 
     def call(verb: str, pid: int, fd: int, took_us: int) -> None:
         log.call(f'{verb}({fd}{pipes[fd > 11]}, ""..., {piece})', str(piece), took_us, pid)
@@ -75,13 +79,13 @@ def stages(log: Trace, piece: int, write_us: int, pipes: tuple[str, str] = NAMED
 
 
 def any_order(count: int, of: int) -> list[int]:
-    """Numbers below OF, in a shuffled order."""
+    """Returns COUNT random numbers below OF, always the same ones."""
     chosen = random.Random(count)
     return [chosen.randrange(of) for _ in range(count)]
 
 
 def spread(folder: Path, each: Callable[[Trace], None], flags: str = "O_RDONLY", files: int = FILES) -> Path:
-    """A log in which EACH is done to many files, one after the other."""
+    """Imports a log in which EACH is done to many files, one file after the other."""
     log = Trace()
     for number in range(files):
         log.open(f"/data/station-{number}.dat", flags=flags)

@@ -1,4 +1,4 @@
-"""Made-up histories of probes."""
+"""Creates made-up histories of probes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Level = Callable[[int], float]
 
 
 def made_up(seed: int, days: float, level: Level = lambda _: 1.0, spread: float = 0.4) -> Watch:
-    """A history whose times are log-normally distributed, like real ones."""
+    """Returns a history of probes whose times are log-normally distributed, like measured ones."""
     chance = random.Random(seed)
     watch = Watch("node1", "/work", False, EVERY_S, 30.0)
     for number in range(int(days * 86400 / EVERY_S)):

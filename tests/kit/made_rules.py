@@ -1,4 +1,4 @@
-"""Made-up rules and candidates, and the diagnosis that results from them."""
+"""Creates made-up rules and candidates, and the diagnosis that results from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NoSettings:
 
 
 def made_store(folder: Path, seconds_in_io: float = 5.0, durations: bool = True) -> Path:
-    """A run of 10 s with one file and 100 reads that take SECONDS_IN_IO together."""
+    """Writes a store of a run of 10 s with one file and 100 reads that take SECONDS_IN_IO together."""
     dur = int(seconds_in_io * SECOND / 100)
     step, dur = SECOND // 10, int(seconds_in_io * SECOND / 100)
     shared = {"dur": dur if durations else None, "file_id": 0, "bytes": 100, "direction": 1, "result": 100}

@@ -1,4 +1,4 @@
-"""Stores of any size, created with SQL: for tests of readers of stores, without a recorder or parser."""
+"""Creates stores of any size with SQL, for tests of readers of stores, without a recorder or parser."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Shape:
 
 
 def make_store(folder: Path, shape: Shape) -> Path:
-    """Writes a store: an open (every third fails), 4 writes, 11 reads, 2 closes, 2 seeks in 20 events."""
+    """Writes a store. Each 20 events are 1 open (every third fails), 4 writes, 11 reads, 2 closes and 2
+    seeks."""
     (folder / "events").mkdir(parents=True)
     with duckdb.connect(config={"threads": 2, "memory_limit": "1GB"}) as connection:
         _copy(connection, _events(shape), folder / "events" / "part-00000.parquet")
@@ -46,7 +47,7 @@ def make_store(folder: Path, shape: Shape) -> Path:
 
 
 def without_checksums(store: Path) -> Path:
-    """Turns a store into one from before checksums existed; returns it."""
+    """Removes the checksums from a store, as in stores of older versions, and returns its path."""
     path = store / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest = {key: value for key, value in manifest.items() if key not in ("checksum", "checksums")}

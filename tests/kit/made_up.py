@@ -1,4 +1,5 @@
-"""A made-up run, random but always the same, and the same queries answered by brute force in Python."""
+"""Creates a run that is random but always the same, and answers the queries of iodock by brute force in
+Python."""
 
 from __future__ import annotations
 
@@ -35,12 +36,13 @@ PATH_KINDS = {"file", "regular", "directory", "symlink", "device", "fifo"}
 
 
 def mixed_store(path: Path, calls: int = 600) -> Path:
-    """The run as a store."""
+    """Writes the run as a store."""
     return write_store(path, mixed_events(calls), FILES, PROCESSES, COMMANDS)
 
 
 def mixed_events(calls: int = 600, seed: int = 7) -> list[Row]:
-    """Rows of `events`. The two rows of a two-ended call are adjacent."""
+    """Returns rows of `events`. The two rows of a call with two descriptors, such as sendfile, are
+    adjacent."""
     pick = random.Random(seed)
     rows: list[Row] = []
     for number in range(calls):
@@ -89,7 +91,7 @@ def _call(pick: random.Random, ts: int) -> list[Row]:
 
 
 def wide(row: Row) -> Row:
-    """A row with its names."""
+    """Returns a row of `events` with names in place of numbers."""
     name, family, kind = KNOWN_CALLS[row["call_id"]]
     file = FILES[row["file_id"]] if row.get("file_id") is not None else None
     task = PROCESSES[row["utid"]]
@@ -102,7 +104,8 @@ def wide(row: Row) -> Row:
             ("folder", "folder"),
             ("ending", "ending"),
             ("kind", "kind"),
-            # Fewer than 4 files share one.
+            # A pattern is formed from at least 4 similar names. There are fewer here, so the pattern is the
+            # name.
             ("pattern", "name"),
         )
     }
@@ -124,7 +127,7 @@ def brute_summary(
 
 
 def whole_calls(rows: Iterable[Row]) -> Iterable[list[Row]]:
-    """Groups the rows of each call."""
+    """Groups the rows of each call: one row, or two for a call with two descriptors."""
     waiting: list[Row] = []
     for row in rows:
         waiting.append(row)

@@ -1,4 +1,4 @@
-"""Handmade verdicts, and a responder that receives one in each interval."""
+"""Creates verdicts by hand, and a responder that receives one in each interval."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Site:
         )
 
     def restart(self) -> None:
-        """As after a crash: the old responder is not notified."""
+        """Replaces the responder by a new one, as after a crash of the collector."""
         self.responder.close()
         self.start()
 
@@ -88,7 +88,7 @@ class Site:
         self.scheduler.clock_s = self.now / SECOND
 
     def interval(self, state: State = "overload", works: bool = True, **more: Any) -> None:
-        """Passes one more verdict. Counts the samples in a row."""
+        """Passes one more verdict to the responder. Counts successive samples with the same state."""
         self.wait(EVERY_S)
         self.samples = self.samples + 1 if state == self.last else 1
         self.last = state
@@ -108,12 +108,13 @@ class Site:
             self.interval(state, **more)
 
     def quiet(self) -> None:
-        """Waits until the collector's start is long ago."""
+        """Waits until the period after the collector's start, in which the responder does not act, is
+        over."""
         self.wait(self.rules.quiet_after_start_s)
 
     @property
     def statuses(self) -> list[str]:
-        """Actions, the newest first."""
+        """Returns the statuses of the actions, the newest first."""
         return [action.status for action in self.responder.actions()]
 
     @property

@@ -1,4 +1,5 @@
-"""Programs whose sources mark the lines that make calls: `/* HERE lseek */`."""
+"""Compiles C programs in which comments such as `/* HERE lseek */` mark the lines that make calls, and looks
+for these lines in recorded stacks."""
 
 from __future__ import annotations
 
@@ -104,7 +105,7 @@ end program
 
 
 def marks(source: str) -> dict[str, int]:
-    """The line of each call that is marked."""
+    """Returns the line number of each marked call."""
     found = {}
     for number, line in enumerate(source.splitlines(), 1):
         if mark := re.search(r"HERE (\w+)", line):
@@ -113,7 +114,7 @@ def marks(source: str) -> dict[str, int]:
 
 
 def built(folder: Path, source: str, *options: str, name: str = "marked.c") -> Path:
-    """The program, compiled with these options; its source lies beside it."""
+    """Compiles SOURCE with these options and returns the program. The source is stored in the same folder."""
     path, program = folder / name, folder / name.replace(".", "-")
     path.write_text(source)
     compiler = "g++" if name.endswith("cc") else "gfortran" if name.endswith("f90") else "gcc"
@@ -130,7 +131,8 @@ def built(folder: Path, source: str, *options: str, name: str = "marked.c") -> P
 
 
 def share_in_chain(store: Store, call: str, line: int, name: str = "marked.c") -> float:
-    """Of the calls of that name on the program's own files, the share that has the line in its stack."""
+    """Returns the share of CALL's events on files of the test whose recorded stack contains the source
+    line."""
     (row,) = store.rows(
         f"""WITH chain AS (SELECT DISTINCT t.stack_id FROM stacks t JOIN symbols y ON y.site_id = t.site_id
   WHERE y.line = {line} AND y.file LIKE '%{name}')

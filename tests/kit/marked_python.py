@@ -1,4 +1,4 @@
-"""A program in Python whose source marks the lines that make calls: `# HERE fsync`."""
+"""A program in Python in which comments such as `# HERE fsync` mark the lines that make calls."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ main(sys.argv[1])
 
 @functools.cache
 def interpreters() -> dict[tuple[int, int], Path]:
-    """An interpreter of each version of CPython that is here; (0, 0): the system's, if it is another."""
+    """Returns an interpreter for each installed version of CPython. The key (0, 0) is the system's
+    interpreter, if it is not one of these."""
     here = Path(sys.executable).resolve()
     beside = sorted(here.parent.parent.parent.glob("3.*/bin/python3")) if "versions" in here.parts else []
     found: dict[tuple[int, int], Path] = {}

@@ -1,4 +1,4 @@
-"""Messages of protocol buffers, read as https://protobuf.dev/programming-guides/encoding/ says."""
+"""Decodes messages of protocol buffers according to https://protobuf.dev/programming-guides/encoding/."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def fields(message: bytes) -> list[tuple[int, Any]]:
-    """The fields of a message of protocol buffers, as their definition says."""
+    """Returns the fields of a protocol buffers message as (field number, value)."""
     found, at = [], 0
 
     def varint() -> int:
@@ -45,7 +45,7 @@ def numbers(packed: bytes) -> list[int]:
 
 
 def grouped(message: bytes) -> dict[int, list[Any]]:
-    """The values of each field."""
+    """Returns the values of a message by field number."""
     found: dict[int, list[Any]] = {}
     for field, value in fields(message):
         found.setdefault(field, []).append(value)

@@ -1,4 +1,5 @@
-"""Faults of metadata, processes and time as logs of one second, each with the same work done efficiently."""
+"""Defines faults of metadata, processes and time as logs of one second, each with the same work done
+efficiently."""
 
 from __future__ import annotations
 
@@ -211,11 +212,11 @@ CASES = [
     Case("tiny-file-flood", creates_many, 1200, 0.24, (), creates_few),
     Case("sync-heavy", syncs_each, 101, 0.5, ("/data/journal",), syncs_checkpoints),
     Case("sync-heavy", commits_each, 101, 0.5, ("/data/runs.db",), commits_batches, "of-a-database"),
-    # Every program needs four calls.
+    # Any program needs four metadata calls, which are not part of the cost.
     Case("metadata-heavy", locks_again, 2002, 0.401 * 2002 / 2006, ("/data/table",), locks_many_once),
     Case("process-storm", child_per_record, 400, 0.5, (), compiler_per_source),
     Case("slow-call", hangs_once, 1, 0.4, ("/data/plot.cfg",), hangs_never),
-    # Nine pauses of 50 ms lie between ten times 40 ms of writing.
+    # The log has ten writes of 40 ms with nine pauses of 50 ms between them.
     Case("io-not-overlapped", turns, 40, 0.4, (), irregular_turns),
     Case("write-in-compute-loop", debug_lines, 900, 0.09, ("/data/debug.txt",), a_line_at_the_end),
 ]

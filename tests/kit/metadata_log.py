@@ -1,4 +1,4 @@
-"""strace logs of several processes, each with its own clock, with times that the test knows."""
+"""Builds strace logs of several processes, each with its own clock, with times that the test knows."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ FIRST = 100
 
 @dataclass
 class Trace:
-    """A log as `strace -f -ttt -T` writes it. Times are µs from the start."""
+    """Builds a log as `strace -f -ttt -T` writes it. Times are in microseconds from the start."""
 
     lines: list[tuple[int, int, str]] = field(default_factory=list)
     clocks: dict[int, int] = field(default_factory=lambda: {FIRST: 0})
     stamp: str = "epoch"
 
     def call(self, text: str, result: str = "0", took_us: int = 0, pid: int = FIRST) -> None:
-        """One call of a process, at the time of its clock."""
+        """Adds one call of a process at the time of the process's clock."""
         self._line(pid, self.clocks[pid], f"{text} = {result} <{took_us / 1e6:.6f}>")
         self.clocks[pid] += took_us
 
     def pause(self, us: int, pid: int = FIRST) -> None:
-        """Time outside of calls."""
+        """Advances the clock of a process without a call."""
         self.clocks[pid] += us
 
     def start(self, pid: int, program: str | None = None, parent: int = FIRST) -> None:
-        """A new process, at the time of its parent's clock."""
+        """Adds a clone of a process PID, at the time of its parent's clock."""
         self.call("clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD)", str(pid), 0, parent)
         self.clocks[pid] = self.clocks[parent]
         if program:
             self.call(f'execve("{program}", ["{program}"], 0x7f /* 9 vars */)', "0", 0, pid)
 
     def end(self, pid: int = FIRST) -> None:
-        """Exit, at the time of its clock."""
+        """Adds the exit of a process at the time of its clock."""
         self.call("exit_group(0)", "?", 0, pid)
         self._line(pid, self.clocks[pid], "+++ exited with 0 +++")
 
@@ -69,7 +69,8 @@ class Trace:
     def imported(
         self, folder: Path, wall_us: int = 1_000_000, durations: bool = True, ranks: int = 0
     ) -> Path:
-        """The store. The first process ends after WALL_US at the earliest. RANKS: one log per process."""
+        """Imports the log. The first process ends after WALL_US at the earliest. RANKS: number of MPI ranks,
+        with one log for each."""
         self.clocks[FIRST] = max(wall_us, *self.clocks.values())
         self.end()
         logs = []
@@ -98,14 +99,14 @@ class Trace:
 
 
 def of_log(folder: Path, write: Callable[[Trace], None], wall_us: int = 1) -> Diagnosis:
-    """The diagnosis of the log that WRITE makes."""
+    """Returns the diagnosis of the log that WRITE makes."""
     log = Trace()
     write(log)
     return diagnosed(log.imported(folder, wall_us))
 
 
 def finding_of(write: Callable[[Trace], None], rule: str, folder: Path) -> tuple[Finding, Path]:
-    """The only finding of RULE in the log that WRITE makes, and the store."""
+    """Returns the only finding of RULE in the log that WRITE makes, and the path of the store."""
     log = Trace()
     write(log)
     path = log.imported(folder)

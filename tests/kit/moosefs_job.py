@@ -1,8 +1,6 @@
-"""The activity of a job on its mount: a little all the time, or as much as possible.
+"""A job that creates and removes files on its mount: a few all the time, or as many as possible.
 
-python moosefs_job.py FOLDER little python moosefs_job.py FOLDER much PROCESSES python moosefs_job.py FOLDER
-fill FILES
-"""
+Usage: python moosefs_job.py FOLDER little, or FOLDER much PROCESSES, or FOLDER fill FILES"""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ def little(folder: Path) -> None:
 
 
 def much(folder: Path, processes: int) -> None:
-    """Each process creates and removes a file repeatedly in its own folder, because the kernel allows one
-    process at a time in a folder."""
+    """Creates and removes files in PROCESSES processes. Each has its own folder, because the kernel allows
+    one process at a time to change a folder."""
     waits, begins = os.pipe()
     for number in range(processes):
         own = folder / f"rank.{number}"
@@ -46,7 +44,7 @@ def much(folder: Path, processes: int) -> None:
             os.close(begins)
             os.read(waits, 1)
             _one(own / "restart")
-    # All begin at once.
+    # Closing the pipe starts all processes at once.
     os.close(begins)
     print(BEGINS, flush=True)
     signal.pause()

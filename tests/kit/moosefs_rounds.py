@@ -1,5 +1,5 @@
-"""Rounds on a real MooseFS: idle, load by one of four jobs, a master that is stopped (SIGSTOP), one that is
-restarted. Checks the collector's page in each round, and the job that it names."""
+"""Plays rounds on a real MooseFS: no load, load by one of four jobs, a master stopped by SIGSTOP, and a
+restarted master. Checks in each round the state on the collector's page and the job that it names."""
 
 from __future__ import annotations
 
@@ -49,14 +49,15 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        """Includes the job: in a load round the right job must come first, and in other rounds none may be
-        named."""
+        """Returns whether state and job are right: in a load round the right job must come first, and in
+        other rounds none may be named."""
         is_named = self.culprit is None or self.named[:1] == (self.culprit,)
         return self.said == TRUTH[self.kind] and is_named and not self.accuses
 
     @property
     def accuses(self) -> bool:
-        """A job is named although no job caused it, namely the one that caused an earlier load."""
+        """Returns whether the collector named a job in a round without a load, such as the job of an earlier
+        load."""
         return self.culprit is None and bool(self.named)
 
     def __str__(self) -> str:
@@ -79,16 +80,16 @@ class Score:
 
     @property
     def states(self) -> int:
-        """The number of correct states."""
+        """Returns the number of rounds with the correct state."""
         return sum(one.said == TRUTH[one.kind] for one in self.outcomes)
 
     @property
     def firsts(self) -> int:
-        """The number of load rounds in which the right job came first."""
+        """Returns the number of load rounds in which the right job came first."""
         return sum(one.named[:1] == (one.culprit,) for one in self.outcomes)
 
     def table(self) -> str:
-        """The rounds and their results in Markdown."""
+        """Returns the rounds and their results as a Markdown table."""
         said = Counter((one.kind, one.said) for one in self.outcomes)
         states = ("healthy", "busy", "overload", "stall", "failover", "degraded", "no-samples")
         heads = ("done", *states, "right", "named, though no job did it")
@@ -102,7 +103,7 @@ class Score:
 
 
 def plan(each: int, seed: int, of: Sequence[Kind] = KINDS) -> list[tuple[Kind, str | None]]:
-    """This number of rounds of each kind, in mixed order, with a job for each load."""
+    """Returns EACH rounds of each kind, in random order, with a job for each load."""
     chance = random.Random(seed)
     kinds = [kind for kind in of for _ in range(each)]
     chance.shuffle(kinds)
@@ -110,7 +111,7 @@ def plan(each: int, seed: int, of: Sequence[Kind] = KINDS) -> list[tuple[Kind, s
 
 
 class Rounds:
-    """All on one site. The jobs do a little all the time."""
+    """Plays rounds on one site, where each job does a few operations all the time."""
 
     def __init__(self, site: MooseFsSite, tell: Callable[[str], None] = print) -> None:
         self.site, self.tell = site, tell
@@ -122,8 +123,8 @@ class Rounds:
             site.start_on("n1", f"job-{job}", [sys.executable, str(_JOB), folder, "little"])
 
     def learn(self, samples: int = 70) -> None:
-        """Waits until the usual values of the server and of each job are known, from the 60 samples before
-        (suspects.py)."""
+        """Waits until the collector knows the usual values of the server and of each job. suspects.py
+        computes them from the preceding 60 samples."""
         time.sleep(samples * self.site.sample_s)
         self._calm()
 
@@ -135,7 +136,8 @@ class Rounds:
     def _one(self, kind: Kind, culprit: str | None) -> Outcome:
         begin = time.monotonic()
         undo = self._do(kind, culprit)
-        # A restart is complete when the master is back; a load begins when all its processes run.
+        # The time of a restart counts from when the master is back, and that of a load from when all its
+        # processes run.
         begin = time.monotonic() if kind in ("restart", "load") else begin
         try:
             outcome = self._watch(kind, begin, culprit)
@@ -163,7 +165,7 @@ class Rounds:
         )
 
     def _do(self, kind: Kind, culprit: str | None) -> Callable[[], None]:
-        """Returns the function that undoes it."""
+        """Begins a round and returns the function that ends it."""
         if kind == "load":
             words = [sys.executable, str(_JOB), f"/mnt/job_{culprit}/of_{culprit}", "much", str(PROCESSES)]
             before = self.site.log("load").count(BEGINS) if self._loads else 0
@@ -179,7 +181,7 @@ class Rounds:
         return lambda: None
 
     def _calm(self) -> None:
-        """Waits for some samples that are all healthy."""
+        """Waits until several successive samples are healthy."""
         since = time.monotonic()
         ends = since + _CALM_S
         while time.monotonic() - since < _CALM_SAMPLES * self.site.sample_s:

@@ -1,8 +1,9 @@
-"""A real MooseFS on this machine: a master, a chunk server, and four mounts for four jobs. It uses two
+"""Runs a real MooseFS on this machine: a master, a chunk server, and four mounts for four jobs. It uses two
 namespaces as machines, with their own process numbers, host name, mounts and network, an agent on each, and a
 collector. Needs root, and must be run by `inside`.
 
-Everything is in one temporary folder. An installed MooseFS is neither read nor changed."""
+Everything is in one temporary folder. An installed MooseFS is neither read nor changed.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ _SETTINGS = '[states]\nsample_s = {sample_s:g}\nusual_hours = 1\nscheduler = "no
 
 
 def missing() -> str:
-    """Why MooseFS cannot run here; empty if it can."""
+    """Returns why MooseFS cannot run here, or an empty string if it can."""
     if os.geteuid() != 0:
         return "needs root"
     programs = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -82,18 +83,19 @@ def missing() -> str:
 
 
 def inside(words: Sequence[str]) -> list[str]:
-    """The command for a program that uses a site. When it ends, all processes end."""
+    """Returns the command line that runs WORDS, a program that uses a site, in new namespaces. When it ends,
+    all processes of the site end."""
     return [*_INSIDE, *words]
 
 
 class _Relay(socketserver.ThreadingTCPServer):
-    """Forwards connections to a machine's loopback interface. Without tokens and certificates a collector
-    serves only loopback, and each namespace has its own."""
+    """Forwards connections to a machine's loopback interface. Each namespace has its own, and a collector
+    without tokens and certificates listens only there."""
 
     daemon_threads = True
 
     def __init__(self, process: int) -> None:
-        """PROCESS: a process in that namespace."""
+        """PROCESS: a process in the network namespace to which connections go."""
         super().__init__(("127.0.0.1", _PORT), _Pass, bind_and_activate=False)
         self.socket.close()
         # A socket belongs to the network namespace of the thread that created it.
@@ -126,8 +128,8 @@ def _copy(source: socket.socket, to: socket.socket) -> None:
 
 
 class _Limit:
-    """Limits the master's processor time with a cgroup. Otherwise its clients, on the same few processors,
-    would reach their limit first."""
+    """Limits the processor time of the MooseFS master with a cgroup. Without it, the clients on the same few
+    processors would reach their limit before the master does."""
 
     def __init__(self) -> None:
         is_new = (_CGROUPS / "cgroup.controllers").exists()
@@ -144,7 +146,7 @@ class _Limit:
         (self._folder / "cgroup.procs").write_text(str(process))
 
     def end(self) -> None:
-        """A cgroup can be removed once its processes have ended."""
+        """Removes the cgroup once its processes have ended."""
         with contextlib.suppress(AssertionError):
             until(self._is_gone, "the cgroup stays", 10.0)
 
@@ -155,7 +157,8 @@ class _Limit:
 
 
 class MooseFsSite:
-    """Starts at once; `end` must be called."""
+    """A running MooseFS with agents and a collector. The constructor starts it, and the caller must call
+    `end`."""
 
     def __init__(self, folder: Path, agent: Path, sample_s: float) -> None:
         self.folder, self.agent, self.sample_s = folder, agent, sample_s
@@ -199,9 +202,9 @@ class MooseFsSite:
         self.run_on(name, "ip", "route", "add", "default", "via", _CENTRE[name])
 
     def _mount(self) -> None:
-        """Each job's mount has its own client process."""
+        """Mounts MooseFS for each job, so that each has its own client process."""
         self.run_on("n1", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
-        # If the host has mounted it already, that mount is used.
+        # Uses the host's fusectl mount if there is one.
         connections = (
             "ls /sys/fs/fuse/connections/* >/dev/null 2>&1 || mount -t fusectl none /sys/fs/fuse/connections"
         )
@@ -223,11 +226,11 @@ class MooseFsSite:
         until(lambda: bool(self.servers()), "no server is known")
 
     def servers(self) -> list[dict[str, object]]:
-        """The state on the page now; empty if there is none."""
+        """Returns the current states of servers on the collector's page; empty if there are none."""
         return self._rows("servers")
 
     def suspects(self) -> list[dict[str, object]]:
-        """The named jobs, the most likely first."""
+        """Returns the jobs that the page names, the most likely first."""
         return self._rows("suspects")
 
     def _rows(self, table: str) -> list[dict[str, object]]:
@@ -240,18 +243,18 @@ class MooseFsSite:
         return found
 
     def inside_of(self, machine: str) -> int:
-        """The host's number of its process 1."""
+        """Returns the host's number of process 1 of a machine."""
         return _child(self.running[machine].pid)
 
     def on(self, machine: str, words: Sequence[str]) -> list[str]:
-        """The command that runs on a machine."""
+        """Returns the command line that runs WORDS on a machine."""
         return ["nsenter", "-t", str(self.inside_of(machine)), "--net", "--pid", "--mount", "--uts", *words]
 
     def run_on(self, machine: str, *words: str) -> None:
         _run(*self.on(machine, words))
 
     def service(self, program: str, conf: str, what: str) -> None:
-        """`start`, `stop` or `restart`; waits until it is done."""
+        """Runs PROGRAM with `start`, `stop` or `restart` and waits until it is done."""
         self.run_on("mds01", program, "-c", str(self.folder / conf), what)
         if program == "mfsmaster" and what != "stop":
             self._limit.hold(self.master())
@@ -260,7 +263,7 @@ class MooseFsSite:
         os.kill(self.master(), number)
 
     def master(self) -> int:
-        """The process that answers, not its children."""
+        """Returns the process number of the master itself, not of its children."""
         found = {}
         for path in Path("/proc").glob("[0-9]*/stat"):
             stat = re.match(r"(\d+) \((.*)\) . (\d+)", path.read_text())
@@ -282,7 +285,7 @@ class MooseFsSite:
             )
 
     def stop(self, name: str) -> None:
-        """A process started in this way, with all children of nsenter."""
+        """Kills the program, which is the child of nsenter, and waits until nsenter has ended."""
         process = self.running.pop(name)
         if process.poll() is None:
             os.kill(_child(process.pid), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Mount tables of other machines."""
+"""Lists mount tables copied from other machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to damage an input: bits, lines, numbers, encodings, and pieces of other inputs."""
+"""Provides ways to damage an input: bits, lines, numbers, encodings, and pieces of other inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from random import Random
 
 @dataclass(frozen=True)
 class Mutated:
-    """An input with its damage."""
+    """A damaged input, and what its reader may do with it."""
 
     content: bytes
     may_shrink: bool
@@ -148,7 +148,8 @@ _CALL = re.compile(rb"(\d[\d/]*:)?\s*([\d.]+\s+)*\w+\(")
 
 
 def _outside_of_environments(lines: list[bytes]) -> list[int]:
-    """Positions outside of the environments that truss prints, whose values may contain any line."""
+    """Returns the line numbers outside of the environments that truss prints, because an environment variable
+    may contain any line."""
     places, inside = [], False
     for at, line in enumerate(lines, 1):
         inside = b"envp:" in line or (inside and not _CALL.match(line))

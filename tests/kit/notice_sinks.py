@@ -1,4 +1,4 @@
-"""Servers on the loopback interface that receive notices and store them: mail, HTTP and syslog."""
+"""Runs servers on the loopback interface that receive notices and store them: mail, HTTP and syslog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from typing import Any
 
 @dataclass
 class MailSink:
-    """An SMTP server (RFC 5321). ANSWERS: verb -> answer instead of the usual one; `hang` sends none."""
+    """An SMTP server (RFC 5321). ANSWERS: verb -> answer that replaces the usual one; after `hang` the server
+    sends none."""
 
     answers: dict[str, str] = field(default_factory=dict)
     mails: list[tuple[str, list[str], bytes]] = field(default_factory=list)
@@ -41,7 +42,7 @@ class _Smtp(socketserver.StreamRequestHandler):
                 pass
 
     def command(self, line: str) -> bool:
-        """`False`: the connection ends."""
+        """Answers one command. Returns `False` if the connection must end."""
         verb = line.split(" ")[0].upper()
         self.sink.verbs.append(verb)
         other = self.sink.answers.get(verb)
@@ -77,7 +78,7 @@ class _Smtp(socketserver.StreamRequestHandler):
         return verb != "QUIT"
 
     def secured(self) -> bool:
-        """`False`: the client does not trust the certificate."""
+        """Starts TLS. Returns `False` if the client does not trust the certificate."""
         assert self.sink.tls
         try:
             self.connection = self.sink.tls.wrap_socket(self.connection, server_side=True)
@@ -126,7 +127,7 @@ def mail_sink(**answers: str) -> Iterator[MailSink]:
 
 @dataclass
 class WebSink:
-    """An HTTP server that answers with STATUS."""
+    """An HTTP server that answers every request with STATUS."""
 
     status: int = 204
     location: str = ""
@@ -163,7 +164,8 @@ def web_sink() -> Iterator[WebSink]:
 
 @contextlib.contextmanager
 def syslog_sink(path: Path | None = None) -> Iterator[tuple[str, socket.socket]]:
-    """Its address for the settings, and its socket: a Unix socket if a path is given, else UDP."""
+    """Yields the sink's address in the form of the settings, and its socket: a Unix socket if a path is
+    given, else UDP."""
     with socket.socket(socket.AF_UNIX if path else socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.bind(str(path) if path else ("127.0.0.1", 0))
         made.settimeout(10)

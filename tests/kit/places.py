@@ -1,4 +1,4 @@
-"""Paths in the checkout."""
+"""Paths of folders in the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A simulated centre whose store is watched: after half an hour of ordinary load, a scenario happens."""
+"""Simulates a centre with a monitor that evaluates the store. After half an hour of ordinary load, a scenario
+begins."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ CULPRITS = ("shared-dir", "wide-stripes")
 
 
 class Played:
-    """Watched after each reading."""
+    """A simulated centre whose store the monitor evaluates after each reading."""
 
     def __init__(
         self, folder: Path, scenario: str, step_s: float = 10.0, jobs: int = 12, nodes: int | None = 252,
         jobid_name: str = "%j:%u:%H",
     ) -> None:  # fmt: skip
-        """NODES: number of nodes of the responsible job, with the same total load; None: all of its nodes."""
+        """NODES: number of nodes of the job that causes the scenario, with the same total load; None: all of
+        its nodes."""
         chosen = named(scenario)
         specials = tuple(
             replace(one, application=one.application.on_fewer_nodes(nodes) if nodes else one.application)
@@ -49,14 +51,14 @@ class Played:
         return self.centre.now_ns + self.late_ns
 
     def write(self, seconds: float, step_s: float | None = None) -> None:
-        """This long, read in steps, without being watched."""
+        """Writes SECONDS of readings without evaluating them."""
         write_history(self.centre, self.collector.writer, seconds, step_s or self.step_s, lambda share: None)
 
     def turn(self, first_s: float = 30.0) -> None:
         self.centre.turn(self.chosen, first_s)
 
     def sample(self) -> Verdict:
-        """The metadata server's verdict after one more reading."""
+        """Writes one more reading and returns the monitor's verdict about the metadata server."""
         self.write(self.step_s)
         return next(one for one in self.watching.look(self.now) if one.server == "mds01")
 

@@ -1,4 +1,4 @@
-"""Events and probes, pushed into a portal."""
+"""Pushes events and results of probes into a portal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\\x1b"
 
 
 def events() -> dict[str, list[Event]]:
-    """By machine. oss01 and mds01 serve lfs; r01 serves nothing."""
+    """Returns events by machine. oss01 and mds01 serve lfs; r01 serves nothing."""
     return {
         "oss01": [
             Event(NOW - 90 * SECOND, "array-degraded", 2),
@@ -38,7 +38,7 @@ def push(server: Server, found: dict[str, list[Event]], spool: int = 0) -> None:
 
 
 def probe(server: Server, rounds: int) -> None:
-    """One round of a probe per minute, the last one slow."""
+    """Pushes the results of a probe, one per minute, the last one slow."""
     values = {"response_us": 4000, "limit_us": 1_000_000, "failed": 0, "no_answer": 0}
     for number in range(rounds):
         took = 4_000_000 if number == rounds - 1 else 4000

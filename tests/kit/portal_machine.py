@@ -1,4 +1,4 @@
-"""A machine in the portal."""
+"""Pushes the readings of a machine's disks into a portal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ READ, WRITTEN, BUSY_US = 4_000_000, 1_000_000, 2_500_000
 
 
 def run_machine(collector: Collector, host: str, spool: bytes) -> int:
-    """Pushes the readings of an agent: STEPS readings of a busy and an idle disk. Returns the time of the
-    first."""
+    """Pushes STEPS readings of a busy and an idle disk, as HOST's agent. Returns the time of the first
+    reading."""
     begin = time.time_ns() - (STEPS * EVERY_S + 30) * SECOND
     for step in range(STEPS + 1):
         at = begin + step * EVERY_S * SECOND

@@ -1,4 +1,4 @@
-"""Past runs of jobs in a portal."""
+"""Pushes past runs of jobs into a portal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GB = 10**9
 
 
 class Past:
-    """Runs as a server and a node report them."""
+    """Past runs, pushed as a server and a node report them."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector, self.now = collector, time.time_ns()
@@ -25,15 +25,16 @@ class Past:
     def run(
         self, job: str, name: str, ago_h: float, seconds: float, moved: int = GB, user: str = OWN_USER
     ) -> None:
-        """A run that began this long ago."""
+        """Adds a run that began AGO_H hours ago."""
         self.runs.append((self.now - int(ago_h * HOUR), job, name, user, seconds, moved))
 
     def push(self) -> None:
-        """Each run is reported by its own server, so that no reading of another ends it."""
+        """Pushes all runs. Each is reported by its own server, because later readings of a server without a
+        job end that job's run."""
         ids = {OWN_USER: "0"}
         for begin, job, name, user, seconds, moved in sorted(self.runs):
             end = begin + int(seconds * SECOND)
-            # The ids of jobs 60x do not contain users.
+            # Servers report the jobs 60x with ids that contain no user.
             owner = job if job.startswith("60") else f"{job}:{ids.get(user, user)}:r01"
             values = {("read_bytes", BYTES): moved, ("read_bytes", COUNT): 1}
             entry = Entry(owner, values, start=begin, updated=end)

@@ -1,4 +1,4 @@
-"""A portal with a small file system, from handmade batches, in a thread of this process."""
+"""Serves a portal with a small file system, filled from handmade batches, in a thread of this process."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ READ, WRITTEN, OPENED = 1_000_000, 2_000_000, 30
 
 @dataclass
 class Server:
-    """One that runs."""
+    """A running portal and its collector."""
 
     url: str
     collector: Collector
     secrets: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str, role: str = "", **headers: str) -> tuple[int, str, dict[str, str]]:
-        """Status, body and headers (names in lower case) for a role's token."""
+        """Requests PATH with the token of ROLE. Returns status, body and headers (names in lower case)."""
         return self.ask("GET", path, role, b"", **headers)
 
     def ask(
@@ -71,7 +71,7 @@ class Server:
 
 
 def fill(collector: Collector, extra: list[str] | None = None, queue: int = 1, wait_us: int = 50) -> int:
-    """Pushes STEPS readings, the last one half a minute ago, and returns the time of the first. EXTRA: ids of
+    """Pushes STEPS readings, the last one half a minute ago. Returns the time of the first. EXTRA: ids of
     further jobs."""
     now = time.time_ns()
     begin = now - (STEPS * EVERY_S + 30) * SECOND
@@ -124,7 +124,7 @@ def _process(step: int) -> Entry:
 
 @contextmanager
 def portal(folder: Path, access: Access | None = None, site: Site | None = None) -> Iterator[Server]:
-    """An empty one. Without ACCESS it is open to all, as on a personal machine."""
+    """Serves a portal without data. Without ACCESS it needs no token, as on a personal machine."""
     collector = Collector(folder)
     with serving(application(collector, access or Access(), site)) as url:
         yield Server(url, collector)
@@ -132,7 +132,7 @@ def portal(folder: Path, access: Access | None = None, site: Site | None = None)
 
 @contextmanager
 def serving(app: Starlette, limits: ConnectionLimits | None = None) -> Iterator[str]:
-    """Its URL. It is served as by `iodock monitor serve`, with these limits for connections."""
+    """Serves APP as `iodock monitor serve` does, with these limits for connections. Yields its URL."""
     places = OpenConnections(limits or ConnectionLimits(), open_files=4096)
     listener = Listener.of(socket.create_server(("127.0.0.1", 0), backlog=512), places)
     port = listener.getsockname()[1]
@@ -154,7 +154,7 @@ def serving(app: Starlette, limits: ConnectionLimits | None = None) -> Iterator[
 
 
 def with_tokens(folder: Path) -> tuple[Access, dict[str, str]]:
-    """One token for each role; the user is OWN_USER."""
+    """Creates one token for each role. The token of the role USER belongs to OWN_USER."""
     path = folder / "tokens.toml"
     secrets = {
         role.value: add_token(path, role.value, role, OWN_USER if role is Role.USER else "") for role in Role

@@ -1,4 +1,4 @@
-"""Stores whose processes have processor times."""
+"""Adds processor times to the processes of a store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ THREAD = "clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGH
 
 
 def with_processor_times(store: Path, user_ns: list[int]) -> Path:
-    """The store as if recorded live: adds each thread's CPU time, which logs lack."""
+    """Adds each thread's processor time to the store, as in a live recording. Imported logs lack these."""
     path = store / "processes.parquet"
     table = pq.read_table(path)
     for name, values in (("cpu_user_ns", user_ns), ("cpu_system_ns", [0] * len(user_ns))):

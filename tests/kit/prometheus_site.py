@@ -1,4 +1,4 @@
-"""A simulated centre whose agents are scraped by a real Prometheus and also push to a collector."""
+"""Runs a simulated centre whose agents are scraped by a real Prometheus and also push to a collector."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ scrape_configs:
 
 
 class Site:
-    """The simulated time advances only on request."""
+    """A simulated centre with agents, a Prometheus and a collector. The simulated time advances only on
+    request."""
 
     def __init__(
         self, folder: Path, agent: Path, prometheus: Path, jobs: int = 8, listed: int = 1000
     ) -> None:
-        """LISTED: number of jobs for each target that agents list at `/metrics`."""
+        """LISTED: number of jobs that an agent lists at `/metrics` for each target."""
         self.folder, self.agent, self.prometheus, self.listed = folder, agent, prometheus, listed
         self.centre = Centre(named("healthy"), seed=5, begin_ns=time.time_ns(), servers=3, jobs=jobs)
         self.tree = Tree(folder / "lustre", self.centre)
@@ -60,7 +61,7 @@ class Site:
         return f"prometheus://127.0.0.1:{self.ports['prometheus']}"
 
     def start(self) -> None:
-        """Agents, Prometheus and collector. Returns once all have read everything once."""
+        """Starts agents, Prometheus and collector. Returns once both have read every agent."""
         collector = f"127.0.0.1:{self.ports['collector']}"
         self._run([sys.executable, "-m", "iodock", "monitor", "serve", "--listen", collector,
                    "--store", self.folder / "store"], "collector")  # fmt: skip
@@ -85,17 +86,18 @@ class Site:
             )
 
     def _has_scraped(self) -> bool:
-        # Two readings of all agents, since one alone shows no growth.
+        # Prometheus needs two readings of each agent, because one reading shows no growth.
         found = self.asked('count_over_time(iodock_agent_source_done{source="process-io"}[5m]) >= 2')
         return len(found) == len(self.names)
 
     def _has_pushed(self) -> bool:
-        # The second batch shows that the first one, which is full, was read.
+        # The first batch contains the full state, and the second shows that the collector stored the first.
         found = self.batches()
         return len(found) == len(self.names) and min(found.values()) >= 2
 
     def batches(self) -> dict[str, int]:
-        """Machine -> its last batch in files. There is one for each reading, even without growth."""
+        """Returns the last batch of each machine that the collector has written to files. Agents send a batch
+        for each reading, even without growth."""
         try:
             found = json.loads((self.folder / "store" / "catalogue.json").read_text())
         except FileNotFoundError:
@@ -103,7 +105,7 @@ class Site:
         return {spool.partition(" ")[2]: last for spool, last in found["applied"].items()}
 
     def made_batches(self) -> dict[str, int]:
-        """Machine -> the last batch that its agent had made at the last scrape."""
+        """Returns the number of the last batch that each agent had made when Prometheus last scraped it."""
         made: dict[str, int] = {}
         for name in ("iodock_agent_batches_kept_total", "iodock_agent_batches_waiting"):
             for one in self.asked(name):
@@ -111,7 +113,7 @@ class Site:
         return made
 
     def asked(self, query: str) -> list[dict[str, Any]]:
-        """The result of an instant query; empty while there is no Prometheus."""
+        """Returns the result of an instant query; empty while Prometheus does not answer."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.ports["prometheus"], timeout=10)
             connection.request("GET", f"/api/v1/query?query={quote(query)}")
@@ -123,7 +125,7 @@ class Site:
         return result
 
     def live(self, seconds: float) -> None:
-        """The number of seconds is the same there and here."""
+        """Advances the simulated time together with the real time for SECONDS."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             time.sleep(0.5)
@@ -150,7 +152,7 @@ def _free_port() -> int:
 
 
 def until(what: str, is_so: Callable[[], bool]) -> None:
-    """Waits for it with a long limit, since the machine may be slow."""
+    """Waits until IS_SO returns true. The limit is long, because the machine may be slow."""
     ends = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < ends, f"not after {PATIENCE_S:.0f} s: {what}"
@@ -159,7 +161,7 @@ def until(what: str, is_so: Callable[[], bool]) -> None:
 
 @contextmanager
 def site(folder: Path, agent: Path, prometheus: Path, **sizes: int) -> Iterator[Site]:
-    """One that runs."""
+    """Yields a running site and ends it afterwards."""
     made = Site(folder, agent, prometheus, **sizes)
     try:
         made.start()

@@ -1,4 +1,4 @@
-"""Sums on which a collector and a Prometheus must agree."""
+"""Queries for sums on which a collector and a Prometheus must agree."""
 
 from __future__ import annotations
 

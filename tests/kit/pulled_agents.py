@@ -1,4 +1,4 @@
-"""Agents from which a collector pulls."""
+"""Creates agents from which a collector pulls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PATIENCE_S = 60.0
 
 
 def made(host: str, count: int) -> tuple[list[tuple[int, bytes]], int]:
-    """Frames of a machine with a job of the same name that writes, and the bytes written."""
+    """Returns the frames of machine HOST, on which a job of the same name writes, and the number of bytes
+    written."""
     frames = [(1, frame(1, [Part(BEGIN, [], full=True)], host=host))]
     for number in range(2, count + 1):
         at = BEGIN + number * SECOND
@@ -43,7 +44,7 @@ def pulled(
     with pulling(collector, wanted, limits or AgentLimits(), said.append):
         yield collector, said
     collector.flush()
-    # Once the collector is released, another one can use its store.
+    # Deleting the collector releases the lock on its store, so that another one can use it.
     del collector
     gc.collect()
 

@@ -1,4 +1,4 @@
-"""Logs of several MPI ranks."""
+"""Writes logs of several MPI ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metadata_log import FIRST, Trace
 MIB = 1 << 20
 
 
-# One log for each rank. The first call is at the same time in all of them.
+# Imports one log for each rank. All ranks make their first call at the same time.
 def ranks(work: Callable[[Trace, int, int], None], folder: Path) -> Path:
     log = Trace(clocks={FIRST + number: 0 for number in range(4)})
     for number in range(4):
@@ -22,7 +22,7 @@ def ranks(work: Callable[[Trace, int, int], None], folder: Path) -> Path:
 
 
 def writes(log: Trace, number: int, pid: int, pieces: int, took_us: int) -> None:
-    """A rank writes PIECES of 1 MiB into its own file."""
+    """Lets a rank write PIECES of 1 MiB into its own file."""
     log.open(f"/data/out.{number}", flags="O_WRONLY|O_CREAT", pid=pid)
     for _ in range(pieces):
         log.write(MIB, took_us, pid=pid)

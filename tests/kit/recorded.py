@@ -1,4 +1,4 @@
-"""Recordings through the real command line, and queries on them."""
+"""Records programs through the real command line and queries the recordings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def record(cwd: Path, *arguments: object, **options: Any) -> subprocess.Complete
 
 @cache
 def bpf_unavailable() -> str | None:
-    """Why this machine cannot record with BPF."""
+    """Returns why this machine cannot record with BPF, or None if it can."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "bpf is for x86-64 Linux"
     found = json.loads(printed("doctor", "--format", "json"))
@@ -87,7 +87,8 @@ def compiled(folder: Path, name: str, *flags: str) -> Path:
 
 
 def built(folder: Path, source: str, package: str, *options: object, compiler: str = "gcc") -> Path:
-    """The program, with what pkg-config says of the package. Skips where it can't be built."""
+    """Compiles a program with the flags that pkg-config prints for PACKAGE. Skips the test if a tool or the
+    package is missing."""
     for program in (compiler, "pkg-config"):
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")

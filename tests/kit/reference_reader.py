@@ -1,4 +1,4 @@
-"""A second, independent reader of strace logs: slow and simple, for checking iodock's.
+"""Reads strace logs independently of iodock, slowly and simply, to check iodock's reader.
 
 It shares nothing with iodock except the rules in `docs` on what is counted. `read_logs` turns logs into calls
 with a position in the log for their beginning and their end. `reference_truth.truth_of` turns those into a
@@ -45,7 +45,7 @@ REMARK = re.compile(
 
 @dataclass(eq=False)
 class Call:
-    """One call. Positions refer to the whole input; None if that end was not logged."""
+    """One call. Positions refer to the whole input; a position is None if the log lacks that end."""
 
     task: str
     name: str
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass
 class Event:
-    """Another event of a task: it exited (with a code), or another task took its place by exec."""
+    """Another event of a task: it exited (VALUE is its code), or exec in another task replaced it."""
 
     task: str
     what: str
@@ -101,7 +101,7 @@ def fraction(digits: bytes | None) -> int:
 
 
 def closing(text: bytes, at: int) -> tuple[list[bytes], int] | None:
-    """The arguments from `at` on, and the position after the closing parenthesis."""
+    """Returns the arguments from `at` on, and the position after the closing parenthesis."""
     arguments: list[bytes] = []
     depth, since = 0, at
     while at < len(text):
@@ -147,8 +147,8 @@ def closing(text: bytes, at: int) -> tuple[list[bytes], int] | None:
 
 
 def annotation(text: bytes, at: int) -> int | None:
-    """The position after `<...>`, the kernel's name of a descriptor. Paths have their <> escaped; `->`
-    connects the ends of a socket, always in brackets; devices have <char 1:3> inside."""
+    """Returns the position after `<...>`, which contains the kernel's name of a descriptor. In paths, strace
+    escapes < and >; `->` connects the ends of a socket, always in brackets; devices contain <char 1:3>."""
     brackets = depth = 0
     path = text[at + 1 : at + 2] == b"/"
     while at < len(text):
@@ -174,7 +174,8 @@ def annotation(text: bytes, at: int) -> int | None:
 
 
 class Clock:
-    """Stamps of one source in nanoseconds: since the epoch, midnight, or the first line (-r)."""
+    """Converts the time stamps of one log to nanoseconds since the epoch, since midnight, or since the first
+    line (-r)."""
 
     def __init__(self) -> None:
         self.days = 0
@@ -205,7 +206,7 @@ class Clock:
 
 
 def leader(line: bytes, clock: Clock) -> tuple[str, int | None, bytes]:
-    """Task, stamp, and the text after them."""
+    """Returns task and time stamp at the start of a line, and the rest of the line."""
     task = ""
     found = PREFIX.match(line)
     if found and not (not found[1] and RELATIVE.match(line) and not line[found.end() :].strip()):
@@ -302,7 +303,8 @@ class Reader:
         return True
 
     def bare_end(self, place: tuple[int, int], line: bytes) -> bool:
-        """With -z the end of an unfinished call is on a separate line without a leader."""
+        """Reads the end of an unfinished call that strace -z writes on a line of its own, without task and
+        time."""
         begun = next(reversed(self.pending.values()), None)
         if not begun or begun.end is not None or begun.begin != (place[0], place[1] - 1):
             return False
@@ -366,14 +368,14 @@ class Reader:
 
 
 def loose_arguments(text: bytes) -> list[bytes]:
-    """Arguments of a call whose end was not logged."""
+    """Returns the arguments of a call whose end is not in the log."""
     start = text.index(b"(") + 1
     parts = closing(text.rstrip().rstrip(b",") + b")", start)
     return parts[0] if parts else []
 
 
 def read_logs(paths: list[Path]) -> Log:
-    """Several logs are one run. If a name ends in a number (`-ff`), it is the log's task."""
+    """Reads several logs as one run. If a name ends in a number (`-ff`), it is the task of the log."""
     reader = Reader()
     for number, path in enumerate(paths):
         suffix = path.name.removesuffix(".gz").removesuffix(".xz").rsplit(".", 1)[-1]

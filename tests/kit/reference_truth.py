@@ -1,5 +1,5 @@
 """Computes the truth of a log from the calls of `reference_reader`: each process's descriptors, their
-positions, and the bytes moved. Slow and simple; the layout is that of `fixtures/cases`."""
+positions, and the bytes moved. The code is slow and simple; the layout is that of `fixtures/cases`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ BY_PATH_AT = names(
     "openat openat2 newfstatat fstatat64 statx mkdirat unlinkat faccessat faccessat2 readlinkat fchmodat "
     "fchmodat2 fchownat utimensat futimesat mknodat name_to_handle_at execveat"
 )
-# Direction, argument with the size (or "vector"), argument with the offset ("position" for the file's own;
-# None if there is none).
+# Call -> direction, argument with the size (or "vector"), and argument with the offset ("position": the call
+# uses the file's position; None: the call has no offset).
 TRANSFERS: dict[str, tuple[str, int | str, int | str | None]] = {
     "read": ("read", 2, "position"),
     "write": ("write", 2, "position"),
@@ -58,7 +58,7 @@ TRANSFERS: dict[str, tuple[str, int | str, int | str | None]] = {
     "recvmsg": ("read", "vector", None),
     "sendmsg": ("write", "vector", None),
 }
-# In, out, their offset arguments, size.
+# Call -> arguments with the descriptor read and written, with their offsets, and with the size.
 COPIES: dict[str, tuple[int, int, int | str | None, int | str | None, int]] = {
     "sendfile": (1, 0, 2, "position", 3),
     "splice": (0, 2, 1, 3, 4),
@@ -94,7 +94,7 @@ KERNEL_NAMES = {
 
 @dataclass(eq=False)
 class Description:
-    """An open file description. Position None: unknown."""
+    """An open file description. The position None is unknown."""
 
     kind: str
     name: bytes | None = None
@@ -104,7 +104,7 @@ class Description:
 
 @dataclass(eq=False)
 class Table:
-    """Descriptors: description and close-on-exec."""
+    """A process's descriptors: number -> [description, close-on-exec]."""
 
     open: dict[int, list[Any]] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ class Table:
 
 @dataclass(eq=False)
 class Place:
-    """A working directory; None: unknown."""
+    """A working directory; the path None is unknown."""
 
     directory: bytes | None
 
@@ -174,7 +174,7 @@ def shown(name: bytes) -> str:
 
 
 def kernel_name(argument: bytes) -> bytes | None:
-    """The text that `-y` wrote after a descriptor."""
+    """Returns the name that `strace -y` wrote after a descriptor."""
     found = re.match(rb"(?:-?\d+|AT_FDCWD)<(.*)>(?:\(deleted\))?$", argument.strip(), re.S)
     return unescaped(re.sub(rb"<(?:char|block) [^>]*>$", b"", found[1])) if found else None
 
@@ -226,10 +226,11 @@ class Truth:
         self.series: dict[str, list[Any]] = defaultdict(list)
         self.processes: dict[str, dict[str, Any]] = {}
 
-    # Order and tasks
+    # The following methods order the events and keep the tasks.
 
     def steps(self) -> list[tuple[Any, int, Any]]:
-        """Beginnings and ends in order: within one log as written, across several by time."""
+        """Returns beginnings and ends of calls in order: as written within one log, by time across
+        several."""
         several = len({call.source for call in self.log.calls}) > 1
         found: list[tuple[Any, int, Any]] = []
         for call in self.log.calls:
@@ -246,7 +247,8 @@ class Truth:
 
     @staticmethod
     def merged(found: list[tuple[Any, int, Any]]) -> list[tuple[Any, int, Any]]:
-        """Times that never decrease within one source."""
+        """Merges the events of several logs by time. Within one log, a time that goes back counts as the
+        latest one before it."""
         by_source = sorted(found, key=lambda step: step[0][1:])
         last: dict[int, int] = {}
         out = []
@@ -315,7 +317,7 @@ class Truth:
             process["exit"] = int(event.value)
         self.tasks.pop(event.task, None)
 
-    # Files of a call
+    # The following methods find the files that a call uses.
 
     def begin(self, call: Call) -> None:
         task = self.tasks[call.task]
@@ -388,7 +390,7 @@ class Truth:
             return {"": self.path_at(call, task, 1, 2)}
         return {}
 
-    # What a call did
+    # The following methods apply the effects of a call.
 
     def end(self, call: Call) -> None:
         files: dict[str, Any] = call.opened.get("files", {})  # type: ignore[assignment]
@@ -403,7 +405,7 @@ class Truth:
             self.closed(call, files)
 
     def transfer(self, call: Call, files: dict[str, Any]) -> dict[str, int]:
-        """Bytes per direction; moves positions and records the series."""
+        """Returns the bytes moved per direction, moves positions, and records the series of accesses."""
         done = call.result if call.errno is None else None
         if call.name in COPIES:
             _, _, at_in, at_out, size = COPIES[call.name]
@@ -566,7 +568,8 @@ class Truth:
                 task.place = Place(task.place.directory)
 
     def after_path(self, call: Call) -> bytes:
-        """The flags, without names, which may contain any text."""
+        """Returns the arguments after the path, such as flags. Leaves out strings, which may contain any
+        text."""
         return b",".join(part for part in call.arguments[1:] if not part.startswith(b'"'))
 
     def switched(self, call: Call, held: Description | None, opened: dict[int, list[Any]]) -> None:
@@ -658,7 +661,7 @@ def tid(call: Call) -> int | None:
 
 
 def truth_of(paths: list[Path], directory: str | None = None) -> dict[str, Any]:
-    """The truth of one run's logs."""
+    """Returns the truth of one run's logs."""
     log = read_logs(paths)
     several = len({call.source for call in log.calls}) > 1
     timed = any(call.duration is not None for call in log.calls)

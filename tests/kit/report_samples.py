@@ -1,4 +1,4 @@
-"""Handmade reports, one for each kind of run that the page must show well."""
+"""Creates reports by hand, one for each kind of run that the page must show well."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def file_rows(names: list[str], durations: bool) -> list[list[Any]]:
 
 
 def fill(page: dict[str, Any], names: list[str], listed_of: int, span: int = 12 * SECOND) -> dict[str, Any]:
-    """Calls, files, details and times for a page with these file names."""
+    """Adds calls, files, details and times to a page with these file names."""
     durations = page["run"]["durations"]
 
     def known(value: int) -> int | None:

@@ -1,5 +1,5 @@
-"""A process that responds to one verdict with the Slurm commands in its PATH: `responding.py FOLDER STATE
-SAMPLES`, then prints the status of the newest action."""
+"""Responds to one verdict with the Slurm commands in PATH, then prints the status of the newest action.
+Usage: `responding.py FOLDER STATE SAMPLES`."""
 
 from __future__ import annotations
 

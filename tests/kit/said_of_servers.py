@@ -1,4 +1,4 @@
-"""What a diagnosis says about the servers."""
+"""Returns the sentences of a diagnosis about the servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.settings import Settings
 
 
 def said(run: str, settings: Settings, language: str = "en") -> tuple[str, str]:
-    """For the call that hung, and for the whole run."""
+    """Returns the sentences about the call that hung, and those about the whole run."""
     found = diagnosed(run, settings)
     text = language_in(language)
     (hung,) = of_rule(found, "slow-call")
@@ -24,6 +24,6 @@ def said(run: str, settings: Settings, language: str = "en") -> tuple[str, str]:
 
 
 def diagnosed(run: str, settings: Settings) -> Diagnosis:
-    """Slow calls, with the servers from the settings."""
+    """Diagnoses slow calls only, with the servers that the settings name."""
     with opened(run) as store, only_rules("slow-call"):
         return diagnose(store, settings, servers_of(store, settings))

@@ -1,4 +1,4 @@
-"""Trees of the simulated Lustre: what `iodock-agent` reads there, and the truth."""
+"""Reads trees of the simulated Lustre with `iodock-agent`, and computes the expected samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.simulation.tree import Tree
 
 
 def read_by(agent: Path, tree: Tree) -> list[dict[str, Any]]:
-    """The samples of all servers. There must be no losses or remarks."""
+    """Returns the agent's samples of all servers. The agent must report no losses or remarks."""
     return [one for server in tree.centre.servers for one in read_from(agent, tree.root / server.name)]
 
 
@@ -29,7 +29,8 @@ def read_from(agent: Path, root: Path) -> list[dict[str, Any]]:
 
 
 def wanted(tree: Tree, timed: bool) -> dict[tuple[str, str, str], int]:
-    """The truth as (job id, target, counter) -> value. Without TIMED, times of operations are left out."""
+    """Returns the expected values: (job id, target, counter) -> value. Without TIMED, times of operations are
+    left out."""
     tree.write_truth()
     found = {}
     for job in json.loads((tree.root / "truth.json").read_text())["jobs"]:

@@ -1,8 +1,9 @@
-"""A real Slurm with two nodes on this machine. Each node has its own process numbers, host name and folder of
-records (namespaces), so that an agent sees the same as on a separate machine. Needs root.
+"""Runs a real Slurm with two nodes on this machine. Each node has its own process numbers, host name and
+folder of records (namespaces), so that an agent sees the same as on a separate machine. Needs root.
 
 Everything is in one temporary folder and on the loopback interface. An installed Slurm is neither read nor
-changed."""
+changed.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ while true; do sleep 1; done
 
 
 def missing() -> str:
-    """Why Slurm cannot run here; empty if it can."""
+    """Returns why Slurm cannot run here, or an empty string if it can."""
     if os.geteuid() != 0:
         return "needs root"
     programs = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -83,7 +84,7 @@ def missing() -> str:
 
 
 class SlurmSite:
-    """Starts at once; `end` must be called."""
+    """A running Slurm. The constructor starts it, and the caller must call `end`."""
 
     def __init__(
         self,
@@ -95,12 +96,12 @@ class SlurmSite:
         controller_epilog: str = "",
         expire: int = 120,
     ) -> None:
-        """PLUGIN: its options. EPILOG and CONTROLLER_EPILOG: programs that each node and slurmctld run at a
-        job's end. EXPIRE: minimum waiting time of a requeued job in seconds."""
+        """PLUGIN: options of the plugin. EPILOG and CONTROLLER_EPILOG: programs that each node and slurmctld
+        run at a job's end. EXPIRE: seconds that a requeued job must wait at least."""
         self.folder, self.options = folder, plugin
         self.conf = folder / "slurm.conf"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        # Two sites at a time would share the freezer's groups.
+        # The lock allows one site at a time, because sites would share the groups of the cgroup freezer.
         self._turn = Path(f"{RECORDS}.lock").open("w")  # noqa: SIM115 - until the end
         fcntl.flock(self._turn, fcntl.LOCK_EX)
         self.environment = {**os.environ, "SLURM_CONF": str(self.conf)}
@@ -153,16 +154,16 @@ class SlurmSite:
         return done.stdout.split() == [b"idle", b"idle"]
 
     def start_in(self, node: str, name: str, words: list[str]) -> None:
-        """A program on a node."""
+        """Starts a program on a node."""
         inside = str(_child(self.running[node].pid))
         self._start(name, ["nsenter", "-t", inside, "--pid", "--mount", "--uts", *words])
 
     def start(self, name: str, words: list[str]) -> None:
-        """A program outside of the nodes."""
+        """Starts a program outside of the nodes."""
         self._start(name, words)
 
     def kill(self, name: str) -> None:
-        """Kills it at once, as a crash does. Fails if it has ended before."""
+        """Kills a program with SIGKILL, as a crash does. Fails if the program has ended before."""
         process = self.running[name]
         assert process.poll() is None, f"{name} has ended before: {self.log(name)}"
         self._end(name)
@@ -170,7 +171,7 @@ class SlurmSite:
     def _end(self, name: str) -> None:
         process = self.running.pop(name)
         if process.poll() is None:
-            # nsenter and su wait for a child, which is the program.
+            # nsenter and su wait for their child, which is the program to kill.
             is_inside = process.args[0] in ("nsenter", "su")  # type: ignore[index]
             os.kill(_child(process.pid) if is_inside else process.pid, signal.SIGKILL)
         process.wait()
@@ -179,8 +180,8 @@ class SlurmSite:
         return (self.folder / "log" / f"{name}.out").read_text(errors="replace")[-4000:]
 
     def run(self, script: str, *options: str) -> int:
-        """Runs a job with that script on one or more nodes, to its end. Returns its number; fails if the job
-        failed."""
+        """Runs a job with that script on one or more nodes until it ends. Returns its number; fails if the
+        job failed."""
         path = self.folder / "jobs" / f"job{time.monotonic_ns()}.sh"
         path.write_text("#!/bin/bash\n" + script)
         command = ["sbatch", "-W", "--parsable", "-o", f"{path}.out", *options, str(path)]
@@ -192,7 +193,7 @@ class SlurmSite:
         return int(done.stdout.strip().split(";")[0])
 
     def records(self, node: str) -> dict[str, str]:
-        """The current records: name -> text."""
+        """Returns the plugin's current records on a node: file name -> text."""
         inside = _child(self.running[node].pid)
         folder = Path(f"/proc/{inside}/root{RECORDS}")
         return {path.name: path.read_text() for path in sorted(folder.glob("*.step"))}
@@ -214,7 +215,7 @@ def _child(parent: int) -> int:
 
 
 def _free_ports(count: int) -> int:
-    """The first of several consecutive free ports."""
+    """Returns the first of several consecutive free ports."""
     for first in range(16_817, 17_817, count):
         taken = []
         for port in range(first, first + count):

@@ -1,4 +1,4 @@
-"""A store with stacks, of a log of strace -kk as it would be on any machine."""
+"""Writes a store with stacks, imported from a log of strace -kk that does not depend on this machine."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CALLS = 300
 
 
 def stacked_store(folder: Path, stacks: bool = True, times: bool = True) -> Path:
-    """A solver that writes small pieces from one line, 1 of 100 from another, and copies a file. Two
-    calls have no stack."""
+    """Imports a run of a solver that writes small pieces, 99 of 100 from one source line, and copies a file.
+    Two calls have no stack."""
     lines = [
         '7 1700000001.000000 execve("/home/u/solver", ["solver"], 0x1 /* 1 var */) = 0 <0.000100>\n',
         '7 1700000001.000200 openat(AT_FDCWD, "/data/out", O_WRONLY|O_CREAT, 0644) = 4 <0.000010>\n',

@@ -1,4 +1,4 @@
-"""Counts of calls in a log of `strace -f -o`: number, bytes, and which are the dynamic linker's."""
+"""Counts the calls and bytes in a log of `strace -f -o`, and separates the calls of the dynamic linker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOVING = frozenset(_MOVING.split())
 
 @dataclass
 class Counted:
-    """What a log of strace shows."""
+    """Counts of the calls in a log of strace."""
 
     calls: Counter[str] = field(default_factory=Counter)
     bytes: Counter[str] = field(default_factory=Counter)
@@ -31,9 +31,10 @@ class Counted:
 
 _LINE = re.compile(r"(\d+) +(.*)")
 _CALL = re.compile(r"(\w+|\?\?\?)\(")
-# If a thread other than the first calls exec, the first one returns from a call that it has not begun.
+# If a thread other than the first calls exec, strace logs the return of exec under the first thread, which
+# did not call it.
 _EXEC = re.compile(r"execve(at)?(\(| resumed)")
-# Only maps with a descriptor are recorded.
+# Recordings contain only the mmap calls that have a descriptor.
 _WITHOUT_FILE = re.compile(r"mmap\(.*, -1, \w+(\)| <unfinished)")
 _RESULT = re.compile(r" = (\d+)$")
 _MAPPED = re.compile(r"mmap\(NULL, \d+, PROT_READ, MAP_PRIVATE, (\d+), 0\) += (0x[0-9a-f]+)")
@@ -52,7 +53,7 @@ class _Task:
 
 
 def counted(log: Path, recorded: frozenset[str]) -> Counted:
-    """The calls in a log of `strace -f -o`, of the kinds in RECORDED."""
+    """Counts the calls of the kinds in RECORDED in a log of `strace -f -o`."""
     found, tasks = Counted(), {}
     for line in log.read_text(errors="replace").splitlines():
         parts = _LINE.match(line)
@@ -95,7 +96,7 @@ def _returned(text: str, task: _Task, found: Counted) -> None:
 
 
 def _load(text: str, task: _Task, found: Counted) -> None:
-    """Follows a new program until its libraries are loaded."""
+    """Follows a task from its exec until the dynamic linker has loaded its libraries."""
     if _EXEC.match(text) and text.endswith("= 0"):
         task.loading, task.loading_bytes, task.cache = Counter(), Counter(), ""
     elif task.loading is None:

@@ -1,4 +1,4 @@
-"""strace logs written for tests, with times that the test knows."""
+"""Builds strace logs for tests, with times that the test knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START = 1_700_000_000.0
 
 @dataclass
 class Log:
-    """A log of one process as `strace -f -ttt -T` writes it. Calls follow each other without a gap."""
+    """Builds a log of one process as `strace -f -ttt -T` writes it. Calls follow each other without a gap."""
 
     pid: int = 100
     durations: bool = True
@@ -23,37 +23,37 @@ class Log:
     files: dict[str, int] = field(default_factory=dict)
 
     def call(self, text: str, result: str, seconds: float = 0.0) -> None:
-        """One call."""
+        """Adds one call."""
         stamp = f"{self.now_s:.6f} " if self.stamps else ""
         took = f" <{seconds:.6f}>" if self.durations else ""
         self.lines.append(f"{self.pid} {stamp}{text} = {result}{took}")
         self.now_s += seconds
 
     def compute(self, seconds: float) -> None:
-        """Time outside of calls."""
+        """Adds time between calls."""
         self.now_s += seconds
 
     def open(self, name: str, seconds: float = 0.0, flags: str = "O_RDWR") -> None:
-        """Opens a file; NAME as strace would quote it."""
+        """Opens a file. NAME is quoted as strace quotes it."""
         self.files[name] = len(self.files) + 3
         self.call(f'openat(AT_FDCWD, "{name}", {flags})', str(self.files[name]), seconds)
 
     def stat(self, name: str, size: int) -> None:
-        """fstat, which shows the size of a file."""
+        """Adds an fstat that shows the size of a file."""
         self.call(f"fstat({self.files[name]}, {{st_mode=S_IFREG|0644, st_size={size}, ...}})", "0")
 
     def move(self, call: str, name: str, count: int, size: int, seconds: float) -> None:
-        """COUNT reads or writes of SIZE bytes, SECONDS in total."""
+        """Adds COUNT reads or writes of SIZE bytes, which take SECONDS in total."""
         for _ in range(count):
             text = f'{call}({self.files[name]}, ""..., {size})'
             self.call(text, str(size), seconds / count)
 
     def seek(self, name: str, to: int = 0) -> None:
-        """lseek to a place."""
+        """Adds an lseek to an offset from the file's start."""
         self.call(f"lseek({self.files[name]}, {to}, SEEK_SET)", str(to))
 
     def store(self, path: Path, folders: Sequence[str] = ()) -> str:
-        """Imports the log and gives the store's path."""
+        """Imports the log and returns the store's path."""
         log = path.with_suffix(".log")
         self.call("exit_group(0)", "?")
         log.write_text("".join(f"{line}\n" for line in [*self.lines, f"{self.pid} {self._end()}"]))

@@ -1,5 +1,5 @@
-"""Made-up stores for tests, written with pyarrow after docs/explanation/store.md. Rust is not involved, so
-they test the documented format independently."""
+"""Writes made-up stores with pyarrow as docs/explanation/store.md describes them. It uses none of iodock's
+Rust code, so tests check the documented format independently."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ SIDES = {"only": 0, "in": 1, "out": 2, "old": 3, "new": 4}
 
 
 def file_row(file_id: int, name: str, kind: str = "regular", **more: Any) -> dict[str, Any]:
-    """A row of files.parquet, with the columns that follow from the name."""
+    """Returns a row of files.parquet, with the columns that follow from the name."""
     base = name.rsplit("/", 1)[-1]
     ending = base.rsplit(".", 1)[1] if "." in base.lstrip(".") else ""
     folder = name.rsplit("/", 1)[0] if "/" in name else ""
@@ -129,13 +129,13 @@ def file_row(file_id: int, name: str, kind: str = "regular", **more: Any) -> dic
 
 
 def process_row(utid: int, pid: int, tid: int | None = None, **more: Any) -> dict[str, Any]:
-    """A row of processes.parquet; by default a root."""
+    """Returns a row of processes.parquet; by default the process is a root."""
     row = {"utid": utid, "upid": utid, "pid": pid, "tid": tid or pid, "generation": 0, "how": "root"}
     return row | more
 
 
 def event_row(call: str, **more: Any) -> dict[str, Any]:
-    """A row of events.parquet; `side` and `errno` by name."""
+    """Returns a row of events.parquet; `side` and `errno` may be given by name."""
     row = {"call_id": CALL_ID[call], "utid": 0, "side": 0, "direction": 0, "pattern": 0}
     row |= more
     row["side"] = SIDES.get(row["side"], row["side"])
@@ -145,7 +145,7 @@ def event_row(call: str, **more: Any) -> dict[str, Any]:
 
 
 def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> None:
-    """One Parquet table from rows. Columns that a row does not name are null."""
+    """Writes one Parquet table from rows. Columns that a row does not name are null."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path, compression="zstd")
 
@@ -158,7 +158,7 @@ def write_store(
     commands: Sequence[Mapping[str, Any]] = (),
     **manifest: Any,
 ) -> Path:
-    """A whole store. `manifest` replaces keys of manifest.json."""
+    """Writes a whole store. `manifest` replaces keys of manifest.json."""
     write_table(path / "events" / "part-00000.parquet", EVENTS, events)
     write_table(path / "files.parquet", FILES, files)
     write_table(path / "processes.parquet", PROCESSES, processes)
@@ -185,7 +185,7 @@ def write_store(
 
 
 def write_fixed_tables(path: Path) -> None:
-    """calls.parquet and errnos.parquet."""
+    """Writes calls.parquet and errnos.parquet."""
     calls = [
         {"id": number, "name": name, "family": family, "class": kind}
         for number, (name, family, kind) in enumerate(KNOWN_CALLS)
@@ -206,7 +206,7 @@ def write_manifest(
     durations: bool = True,
     **more: Any,
 ) -> None:
-    """manifest.json."""
+    """Writes manifest.json."""
     manifest = {
         "schema": 1,
         "state": "complete",

@@ -1,4 +1,4 @@
-"""Made-up results of check-ups: curves of a known shape with noise of a known size."""
+"""Creates made-up results of check-ups: curves of a known shape with noise of a known size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = Callable[[int, int], float]
 
 @dataclass(frozen=True)
 class Made:
-    """One operation of a made-up result."""
+    """One operation of a made-up result, with the shape of its curve."""
 
     operation: str
     shape: Shape
@@ -31,7 +31,7 @@ class Made:
 def made(
     operations: Iterable[Made], noise: float, seed: int, repeats: int = 3, limits: tuple[Limit, ...] = ()
 ) -> Measurements:
-    """Cells with repeats that differ log-normally by NOISE."""
+    """Returns measurements with repeats that vary log-normally by NOISE."""
     chance = random.Random(seed)
     cells = []
     for one in operations:
@@ -44,13 +44,13 @@ def made(
 
 
 def cell(one: Made, processes: int, size: int | None, values: Iterable[float]) -> Cell:
-    """A cell with these repeats."""
+    """Returns a cell with these repeats."""
     unit = Unit.BYTES_PER_S if size else Unit.OPERATIONS_PER_S
     empty = Cell(one.test, one.operation, size, processes, 1, 0.0, unit, None, None, one.cache)
     return repeated(empty, values)
 
 
 def by_steps(**at: float) -> Shape:
-    """Values at numbers of processes, given as `_50=700.0`."""
+    """Returns a curve with these values at numbers of processes, given as `_50=700.0`."""
     values = {int(name.removeprefix("_")): value for name, value in at.items()}
     return lambda processes, size: values[processes] * MIB

@@ -1,4 +1,4 @@
-"""Logs as strace would write them, built call by call with chosen times, and the resulting stores."""
+"""Builds strace logs call by call with chosen times, and imports them into stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START_US = 1_700_000_000_000_000
 
 
 class StraceLog:
-    """A run with times in whole microseconds, as strace -ttt -T has them."""
+    """A run whose times are whole microseconds, as strace -ttt -T prints them."""
 
     def __init__(self, program: str = "/opt/site/bin/prog") -> None:
         self.now = START_US
@@ -62,7 +62,7 @@ class StraceLog:
         self.call(f"lseek({fd}, {offset}, SEEK_SET) = {offset}", microseconds)
 
     def tell(self, offset: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Queries the position, which is OFFSET."""
+        """Adds an lseek that returns the position, which is OFFSET."""
         self.call(f"lseek({fd}, 0, SEEK_CUR) = {offset}", microseconds)
 
     def child(self, pid: int, program: str) -> None:
@@ -80,8 +80,8 @@ class StraceLog:
         self.pid = 100
 
     def imported(self, folder: Path, seconds: float = 1.0, durations: bool = True) -> Path:
-        """The run's store. The run ends SECONDS after its start. Without DURATIONS, as from strace without
-        -T."""
+        """Imports the run, which ends SECONDS after its start. Without DURATIONS the log is as strace writes
+        it without -T."""
         self.now = max(self.now, START_US + round(seconds * 1e6))
         self.pid = 100
         self.ends()
@@ -97,7 +97,7 @@ def _seconds(microseconds: int) -> str:
 
 
 def mounted(store: Path, mount_point: str, fs_type: str) -> Path:
-    """The store as if its run had been recorded live, with all files on that file system."""
+    """Changes the store as if its run had been recorded live, with all files on one file system."""
     path = store / "files.parquet"
     files = pq.read_table(path)
     for name, value in (("mount_point", mount_point), ("fs_type", fs_type)):

@@ -1,4 +1,4 @@
-"""The archive for an administrator: complete, readable, and without names if requested."""
+"""Tests the archive for an administrator: it is complete, readable, and without names if requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An anonymous bundle has the findings of the run itself, with made-up names."""
+"""Tests that an anonymous bundle has the findings of the run itself, with made-up names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "topsecret"
 PROGRAMS = {
     "node_modules": "import os\nfor n in range(3000):\n"
     " os.path.exists(f'node_modules/topsecret/{n % 50}/x.js')\n",
-    # Names of libraries stay.
+    # The bundle keeps the names of libraries.
     "library": "import os\nfor n in range(3000):\n os.path.exists(f'topsecret/lib{n}.so')\n",
     "proc": "for n in range(2000):\n open('/proc/self/stat').read()\n",
     "suffix": "open('topsecret.h5', 'w').write('x' * 99)\n"

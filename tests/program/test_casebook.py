@@ -1,5 +1,5 @@
-"""The casebook: every case is complete, its two programs do the same work, and a site's own case contains no
-names."""
+"""Tests the casebook: every case is complete, its two programs do the same work, and a site's own case
+contains no names."""
 
 from __future__ import annotations
 

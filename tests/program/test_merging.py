@@ -1,4 +1,5 @@
-"""`iodock merge`: the parts of a run become one store, which is that of the run recorded as a whole."""
+"""Tests `iodock merge`, which joins the parts of a run into a store equal to that of the run recorded as a
+whole."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ RANKS = 4
 
 
 def logs(folder: Path) -> list[Path]:
-    """One log a rank: a file that all share, one for each rank, a child, failures and a rename."""
+    """Writes one log for each rank: a file that all ranks share, one file for each rank, a child, failures
+    and a rename."""
     found = []
     for rank in range(RANKS):
         pid = FIRST + 10 * rank
@@ -46,7 +48,7 @@ def logs(folder: Path) -> list[Path]:
         for piece in range(6):
             offset = 4096 * (piece * RANKS + rank)
             log.call(f'pwrite64(3, ""..., 4096, {offset})', "4096", 20, pid)
-        # What the rank before has written, and some that nobody has.
+        # The read covers data that the preceding rank has written, and data that no rank has written.
         log.pause(50_000, pid)
         log.call(f'pread64(3, ""..., 8192, {4096 * ((rank - 1) % RANKS)})', "8192", 20, pid)
         log.close(pid=pid)
@@ -69,7 +71,7 @@ def logs(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
-    """The run imported as a whole, and each rank's log by itself."""
+    """Imports the run as a whole, and each rank's log by itself."""
     folder = tmp_path_factory.mktemp("merging")
     paths = logs(folder)
     whole = folder / "whole.iodock"
@@ -132,9 +134,9 @@ def test_a_rank_without_a_part_is_named(run: tuple[Path, list[Path]], tmp_path: 
 
 
 def changed(part: Path, to: Path, change: dict[str, Any]) -> Path:
-    """A copy of a part whose manifest says something else."""
+    """Returns a copy of a part with changes in its manifest."""
     shutil.copytree(part, to)
-    # Of logs nobody says how many ranks there were.
+    # Imported logs do not contain the number of ranks.
     change = {**change, "captured": {"logs": [], **change.get("captured", {})}}
     manifest = json.loads((to / "manifest.json").read_text())
     for key, value in change.items():
@@ -163,7 +165,7 @@ def test_a_truncated_part_and_missing_ranks_are_reported(
 
 
 def without_ranks(part: Path, to: Path, change: dict[str, Any]) -> Path:
-    """A copy of a part whose processes are known as no ranks."""
+    """Returns a copy of a part whose processes have no rank numbers."""
     changed(part, to, change)
     tasks = pq.read_table(to / "processes.parquet")
     at = tasks.schema.get_field_index("rank")

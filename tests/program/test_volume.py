@@ -1,4 +1,4 @@
-"""Step 2: the kernel's counters compared with the known I/O of a program."""
+"""Tests step 2, which compares the kernel's counters with the known I/O of a program."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ for at in range(5):
 """
     found = run(python(code))
     assert found.exit_code == 0
-    # The interpreter's own start reads about 100 kB.
+    # The interpreter itself reads about 100 kB when it starts.
     assert 15_000_000 <= found.io.rchar < 16_000_000
     assert found.file_bytes >= 3_000_000
     reading = read_volume(found, Settings(ratio=Ratio(compute_above=2)), expected_bytes=3_000_000)
@@ -114,7 +114,7 @@ def test_nfs_volumes_are_read_from_mountstats() -> None:
 
 
 def test_the_lustre_difference_equals_the_published_one() -> None:
-    """The report's example: 256 GiB exactly."""
+    """The report's example is exactly 256 GiB, which iodock must reproduce."""
     before = parse_llite("lustre-ffff8800", LLITE.format(read=5, written=1_000_000))
     after = parse_llite("lustre-ffff8800", LLITE.format(read=5, written=1_000_000 + 274_877_906_944))
     grown = after.since(before)
@@ -156,10 +156,10 @@ def volume(**changes: object) -> Volume:
     [
         (volume(user_seconds=95.0), Step.NOTHING),
         (volume(io=ProcessIo(rchar=50_000)), Step.TRACE_REDUNDANT),
-        # Read once and written to a pipe.
+        # The program reads the data once and writes them to a pipe.
         (volume(user_seconds=40.0, io=ProcessIo(rchar=1500, wchar=1500)), Step.TRACE),
         (volume(), Step.TRACE_METADATA),
-        # There is nothing with which the volume could be compared.
+        # There is no file whose size could be compared with the volume.
         (volume(files=0, file_bytes=0), Step.TRACE),
         (volume(user_seconds=40.0), Step.TRACE),
         (volume(mounts=(MountIo("/home", "nfs", 2_000, 0),)), Step.ADMINISTRATOR),
@@ -264,7 +264,7 @@ def test_columns_are_aligned_in_japanese() -> None:
 def test_bytes_to_pipes_and_null_devices_are_not_compared_with_files(tmp_path: Path) -> None:
     target = tmp_path / "data"
     target.write_bytes(b"x" * 8_000_000)
-    # Each keeps its descriptors open long enough to be observed.
+    # Each process keeps its descriptors open long enough for iodock to observe them.
     script = f"(cat {target}; sleep 0.5) | (cat; sleep 0.5) | (cat; sleep 0.5) > /dev/null"
     found = run(["sh", "-c", script])
     assert found.io.rchar + found.io.wchar > 6 * 8_000_000
@@ -275,7 +275,7 @@ def test_bytes_to_pipes_and_null_devices_are_not_compared_with_files(tmp_path: P
 
 
 def test_repeated_reads_are_reported_if_output_goes_to_a_pipe(tmp_path: Path) -> None:
-    """Only the data read from the pipe are uncertain, and there are none."""
+    """Only data that the program reads from a pipe are uncertain, and it reads none."""
     target = tmp_path / "data"
     target.write_bytes(b"x" * 1_000_000)
     code = (

@@ -1,4 +1,4 @@
-"""The arithmetic of the labelled set, with made-up findings; and the validity of its labels."""
+"""Tests the arithmetic of the labelled set, with made-up findings, and the validity of its labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of a labelled fault: the arithmetic with made-up times, and one pair that is really run."""
+"""Tests the cost of a labelled fault: the arithmetic with made-up times, and one pair that really runs."""
 
 from __future__ import annotations
 

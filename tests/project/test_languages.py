@@ -1,4 +1,4 @@
-"""Two languages: every text in the code is translated, and translations keep the placeholders."""
+"""Tests the two languages: every text in the code is translated, and translations keep the placeholders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TRANSLATED = [code for code in LANGUAGES if code != "en"]
 
 
 def translations(language: str) -> list[Message]:
-    """The messages of a catalogue that have a translation."""
+    """Returns the messages of a catalogue that have a translation."""
     catalog = tool.read(language)
     missing = {message.id for message in tool.untranslated(catalog)}
     return [message for message in catalog if message.id and message.id not in missing]
@@ -113,7 +113,8 @@ def test_a_finished_text_finds_its_template() -> None:
     known = Templates(["{path}: no such folder", "{a}: {b}", "{n} of {of} files", "no such folder"])
     assert known.find("a: b: no such folder") == ("{path}: no such folder", {"path": "a: b"})
     assert known.find("3 of 4 files") == ("{n} of {of} files", {"n": "3", "of": "4"})
-    # A template of only placeholders and marks would match any text, so it is useless.
+    # A template that consists of placeholders and punctuation only would match any text, so it must not be
+    # used.
     assert known.find("x: y") is None and known.find("no such folder") is None
     assert known.find("3 of files") is None
 
@@ -148,12 +149,13 @@ def test_every_placeholder_is_filled(language: str) -> None:
     for message in translations(language):
         values = dict.fromkeys(_PLACE.findall(english(message)), "x")
         for form in tool.forms(message):
-            # Braces that the English text has for another reason, as in a line of C, may stay.
+            # Braces that are no placeholders in the English text, as in a line of C, may stay.
             assert fill(form, values).count("{") == fill(english(message), values).count("{"), form
 
 
 def test_marked_texts_are_complete() -> None:
-    """Texts assembled from pieces or f-strings would not be found for translation."""
+    """Marked texts must be literals, because the tool does not find texts assembled from pieces or
+    f-strings."""
     pieces = (ast.JoinedStr, ast.BinOp, ast.BoolOp)
     for kind, path in tool.sources():
         for node in ast.walk(ast.parse(path.read_text())) if kind == "python" else ():

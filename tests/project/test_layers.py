@@ -1,4 +1,4 @@
-"""Data flows in one direction: the allowed imports as an executable list."""
+"""Tests that data flow in one direction: the allowed imports as an executable list."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from places import SOURCE
 WINGS = {
     "shared": (),
     "file_system": ("shared",),
-    # The results of a site's probes are shown with a run's findings.
+    # iodock shows the results of a site's probes with a run's findings.
     "program": ("shared", "file_system"),
     "centre": ("shared",),
-    # It creates files and stores of a simulated centre, for tests and demonstrations.
+    # The simulation creates files and stores of a simulated centre, for tests and demonstrations.
     "simulation": ("shared", "centre"),
     "cli": ("shared", "file_system", "program", "centre", "simulation"),
     # In Python, information on servers comes from the same place as on the command line
@@ -57,7 +57,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py") if "cases" not in path.pa
 
 
 def place(path: Path) -> tuple[str, str]:
-    """Package and module group of a file."""
+    """Returns package and module group of a file."""
     parts = path.relative_to(SOURCE).parts
     return parts[0].removesuffix(".py"), parts[1].removesuffix(".py") if len(parts) > 1 else ""
 
@@ -72,7 +72,8 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def level(wing: str, room: str) -> int:
-    """A package's own `__init__` may name its modules."""
+    """Returns the level of a module in its package. A package's own `__init__` may import all of its
+    modules."""
     return next((n for n, rooms in enumerate(LEVELS.get(wing, ())) if room in rooms), 99)
 
 

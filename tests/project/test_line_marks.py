@@ -1,4 +1,5 @@
-"""The marks of faulty lines in labelled programs: none is missing, and what counts as right."""
+"""Tests the marks of faulty lines in labelled programs: no mark is missing, and which lines count as
+right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hundred randomly damaged inputs; `make test-mutations` tries thousands."""
+"""Passes a hundred randomly damaged inputs to readers; `make test-mutations` tries thousands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that build and check the packages."""
+"""Tests the tools that build and check the packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tool(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    # Its data classes look up their module.
+    # The tool's data classes look up their module in sys.modules.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""The pairs (program with an I/O fault, corrected program): their data are valid, and the command runs
+"""Tests the pairs (program with an I/O fault, corrected program): their data are valid, and the command runs
 one."""
 
 from __future__ import annotations

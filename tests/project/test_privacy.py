@@ -1,4 +1,5 @@
-"""The privacy page describes the program correctly: its settings exist, and its times are the defaults."""
+"""Tests that the privacy page describes the program correctly: its settings exist, and its times are the
+defaults."""
 
 from __future__ import annotations
 

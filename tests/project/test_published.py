@@ -1,5 +1,5 @@
-"""The cases of the SS-ken report: what its authors concluded from their tables, a diagnosis concludes "
-"too."""
+"""Tests the cases of the SS-ken report: a diagnosis of its tables must reach the conclusions of its
+authors."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_kyoto_script_is_found_to_start_a_process_per_record(folder: Path) -
 
 def test_slow_ls_has_failed_attribute_queries_and_a_dated_slow_call(folder: Path) -> None:
     found = diagnosis(folder, "ls-slow.strace")
-    # The size of each file is also queried three times, which costs far less.
+    # `ls` also queries the size of each file three times, which costs far less.
     assert changes(found)[:2] == ["failed-xattr", "slow-call"]
     assert "17:03" in say(one(found, "slow-call").message, language_in("en"))
     assert one(found, "slow-call").cost_seconds == pytest.approx(0.722723, rel=0.01)

@@ -1,4 +1,4 @@
-"""The reference agrees with the code, and the code is documented."""
+"""Tests that the reference agrees with the code, and that the code is documented."""
 
 from __future__ import annotations
 

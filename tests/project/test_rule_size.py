@@ -1,4 +1,4 @@
-"""Rules stay small enough to read: what is counted, and limits that may only be lowered."""
+"""Tests that rules stay small enough to read: what the tool counts, and limits that may only be lowered."""
 
 from __future__ import annotations
 

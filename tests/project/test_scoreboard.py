@@ -1,4 +1,4 @@
-"""The scoreboard of labelled logs: its arithmetic, and a folder with made-up logs."""
+"""Tests the scoreboard of labelled logs: its arithmetic, and a folder with made-up logs."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_other_tools_are_scored_on_the_logs_they_analysed() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A log of small writes into a shared file, labelled with them, and with reads that it does not
-    contain."""
+    """Creates a folder with a log of small writes into a shared file. Its labels name these, and small reads
+    that the log does not contain."""
     writes = posix("/lustre/a", writes=40_000, write_size=5000, write_seconds=90.0)
     counted(tmp_path, [writes, layout("/lustre/a", range(8))])
     (tmp_path / "job.txt").rename(tmp_path / "small.darshan-parser.txt")
@@ -78,7 +78,7 @@ def test_a_folder_is_scored(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert "| SML-W | 1 | 1 | 0 | 1.00 | 1.00 | 1.00 |" in said
     assert "| SML-R | 1 | 0 | 0 | - | 0.00 | 0.00 |" in said
-    # Four ranks without MPI-IO are detected, and no label names that.
+    # The rules find four ranks without MPI-IO, which no label names.
     assert "| MPNM | 0 | 0 | 1 | 0.00 | - | 0.00 |" in said
     assert "| all (micro) | 3 | 2 | 1 |" in said
     assert "| small | SHF SML-W | SML-R | MPNM |" in said

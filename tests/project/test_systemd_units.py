@@ -1,5 +1,5 @@
-"""systemd units: systemd accepts them, they drop rights that they do not need, and their commands work as
-documented."""
+"""Tests the systemd units: systemd accepts them, they drop rights that they do not need, and their commands
+work as documented."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="
 
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
-    """All units, with programs that exist."""
+    """Copies all units, with programs that exist in place of iodock's."""
     folder = tmp_path / "units"
     folder.mkdir()
     program = tmp_path / "program"
@@ -51,7 +51,7 @@ def test_systemd_accepts_every_unit(unit: str, units: Path) -> None:
 
 @needs_systemd
 def test_errors_in_a_unit_are_detected(units: Path) -> None:
-    """Shows that the check above can fail."""
+    """systemd-analyze must reject a wrong value, so the check of the units can fail."""
     unit = units / "iodock-probe@.service"
     unit.write_text(unit.read_text().replace("ProtectClock=yes", "ProtectClock=sometimes"))
     assert unit.name.partition("@")[0] in analyze("verify", "--man=no", unit).stderr
@@ -73,7 +73,7 @@ def test_the_security_of_every_service_is_tested() -> None:
 
 
 def section(unit: str, name: str) -> dict[str, list[str]]:
-    """A section of a unit, in which a key may occur several times."""
+    """Returns a section of a unit. A key may occur several times."""
     text = (ROOT / "integrations" / "systemd" / unit).read_text()
     lines = re.findall(
         r"^([A-Za-z]+)=(.*)$", text.partition(f"[{name}]")[2].partition("\n[")[0], re.MULTILINE
@@ -82,7 +82,7 @@ def section(unit: str, name: str) -> dict[str, list[str]]:
 
 
 def started(unit: str, folder: Path, state: Path, options: str) -> list[subprocess.CompletedProcess[str]]:
-    """Its commands, as systemd expands them for the instance `scratch-probe`."""
+    """Runs the unit's commands as systemd expands them for the instance `scratch-probe`."""
     given = {"%f": str(folder), "%S": str(state), "%i": "scratch-probe", "$IODOCK_OPTIONS": options}
     done = []
     for line in section(unit, "Service")["ExecStart"]:
@@ -101,7 +101,7 @@ def started(unit: str, folder: Path, state: Path, options: str) -> list[subproce
 def test_the_probe_services_run_and_write_a_page(tmp_path: Path) -> None:
     folder, state = tmp_path / "watched", tmp_path / "state"
     folder.mkdir()
-    # As systemd creates it before the start: empty.
+    # The folder is empty, as systemd creates it before the start.
     (store,) = section("iodock-probe@.service", "Service")["StateDirectory"]
     (state / store.replace("%i", "scratch-probe")).mkdir(parents=True)
     (pages,) = section("iodock-probe-page@.service", "Service")["StateDirectory"]

@@ -2,9 +2,9 @@
 
     .venv-darshan/bin/python tests/pydarshan/sums.py fixtures/darshan/*.darshan > fixtures/darshan/sums.tsv
 
-First a line for each module of each log (log, module, records, bytes read, bytes written), then one for each
-counter of each module over all logs (*, module, counter, sum). Counters that a version lacks are left out, as
-`values.py` says.
+The output has a line for each module of each log (log, module, records, bytes read, bytes written), then a
+line for each counter of each module over all logs (*, module, counter, sum). Counters that a version lacks
+are left out, as `values.py` says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Sums = dict[tuple[str, str], list[float]]
 
 
 def counters_of(lines: list[str]) -> tuple[Sums, dict[str, int]]:
-    """Values by module and counter, and records by module."""
+    """Returns values by module and counter, and the number of records by module."""
     found: Sums = defaultdict(list)
     records: dict[str, int] = defaultdict(int)
     module = ""
@@ -40,12 +40,12 @@ def counters_of(lines: list[str]) -> tuple[Sums, dict[str, int]]:
 
 
 def total(values: list[float]) -> str:
-    """Exact for whole numbers."""
+    """Returns the sum as text; it is exact for whole numbers."""
     return repr(math.fsum(values)) if any(isinstance(one, float) for one in values) else str(sum(values))
 
 
 def main() -> None:
-    """Prints the sums."""
+    """Prints the sums of the logs that the arguments name."""
     of_all: Sums = defaultdict(list)
     for path in sys.argv[1:]:
         found, records = counters_of(values(path))

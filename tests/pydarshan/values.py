@@ -1,10 +1,12 @@
-"""Prints every value of Darshan logs as PyDarshan reads them; the example `darshan_values` prints ours.
+"""Prints every value of Darshan logs as PyDarshan reads them; the example `darshan_values` prints iodock's
+values.
 
     .venv-darshan/bin/python tests/pydarshan/values.py LOG...
     .venv-darshan/bin/python tests/pydarshan/values.py --sums fixtures/darshan/*.darshan
 
-PyDarshan gives records of old versions the counters of the newest one. What it makes up for that is left out:
-these counters are not in the log. Two more differences are its faults: see `SWAPPED` and `ZEROED`.
+PyDarshan gives records of old versions the counters of the newest version. The output leaves these out,
+because the log does not contain them. Two more differences are faults of PyDarshan: see `SWAPPED` and
+`ZEROED`.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ def lustre(log: Any, out: list[str]) -> None:
         out.append(f"LUSTRE\t{record['id']}\t{record['rank']}")
         for one in record["components"]:
             size, count, *known = one["counters"].tolist()
-            # For version 1, libdarshan-util reports where a file begins, which its records do not contain.
+            # In logs of version 1, records do not contain where a file begins, but libdarshan-util returns a
+            # number for it.
             if known[0] == known[1] == -1:
                 known[2] = -1
             out.append(f"component\t{size}\t{count}\t{known}\t{one['pool_name']}")
@@ -145,7 +148,7 @@ def values(path: str) -> list[str]:
 
 
 def sums(path: str) -> str:
-    """File, lines, CRC-32 of all lines."""
+    """Returns the log's name, the number of lines, and the CRC-32 of all lines."""
     lines = values(path)
     text = "".join(f"{line}\n" for line in lines)
     return f"{path.rsplit('/', 1)[-1]}\t{len(lines)}\t{zlib.crc32(text.encode()):08x}"

@@ -1,4 +1,5 @@
-"""`iodock monitor top` and the portal show each quantity in the same form and under the same name."""
+"""Tests that `iodock monitor top` and the portal show each quantity in the same form and under the same
+name."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_byte_axes_end_at_round_numbers_of_their_unit(value: float) -> None:
     assert value <= top <= 4 * value
     for level in (top, top / 2):
         number = float(amount(level, "bytes_rate").split()[0].replace(",", ""))
-        # Half of 1 KiB is the exception.
+        # 512 is half of 1 KiB, and the only exception.
         assert number == 512 or f"{number:g}".strip("0.") in ("1", "2", "4", "5", "25")
 
 

@@ -1,4 +1,5 @@
-"""Input that is endless, endlessly nested, or of another kind: one line of error, and little memory."""
+"""Tests input that is endless, endlessly nested, or of another kind: iodock prints one line of error and uses
+little memory."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "a binary file": folder / "binary",
         "a packed bomb": folder / "bomb.gz",
     }
-    # A line of 2 GiB in a sparse file takes no room on the disk.
+    # The line of 2 GiB is in a sparse file, which needs no space on the disk.
     with made["an endless line"].open("wb") as out:
         out.write(b"JobID|")
         out.truncate(2 << 30)
@@ -100,7 +101,8 @@ def test_commands_refuse_unbounded_input(verb: str, inputs: dict[str, Path], tmp
         assert rss_kib < MOST_KIB, (name, rss_kib)
 
 
-# A process starts with the peak memory of its parent, and a test runner's is that of earlier tests.
+# A forked process inherits the peak memory of its parent, here a test runner with the peak of earlier tests.
+# So a small program starts iodock and measures it.
 _MEASURES = """import os, sys
 process = os.posix_spawn(sys.executable, [sys.executable, "-m", "iodock", *sys.argv[2:]], os.environ)
 _, status, usage = os.wait4(process, 0)
@@ -109,7 +111,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)"""
 
 
 def measured(words: list[str], standard_input: int, folder: Path) -> tuple[int, str, int]:
-    """Exit status, stderr and peak memory of iodock with these WORDS."""
+    """Runs iodock with these WORDS. Returns exit status, stderr and peak memory."""
     with (folder / "said").open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-c", _MEASURES, str(folder / "rss"), *words], start_new_session=True,
@@ -172,7 +174,7 @@ def test_xz_that_needs_much_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "packed"
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 3 << 20}]
     content = bytearray(lzma.compress(os.urandom(5 << 20), filters=filters))
-    # The dictionary size in the block's header is set to 1.5 GiB, and the header's own checksum is corrected.
+    # The test sets the dictionary size in the block's header to 1.5 GiB, and corrects the header's checksum.
     at = content.index(b"\x21\x01", 12)
     content[at + 2] = 39
     size = (content[12] + 1) * 4

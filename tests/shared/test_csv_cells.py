@@ -1,4 +1,4 @@
-"""CSV: spreadsheets do not take texts for formulas; numbers and other formats are exact."""
+"""Tests CSV output: spreadsheets do not interpret texts as formulas; numbers and other formats are exact."""
 
 from __future__ import annotations
 

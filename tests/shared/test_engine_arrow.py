@@ -1,4 +1,4 @@
-"""Answers that come as Arrow without the package `duckdb` are those that it gives."""
+"""Compares the Arrow results that iodock obtains without the package `duckdb` with those of that package."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Names with invisible characters, or ones that change the text direction, are shown with escapes: in
-terminals, reports and charts, by one function."""
+"""Tests that one function shows invisible characters in names, and those that change the text direction, as
+escapes: in terminals, reports and charts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_html_contains_no_hidden_character_for_any_input() -> None:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program, its arguments, folders and files have such names."""
+    """Imports a log whose program, arguments, folders and files have names with invisible characters."""
     folder = tmp_path_factory.mktemp("hidden")
     words = f'["{HOSTILE}", "-o", "{HOSTILE}"], 0x7ffd /* 3 vars */'
     lines, at = [f'100 1.0 execve("/bin/{HOSTILE}", {words}) = 0 <0.001>'], 1.1
@@ -108,7 +108,7 @@ def test_reports_and_charts_contain_no_hidden_characters(store: Path, form: str,
         shown("report", store, "-o", made)
     else:
         shown("show", "summary", store, "--by", "file", "--format", form, "-o", made)
-    # Text drawn by scripts is shown by the scripts' own function.
+    # Scripts draw text with their own function, which another test compares.
     text = re.sub(r"<script.*?</script>", "", made.read_text(), flags=re.DOTALL)
     assert not set(DIRECTION + UNSEEN) & set(text)
     assert "x\\u202a" in text or form == "html"
@@ -136,6 +136,6 @@ def test_the_script_of_the_report_escapes_alike(tmp_path: Path) -> None:
         (hex(ord(letter)), one) for letter, one in zip(letters, shown_by_script, strict=True)
         if one != visible(letter)
     ]  # fmt: skip
-    # Characters that newer versions of Unicode than Python's have.
+    # The remaining characters belong to versions of Unicode that are newer than Python's.
     assert [one for one in differing if not one[1].startswith(chr(92))] == []
     assert len(differing) < 40, differing[:10]

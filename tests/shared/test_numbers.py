@@ -1,4 +1,4 @@
-"""Numbers are shown as people write them: no exponents."""
+"""Tests that numbers are shown as people write them, without exponents."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_numbers_in_messages_and_units_are_formatted() -> None:
 
 
 def _with_exponents(tree: ast.AST) -> Iterator[int]:
-    """Lines with a format of numbers that may have an exponent, where the text is not read as a number
-    again."""
+    """Yields the lines that format a number in a way that may print an exponent, unless the code reads the
+    text as a number again."""
     again = {
         inner
         for node in ast.walk(tree)
@@ -64,7 +64,8 @@ def test_all_texts_use_the_number_formatting() -> None:
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
-        # Of a simulation and of pictures nobody reads the digits; the one place that writes them is units.
+        # The test leaves out the simulation and pictures, whose digits no user reads, and `units`, which
+        # formats numbers for all.
         if name not in ALLOWED | {"shared/units.py"} and not name.startswith("simulation/"):
             found += [f"{name}:{line}" for line in _with_exponents(ast.parse(path.read_text()))]
     assert found == []

@@ -1,4 +1,4 @@
-"""A site's settings: values replace defaults, and unusable ones are reported with their file."""
+"""Tests a site's settings: values replace defaults, and iodock reports unusable ones with their file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables for the terminal: unknown values are empty, and omitted columns are named."""
+"""Tests tables for the terminal: unknown values are empty, and omitted columns are named."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LONG = "/scratch/project/users/me/experiment/2026/output/data.bin"
 
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight reads of a file with a long name, and a write."""
+    """Imports a run with eight reads of a file with a long name, and a write of another file."""
     start = "7 1700000000.0"
     lines = [f'{start}00000 openat(AT_FDCWD, "{LONG}", O_RDONLY) = 3 <0.000010>']
     lines += [f"{start}{at}0000 read(3, ..., 4096) = 4096 <0.000{at}00>" for at in range(10, 90, 10)]
@@ -125,7 +125,7 @@ def test_rows_can_be_sorted_by_any_column(long_run: Path) -> None:
     longest = shown(long_run, "accesses", "--top", "2", "--sort", "dur")
     assert [row["dur"] for row in longest["rows"]] == [900_000, 800_000]
     assert longest["totals"]["text"] == "2 of 13 calls"
-    # By the column's heading.
+    # --sort also accepts the heading of a column.
     assert shown(long_run, "accesses", "--top", "2", "--sort", "time")["rows"] == longest["rows"]
     by_name = shown(long_run, "files", "--sort", "file", "--top", "1")
     assert [row["file"] for row in by_name["rows"]] == ["/data/short", "other"]

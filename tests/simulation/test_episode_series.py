@@ -1,5 +1,5 @@
-"""The runs on which the classifier of server states is judged. They are frozen, so that they do not depend on
-the classifier."""
+"""Tests the runs on which the classifier of server states is judged. They are frozen, so that they do not
+depend on the classifier."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The model of the simulated Lustre: entries appear and disappear as in Lustre, and scenarios do what they
-describe."""
+"""Tests the model of the simulated Lustre: entries appear and disappear as in Lustre, and scenarios do what
+they describe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOUR = 3600
 
 
 def truth_by_entry(centre: Centre) -> dict[tuple[str, str, str], int]:
-    """(job id, target, counter) -> value."""
+    """Returns the true values by (job id, target, counter)."""
     found: dict[tuple[str, str, str], int] = {}
     for job in truth(centre)["jobs"]:
         for job_id, targets in job["work"].items():
@@ -39,7 +39,7 @@ def truth_by_entry(centre: Centre) -> dict[tuple[str, str, str], int]:
 
 
 def done(centre: Centre, operation: str, kind: str = "mdt") -> int:
-    """The number since the beginning, from the truth."""
+    """Returns the true number of an operation since the beginning, over all targets of this kind."""
     of_kind = {target.name for target in centre.targets if target.kind == kind}
     return sum(
         value
@@ -49,7 +49,7 @@ def done(centre: Centre, operation: str, kind: str = "mdt") -> int:
 
 
 def by_minute(centre: Centre, minutes: int) -> Iterator[int]:
-    """Operations on the metadata target in each of the next minutes."""
+    """Yields the operations on the metadata target in each of the next minutes."""
 
     def all_done() -> int:
         target = next(target for target in centre.targets if target.kind == "mdt")
@@ -64,11 +64,11 @@ def by_minute(centre: Centre, minutes: int) -> Iterator[int]:
         before = now
 
 
-# How entries appear and disappear.
+# The following tests check how entries appear and disappear.
 
 
 class Alone:
-    """A target, and ids that access it manually."""
+    """A target, and job ids that access it when the test says so."""
 
     def __init__(self, cleanup_s: int = 600) -> None:
         self.now_ns = self.begin_ns = 1_700_000_000 * SECOND_NS
@@ -76,7 +76,7 @@ class Alone:
         self.streams: dict[str, Stream] = {}
 
     def works(self, job_id: str, at_s: float, seconds: float, per_s: float = 1.0) -> None:
-        """From AT_S on, for this duration."""
+        """Lets a job write to the target from AT_S on, for this duration."""
         job = Job(1, "user01", 17001, "x", "x", ("n1",), self.begin_ns, None)
         stream = self.streams.setdefault(job_id, Stream(job, job_id, self.target))
         stream.change([Rate.per_second("write_bytes", per_s, 4096)], self.at(at_s))
@@ -94,7 +94,7 @@ def test_an_idle_entry_is_removed_when_a_new_job_appears() -> None:
     alone = Alone()
     alone.works("a", 0, 10)
     alone.target.bring_back(alone.at(5000))
-    # Without any access it stays for any time.
+    # Without any access to the target, an idle entry stays for any time.
     assert alone.ids == ["a"]
     alone.works("b", 600, 5)
     assert alone.ids == ["a", "b"], "idle for 590 s only"
@@ -113,7 +113,7 @@ def test_known_jobs_do_not_trigger_a_cleanup() -> None:
     alone.works("b", 0, 10)
     alone.works("b", 5000, 10)
     assert alone.ids == ["a", "b"]
-    # Only reading the file does.
+    # Only reading the file removes the entry.
     alone.target.sweep(alone.at(5020))
     assert alone.ids == ["b"]
 
@@ -160,7 +160,7 @@ def test_active_jobs_reappear_after_their_entries_are_cleared() -> None:
     assert alone.target.totals(alone.at(45))["write_bytes"].samples == 5 + 2
 
 
-# The model.
+# The following tests check the model of a whole centre.
 
 
 @pytest.mark.parametrize("seed", [7, 8, 9])
@@ -256,7 +256,7 @@ def test_in_a_stall_requests_wait_while_the_cpu_is_idle() -> None:
     assert server.condition.queue_depth == 12_000
     during = list(by_minute(centre, 13))
     server.update(centre.now_ns)
-    # Counters of handled requests say nothing about waiting ones.
+    # The server hardly handled any requests, so counters of handled requests do not show the waiting ones.
     assert server.service["req_waittime"].samples - samples < 0.02 * samples
     assert (server.busy_ns - busy_ns) / (13 * MINUTE * SECOND_NS) < 0.02
     after = list(by_minute(centre, 10))
@@ -323,7 +323,7 @@ def test_a_reboot_resets_all_counters() -> None:
 
 @pytest.mark.whole
 def test_with_start_times_cleanup_of_entries_loses_no_growth() -> None:
-    """As a reader sees it every 10 s: the growth of all entries equals the truth, to the byte."""
+    """The growth of all entries, read every 10 s, equals the truth to the byte."""
     centre = Centre(named("cleanup"))
     last: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
     grown: Counter[tuple[str, str, str]] = Counter()
@@ -378,7 +378,7 @@ def test_the_event_of_a_scenario_begins_after_an_ordinary_day(scenario: str) -> 
         30 * SECOND_NS for _ in chosen.specials
     ]
     unwell = {server.condition.name for server in centre.servers} - {"healthy"}
-    # In a stall the metadata server follows the job two minutes later.
+    # In a stall, the metadata server changes its state two minutes after the job begins.
     assert bool(unwell) == (scenario != "stall")
     centre.advance(2 * MINUTE)
     assert {server.condition.name for server in centre.servers} - {"healthy"}

@@ -1,5 +1,5 @@
-"""The files of the simulated Lustre have the format of real releases: lines of real servers are
-reproduced."""
+"""Tests that the files of the simulated Lustre have the format of real releases: the simulation reproduces
+lines of real servers."""
 
 from __future__ import annotations
 

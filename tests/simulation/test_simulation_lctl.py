@@ -1,4 +1,4 @@
-"""The simulated `lctl` answers as Lustre's does, and the simulation obeys it."""
+"""Tests the simulated `lctl`: it answers as Lustre's does, and the simulation obeys it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_lctl_clears_job_stats(centre_tree: Tree, pattern: str) -> None:
     centre_tree.write()
     target = next(one for one in centre_tree.centre.targets if one.name == "lfs-OST0001")
     assert not target.entries
-    # The counts of earlier operations stay.
+    # Clearing does not change the true counts of earlier operations.
     assert wanted(centre_tree, True) == before
     centre_tree.centre.advance(60)
     centre_tree.write()

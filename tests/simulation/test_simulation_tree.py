@@ -1,4 +1,4 @@
-"""The files of the simulated Lustre: what `iodock-agent` reads there is the truth."""
+"""Tests the files of the simulated Lustre: the samples that `iodock-agent` reads there equal the truth."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_files_are_replaced_atomically(tmp_path: Path) -> None:
     writer.join()
 
 
-# The command
+# The following tests run the command `iodock monitor simulate`.
 
 
 def iodock(*words: object) -> list[str]:
@@ -215,7 +215,7 @@ def test_the_command_simulates_a_scenario(tmp_path: Path) -> None:
     assert told.stdout == "" and told.stderr.startswith("synthetic ") and len(told.stderr.splitlines()) == 1
     truth = json.loads((tmp_path / "t/truth.json").read_text())
     assert (truth["scenario"], truth["seed"]) == ("reboot", 3)
-    # The simulated time ends now, as if everything had just been read.
+    # The simulated time ends now, as if an agent had just read everything.
     assert truth["now_ns"] - truth["begin_ns"] == 1200 * 10**9
     assert before_ns <= truth["now_ns"] <= time.time_ns()
     assert sorted(path.name for path in (tmp_path / "t").glob("[mo]*")) == [

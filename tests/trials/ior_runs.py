@@ -1,6 +1,6 @@
-"""Recordings of IOR and mdtest: calls and bytes of each interface are those that the benchmark says, that a
-counter by MPI's profiling interface saw, and that libc was asked for. `make test-ior`, which builds IOR; the
-variable IODOCK_IOR has its folders."""
+"""Compares recordings of IOR and mdtest with three sources: what the benchmark prints, a library that counts
+by MPI's profiling interface (PMPI), and counts of calls of libc. `make test-ior` builds IOR and runs this;
+IODOCK_IOR names its folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = [live, pytest.mark.skipif(not FOLDERS, reason="IODOCK_IOR has no fo
 
 @dataclass(frozen=True)
 class IorRun:
-    """A recording, the same run without one, and what the counter wrote."""
+    """A recording, the same run without a recorder, and the files of the counting library."""
 
     way: str
     folder: Path
@@ -51,7 +51,7 @@ class IorRun:
         return rows(self.folder / "run.iodock", sql)
 
     def logged(self, name: str) -> dict[int, list[list[str]]]:
-        """Lines of the counter's files of a name, by the number at their end."""
+        """Returns the lines of the counting library's files NAME.N, by N."""
         files = (self.folder / "counted").glob(f"{name}.*")
         return {
             int(file.suffix[1:]): [line.split(" ") for line in file.read_text().splitlines()]
@@ -99,7 +99,7 @@ def test_output_and_data_are_those_without_recording(ior: IorRun) -> None:
     assert {name: len(data) for name, data in written.items()} == {
         name: len(data) for name, data in plain.items()
     }
-    # HDF5 puts the time into its file.
+    # HDF5 files contain the time of their creation.
     assert "HDF5" in ior.way or written == plain
 
 
@@ -146,7 +146,7 @@ def test_calls_of_mpi_io_are_those_of_the_counter(ior: IorRun) -> None:
 
 
 def test_system_calls_are_inside_of_the_mpi_io_call_of_their_thread(ior: IorRun) -> None:
-    """Each thread's calls of libc, in their order, beside the recorded ones."""
+    """The test compares each thread's libc calls, in their order, with the recorded ones."""
     expected = {
         thread: [
             (call, max(int(size), 0), "" if within == "-" else within)

@@ -1,6 +1,6 @@
-"""Recordings with other MPI libraries: MPICH and Open MPI of PyPI, MPI-5's ABI, and mpi4py. Calls and bytes
-are those of a counter by MPI's profiling interface, or of the program itself. `make test-mpi`, which installs
-them; the variable IODOCK_MPIS has their folders."""
+"""Compares recordings with other MPI libraries (MPICH and Open MPI from PyPI, MPI-5's ABI, and mpi4py) with
+the counts of MPI's profiling interface or of the program itself. `make test-mpi` installs them and runs this;
+IODOCK_MPIS names their folders."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def launched(folder: Path, *program: object) -> list[object]:
 
 
 def counted(files: list[Path]) -> dict[str, tuple[int, int]]:
-    """Calls and bytes by name: the first and the last word of each line."""
+    """Returns calls and bytes by name, from the first and the last word of each line."""
     calls, sizes = Counter[str](), Counter[str]()
     for file in files:
         for line in file.read_text().splitlines():

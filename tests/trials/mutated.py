@@ -1,10 +1,10 @@
-"""Inputs that were damaged by chance, for every reader: `make test-mutations` tries thousands of them.
+"""Passes randomly damaged inputs to every reader: `make test-mutations` tries thousands of them.
 
-A reader may refuse such an input or read what is whole of it. It must not end by a signal, a panic or an
-error that is a bug, run on without an end, take more than a GiB, or lose without a word what it read before.
+A reader may refuse such an input, or read its undamaged part. It must not end by a signal, a panic or an
+internal error, run endlessly, use more than a GiB, or omit data without reporting a loss.
+
 Each case follows from its seed and number: `tests/trials/mutated.py --seed 1 --only 17` makes it again and
-keeps it in the folder.
-"""
+keeps it in the folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ADDRESS_SPACE = 8 << 30
 
 @dataclass
 class Outcome:
-    """Limits for one case."""
+    """A case, and how its reader ended."""
 
     number: int
     target: str
@@ -55,7 +55,7 @@ _NEVER_SAID = re.compile(r"Traceback|panicked|has a bug|RUST_BACKTRACE|internal 
 
 
 def case(seed: int, number: int, wanted: str | None = None) -> tuple[Target, str, Mutation, Mutated]:
-    """Case NUMBER, which depends only on these arguments."""
+    """Returns case NUMBER, which depends only on these arguments."""
     chance = Random(f"{seed} {number}")
     targets = [
         one for one in TARGETS if wanted in (None, one.name) and (one.name != "agent" or AGENT.is_file())
@@ -124,7 +124,7 @@ def _peak_bytes() -> int:
     return int(found[1]) << 10 if found else 0
 
 
-# Several processes, each of which is replaced if it ends or does not answer.
+# Worker processes, each of which is replaced if it ends or does not answer.
 
 
 def worker(seed: int, wanted: str | None) -> None:
@@ -181,10 +181,10 @@ def _started(seed: int, wanted: str | None, folder: str) -> _Worker:
 
 
 def outcomes(seed: int, numbers: range, wanted: str | None = None, at_once: int = 2) -> Iterator[Outcome]:
-    """Tries all of them, AT_ONCE at a time. A worker that ends or does not answer is an outcome, too."""
+    """Tries all cases, AT_ONCE at a time. A worker that ends or does not answer is an outcome, too."""
     left = iter(numbers)
     with tempfile.TemporaryDirectory(prefix="mutated-") as folder, selectors.DefaultSelector() as answers:
-        # Files of a killed worker are in that folder, too.
+        # The temporary folder also contains files that a killed worker leaves.
         for number in islice(left, at_once):
             _begin(_started(seed, wanted, folder), number, answers)
         while answers.get_map():

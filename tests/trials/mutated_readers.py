@@ -1,4 +1,4 @@
-"""Readers that get damaged inputs: each with its samples, and how its result is reported."""
+"""Lists the readers that get damaged inputs: each with its samples, and how its result is reported."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Target:
 
 
 def _verb(folder: Path, *words: object, standard_input: bytes | None = None) -> tuple[int, str, str]:
-    """Runs a command in this process; its output, including Rust's, goes to files."""
+    """Runs a command in this process. The output, including that of Rust code, goes to files."""
     from iodock.cli.run import run
 
     kept = os.dup(0), os.dup(1), os.dup(2)
@@ -184,7 +184,7 @@ _MOUNT_POINT = "mnt/job_5"
 
 @cache
 def _counters() -> dict[str, bytes]:
-    """Files of the kernel, Lustre and MooseFS that the agent reads, by their path below the root."""
+    """Returns files of the kernel, Lustre and MooseFS that the agent reads, by their path below the root."""
     folder = FIXTURES.parent / "crates" / "iodock-agent" / "tests" / "fixtures"
     lustre = "proc/fs/lustre"
     places = {
@@ -257,7 +257,7 @@ def _push(folder: Path, content: bytes, sample: str) -> Seen:
 
 
 def _called(folder: Path, function: Callable[[], object]) -> Seen:
-    """For a function of iodock itself, which raises its own errors."""
+    """Calls a function of iodock, which raises iodock's own errors."""
     from iodock.shared.errors import IodockError
 
     kept = os.dup(2)
@@ -277,7 +277,7 @@ def _called(folder: Path, function: Callable[[], object]) -> Seen:
 
 @cache
 def _whole(kind: str) -> Path:
-    """A valid store with one damaged file."""
+    """Creates a valid store, one file of which will be replaced by a damaged one."""
     folder = Path(tempfile.mkdtemp(prefix="mutated-"))
     if kind == "store":
         log = folder / "run.log"
@@ -294,7 +294,7 @@ def _whole(kind: str) -> Path:
 
 
 def _killed_recording(folder: Path) -> None:
-    """A recording whose recorder was killed leaves its journal."""
+    """Kills the recorder of a recording, which leaves its journal."""
     command = [sys.executable, "-m", "iodock", "record", "-q", "-o", str(folder / "store"), "--"]
     work = "for i in 1 2 3 4 5 6 7 8 9; do cat /etc/passwd; done > /dev/null; touch $0; sleep 30"
     ready = folder / "ready"
@@ -386,7 +386,7 @@ TARGETS = (
     Target("measurements", _measurements, _bench),
     Target("ratio", _times, _ratio, 4),
     Target("sar", _readings, _sar, 2),
-    # An unknown counter may belong to a newer kernel, and is left out silently.
+    # The agent silently leaves out an unknown counter, which may belong to a newer kernel.
     Target("agent", _counters, _agent, 2, counts=False),
     Target("push", _pushes, _push, counts=False),
     Target("store", lambda: _files_of("store"), _store, 2, counts=False),

@@ -1,16 +1,14 @@
-"""Real programs, each recorded in every way: output, files and status must be as alone, and the calls those
-that `strace -f` shows; or the store has a loss that says why not, and the terminal says so.
-`make test-programs`.
+"""Records real programs in every way. Output, files and exit status must equal those without a recorder, and
+the calls those that `strace -f` shows. Otherwise the store must have a loss that explains the difference, and
+the terminal must show it. `make test-programs` runs this.
 
     tests/trials/programs_everywhere.py [--only WORD] [--backends auto,rewrite,bpf,ptrace] [--keep FOLDER]
 
-The back end `complete` is `rewrite` with `--complete`, `sites` and `all` are `rewrite` with these `--stacks`.
-
-Compared are the calls that a recording stops at (docs/reference/calls.md), by name. What the dynamic linker
-does before the library of `rewrite` is there is told apart in strace's log: up to the munmap of
-/etc/ld.so.cache. Where programs wait for each other, the pieces in which a pipe is read differ from run to
-run, also under strace: then the bytes must be the same.
-"""
+The back end `complete` is `rewrite` with `--complete`; `sites` and `all` are `rewrite` with these `--stacks`.
+Compared are the numbers of calls by name, for the calls that a recording contains (docs/reference/calls.md).
+The calls of the dynamic linker before the library of `rewrite` is loaded are separated in strace's log: they
+end with the munmap of /etc/ld.so.cache. Where programs wait for each other, the pieces in which a pipe is
+read differ from run to run, also under strace; then only the bytes are compared."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ from strace_counts import MOVING, Counted, counted
 _WAITS = "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 io_getevents io_uring_enter"
 WAITS = frozenset(_WAITS.split())
 """The number of waits depends on when the others are ready."""
-# iodock's own output begins with such a line, or an empty one.
+# Each line of iodock's own output begins like this, or is empty.
 _OWN_WORDS = re.compile(rb"(note|warning|error): |\n|$")
 IN_RINGS = frozenset({"io_uring_read", "io_uring_write", "io_uring_fsync"})
 """Requests inside an io_uring are not calls."""
@@ -65,7 +63,7 @@ ENVIRONMENT = {
     "GIT_AUTHOR_DATE": "1500000000 +0000",
     "GIT_COMMITTER_DATE": "1500000000 +0000",
     "SOURCE_DATE_EPOCH": "1500000000",
-    # rustc may be rustup's, which finds itself there.
+    # rustc may be a link to rustup, which finds its toolchains by this variable.
     "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup")),
 }
 
@@ -93,18 +91,18 @@ class Recorded:
 
 
 class Place:
-    """Folders that always have the same names."""
+    """Folders that have the same names in every run."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.work, self.built = root, root / "work", root / "built"
         self.home, self.store, self.log = root / "home", root / "run.iodock", root / "strace.log"
         self.built.mkdir(parents=True, exist_ok=True)
-        # Some programs change to another user.
+        # Some programs change to another user, who needs access.
         root.chmod(0o755)
         self._done: set[str] = set()
 
     def build(self, program: Program) -> str:
-        """Builds the files of its commands, once. Returns the reason if that fails."""
+        """Builds the files of the program's commands, once. Returns the reason if that fails."""
         for command in program.build:
             if command in self._done:
                 continue
@@ -117,7 +115,7 @@ class Place:
         return ""
 
     def run(self, program: Program, before: Sequence[object] = ()) -> Ended:
-        """Runs it in a fresh folder, after the words BEFORE it."""
+        """Runs the program in a fresh folder, with the words BEFORE in front of its command."""
         for folder in (self.work, self.home, self.root / "tmp"):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -154,11 +152,11 @@ def _files(folder: Path) -> Iterator[tuple[str, object]]:
         yield str(path.relative_to(folder)), (oct(found.st_mode), links, content)
 
 
-# iodock.
+# The following functions record with iodock and read the stores.
 
 
 def recorded_of(store: Path) -> Recorded:
-    """The content of the store at STORE."""
+    """Returns the content of the store at STORE."""
     from iodock.program.store import Store
 
     with Store.open(store) as opened:
@@ -174,7 +172,7 @@ def recorded_of(store: Path) -> Recorded:
     return Recorded(calls, moved_bytes, looks, losses, how)
 
 
-# The recorder's library appears in /proc/self/maps, and its variables in environ, so these are longer.
+# The recorder's library appears in /proc/self/maps, and its variables in environ, so these files are longer.
 _ITSELF = r"""
     SELECT call, count(*) AS n FROM calls_seen
     WHERE regexp_matches(file, '^/proc/(self|thread-self|\d+)/(.*/)?(\w*maps|environ)$')"""
@@ -182,7 +180,7 @@ _ITSELF = r"""
 
 @cache
 def _compared() -> frozenset[str]:
-    """The calls that a recording stops at."""
+    """Returns the names of the calls that a recording contains."""
     from iodock import _native
 
     return frozenset(_native.recorded_calls())
@@ -205,7 +203,7 @@ class Verdict:
 
 
 class Trial:
-    """One program: twice alone, under strace, and with each back end."""
+    """Runs of one program: twice without a recorder, under strace, and with each back end."""
 
     def __init__(self, program: Program, place: Place) -> None:
         self.program, self.place = program, place
@@ -224,7 +222,7 @@ class Trial:
         self.logs.append(counted(self.place.log, _compared()))
 
     def by(self, backend: str) -> Verdict:
-        """Records the program."""
+        """Records the program and compares the recording."""
         shutil.rmtree(self.place.store, ignore_errors=True)
         way = WAYS.get(backend, (backend,))
         words = [sys.executable, "-m", "iodock", "record", "--force", "--backend", *way]
@@ -241,7 +239,8 @@ class Trial:
         return verdict
 
     def _outside(self, ended: Ended) -> list[str]:
-        """Differences to the run alone, in what the program does the same each time."""
+        """Returns the differences to the run without a recorder, in what the program does the same each
+        time."""
         one, two = self.alone
         wrong = []
         if ended.status != one.status and one.status == two.status:
@@ -271,7 +270,7 @@ class Trial:
         _explain(recorded, verdict, different, said)
 
     def _different(self, recorded: Recorded) -> dict[str, int]:
-        """Call -> how many too few (negative) or too many."""
+        """Returns the calls whose number differs: call -> how many too few (negative) or too many."""
         found = {}
         names = set(recorded.calls) & _compared() | {name for log in self.logs for name in log.calls}
         for name in sorted(names):
@@ -290,8 +289,8 @@ class Trial:
         return min(0, seen - low + slack) + max(0, seen - high - slack)
 
     def _as_much(self, name: str, recorded: Recorded) -> bool:
-        """Whether it moved the same bytes in a different number of pieces: the content of a pipe depends on
-        time."""
+        """Returns whether the call moved the same bytes in a different number of pieces. The pieces of a pipe
+        depend on timing."""
         if name in WAITS or name in self.program.varies.split():
             return recorded.calls[name] > 0
         ranges = [_bytes(name, log, recorded) for log in self.logs]
@@ -299,14 +298,14 @@ class Trial:
 
 
 def _calls(name: str, log: Counted, recorded: Recorded) -> tuple[int, int]:
-    """How often a recording may contain the call."""
+    """Returns how often a recording may contain the call: lowest and highest number."""
     low, high = _range(log.calls[name], log.before_load[name], log, recorded)
-    # For rewrite, a call that the kernel restarts is one longer call.
+    # With rewrite, a call that the kernel restarts is one longer call.
     return low - (log.restarted[name] if recorded.how == "rewrite" else 0), high
 
 
 def _bytes(name: str, log: Counted, recorded: Recorded) -> tuple[int, int]:
-    """How many bytes a recording may have moved by the call."""
+    """Returns how many bytes a recording may have moved by the call: lowest and highest number."""
     return _range(log.bytes[name], log.bytes_before_load[name], log, recorded)
 
 
@@ -314,7 +313,7 @@ def _range(every: int, before_load: int, log: Counted, recorded: Recorded) -> tu
     programs = recorded.losses.get("before-load", 0)
     if recorded.how != "rewrite" or not programs:
         return every, every
-    # Programs that a static one starts are traced from their exec on.
+    # The recorder traces programs that a static program starts from their exec on.
     return every - before_load, every - before_load if programs >= log.loaded_programs else every
 
 
@@ -339,7 +338,8 @@ def _explain(recorded: Recorded, verdict: Verdict, different: dict[str, int], sa
 
 
 def _most_behind(losses: set[str], recorded: Recorded) -> float:
-    """The number of calls that they can explain: losses counted in calls that number, others any number."""
+    """Returns the number of calls that these losses can explain: their counts if they count calls, otherwise
+    any number."""
     if losses - COUNTED_IN_CALLS:
         return math.inf
     return sum(recorded.losses[name] for name in losses)
@@ -357,7 +357,7 @@ def _shown(text: bytes) -> str:
 
 
 def tried(program: Program, backends: Sequence[str], place: Place) -> Iterator[tuple[str, Verdict]]:
-    """Back end and verdict."""
+    """Yields each back end with its verdict."""
     trial = Trial(program, place)
     if trial.fails:
         yield "alone", Verdict([f"fails: {_shown(trial.fails[0])}"])
@@ -369,7 +369,7 @@ def tried(program: Program, backends: Sequence[str], place: Place) -> Iterator[t
 
 
 def line(program: Program, backend: str, verdict: Verdict) -> str:
-    """The result as text."""
+    """Returns the result as a line of text."""
     way = backend if verdict.how in ("", backend) else f"{backend}: {verdict.how}"
     counts = f"{verdict.seen:,} calls"
     if program.calls is not Calls.ANY:

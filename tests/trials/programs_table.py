@@ -1,5 +1,5 @@
-"""Programs of a Linux machine that behave the same every time: `make test-programs` records each with every
-back end."""
+"""Lists programs of a Linux machine that behave the same every time. `make test-programs` records each with
+every back end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MPIRUN = "mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2"
 
 
 class Calls(enum.Enum):
-    """The number of each call in a program."""
+    """Whether the number of each call is the same in every run of a program."""
 
     SAME = "the same each time"
     SPREAD = "within what several runs show"
@@ -31,7 +31,7 @@ class Calls(enum.Enum):
 
 @dataclass(frozen=True)
 class Program:
-    """One row: run in a folder with `tree`, `big.txt` and `lines.txt`."""
+    """A program that runs in a folder with `tree`, `big.txt` and `lines.txt`."""
 
     name: str
     command: str
@@ -51,19 +51,19 @@ class Program:
         return any(mark in self.command for mark in ";|&<>*\n")
 
     def missing(self) -> list[str]:
-        """Required programs that are missing here."""
+        """Returns the required programs that are not installed."""
         first = () if self.is_shell else (self.command.split()[0],)
         needed = [one for one in (*first, *self.needs.split()) if not one.startswith("$")]
         return [one for one in needed if not shutil.which(one)]
 
     def words(self) -> list[str]:
-        """The command, in which `$BUILT` is not replaced yet."""
+        """Returns the words of the command, in which `$BUILT` is not replaced yet."""
         return ["bash", "-c", self.command] if self.is_shell else shlex.split(self.command)
 
 
 def prepare(folder: Path) -> None:
-    """The files for every program. They are old enough for git, which reads files again if they are as young
-    as its index."""
+    """Writes the files for every program. They are older than git's index, because git reads files again if
+    they are as young as the index."""
     for number in range(30):
         path = folder / "tree" / f"sub-{number % 3}" / f"file-{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def _way(name: str, calls: Calls = Calls.SAME, ends: int = 0) -> Program:
 
 def _fio(name: str, *options: str, calls: Calls = Calls.SPREAD) -> Program:
     plain = "fio --name=a --rw=randrw --size=512k --bs=4k --randseed=7 --filename=fio.dat --output=/dev/null"
-    # It queries a file's state as often as time allows.
+    # fio queries the state of a file as often as time allows.
     return Program(f"fio: {name}", " ".join([plain, *options]), calls, varies="newfstatat")
 
 
@@ -184,7 +184,7 @@ $BUILT/absent; exec $BUILT/between cat tree/sub-0/file-0.txt > d.txt
 
 
 def _text(name: str, text: str) -> str:
-    """A command that writes a source."""
+    """Returns a command that writes a source file."""
     return f"cat > $BUILT/{name} << 'END-OF-SOURCE'\n{text}\nEND-OF-SOURCE"
 
 
@@ -361,7 +361,7 @@ _OTHERS = [
     Program("javac", "javac -d . $BUILT/Files1.java", Calls.ANY, build=(_text("Files1.java", _JAVA),)),
     Program("make -j2", f"make -s -j2 -f $BUILT/many.mk SOURCE={SOURCES}/hello.c", SPREAD, "make gcc",
             (_text("many.mk", _MANY),), "read poll pselect6"),
-    # It examines each library, including the recorder's.
+    # valgrind examines each library, including the recorder's.
     Program("valgrind", "valgrind -q cat lines.txt", SPREAD, varies="mmap readlink statx write"),
     _python("duckdb", _DUCKDB, Calls.ANY, ""),
     _python("parquet", _PARQUET, Calls.ANY, ""),
@@ -388,7 +388,7 @@ _IN_C = [
     Program("own calls of a plugin", f"{sys.executable} -S $BUILT/plugin.py", needs="gcc",
             build=(_text("plugin.py", _PLUGIN), _c("own_calls", "-shared", "-fPIC", out="own.so"))),
 ]  # fmt: skip
-# Calls of mpirun and its daemon: a wait may return one message or several.
+# Calls of mpirun and its daemon whose number varies: a wait may return one message or several.
 _MESSAGES = "epoll_ctl read write recvfrom sendto recvmsg sendmsg accept"
 _BENCHMARKS = [
     _fio("psync", "--ioengine=psync --thread"),

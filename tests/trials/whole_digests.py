@@ -1,6 +1,6 @@
-"""Digests in the output of jobs of a real Slurm with two nodes: short, failed, killed, cancelled, requeued
-and daemonised jobs, arrays, many short processes; and with agent, collector or network down. Needs root and
-Slurm's packages, and is no part of `make test`: `pytest -s tests/trials/whole_digests.py`."""
+"""Tests digests in the output of jobs of a real Slurm with two nodes: short, failed, killed, cancelled,
+requeued and daemonised jobs, arrays, many short processes; and with agent, collector or network down. Needs
+root and Slurm's packages, and is no part of `make test`: `pytest -s tests/trials/whole_digests.py`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ pytestmark = [
 
 
 class Site:
-    """Slurm with the epilog. Nodes query the portal that `conf` names."""
+    """A Slurm with iodock's epilog. Nodes query the portal that `conf` names."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.conf, self.log = folder, folder / "digest.conf", folder / "epilogs"
@@ -105,12 +105,14 @@ class Site:
         )
 
     def ask(self, script: str, *options: str) -> tuple[int, str, str]:
-        """A job's number, its state, and its output after the epilog; for an array, of all tasks."""
+        """Runs a job. Returns its number, its state, and its output after the epilog; for an array, those of
+        all tasks."""
         job, path = self.submit(script, *options)
         return job, self.state(job), self.output(path, job)
 
     def submit(self, script: str, *options: str) -> tuple[int, Path]:
-        """A job's number, and the prefix of its output's name. Two run at a time."""
+        """Submits a job. Returns its number, and the path with which the names of its outputs begin. Two jobs
+        run at a time."""
         path = self.jobs / f"job{time.monotonic_ns()}.sh"
         path.write_text("#!/bin/bash\n" + script)
         command = ["sbatch", "--parsable", "--exclusive", "-o", f"{path}.%a.out", *options, str(path)]
@@ -123,7 +125,7 @@ class Site:
         return done.stdout.strip()
 
     def start_portal(self, agent: Path) -> None:
-        """A collector, and an agent on each node. From now on nodes query this collector."""
+        """Starts a collector, and an agent on each node. From then on, nodes query this collector."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             address = f"127.0.0.1:{free.getsockname()[1]}"
         words = [sys.executable, "-m", "iodock", "monitor", "serve", "--listen", address]
@@ -137,7 +139,8 @@ class Site:
         self.ask_for(self.portal)
 
     def state(self, job: int) -> str:
-        """`COMPLETED 0:0` of a job that is over; for an array, of all its tasks."""
+        """Waits until the job is over and returns its state, such as `COMPLETED 0:0`; for an array, that of
+        all tasks."""
         until = time.monotonic() + 120
         while time.monotonic() < until:
             said = self._run(["scontrol", "show", "job", str(job)])
@@ -149,7 +152,7 @@ class Site:
         raise AssertionError(said)
 
     def output(self, path: Path, job: int, runs: int = 1) -> str:
-        """After the epilogs of all RUNS."""
+        """Returns the job's output after the epilogs of all RUNS."""
         until = time.monotonic() + 30
         while self.runs(job) < runs and time.monotonic() < until:
             time.sleep(0.1)
@@ -159,18 +162,18 @@ class Site:
         return "".join(one.read_text() for one in outputs)
 
     def runs(self, job: int) -> int:
-        """The number of its epilogs that are over."""
+        """Returns how many of the job's epilogs have ended."""
         return sum(one == str(job) for one, _, _ in self.rows())
 
     def rows(self) -> list[tuple[str, int, float]]:
-        """Job, status and seconds of each epilog, in the order of their ends."""
+        """Returns job, status and seconds of each epilog, in the order of their ends."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         rows = (line.split() for line in lines)
         return [(job, int(status), int(took) / 1e9) for job, status, took in rows]
 
     @contextmanager
     def patient(self) -> Iterator[None]:
-        """The digests are judged even if this machine is busy."""
+        """Raises the time limits within the context, so that digests appear even if this machine is busy."""
         sign = self.folder / "patient"
         sign.touch()
         try:
@@ -179,13 +182,13 @@ class Site:
             sign.unlink()
 
     def ask_for(self, *lines: str) -> None:
-        """The settings of the digest's script."""
+        """Writes these settings of the digest's script."""
         self.conf.write_text("".join(f"{line}\n" for line in lines))
 
 
 @pytest.fixture(scope="module")
 def site(agent: Path) -> Iterator[Site]:
-    # Below /tmp, which a job of another user can enter.
+    # The folder is below /tmp, because a job of another user must be able to enter it.
     folder = Path(tempfile.mkdtemp(prefix="iodock-digests-"))
     made = Site(folder)
     try:
@@ -204,7 +207,7 @@ def read_of(output: str) -> float:
 
 
 def kinds(site: Site, total: int) -> dict[str, tuple[str, tuple[str, ...], str]]:
-    """Name -> script that reads TOTAL bytes, options, state."""
+    """Returns kinds of jobs: name -> script that reads TOTAL bytes, options, expected state."""
     plain = f"{site.known} {total} 0 - 1 1 0"
     many = f"for n in $(seq 200); do {site.known} {total // 200} 0 - 1 1 0; done"
     daemon = f"(setsid {site.known} {total // 2} 0 - 1 2 200 &) ; sleep 1"
@@ -221,7 +224,7 @@ def kinds(site: Site, total: int) -> dict[str, tuple[str, tuple[str, ...], str]]
 
 
 def test_each_kind_of_job_is_counted_exactly_without_changing_its_output(site: Site) -> None:
-    """27 jobs that read 40 MB. The I/O of the shell, srun and scancel is known from the same jobs without
+    """27 jobs read 40 MB each. The I/O of the shell, srun and scancel is known from the same jobs without
     reading."""
     with site.patient():
         own = {
@@ -261,7 +264,7 @@ def test_each_array_task_has_its_own_digest(site: Site) -> None:
         job, state, output = site.ask(f"{site.known} {40 * MB} 0 - 1 1 0\n", "--array=0-8")
     assert state == "COMPLETED 0:0"
     told = _EXACT.findall(output)
-    # Task ids in the notation of users.
+    # The digest shows task ids in the notation of users.
     assert sorted(one[0] for one in told) == [f"{job}_{task}, " for task in range(9)]
     assert [round(float(one[2])) for one in told] == [38] * 9
 
@@ -325,21 +328,21 @@ def test_the_owner_gets_a_mail_from_the_controllers_epilog(site: Site) -> None:
 @pytest.mark.parametrize("portal", ["dead", "silent", "out of reach"])
 def test_without_an_answer_the_script_prints_one_line(site: Site, portal: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
-        # The last one is in a network that does not exist (RFC 5737).
+        # The last address is in a network that does not exist (RFC 5737).
         places = {
             "dead": "127.0.0.1:9",
             "silent": f"127.0.0.1:{door.getsockname()[1]}",
             "out of reach": "192.0.2.1",
         }
         site.ask_for(f"PORTAL=http://{places[portal]}", "SHORT_S=0")
-        # The script's own limit for the portal ends it here, not the epilog's.
+        # The script's own time limit for the portal must end the script, not the epilog's limit.
         with site.patient():
             _, state, output = site.ask(f"echo begin; {site.known} {40 * MB} 0 - 1 1 0; exit 4\n")
         site.ask_for(site.portal)
     status, took = site.rows()[-1][1:]
     print(f"portal {portal}: epilog {status}, {took:.3f} s", flush=True)
     assert state == "FAILED 4:0" and status == 0
-    # The sums are written before the portal is queried.
+    # The script writes the sums before it queries the portal.
     assert re.fullmatch(r"begin\niodock: exactly, on n[12]: read 38\.1.*\n", output)
 
 

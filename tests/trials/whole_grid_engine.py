@@ -1,5 +1,6 @@
-"""Digests in the output of jobs of a real Grid Engine on one machine. The portal's data about them are made
-up. Needs root and Debian's packages gridengine-master, -exec and -client, and is no part of `make test`."""
+"""Tests digests in the output of jobs of a real Grid Engine on one machine. The portal's data about them are
+made up. Needs root and Debian's packages gridengine-master, -exec and -client, and is no part of `make test`.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ pytestmark = [
 
 
 class Site:
-    """Grid Engine with the epilog of integrations/digest, and a portal that knows jobs FIRST to FIRST + 9."""
+    """A Grid Engine with the epilog of integrations/digest, and a portal that knows the jobs FIRST to FIRST +
+    9."""
 
     def __init__(self, folder: Path) -> None:
         self.log, self.conf = folder / "epilogs", folder / "digest.conf"
@@ -52,8 +54,7 @@ class Site:
         self._wait_for_portal()
 
     def _installed(self, folder: Path) -> tuple[Path, Path]:
-        """Both scripts, with other paths than in a real installation. The patient one is for a busy
-        machine."""
+        """Installs both scripts with the paths of this test. The patient version is for a busy machine."""
         (folder / "engine").mkdir()
         digest, epilog = folder / "iodock-job-digest", folder / "epilog"
         text = (_SCRIPTS / "iodock-job-digest").read_text()
@@ -78,14 +79,14 @@ class Site:
             time.sleep(0.3)
 
     def epilogs(self) -> list[tuple[str, str, int, float]]:
-        """Job, task, status and seconds."""
+        """Returns job, task, status and seconds of each epilog."""
         rows = (line.split() for line in self.log.read_text().splitlines())
         return [(job, task, int(status), int(took) / 1e9) for job, task, status, took in rows]
 
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    # Below /tmp, which a job of another user can enter.
+    # The folder is below /tmp, because a job of another user must be able to enter it.
     folder = Path(tempfile.mkdtemp(prefix="iodock-engine-"))
     folder.chmod(0o755)
     made = Site(folder)
@@ -133,5 +134,5 @@ def test_without_a_portal_the_job_output_is_unchanged(site: Site, url: str) -> N
     print(f"{url}: epilog {status}, {took:.3f} s")
     assert site.engine.output(job) == "begin\n" and status == 0
     assert site.engine.status(job) == 5
-    # The queue accepts further jobs.
+    # The queue is not in an error state, so it accepts further jobs.
     assert " E" not in site.engine.run("qstat", "-f")

@@ -1,6 +1,7 @@
-"""A real MooseFS, an agent on each of two machines (namespaces) and the collector: one round each of idle,
-load by one of four jobs, SIGSTOP of the master and a restart. `make test-moosefs`; needs root and MooseFS's
-packages, and is no part of `make test`. More rounds: `benches/moosefs_rounds.py`."""
+"""Tests a real MooseFS with an agent on each of two machines (namespaces) and the collector: one round each
+without load, with load by one of four jobs, with SIGSTOP of the master, and with a restart. `make
+test-moosefs` runs it; needs root and MooseFS's packages, and is no part of `make test`.
+`benches/moosefs_rounds.py` plays more rounds."""
 
 from __future__ import annotations
 
@@ -25,5 +26,6 @@ pytestmark = [
 def test_states_and_suspects_of_a_real_moosefs_are_correct(agent: Path) -> None:
     words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1", "--learn", "25"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    # After so short a time the usual load of each job is unknown, so a stall may name some.
+    # After such a short time the collector does not know the usual load of each job, so a stall may name
+    # some.
     assert "states: 4, jobs of a load first: 1" in done.stdout, done.stdout + done.stderr

@@ -1,6 +1,6 @@
-"""Jobs with known I/O on a real Slurm with two nodes, an agent on each, and the collector: the store, `top`
-and the portal show exactly that I/O. `make test-slurm`; needs root and Slurm's packages, and is no part of
-`make test`."""
+"""Tests jobs with known I/O on a real Slurm with two nodes, an agent on each, and the collector: the store,
+`top` and the portal show exactly that I/O. `make test-slurm` runs it; needs root and Slurm's packages, and is
+no part of `make test`."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Centre:
     def does(
         self, read: int, write: int = 0, file: str = "-", threads: int = 1, times: int = 1, pause_ms: int = 0
     ) -> str:
-        """A command with this amount of I/O."""
+        """Returns a command with this amount of I/O."""
         return f"{self.known} {read} {write} {file} {threads} {times} {pause_ms}"
 
     def asked(self) -> dict[int, dict[str, int]]:
-        """Job -> the store's sum of processes, samples and totals."""
+        """Returns the store's sums of each job, over samples of processes and totals of steps."""
         sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in _COLUMNS)
         sql = (
             f"SELECT job, {sums} FROM job_io WHERE source IN ('process_io', 'slurm_step') AND job IS NOT NULL"
@@ -85,7 +85,7 @@ class Centre:
 
 @dataclass
 class Job:
-    """Bytes that one requested by calls."""
+    """A job, and the bytes that it requested by calls."""
 
     name: str
     number: int
@@ -95,7 +95,7 @@ class Job:
 
 
 def tracking() -> list[object]:
-    """How Slurm tracks a step's processes."""
+    """Returns the ways in which Slurm tracks a step's processes."""
     no_freezer = pytest.mark.skipif(
         not FREEZER.exists(), reason=f"no {FREEZER}: proctrack/cgroup is not tried"
     )
@@ -104,7 +104,7 @@ def tracking() -> list[object]:
 
 @pytest.fixture(scope="module", params=tracking())
 def centre(agent: Path, request: pytest.FixtureRequest) -> Iterator[Centre]:
-    # Paths of sockets must be short.
+    # The folder's path is short, because paths of sockets must be.
     folder = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     folder.chmod(0o755)
     centre = Centre(folder, agent, request.param)
@@ -117,9 +117,9 @@ def centre(agent: Path, request: pytest.FixtureRequest) -> Iterator[Centre]:
 
 @pytest.fixture(scope="module")
 def jobs(centre: Centre) -> list[Job]:
-    """All have ended successfully."""
+    """Runs all jobs, which must succeed."""
     done, run, does = [], centre.slurm.run, centre.does
-    # Agents are running on the nodes before anything happens there.
+    # The agents must run before any job starts.
     wait_for(lambda: len(agents(centre)) == len(NODES), "the agents' first readings")
     short = does(2 * MB, 100_000, f"{centre.folder}/short.$n")
     script = f"for n in $(seq 200); do {short}; done\n"
@@ -133,11 +133,11 @@ def jobs(centre: Centre) -> list[Job]:
     both = f"srun {does(20 * MB, times=5, pause_ms=1200)}\n"
     done.append(Job("two nodes", run(both, "-N", "2", "-n", "2"), 200 * MB))
     done.append(Job("killed", killed(centre), 400 * MB))
-    # Slurm gives both parts the first part's SLURM_JOB_ID; each is a separate job.
+    # Slurm gives both parts the SLURM_JOB_ID of the first part, but each is a separate job.
     every, own = does(10 * MB, times=6, pause_ms=700), does(5 * MB, times=4, pause_ms=700)
     het = run(f"srun --het-group=0,1 {every}\n{own}\n", "-J", "het", "-n1", ":", "-n1")
     done += [Job("first part", het, 80 * MB), Job("second part", het + 1, 60 * MB)]
-    # Parts of a step, each on its own node.
+    # Each part of this step runs on its own node.
     parts = f"srun -n1 {every} : -n1 {own}\n{own}\n"
     done.append(Job("a step of parts", run(parts, "-N2", "-n2", "-O"), 100 * MB))
     # Slurm's own processes run as root, but the job does not.
@@ -150,7 +150,7 @@ def jobs(centre: Centre) -> list[Job]:
 
 
 def killed(centre: Centre) -> int:
-    """A job during which agents and collector are killed, and return late."""
+    """Runs a job during which agents and collector are killed. They return late."""
     script = f"srun {centre.does(20 * MB, times=10, pause_ms=800)}\n"
     found: list[int] = []
 
@@ -166,7 +166,7 @@ def killed(centre: Centre) -> int:
     centre.start_agent("n2")
     thread.join(PATIENCE_S)
     assert found, "the job failed, or does not end"
-    # One agent does not see the job's end, and the collector sees none.
+    # One agent does not see the job's end, and the collector sees no agent's report of it.
     centre.start_agent("n1")
     centre.start_collector()
     return found[0]
@@ -192,14 +192,14 @@ def is_near(found: float, wanted: int, of: int) -> bool:
 
 @pytest.fixture(scope="module")
 def settled(centre: Centre, jobs: list[Job]) -> list[Job]:
-    """All totals are in the store."""
+    """Waits until all totals are in the store."""
 
     def are_there() -> bool:
         left = [name for node in NODES for name in centre.slurm.records(node)]
         return not left and {job.number for job in jobs} <= centre.asked().keys()
 
     wait_for(are_there, "records are left")
-    # The last batch is still being sent.
+    # The agents may still be sending their last batch.
     try:
         wait_for(lambda: all(not wrong(centre.asked()[job.number], job) for job in jobs), "the sums")
     except AssertionError as error:
@@ -236,7 +236,7 @@ def test_a_job_has_one_user(centre: Centre, settled: list[Job]) -> None:
 def test_bytes_of_calls_and_of_devices_are_separate(centre: Centre, settled: list[Job]) -> None:
     rows = {job.name: centre.asked()[job.number] for job in settled}
     for name in ("threads", "two nodes", "killed"):
-        # /dev/zero is not a device.
+        # /dev/zero is not a storage device, so these reads are not device I/O.
         assert rows[name]["read_bytes"] < rows[name]["call_read_bytes"] / 100, name
     writer = rows["writer"]
     assert writer["call_write_bytes"] >= 64 * MB
@@ -261,7 +261,7 @@ def test_samples_and_step_totals_add_up(centre: Centre, settled: list[Job]) -> N
     parts = {(int(row["job"]), str(row["source"])): row["bytes"] for row in rows}
     number = {job.name: job.number for job in settled}
     assert parts.get((number["short"], "slurm_step"), 0) > 0
-    # It ran for seconds, and was read every second.
+    # The job ran for seconds, and the agents read its processes every second.
     assert parts.get((number["two nodes"], "process_io"), 0) > 100 * MB
 
 
@@ -271,7 +271,8 @@ def test_ended_processes_do_not_count_twice(centre: Centre, settled: list[Job]) 
         "WHERE job IS NULL AND source = 'process_io' AND command IN ('bash', 'slurmd', 'slurmstepd') "
         "GROUP BY ALL ORDER BY bytes DESC"
     )
-    # Process 1 of each node has waited for all ended processes. The slurmstepds' own I/O is included.
+    # Process 1 of each node has the counters of all processes that it reaped. The limit allows for the I/O of
+    # the slurmstepds.
     found, limit = sum(row["bytes"] for row in rows), sum(job.read for job in settled) / 100
     assert found < limit, "\n".join(str(row) for row in rows[:12])
 
@@ -314,7 +315,7 @@ def test_the_portal_shows_the_io_of_jobs(centre: Centre, settled: list[Job]) -> 
         return is_near(read, job.read, of) and is_near(write, job.write, of) and row["exact"] is True
 
     for job in settled:
-        # Pages leave out the last seconds.
+        # Pages leave out the last seconds, so the test waits.
         wait_for(lambda job=job: is_told(job), f"{job}: {page(job)}")
 
 
@@ -340,9 +341,9 @@ def test_a_job_is_over_when_slurm_has_ended_it(centre: Centre, settled: list[Job
             (str(row["state"]) for row in portal(centre, job.number, "runs") if row["role"] == "this job"), ""
         )
 
-    # Names are read from processes that are seen.
+    # Agents read names from the processes that they sample, so only longer jobs have names.
     named = [job for job in settled if job.name in ("two nodes", "killed", "first part", "second part")]
-    # Otherwise it would be reported a quarter of an hour later.
+    # Without Slurm's record of the end, the portal would report it a quarter of an hour later.
     wait_for(lambda: all(state(job) == "over" for job in named), "a job is over")
 
 

@@ -1,5 +1,5 @@
-"""Actions on a real Slurm with two nodes: jobs are suspended, held and requeued, and released again. Verdicts
-are made up. Part of `make test-slurm`; needs root and Slurm's packages."""
+"""Tests actions on a real Slurm with two nodes, which suspend, hold and requeue jobs, and release them again.
+Verdicts are made up. Part of `make test-slurm`; needs root and Slurm's packages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[SlurmSite]:
-    # Paths of sockets must be short.
+    # The folder's path is short, because paths of sockets must be.
     folder = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     site = SlurmSite(folder)
     try:
@@ -45,7 +45,8 @@ def slurm() -> Iterator[SlurmSite]:
 
 @pytest.fixture
 def submitted(slurm: SlurmSite) -> Iterator[Callable[..., str]]:
-    """Submits a job that appends a line to a file five times a second. Returns its id."""
+    """Returns a function that submits a job, which appends a line to a file five times a second, and returns
+    its id."""
     jobs: list[str] = []
 
     def submit(*options: str) -> str:
@@ -86,7 +87,7 @@ def acting(folder: Path, kind: ActionKind = "suspend") -> Site:
 
 
 def hears(site: Site, job: str, state: str = "overload", samples: int = 6) -> None:
-    """One verdict, now."""
+    """Passes one verdict, with the current time, to the site's responder."""
     site.now = time.time_ns()
     suspects = (suspect(job, owner=OWNER),) if state == "overload" else ()
     site.hear(verdict(site.now, state, samples, suspects=suspects))  # type: ignore[arg-type]
@@ -122,7 +123,7 @@ def test_a_job_is_suspended_and_resumed(
     facts = desk.facts(job)
     assert facts and facts.state == "suspended" and not grows(beat)
     assert facts.changed_s and abs(facts.changed_s - time.time()) < 60
-    # A restart between the two.
+    # The collector restarts between the two verdicts.
     site.restart()
     hears(site, job, "healthy", 3)
     works_until(site, "undone")

@@ -1,5 +1,5 @@
-"""Job information from a real Slurm. `make test-slurm`; needs root and Slurm's packages, and is no part of
-`make test`. Its site keeps no accounting, so only the queue is queried."""
+"""Tests job information from a real Slurm. `make test-slurm` runs it; needs root and Slurm's packages, and is
+no part of `make test`. The test's Slurm keeps no accounting, so iodock queries only the queue."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A check-up under srun on a real Slurm with two nodes, each with its own host name and boot id: `make
-test-slurm`; needs root and Slurm's packages, and is no part of `make test`."""
+"""Tests a check-up under srun on a real Slurm with two nodes, each with its own host name and boot id. `make
+test-slurm` runs it; needs root and Slurm's packages, and is no part of `make test`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    # Paths of sockets must be short.
+    # The folder's path is short, because paths of sockets must be.
     made = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     made.chmod(0o755)
     try:
@@ -63,7 +63,7 @@ def test_a_check_up_runs_with_srun_on_two_nodes(folder: Path) -> None:
 
 
 def has_own_boot(slurm: SlurmSite, node: str, folder: Path) -> None:
-    """A boot id like that of another machine: the engine uses it to distinguish machines."""
+    """Gives a node its own boot id, by which the engine distinguishes machines."""
     boot, done = folder / f"boot-{node}", folder / f"done-{node}"
     boot.write_text(f"boot-of-{node}\n")
     slurm.start_in(node, f"boot-{node}", ["sh", "-c", f"mount --bind {boot} {BOOT} && touch {done}"])

@@ -1,5 +1,6 @@
-"""A job on two nodes of a real Slurm whose ranks record into stores of their own: merged, they have the
-program's I/O exactly. `make test-slurm`; needs root and Slurm's packages, and is no part of `make test`."""
+"""Tests a job on two nodes of a real Slurm whose ranks record into separate stores: the merged store has
+exactly the program's I/O. `make test-slurm` runs it; needs root and Slurm's packages, and is no part of `make
+test`."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """With the parts of a job's four ranks, two on each node."""
-    # Paths of sockets must be short.
+    """Creates a folder with the stores of a job's four ranks, two on each node."""
+    # The folder's path is short, because paths of sockets must be.
     folder = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     folder.chmod(0o755)
     source = ROOT / "tests" / "kit" / "known_io.c"
@@ -38,7 +39,7 @@ def folder() -> Iterator[Path]:
     slurm = SlurmSite(folder / "slurm")
     try:
         recorder = f"{sys.executable} -m iodock record -q -o '{folder}/parts/%h-%r.iodock'"
-        # Each rank writes more than the one before, into one file.
+        # Each rank writes more than the preceding one, into one file.
         program = f"./known_io {READ} $(({WRITE} * (SLURM_PROCID + 1))) out.dat 1 1 0"
         (folder / "rank.sh").write_text(f"exec {recorder} -- {program}\n")
         sources = os.environ.get("PYTHONPATH", "")

@@ -1,6 +1,6 @@
-"""A program with MPI-IO that srun starts on two nodes of a real Slurm: recorded into one store, into a
-store for each rank, and with some ranks counted, its sums are the program's own. `make test-slurm`; needs
-root, Slurm's packages and an MPI, and is no part of `make test`."""
+"""Tests a program with MPI-IO that srun starts on two nodes of a real Slurm: recorded into one store, into a
+store for each rank, and with some ranks counted, its sums equal the program's own. `make test-slurm` runs it;
+needs root, Slurm's packages and an MPI, and is no part of `make test`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ RANKS, CHOSEN = 4, (0, 3)
 PIECE, SMALL, SMALLS = 1 << 20, 4000, 4
 """Of fixtures/programs/mpi_io.c."""
 WRITTEN = RANKS * (PIECE + SMALLS * SMALL)
-# Without MPICH (--mpi=pmi2, UCX_TLS=tcp,self): between such nodes its own MPI_Finalize hangs at times.
+# MPICH (--mpi=pmi2, UCX_TLS=tcp,self) is left out, because its MPI_Finalize sometimes hangs between these
+# nodes.
 PLUGINS = {"openmpi": "pmix"}
-# Both nodes have the same addresses.
+# Both nodes have the same addresses, so Open MPI must use the loopback interface.
 _SETTINGS = "OMPI_MCA_btl=self,vader,tcp OMPI_MCA_btl_tcp_if_include=lo"
 
 pytestmark = [
@@ -36,13 +37,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[SlurmSite]:
-    # Paths of sockets must be short.
+    # The folder's path is short, because paths of sockets must be.
     folder = Path(tempfile.mkdtemp(prefix="iodock-slurm-"))
     folder.chmod(0o755)
     slurm = SlurmSite(folder / "slurm")
     try:
         (folder / "pmix").mkdir()
-        # Both nodes' PMIx would take the same names below /tmp.
+        # Each node gets its own tmpfs, because PMIx would use the same names below /tmp on both.
         for node in NODES:
             slurm.start_in(node, f"pmix-{node}", ["mount", "-t", "tmpfs", "tmpfs", str(folder / "pmix")])
         for node in NODES:
@@ -55,8 +56,8 @@ def slurm() -> Iterator[SlurmSite]:
 
 @pytest.fixture(scope="module", params=PLUGINS)
 def job(request: pytest.FixtureRequest, slurm: SlurmSite) -> Path:
-    """The folder of a job with four ranks on two nodes, recorded in three ways, and with a program
-    of the batch script."""
+    """Returns the folder of a job with four ranks on two nodes, recorded in three ways, and with a program of
+    the batch script."""
     kind, plugin = request.param, PLUGINS[request.param]
     if shutil.which(f"mpicc.{kind}") is None:
         pytest.skip(f"{kind} is not installed")
@@ -133,7 +134,7 @@ def test_a_store_for_each_rank_is_merged(job: Path) -> None:
     store = job / "merged.iodock"
     merged = iodock("merge", *parts, "-o", store)
     assert merged.returncode == 0, merged.stderr
-    # One clock beats for both nodes.
+    # Both nodes have the same clock, but iodock can only give an upper bound for the difference.
     assert "ranks: 4 of 4" in merged.stderr and "clock of n2: differs from the clock of n1" in merged.stderr
     assert_both_nodes_are_there(store)
     assert_sums_are_the_programs_own(store, "parts.dat")
@@ -152,7 +153,7 @@ def test_other_ranks_are_counted(job: Path) -> None:
 def test_a_batch_script_has_no_rank(job: Path) -> None:
     store = job / "script.iodock"
     assert rows(store, "SELECT DISTINCT rank FROM processes") == [{"rank": None}]
-    # What has no rank is recorded, although --ranks chose another.
+    # A process without a rank is recorded, although --ranks chose other processes.
     written = rows(store, "SELECT sum(bytes)::BIGINT AS n FROM calls_seen WHERE file LIKE '%/script.dat'")
     assert written == [{"n": len("batch\n")}]
     assert "missing-ranks" not in loss_cures(store)

@@ -1,4 +1,4 @@
-/* GC content of each contig of a FASTA file. */
+/* Computes the GC content of each contig of a FASTA file. */
 #include <stdio.h>
 
 static void report(const char *name, long gc, long bases)

@@ -1,4 +1,4 @@
-/* GC content of each contig of a FASTA file. */
+/* Computes the GC content of each contig of a FASTA file. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

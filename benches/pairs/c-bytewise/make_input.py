@@ -1,4 +1,4 @@
-"""A genome of 3 million bases as FASTA."""
+"""Writes a genome of 3 million bases as FASTA."""
 
 import random
 

@@ -1,4 +1,4 @@
-/* Mean amplitude by station: the records are read one after the other. */
+/* Computes the mean amplitude by station, and reads the records one after the other. */
 #include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>

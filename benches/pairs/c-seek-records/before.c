@@ -1,4 +1,4 @@
-/* Mean amplitude by station: each record is found by its offset. */
+/* Computes the mean amplitude by station, and seeks to each record by its offset. */
 #include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""Seismograms of 600,000 records: a header of 32 bytes, 60 samples."""
+"""Writes seismograms of 600,000 records: a header of 32 bytes and 60 samples each."""
 
 import random
 import struct

@@ -1,4 +1,5 @@
-/* Leapfrog steps of a small star cluster; the C library's buffer takes the states. */
+/* Computes leapfrog steps of a small star cluster, and writes the states through the C library's
+ * buffer. */
 #include <math.h>
 #include <stdio.h>
 

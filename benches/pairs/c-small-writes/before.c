@@ -1,4 +1,5 @@
-/* Leapfrog steps of a small star cluster; each star's state is written on its own. */
+/* Computes leapfrog steps of a small star cluster, and writes each star's state by a separate
+ * call. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Random walk of neutrons through a slab: one line for each collision.
+// Simulates a random walk of neutrons through a slab, and writes one line for each collision.
 #include <cmath>
 #include <fstream>
 #include <iostream>

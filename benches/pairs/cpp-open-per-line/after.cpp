@@ -1,4 +1,4 @@
-// Simulated annealing of a spin glass; the log stays open.
+// Simulates annealing of a spin glass; the log stays open.
 #include <cmath>
 #include <fstream>
 #include <iostream>

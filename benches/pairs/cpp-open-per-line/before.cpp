@@ -1,4 +1,4 @@
-// Simulated annealing of a spin glass; the log is opened for each sweep.
+// Simulates annealing of a spin glass, and opens the log for each sweep.
 #include <cmath>
 #include <fstream>
 #include <iostream>

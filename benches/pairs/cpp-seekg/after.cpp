@@ -1,4 +1,4 @@
-// Charge in the inner volume: a class that gives one hit after the other.
+// Sums up the charge in the inner volume with a class that returns one hit after the other.
 #include <cstdint>
 #include <fstream>
 #include <iostream>

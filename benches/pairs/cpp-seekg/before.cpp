@@ -1,4 +1,5 @@
-// Charge in the inner volume: a class that gives the n-th hit, asked for all in order.
+// Sums up the charge in the inner volume with a class that returns the n-th hit; the program
+// requests all in order.
 #include <cstdint>
 #include <fstream>
 #include <iostream>

@@ -1,4 +1,4 @@
-"""700,000 hits of a time projection chamber, 40 bytes each."""
+"""Writes 700,000 hits of a time projection chamber, 40 bytes each."""
 
 import random
 import struct

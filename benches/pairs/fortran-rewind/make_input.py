@@ -1,4 +1,5 @@
-"""Opacity table: 20,000 entries of two columns, as Fortran writes them (unformatted, sequential)."""
+"""Writes an opacity table: 20,000 entries of two columns, as Fortran writes them (unformatted,
+sequential)."""
 
 import struct
 

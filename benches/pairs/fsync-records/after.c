@@ -1,4 +1,4 @@
-/* Run log of a beam line: forced to the disk after each 50 shots. */
+/* Writes the run log of a beam line, and syncs it after every 50 shots. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>

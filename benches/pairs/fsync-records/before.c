@@ -1,4 +1,4 @@
-/* Run log of a beam line: each shot is appended and forced to the disk. */
+/* Writes the run log of a beam line, and syncs it after each shot. */
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>

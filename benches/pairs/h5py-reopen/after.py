@@ -1,4 +1,4 @@
-"""Mode amplitudes of a plasma code: the file stays open."""
+"""Writes mode amplitudes of a plasma code; the file stays open."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,5 @@
-"""Mode amplitudes of a plasma code: the file is opened for each step, to be safe."""
+"""Writes mode amplitudes of a plasma code, and opens the file for each step, so that a crash loses
+nothing."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,4 @@
-"""Pulse heights of all events: the dataset is read in blocks of 10,000 events."""
+"""Computes pulse heights of all events, and reads the dataset in blocks of 10,000 events."""
 
 import h5py
 import numpy as np

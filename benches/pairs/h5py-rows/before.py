@@ -1,4 +1,4 @@
-"""Pulse heights of all events: the dataset is read event by event."""
+"""Computes pulse heights of all events, and reads the dataset event by event."""
 
 import h5py
 import numpy as np

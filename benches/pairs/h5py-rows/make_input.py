@@ -1,4 +1,4 @@
-"""Waveforms of a detector: 80,000 events of 256 samples."""
+"""Writes waveforms of a detector: 80,000 events of 256 samples."""
 
 import h5py
 import numpy as np

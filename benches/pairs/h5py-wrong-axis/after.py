@@ -1,4 +1,4 @@
-"""Hottest hour of 6 cities: each chunk is read once, for all cities."""
+"""Finds the hottest hour of 6 cities, and reads each chunk once for all cities."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,4 @@
-"""Hottest hour of 6 cities: each series goes through all chunks."""
+"""Finds the hottest hour of 6 cities, and reads all chunks for the series of each city."""
 
 import h5py
 import numpy as np

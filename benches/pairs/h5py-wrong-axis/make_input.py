@@ -1,4 +1,4 @@
-"""A model's hourly surface temperature, a compressed chunk for each hour, as models write it."""
+"""Writes a model's hourly surface temperature with a compressed chunk for each hour, as models do."""
 
 import h5py
 import numpy as np

@@ -1,4 +1,4 @@
-"""A FASTQ file of 10,000 reads."""
+"""Writes a FASTQ file of 10,000 reads."""
 
 import random
 

@@ -1,4 +1,4 @@
-/* Photons through a cloud: each rank logs every photon to its own file. */
+/* Simulates photons in a cloud; each rank logs every photon to its own file. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>

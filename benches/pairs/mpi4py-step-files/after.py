@@ -1,4 +1,4 @@
-"""Parameter scan of a logistic map, split among ranks: a file for each rank."""
+"""Scans the parameter of a logistic map, split among ranks, and writes a file for each rank."""
 
 import numpy as np
 from mpi4py import MPI

@@ -1,4 +1,4 @@
-"""Parameter scan of a logistic map, split among ranks: a file for each parameter."""
+"""Scans the parameter of a logistic map, split among ranks, and writes a file for each parameter."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Heat equation on a rod: the temperatures of all steps in one array and one file."""
+"""Solves the heat equation on a rod, and writes the temperatures of all steps as one array into one file."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Heat equation on a rod: the temperatures of each step as a file of their own."""
+"""Solves the heat equation on a rod, and writes the temperatures of each step into a separate file."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Hourly means of weather stations, written as one table at the end."""
+"""Computes hourly means of weather stations, and writes one table at the end."""
 
 import numpy as np
 import pandas as pd

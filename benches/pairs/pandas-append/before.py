@@ -1,4 +1,4 @@
-"""Hourly means of weather stations, appended to one table station by station."""
+"""Computes hourly means of weather stations, and appends them to one table station by station."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Line strengths of 4,000 spectra in one file, by two workers."""
+"""Computes the line strengths of 4,000 spectra in one file by two workers."""
 
 from multiprocessing import Pool
 

@@ -1,4 +1,4 @@
-"""Line strengths of 4,000 spectra, one file each, by two workers."""
+"""Computes the line strengths of 4,000 spectra, one file each, by two workers."""
 
 import glob
 from multiprocessing import Pool

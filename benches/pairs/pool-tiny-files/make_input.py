@@ -1,4 +1,4 @@
-"""4,000 spectra, as the instrument saves them, and the same as one file."""
+"""Writes 4,000 spectra as the instrument saves them, and the same as one file."""
 
 import os
 

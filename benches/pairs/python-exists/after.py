@@ -1,4 +1,4 @@
-"""Calibrated energies: the calibrations are listed once."""
+"""Computes calibrated energies, and lists the calibration files once."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Calibrated energies: for each hit it is looked whether its module has a calibration."""
+"""Computes calibrated energies, and checks for each hit whether its module has a calibration file."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Calibration files of 40 detector modules."""
+"""Writes calibration files of 40 detector modules."""
 
 import os
 

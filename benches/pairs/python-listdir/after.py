@@ -1,4 +1,4 @@
-"""Brightness of all frames: the folder is listed again after the known frames are done."""
+"""Computes the brightness of all frames, and lists the folder again after all known frames are done."""
 
 import os
 

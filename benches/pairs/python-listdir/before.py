@@ -1,4 +1,4 @@
-"""Brightness of all frames: the next one is the first in the folder that is not done yet."""
+"""Computes the brightness of all frames, and lists the folder for each frame to find the next one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""1,000 camera frames of an experiment."""
+"""Writes 1,000 camera frames of an experiment."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Trigger rates of a telescope array: the stations' files stay open."""
+"""Computes trigger rates of a telescope array; the stations' files stay open."""
 
 import random
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Trigger rates of a telescope array: each event is added to its station's file."""
+"""Computes trigger rates of a telescope array, and opens a station's file for each event."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Fitness of a genetic algorithm: each candidate is logged."""
+"""Evaluates the candidates of a genetic algorithm, and logs each."""
 
 import random
 

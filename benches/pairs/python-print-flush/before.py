@@ -1,4 +1,4 @@
-"""Fitness of a genetic algorithm: each candidate is logged, and flushed so that tail -f shows it."""
+"""Evaluates the candidates of a genetic algorithm, and logs each with a flush, so that tail -f shows it."""
 
 import random
 

@@ -1,4 +1,4 @@
-/* Ising model: a checkpoint of 64 kB is written some times in the run. */
+/* Simulates an Ising model, and writes a checkpoint of 64 kB a few times in the run. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Ising model: a checkpoint of 64 kB is forced to the disk some times in the run. */
+/* Simulates an Ising model, and syncs a checkpoint of 64 kB a few times in the run. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>

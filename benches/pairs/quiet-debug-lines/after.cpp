@@ -1,4 +1,4 @@
-// Logistic maps averaged over many starts: a line for each parameter.
+// Averages logistic maps over many starts, and writes a line for each parameter.
 #include <cmath>
 #include <fstream>
 #include <iostream>

@@ -1,4 +1,5 @@
-// Logistic maps averaged over many starts: a line with endl for each parameter, some hundred a second.
+// Averages logistic maps over many starts, and writes a line with endl for each parameter, some
+// hundred per second.
 #include <cmath>
 #include <fstream>
 #include <iostream>

@@ -1,4 +1,4 @@
-"""Six tables of 150,000 rows."""
+"""Writes six tables of 150,000 rows."""
 
 import random
 

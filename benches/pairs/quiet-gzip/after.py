@@ -1,4 +1,4 @@
-"""GC content of packed reads, line by line, from a file that was read as a whole."""
+"""Computes the GC content of compressed reads line by line, after reading the whole file into memory."""
 
 import gzip
 import io

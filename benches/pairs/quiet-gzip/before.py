@@ -1,4 +1,4 @@
-"""GC content of packed reads, line by line: unpacking takes the time."""
+"""Computes the GC content of compressed reads line by line. Most of the time is decompression."""
 
 import gzip
 

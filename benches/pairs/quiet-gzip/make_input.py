@@ -1,4 +1,4 @@
-"""Packed reads of a sequencer."""
+"""Writes compressed reads of a sequencer."""
 
 import gzip
 import random

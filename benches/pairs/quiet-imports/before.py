@@ -1,4 +1,4 @@
-"""Trend of a temperature series with pandas: importing is a one-off cost."""
+"""Computes the trend of a temperature series with pandas. Importing pandas is a one-off cost."""
 
 import numpy as np
 import pandas as pd

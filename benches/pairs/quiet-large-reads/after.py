@@ -1,4 +1,4 @@
-"""Histogram of counts, read 64 MB at a time."""
+"""Computes a histogram of counts, and reads 64 MB at a time."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Histogram of counts, read 1 MB at a time."""
+"""Computes a histogram of counts, and reads 1 MB at a time."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""400 MB of counts."""
+"""Writes 400 MB of counts."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Power spectra of 80 daily maps, all in one file."""
+"""Computes power spectra of 80 daily maps, all in one file."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Power spectra of 80 daily maps, one file of 2 MB each."""
+"""Computes power spectra of 80 daily maps, one file of 2 MB each."""
 
 import numpy as np
 

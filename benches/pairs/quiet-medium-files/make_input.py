@@ -1,4 +1,4 @@
-"""80 daily maps of 2 MB, and the same as one file."""
+"""Writes 80 daily maps of 2 MB, and the same as one file."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Model minus observation at 2,500 stations, the whole field read into memory first."""
+"""Compares model and observation at 2,500 stations, and first reads the whole field into memory."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Model minus observation at 2,500 stations, through a memory map: a few per cent of the field are touched."""
+"""Compares model and observation at 2,500 stations, and touches a few per cent of the field through a memory
+map."""
 
 import numpy as np
 

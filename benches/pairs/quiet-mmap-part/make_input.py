@@ -1,4 +1,4 @@
-"""A field of 600 MB, of which readers look at a part."""
+"""Writes a field of 600 MB, of which the programs need a part."""
 
 import numpy as np
 

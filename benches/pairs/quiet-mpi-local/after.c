@@ -1,4 +1,5 @@
-/* Diffusion on a ring of ranks; every 50 steps all ranks together write to a shared file on a local disk. */
+/* Simulates diffusion on a ring of ranks; every 50 steps all ranks together write to a shared
+ * file on a local disk. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>

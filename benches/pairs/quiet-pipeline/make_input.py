@@ -1,4 +1,4 @@
-"""Alignments of reads: 400,000 lines."""
+"""Writes alignments of reads: 400,000 lines."""
 
 import random
 

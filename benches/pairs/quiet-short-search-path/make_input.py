@@ -1,4 +1,4 @@
-"""Eight folders of software, as module load leaves them in the search path, and a table."""
+"""Creates eight folders of software, as `module load` adds them to the search path, and a table."""
 
 import os
 import random

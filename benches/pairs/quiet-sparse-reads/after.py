@@ -1,4 +1,5 @@
-"""Line widths of 600 stars, picked by chance from a catalogue of 6,000: spectra are read in the order of the file."""
+"""Computes line widths of 600 random stars of a catalogue of 6,000, and reads the spectra in the order of the
+file."""
 
 import random
 

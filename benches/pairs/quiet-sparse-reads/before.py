@@ -1,4 +1,4 @@
-"""Line widths of 600 stars, picked by chance from a catalogue of 6,000: each spectrum is read where it lies."""
+"""Computes line widths of 600 random stars of a catalogue of 6,000, and seeks to each spectrum."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A catalogue of 200 MB in pages of 32 kB: a star's spectrum each."""
+"""Writes a catalogue of 200 MB in pages of 32 kB, each with a star's spectrum."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""A folder of results, and 150 folders of software as a site's modules leave them in the search path."""
+"""Creates a folder of results, and 150 folders of software as a site's modules add them to the search
+path."""
 
 import os
 

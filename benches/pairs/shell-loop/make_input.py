@@ -1,4 +1,4 @@
-"""A sample sheet of 700 sequencing runs."""
+"""Writes a sample sheet of 700 sequencing runs."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Results of docking runs into a database: fifty rows to a commit."""
+"""Inserts results of docking runs into a database, and commits every fifty rows."""
 
 import random
 import sqlite3

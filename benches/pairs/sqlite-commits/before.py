@@ -1,4 +1,4 @@
-"""Results of docking runs into a database: each row is committed as it comes."""
+"""Inserts results of docking runs into a database, and commits each row."""
 
 import random
 import sqlite3

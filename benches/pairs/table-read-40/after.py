@@ -1,4 +1,4 @@
-"""A catalogue of galaxies is made once, then read once for 40 redshift bins."""
+"""Writes a catalogue of galaxies, then reads it once for 40 redshift bins."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A catalogue of galaxies is made once, then read again for each of 40 redshift bins."""
+"""Writes a catalogue of galaxies, then reads it again for each of 40 redshift bins."""
 
 import numpy as np
 

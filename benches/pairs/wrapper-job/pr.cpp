@@ -1,4 +1,4 @@
-// Histogram of energies: each entry is written as it comes, with endl or a plain line break.
+// Fills a histogram of energies, and writes each entry at once, with endl or a plain line break.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>

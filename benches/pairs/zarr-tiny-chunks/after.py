@@ -1,4 +1,4 @@
-"""A day of a small ocean model's surface temperature as zarr: four chunks."""
+"""Writes a day of a small ocean model's surface temperature as zarr with four chunks."""
 
 import numpy as np
 import zarr

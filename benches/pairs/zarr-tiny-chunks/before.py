@@ -1,4 +1,5 @@
-"""A day of a small ocean model's surface temperature as zarr: one chunk for each column of 10 x 10 cells."""
+"""Writes a day of a small ocean model's surface temperature as zarr with one chunk for each column of 10 x 10
+cells."""
 
 import numpy as np
 import zarr

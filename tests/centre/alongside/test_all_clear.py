@@ -1,5 +1,5 @@
-"""When a diagnosis may call a run's servers healthy: only with enough samples from before the run. Servers,
-node and run are synthetic."""
+"""Tests when a diagnosis may call a run's servers healthy: only with enough samples from before the run.
+Servers, node and run are synthetic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN = HUNG - 120 * SECOND
 def test_a_store_with_little_history_does_not_report_healthy_servers(
     tmp_path: Path, before: int, is_enough: bool
 ) -> None:
-    """BEFORE: number of 10 s samples from before the run; 12 suffice to know the usual values."""
+    """BEFORE: number of 10 s samples from before the run. 12 samples suffice to know the usual values."""
     node_rows(centre_store(tmp_path / "m", None, begin=RUN - before * 10 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     if is_enough:
@@ -42,7 +42,8 @@ def test_trouble_is_reported_from_a_store_with_little_history(tmp_path: Path) ->
 
 
 def test_new_clients_alone_do_not_prove_healthy_servers(tmp_path: Path) -> None:
-    """An NFS server without an agent. Its clients are read for the first time when the run begins."""
+    """The NFS server has no agent, and the collector reads its clients for the first time when the run
+    begins."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, None, begin=RUN - 40 * SECOND)
@@ -54,7 +55,7 @@ def test_new_clients_alone_do_not_prove_healthy_servers(tmp_path: Path) -> None:
 
 
 def test_an_idle_night_gives_no_normal_waiting_time(tmp_path: Path) -> None:
-    """Clients without any request before the run do not show how long an operation takes."""
+    """Clients that make no request before the run do not show how long an operation usually takes."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, None, idle_until=RUN)

@@ -1,4 +1,4 @@
-"""Counters of storage controllers, imported from CSV and from SNMP tools, on a run's time axis. Array,
+"""Tests counters of storage controllers, imported from CSV and from SNMP tools, on a run's time axis. Array,
 servers and run are synthetic."""
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def csv_lines() -> list[str]:
 
 
 def snmp_lines() -> list[str]:
-    """Busy time in ms and blocks read, as 32-bit counters: the count of blocks overflows."""
+    """Returns lines of SNMP tools with busy time in ms and blocks read, as 32-bit counters. The count of
+    blocks overflows."""
     lines, ticks, blocks = [], 5_000, (1 << 32) - 500_000
     for at in moments():
         ticks += busy(at) * 100
@@ -112,7 +113,7 @@ def curves(folder: Path, run: str) -> dict[tuple[str, str], ServerCurve]:
 
 @pytest.mark.parametrize("form", ["csv", "snmp"])
 def test_counters_of_a_busy_controller_use_the_time_axis_of_the_run(tmp_path: Path, form: str) -> None:
-    """None of its servers has an agent, so no source can say that they were healthy."""
+    """None of the servers has an agent, so no source can say that they were healthy."""
     told = imported(tmp_path, form, csv_lines() if form == "csv" else snmp_lines())
     assert "array07: readings 40" in told and "left out" not in told
     run = plot5(tmp_path / "run.iodock")

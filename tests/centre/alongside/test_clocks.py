@@ -1,4 +1,5 @@
-"""Comparing two clocks of one machine by counters: how precise that is, and when it is impossible."""
+"""Tests comparing two clocks of one machine by counters: how precise the comparison is, and when it is
+impossible."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ KEY = ("diskstats", "sda", "write_bytes")
 
 
 def bursts(at_s: float) -> float:
-    """Bytes written up to that time."""
+    """Returns the bytes written until AT_S."""
     random = Random(4)
     whole = 0.0
     for _ in range(400):
@@ -31,7 +32,8 @@ def series(seconds: int, counter: Callable[[float], float]) -> CounterSeries:
 
 
 def agent(counter: Callable[[float], float], ahead_s: float, every: int = 10) -> list[Row]:
-    """Rows of an agent whose clock is AHEAD_S ahead, beginning eleven minutes before the recording."""
+    """Returns rows of an agent whose clock is AHEAD_S ahead, beginning eleven minutes before the
+    recording."""
     return [
         (
             BEGIN + at * SECOND,
@@ -83,7 +85,7 @@ def test_recordings_without_common_intervals_give_no_clock_offset() -> None:
 
 
 def test_a_restarted_counter_gives_no_wrong_clock_offset() -> None:
-    """The machine was rebooted in between, so the growth in one interval is unknown."""
+    """The machine was rebooted during the recording, so the growth in one interval is unknown."""
 
     def reset(at: float) -> float:
         return bursts(at) if at < 300 else bursts(at) - bursts(300)
@@ -95,7 +97,8 @@ def test_a_restarted_counter_gives_no_wrong_clock_offset() -> None:
 @pytest.mark.parametrize("seconds", [163, 200, 239])
 @pytest.mark.parametrize("phase", [0, 17, 40, 59])
 def test_few_sums_give_no_wrong_clock_offset(seconds: int, phase: int) -> None:
-    """One-minute rows, the last one cut. Only with some offsets are enough of them inside the recording."""
+    """The agent's rows cover one minute each, and the last one is cut. Only some of the possible clock
+    offsets put enough rows inside the recording."""
     rows = [
         (begin - phase * SECOND, end - phase * SECOND, grown)
         for begin, end, grown in agent(bursts, phase, 60)

@@ -1,4 +1,4 @@
-"""plot5 of the SS-ken report on a simulated centre: what the diagnosis says about the servers at 12:08:20,
+"""Tests what the diagnosis of plot5 (SS-ken report) on a simulated centre says about the servers at 12:08:20,
 and that it says nothing where no server was read. Servers, node and run are synthetic."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from said_of_servers import diagnosed, said
 
 @pytest.mark.parametrize("step_s", [10.0, 1.0])
 def test_a_short_stall_is_reported_at_the_second_of_the_call(tmp_path: Path, step_s: float) -> None:
-    """A hiccup of 30 s, which two samples of 10 s show."""
+    """The hiccup lasts 30 s, so two samples of 10 s show it."""
     collector = centre_store(tmp_path / "m", 30.0, step_s)
     node_rows(collector)
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m", sample_s=step_s))
@@ -46,7 +46,7 @@ def test_a_short_stall_is_reported_at_the_second_of_the_call(tmp_path: Path, ste
 
 
 def test_a_stall_seen_in_one_sample_is_called_weak_evidence(tmp_path: Path) -> None:
-    """A hiccup of 15 s with samples of 10 s: one sample covers only the hiccup."""
+    """The hiccup lasts 15 s, so only one sample of 10 s lies completely inside it."""
     node_rows(centre_store(tmp_path / "m", 15.0))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "one sample of mds01, which serves lfs, suggests a stall" in at
@@ -71,7 +71,7 @@ def test_healthy_servers_are_reported_as_healthy(tmp_path: Path) -> None:
 
 
 def test_missing_readings_do_not_mean_healthy(tmp_path: Path) -> None:
-    """The agents on the servers were switched off a few minutes before the run."""
+    """The agents on the servers stopped a few minutes before the run."""
     node_rows(centre_store(tmp_path / "m", None, until=HUNG - 400 * SECOND))
     at, whole = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
     assert "There are no readings of the servers of lfs at that time" in at
@@ -89,7 +89,8 @@ def test_readings_that_end_during_the_run_do_not_prove_healthy_servers(tmp_path:
 
 
 def test_a_problem_that_began_after_the_call_is_not_its_cause(tmp_path: Path) -> None:
-    """A reading at the time of the call that looks healthy only because it was judged earlier."""
+    """The replayed states end at the call. A problem that began afterwards must not change the state before
+    it."""
     node_rows(centre_store(tmp_path / "m", None))
     found = replayed(
         centre_store(tmp_path / "n", 60.0).store, site(tmp_path).states, HUNG - 300 * SECOND, HUNG
@@ -104,7 +105,7 @@ def test_a_clock_that_is_behind_is_corrected(tmp_path: Path) -> None:
     node_rows(collector)
     at, whole = said(plot5(tmp_path / "behind.iodock", Recorded(behind_s=33.0)), site(tmp_path / "m"))
     assert "had stalled" in at
-    # In the recording's time.
+    # The reported times are those of the recording's clock.
     assert re.search(r"Readings of mds01 from 12:07:(4[78]|5[78]) to", at)
     told = re.search(r"ahead by (\S+) s, known to within (\S+) s", whole)
     assert told and abs(float(told[1]) - 33) <= float(told[2]) <= 3
@@ -121,14 +122,14 @@ def test_without_comparable_clocks_servers_are_not_related_to_calls(tmp_path: Pa
     assert at == "" and "too steady to compare clocks" in whole
     at, whole = said(run, site(tmp_path / "m", agree_s=1.0))
     assert at == "" and "counters of the recording and of the agent on its machine do not match" in whole
-    # The site vouches for its clocks, and nothing contradicts it.
+    # The settings say that the clocks agree, and no data contradict this.
     at, whole = said(steady, site(tmp_path / "m", agree_s=1.0))
     assert "had stalled" in at
     assert "settings say that clocks agree to within 1 s" in whole
 
 
 def test_for_an_imported_log_the_site_must_confirm_the_clocks(tmp_path: Path) -> None:
-    """It names no machine and no mounts."""
+    """The imported log names no machine and no mounts."""
     centre_store(tmp_path / "m", 30.0)
     run = plot5(tmp_path / "run.iodock", Recorded(host=None, source=None))
     at, whole = said(run, site(tmp_path / "m"))
@@ -157,7 +158,7 @@ def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
         commands={"777": "tar"},
     )
     at, _ = said(plot5(tmp_path / "run.iodock"), site(tmp_path / "m"))
-    # Readings of 10 s; the call overlaps two of them.
+    # Readings cover 10 s, and the call overlaps two of them.
     assert "777 of alice read 0 B and wrote 95.4 MiB" in at
     assert at.index("777 of alice") < at.index("This job or session ran tar.") < at.index("778 of bob")
     assert at.count("This job or session ran") == 1
@@ -165,7 +166,7 @@ def test_other_users_of_the_node_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slow_s", [60.0, None])
 def test_the_state_of_an_nfs_server_is_derived_from_its_clients(tmp_path: Path, slow_s: float | None) -> None:
-    """No agent runs on the server: clients notice that answers are late."""
+    """The server has no agent, but clients notice that answers are late."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, slow_s)
@@ -220,7 +221,8 @@ def test_the_sentence_about_servers_is_in_japanese(tmp_path: Path) -> None:
 def test_long_runs_and_many_servers_use_longer_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small limit has the same effect as many servers."""
+    """The test lowers the limit on the number of judged samples, which has the same effect as many
+    servers."""
     centre_store(tmp_path / "m", None)
     monkeypatch.setattr("iodock.centre.alongside.replay._MOST_JUDGED", 60)
     found = replayed(MonitorStore(tmp_path / "m"), site(tmp_path).states, HUNG - 900 * SECOND, HUNG)

@@ -1,5 +1,5 @@
-"""A run from days or weeks ago, for which the store keeps only sums over one or ten minutes. Servers, node
-and run are synthetic."""
+"""Tests a run from days or weeks ago, for which the monitor's store keeps only sums over one or ten minutes.
+Servers, node and run are synthetic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ HOUR = 3600 * SECOND
 
 
 def settings(folder: Path) -> Settings:
-    """The site vouches for its clocks: in a run of minutes, sums are too coarse to compare them."""
+    """Returns settings that say that the clocks agree: for a run of minutes, sums are too coarse to compare
+    the clocks."""
     found = site(folder, agree_s=1.0)
     return replace(found, states=replace(found.states, usual_hours=6.0))
 
@@ -40,7 +41,7 @@ def settings(folder: Path) -> Settings:
 def test_sums_over_long_intervals_do_not_exclude_a_server_problem(
     tmp_path: Path, days: int, kept: str, hiccup_s: float | None
 ) -> None:
-    """There was a hiccup of 10 s, which sums over ten minutes do not show."""
+    """The servers had a hiccup of 10 s, which sums over ten minutes do not show."""
     collector = centre_store(tmp_path / "m", hiccup_s, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector)
     aged(collector, days)
@@ -76,7 +77,7 @@ def test_long_trouble_is_reported_with_its_resolution(tmp_path: Path, days: int,
 
 
 def test_clients_of_weeks_ago_are_found(tmp_path: Path) -> None:
-    """An NFS server without an agent, and a node that reports no jobs: there is no table of jobs."""
+    """The NFS server has no agent, and the node reports no jobs, so the store has no table of jobs."""
     collector = Collector(tmp_path / "m")
     node_rows(collector)
     nfs_rows(collector, None, begin=HUNG - 5 * HOUR)
@@ -88,7 +89,7 @@ def test_clients_of_weeks_ago_are_found(tmp_path: Path) -> None:
 
 
 def test_other_jobs_are_reported_from_sums(tmp_path: Path) -> None:
-    """The bytes of ten minutes are not attributed to one call."""
+    """The diagnosis does not attribute the bytes of ten minutes to one call."""
     collector = centre_store(tmp_path / "m", None, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector, others=[("777", "alice", 50_000_000)])
     aged(collector, 21)

@@ -1,4 +1,4 @@
-"""Matching mounts to the monitor's file systems."""
+"""Tests matching mounts of a run to the monitor's file systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The collector: each push counts once, whatever happens, and sums do not change when rows are rolled up."""
+"""Tests the collector: each push counts once, whatever happens, and sums do not change when rows are rolled
+up."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def empty(folder: Path) -> Path:
 
 
 def busy_day(collector: Collector, seed: int, batches: int = 60) -> dict[str, int]:
-    """Jobs that write for some hours, with occasional flushes. Returns what they really wrote."""
+    """Pushes the data of jobs that write for some hours, with occasional flushes. Returns the bytes that each
+    job wrote."""
     chance = random.Random(seed)
     totals = {str(job): 0 for job in range(5)}
     collector.push(frame(1, [Part(BEGIN, [], full=True)]))
@@ -92,7 +94,7 @@ def test_sums_stay_the_same_as_rows_are_rolled_up_and_merged(tmp_path: Path, see
     assert roll(store, intake, now) > 0
     assert all(sums(store, resolution) == truth for resolution in RESOLUTIONS)
     assert roll(store, intake, now) == 0
-    # Late data are summed up the next time.
+    # The next roll-up includes data that arrive late.
     late = BEGIN + 4 * HOUR
     collector.push(frame(1000, [Part(late, [written("late", 77, late)])]))
     collector.flush()
@@ -138,7 +140,7 @@ def test_coarser_rows_keep_the_mean_and_maximum_of_gauges(tmp_path: Path) -> Non
         end=time.time_ns(),
         resolution="minute",
     ).to_pylist()
-    # The means 2.5 and 8.5 are stored as whole numbers.
+    # Levels are stored as whole numbers, so the means 2.5 and 8.5 are rounded.
     assert [(row["value"], row["greatest"]) for row in rows] == [(3, 5), (9, 11)]
 
 
@@ -170,7 +172,7 @@ def test_a_collector_killed_at_any_moment_has_each_batch_once(tmp_path: Path) ->
         with serving(tmp_path / "store") as (url, process):
             ends = time.monotonic() + chance.uniform(0.05, 1.5)
             while time.monotonic() < ends and kept < len(frames):
-                # An agent starts with the last batch that it knows to be stored, so some batches are sent
+                # An agent begins with the last batch that it knows to be stored, so it sends some batches
                 # again.
                 status, receipt = post(url, b"".join(frames[max(kept - 2, 0) : kept + 3]))
                 assert status == 200
@@ -205,7 +207,8 @@ def test_agents_retry_if_the_collector_can_not_write(tmp_path: Path) -> None:
                 break
         assert (status, answer) == (503, {"error": "the data can't be stored at the moment"})
     collector = Collector(tmp_path / "store")
-    # Every batch answered with 200 is stored, and the next one is the expected one.
+    # The collector has stored every batch that it answered with 200, and the sender continues with the next
+    # one.
     assert collector.push(frame(sequence, [Part(at, many)]))[0] == sequence
     assert not collector.store.table("FROM losses", begin=0, end=time.time_ns(), resolution="fine").num_rows
 
@@ -226,7 +229,8 @@ def test_one_invalid_counter_does_not_stop_upkeep(tmp_path: Path) -> None:
 
 
 def test_an_absent_agent_does_not_extend_other_activity(tmp_path: Path) -> None:
-    """A one-day row and 10 s rows of the same owner and minute."""
+    """The absent agent gives a row of one day, and another one gives rows of 10 s of the same owner in the
+    same minute."""
     collector = Collector(tmp_path)
     collector.push(frame(1, [Part(BEGIN, [], full=True)]))
     back = BEGIN + 24 * HOUR - 60 * SECOND
@@ -266,7 +270,7 @@ def test_an_incomplete_copy_is_read_as_far_as_possible(tmp_path: Path) -> None:
     losses = collector.store.table("FROM losses", begin=0, end=1 << 62, resolution="fine").to_pylist()
     assert [(row["name"], row["count"], row["detail"]) for row in losses] == [("missing-files", 1, gone.name)]
     del collector
-    # Without the catalogue it is unknown which files count, so nothing is changed.
+    # Without the catalogue the collector cannot know which files count, so it changes nothing.
     (folder / "catalogue.json").unlink()
     before = sorted(folder.rglob("*.parquet"))
     with pytest.raises(StoreError, match="missing, but job_io is there"):
@@ -319,7 +323,8 @@ def test_an_invalid_push_is_refused_without_effect(tmp_path: Path, body: bytes, 
     ],
 )
 def test_senders_with_a_wrong_clock_are_refused(tmp_path: Path, begin: int, ahead: int, why: str) -> None:
-    """The time of the batch does not matter, since it may have been stored for a while."""
+    """The collector compares the sender's clock and not the time of the batch, which the agent may have kept
+    for a while."""
     collector = Collector(tmp_path)
     body = frame(1, [Part(begin)])
     taken = collector.take(body, sent=time.time_ns() + ahead)
@@ -328,7 +333,7 @@ def test_senders_with_a_wrong_clock_are_refused(tmp_path: Path, begin: int, ahea
         assert (taken.refused or "").startswith('"oss01": its clock is wrong, ')
     else:
         assert (taken.refused, taken.kept) == (None, 1)
-    # Older agents do not send their clock.
+    # Older agents do not send the time of their clock.
     assert collector.take(body).kept == 1
 
 
@@ -387,7 +392,7 @@ def test_queries_are_answered_while_files_are_replaced(tmp_path: Path) -> None:
     reader = MonitorStore(tmp_path)
     stale = reader.catalogue
     roll(collector.store, collector._intake, BEGIN + 36 * HOUR)
-    # As if the catalogue was read just before it was replaced.
+    # The test imitates a reader that read the catalogue just before it was replaced.
     assert reader._read
     reader._read = ((tmp_path / "catalogue.json").stat().st_mtime_ns, 0), stale
     assert sums(reader) == truth
@@ -400,7 +405,7 @@ def test_last_readings_of_another_version_give_an_error(tmp_path: Path) -> None:
     state.write_bytes(b"IODOCKM\x63" + state.read_bytes()[8:])
     catalogue = tmp_path / "catalogue.json"
     whole = json.loads(catalogue.read_text())
-    # Keys that the other version would have written.
+    # Another version would have written correct checksums. Without these keys, iodock checks none.
     del whole["checksum"], whole["state_checksum"]
     catalogue.write_text(json.dumps(whole))
     with pytest.raises(StoreError, match="another version of iodock"):
@@ -408,7 +413,7 @@ def test_last_readings_of_another_version_give_an_error(tmp_path: Path) -> None:
 
 
 def test_many_small_files_of_an_hour_are_merged(tmp_path: Path) -> None:
-    """A query opens few files, even if upkeep runs every two minutes."""
+    """A query must open few files, even if upkeep runs every two minutes."""
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=4, begin_ns=HOUR * 500_000, servers=3, jobs=5)
     names = {"job_io", "targets", "job_names"}
@@ -418,7 +423,7 @@ def test_many_small_files_of_an_hour_are_merged(tmp_path: Path) -> None:
         collector.tend(centre.now_ns)
         files = collector.store.catalogue.files
         most = max(most, *(len(found) for (table, _), found in files.items() if table in names))
-    # At most eight for one period, and the history covers two.
+    # A period has at most eight files, and the history covers two periods.
     assert 1 < most <= 16
     rows = collector.store.table(
         "SELECT sum(read_bytes)::BIGINT AS read_bytes FROM job_io", begin=0, end=1 << 62, resolution="fine"

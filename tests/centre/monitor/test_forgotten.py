@@ -1,5 +1,5 @@
-"""Data about jobs and users that a site does not want to keep are not shown, and are deleted from the
-disk."""
+"""Tests that data about jobs and users that a site does not want to keep are not shown, and are deleted from
+the disk."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_job_names_are_neither_shown_nor_stored_if_disabled(tmp_path: Path) -> N
         server.collector.store.shows_job_names = False
         assert not any(NAME in server.get(page)[1] for page in pages)
         assert not any("100," in server.get(page + NAME)[1] for page in found)
-        # The next upkeep deletes them.
+        # The next upkeep deletes the names.
         server.collector.keep = Keep(job_names=0)
         assert rows(server.collector, "job_names") == 8
         server.collector.tend(time.time_ns())

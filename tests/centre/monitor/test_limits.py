@@ -1,5 +1,5 @@
-"""A sender with far more samples than one machine can have must wait and is counted. Other senders are not
-delayed."""
+"""Tests that a sender with far more samples than one machine can have must wait and is counted, and that
+other senders are not delayed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL = AgentLimits(bytes_per_s=100, values_per_s=10, saved_s=10, names_per_s=1,
 def test_a_senders_budget_refills_up_to_its_limit() -> None:
     budget = Budget(SMALL, now=0.0)
     assert budget.left(0.0) == (1000, 100, 50)
-    # The last push may use more than the remaining budget.
+    # The last push may exceed the remaining budget.
     budget.spend((900, 110, 50))
     assert budget.left(0.0) is None
     assert budget.wait_s(0.0) == pytest.approx(1.1)
@@ -54,7 +54,7 @@ def test_each_sender_has_its_own_budget(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_machine_has_one_name_as_a_sender() -> None:
     assert sender_of("nodes", "10.0.0.7") == "nodes 10.0.0.7"
-    # A machine has 2**64 addresses in its network.
+    # A machine can use any of the 2**64 addresses of its IPv6 network, so the network identifies the sender.
     assert (
         sender_of("nodes", "2001:db8::1")
         == sender_of("nodes", "2001:db8::ffff:7")
@@ -113,14 +113,14 @@ def test_a_flood_of_names_is_refused_without_affecting_other_senders(
     bad, good = (add_token(tokens, name, Role.AGENT) for name in ("bad", "good"))
     with serving(tmp_path / "store", "--tokens", tokens) as (url, process):
         assert post(url, flood(1, 100), Authorization=f"Bearer {bad}") == (200, {"kept": 1, "full": True})
-        # A push of many batches: the batches beyond the budget stay with the agent.
+        # The push has more batches than the budget allows, and the agent keeps the rest.
         many = b"".join(flood(number, 100) for number in range(2, 50))
         status, receipt = post(url, many, Authorization=f"Bearer {bad}")
         assert status == 200 and receipt["kept"] == 5
         for host in ("flood", "another"):
             status, answer = post(url, flood(6, 1, host), Authorization=f"Bearer {bad}")
             assert status == 429 and "more samples than one machine can have" in str(answer["error"])
-        # The same address with another token.
+        # Another token at the same address has its own budget.
         for number in range(1, 4):
             assert post(url, flood(number, 3, "oss07"), Authorization=f"Bearer {good}")[0] == 200
         process.terminate()
@@ -148,7 +148,7 @@ def test_an_oversized_push_is_counted(tmp_path: Path) -> None:
     secret = add_token(tokens, "nodes", Role.AGENT, host="oss07")
     with serving(tmp_path / "store", "--tokens", tokens) as (url, process):
         body = b"x" * (door.LONGEST_BYTES + 1)
-        # The server may close the connection while the body is being sent.
+        # The server may close the connection while the client sends the body.
         with contextlib.suppress(OSError):
             assert post(url, body, Authorization=f"Bearer {secret}")[0] == 413
         assert post(url, frame(1, [Part(NOW)], host="oss07"), Authorization=f"Bearer {secret}")[0] == 200
@@ -166,7 +166,7 @@ def test_a_token_of_one_machine_cannot_send_for_another(tmp_path: Path) -> None:
     assert access.visitor({"authorization": f"Bearer {secret}"}, "") == Visitor(Role.AGENT, host="oss07")
     with serving(tmp_path / "store", "--tokens", tokens) as (url, _):
         status, answer = post(url, frame(1, [Part(NOW)], host="mds01"), Authorization=f"Bearer {secret}")
-        # Not 400, which would make the agent discard the batch.
+        # The status must not be 400, which would make the agent discard the batch.
         assert (status, answer) == (403, {"error": '"mds01": this sender may not use this name'})
         assert post(url, frame(1, [Part(NOW)], host="oss07"), Authorization=f"Bearer {secret}")[0] == 200
     with pytest.raises(RequestError, match="only a token of role agent"):
@@ -190,7 +190,7 @@ def test_native_errors_distinguish_sender_and_collector(tmp_path: Path) -> None:
         0,
         "",
     )
-    # The batches before it are stored, and their amount of work is known.
+    # The collector has stored the batches before the invalid one, and counts their work.
     taken = intake.take(whole + b"no")
     assert taken.refused and (taken.kept, taken.full, taken.host) == (1, True, "oss01")
     assert taken.spool == (b"S" * 16).hex() and taken.work == (intake.take(whole).work[0], 1, 2)
@@ -204,9 +204,10 @@ def test_no_more_of_a_push_is_read_than_allowed(tmp_path: Path) -> None:
     many = [written(f"{job}", 7, BEGIN) for job in range(10)]
     frames = [frame(number, [Part(BEGIN + number, many)]) for number in range(1, 6)]
     first = intake.take(frames[0]).work
-    # The sender, the target and its jobs; then the part, and each entry with two values.
+    # The batch has 31 values: the part, and ten entries with two values each. It has 12 names: the sender,
+    # the target and ten jobs.
     assert first[1:] == (1 + 10 * 3, 1 + 1 + 10)
-    # The same jobs add no new names, and a repeated batch adds no values.
+    # The same jobs add no new names, and a repeated batch adds nothing.
     assert intake.take(frames[1]).work[1:] == (31, 0)
     assert intake.take(frames[1]).work == (first[0], 0, 0)
     unlimited = 1 << 40

@@ -1,4 +1,4 @@
-"""Backups of a monitor store while its collector runs, and stores restored from them."""
+"""Tests backups of a monitor store while its collector runs, and stores restored from them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read(store: MonitorStore) -> int:
 
 @pytest.fixture
 def collector(tmp_path: Path) -> Collector:
-    """Some hours of history in files of every resolution, with summaries."""
+    """Creates a store with some hours of history in files of every resolution, and with summaries."""
     made = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=1, begin_ns=BEGIN - 7200 * SECOND, servers=3, jobs=4)
     for _ in range(6):
@@ -66,7 +66,7 @@ def test_a_restored_store_has_the_same_rows_and_accepts_more(collector: Collecto
         collector.push(pushed(number))
     collector.flush()
     wanted = counts(collector.store)
-    # Data that only the journal contains are included.
+    # The backup includes data that only the journal contains.
     collector.push(pushed(5))
     done = backup(tmp_path / "store", tmp_path / "backup")
     again = restore(tmp_path / "backup", tmp_path / "again")
@@ -76,7 +76,7 @@ def test_a_restored_store_has_the_same_rows_and_accepts_more(collector: Collecto
     assert restored.replayed[0] >= 1
     restored.flush()
     assert read(restored.store) == int(wanted["fine"][0]["read"]) + 1000
-    # A repeated batch is not counted again; the next one is.
+    # The restored collector does not count a repeated batch again, and counts the next one.
     restored.push(pushed(5))
     restored.push(pushed(6))
     restored.flush()
@@ -105,7 +105,7 @@ def test_a_backup_of_a_running_collector_is_consistent(collector: Collector, tmp
             restore(tmp_path / "backup", tmp_path / f"again-{turn}")
             restored = Collector(tmp_path / f"again-{turn}")
             restored.flush()
-            # Everything answered before the backup began is present exactly once.
+            # All data acknowledged before the backup began are present exactly once.
             assert max(0, least - 1) * 1000 <= read(restored.store) - before <= most * 1000
             names = [file.name for files in restored.store.catalogue.files.values() for file in files]
             assert len(names) == len(set(names))
@@ -358,7 +358,7 @@ def test_every_flipped_bit_of_the_manifest_is_detected(collector: Collector, tmp
     path = tmp_path / "backup" / "backup.json"
     written = path.read_bytes()
     key = written.rindex(b'"checksum"')
-    # Evenly spread, and each file named after its checksum.
+    # The changed bytes are spread over the document, and include all of its checksum.
     for place in [*range(0, len(written), len(written) // 200), *range(key, len(written))]:
         flipped = bytearray(written)
         flipped[place] ^= 1 << place % 7

@@ -1,4 +1,4 @@
-"""Checksums of a monitor store: damage leads to an error that names the file, not to wrong numbers."""
+"""Tests checksums of a monitor store: damage leads to an error that names the file, not to wrong numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock monitor demo`: all its parts start, it says that its data are made up, and it leaves nothing
+"""Tests `iodock monitor demo`: all its parts start, it says that its data are made up, and it leaves nothing
 behind."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_the_demo_shows_samples_and_removes_its_files(agent: Path, tmp_path: Pat
         while not pushed(folder) and time.monotonic() < ends:
             time.sleep(0.5)
         assert pushed(folder) == 4
-        # Events that the agents found in made-up logs.
+        # The agents find events in made-up logs.
         ends = time.monotonic() + PATIENCE_S
         while not (logged := logged_events(url)) and time.monotonic() < ends:
             time.sleep(0.5)
@@ -86,8 +86,8 @@ def test_killing_the_demo_ends_its_agents(agent: Path, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_demo_shows_the_job_that_causes_an_overload(agent: Path, tmp_path: Path) -> None:
-    """As `--help` describes: an ordinary history, then the scenario from the start, and the job responsible
-    for it."""
+    """As `--help` describes, the demo shows an ordinary history, then the scenario from its start, and the
+    job responsible for it."""
     command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{agent.parent}:{os.environ['PATH']}"}
     process = subprocess.Popen(
@@ -126,7 +126,8 @@ def test_the_demo_shows_the_job_that_causes_an_overload(agent: Path, tmp_path: P
 
 
 def culprit(url: str) -> dict[str, Any]:
-    """The job with the most load on the metadata server, once the portal reports an overload."""
+    """Returns the job with the most load on the metadata server once the portal reports an overload, before
+    that nothing."""
     if "is overloaded" not in urllib.request.urlopen(f"{url}/", timeout=20).read().decode():
         return {}
     asked = f"{url}/jobs?range=15m&sort=metadata_rate&format=json"
@@ -168,7 +169,7 @@ def test_generated_history_ends_at_the_present(tmp_path: Path) -> None:
     now = time.time_ns()
     collector = Collector(tmp_path / "store")
     centre = Centre(named("healthy"), seed=2, begin_ns=now, servers=3, jobs=5)
-    # A clock that advances while rows are written.
+    # The clock advances while the demo writes rows.
     moments = iter([now + 200 * SECOND, now + 230 * SECOND, now + 235 * SECOND])
     write_up_to_now(centre, collector.writer, lambda: next(moments))
     assert centre.now_ns == now + 230 * SECOND
@@ -187,7 +188,8 @@ def children(parent: int) -> list[int]:
 
 
 def is_agent(pid: int) -> bool:
-    """On a machine without init, a process whose parent was killed is never reaped."""
+    """Returns whether a process is a running agent. Zombies do not count: on a machine without init, no
+    process reaps them."""
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
     except OSError:
@@ -202,7 +204,7 @@ def logged_events(url: str) -> list[dict[str, str]]:
 
 
 def pushed(folder: Path) -> int:
-    """The number of agents whose pushes are in the store; 0 until all have pushed."""
+    """Returns the number of agents whose pushes are in the store, or 0 until all have pushed."""
     applied = json.loads((folder / "store" / "catalogue.json").read_text())["applied"]
     servers = len([path for path in (folder / "lustre").iterdir() if path.is_dir()])
     return len(applied) if len(applied) == servers else 0
@@ -240,7 +242,7 @@ def test_generated_history_contains_the_load_of_jobs(tmp_path: Path) -> None:
 
 
 def sums(centre: Centre) -> dict[str, int]:
-    """The sum over all jobs."""
+    """Returns the sums of bytes and opens over all jobs."""
     found = {"read_bytes": 0, "write_bytes": 0, "open": 0}
     for job in truth(centre)["jobs"]:
         for targets in job["work"].values():

@@ -1,4 +1,5 @@
-"""Events from a real probe store and a made-up tree, through a real agent, to the portal's pages."""
+"""Tests events from a real probe store and a made-up tree, which pass through a real agent to the portal's
+pages."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def test_probes_and_arrays_reach_the_portal(agent: Path, tmp_path: Path) -> None
             return text in shown(f"/events?kind={kind}&format=json")
 
         with running(agent, root, server, "--probe-store", "/probes", "--probe-limit", "2"):
-            # Messages from before the first agent's start are not new.
+            # The agent reports only messages that are newer than its first start, so the test waits until it
+            # has read the old ones.
             seen = root / "spool/seen.json"
             wait_for(lambda: seen.exists() and "probe /" in seen.read_text())
             answer(2, Outcome(Kind.ANSWERED, 3_000_000_000))

@@ -1,4 +1,5 @@
-"""Queries over time: sums equal those of the rows, whatever the steps, resolutions and summaries."""
+"""Tests queries over time: their sums equal those of the rows, whatever the steps, resolutions and
+summaries."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ IDS = JobIds()
 
 
 def collected(folder: Path, begin: int, steps: list[int], id_: str = "5:7:n1") -> Collector:
-    """One job that grows by 600 bytes and 60 opens between readings at these seconds after BEGIN."""
+    """Returns a collector with one job that grows by 600 bytes and one write between readings at these
+    seconds after BEGIN."""
     collector = Collector(folder)
     for number, at in enumerate(steps):
         moment = begin + at * SECOND
@@ -89,7 +91,7 @@ def test_expired_fine_rows_are_read_at_coarser_resolution(tmp_path: Path) -> Non
 
 
 def rolled(folder: Path) -> tuple[MonitorStore, int]:
-    """Ten minutes, two days ago."""
+    """Returns a store with two hours of readings from two days ago, rolled up twice."""
     begin = (time.time_ns() // DAY - 2) * DAY + 2 * HOUR
     collector = collected(folder, begin, list(range(0, 7300, 50)))
     for _ in range(2):
@@ -111,7 +113,7 @@ def answers(store: MonitorStore, begin: int, end: int) -> list[list[dict[str, An
 
 @pytest.mark.parametrize("behind", [HOUR, 2 * DAY])
 def test_summaries_do_not_change_any_result(tmp_path: Path, behind: int) -> None:
-    """This holds whether the last day is complete or cut."""
+    """The results must be the same whether the requested range ends within the day or after it."""
     store, begin = rolled(tmp_path)
     plain = answers(store, begin, begin + behind)
     assert [len(rows) > 0 for rows in plain] == [True] * 5
@@ -119,7 +121,7 @@ def test_summaries_do_not_change_any_result(tmp_path: Path, behind: int) -> None
     summed = answers(store, begin, begin + behind)
     for before, after in zip(plain, summed, strict=True):
         for row, other in zip(before, after, strict=True):
-            # An hour is reported as a whole.
+            # Summaries report an hour as a whole, so the end of the range is compared.
             for one in (row, other):
                 one.update({"end_ts": min(one["end_ts"], begin + behind)} if "end_ts" in one else {})
             numbers = {key: value for key, value in row.items() if isinstance(value, (int, float))}
@@ -130,8 +132,8 @@ def test_summaries_do_not_change_any_result(tmp_path: Path, behind: int) -> None
 
 @pytest.mark.parametrize("zone", [0, 15 * HOUR])
 def test_the_monthly_sums_add_up_to_the_total(tmp_path: Path, zone: int) -> None:
-    """This includes readings across midnight, and after an agent was away for days, on a day with other rows;
-    with midnight in UTC or not."""
+    """The readings include one across midnight and a gap of days that ends on a day with other rows. Midnight
+    is in UTC or in another zone."""
     midnight = (time.time_ns() // DAY - 7) * DAY + zone
     steps = [0, 1000, 1700, 1700 + 3 * 86_400, 1700 + 3 * 86_400 + 7200]
     collector = collected(tmp_path, midnight - 1500 * SECOND, steps)
@@ -157,7 +159,7 @@ def test_missing_or_incomplete_summaries_do_not_change_results(tmp_path: Path) -
     (one,) = (tmp_path / "summaries" / OWNERS.name).iterdir()
     one.rename(one.with_suffix(".part"))
     assert answers(store, begin, begin + 2 * DAY)[4] == plain[4]
-    # The next round creates it again, and removes summaries that belong to no file.
+    # The next round creates the summary again, and removes summaries that belong to no file.
     (tmp_path / "summaries" / OWNERS.name / "job_io-ten_minutes-2020-01-01-00000001.parquet").write_bytes(
         b"old"
     )

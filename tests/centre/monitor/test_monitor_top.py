@@ -1,4 +1,4 @@
-"""`iodock monitor top`: its rates equal the counted values, also in a real terminal."""
+"""Tests `iodock monitor top`: its rates equal the counted values, also in a real terminal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ HOSTILE = "9\x1b[2J<b>"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two jobs on two nodes each and two targets, and one job with a hostile id, during one minute."""
+    """Creates a store with a minute of two jobs on up to two nodes and two targets, and of one job with a
+    hostile id."""
     folder = tmp_path_factory.mktemp("monitor") / "store"
     collector = Collector(folder)
     ids = {"71:1001:n1": 60, "71:1001:n2": 120, "72:1002:n1": 600, HOSTILE: 6}
     for number in range(7):
         at = NOW - (60 - number * 10) * SECOND
         collector.push(frame(number + 1, [part(at, f"lfs-OST000{target}", ids, number) for target in (0, 1)]))
-    # Sent hours before, and another user's claim to the same job.
+    # Names of jobs were sent hours before. Another user also claims one of the jobs.
     told = [("71", "1001", "ocean \x1b[2J<b>"), ("72", "4242", "claimed")]
     names: list[tuple[str | bytes, str, str | bytes]] = [*told]
     collector.push(frame(1, [], spool=b"N" * 16, host="n1", names=names, named_at=NOW - 7200 * SECOND))
@@ -61,7 +62,7 @@ def asked(store: Path, *options: str) -> dict[str, dict[str, object]]:
 
 
 def written(rows: dict[str, dict[str, object]]) -> dict[str, float]:
-    """Bytes per second times the two minutes: all that was written."""
+    """Returns the bytes written in the two minutes of the table: the rate times its duration."""
     return {name: round(float(str(row["write_rate"])) * 120) for name, row in rows.items()}
 
 
@@ -76,7 +77,7 @@ def test_jobs_are_shown_with_their_names_and_found_by_name(store: Path) -> None:
 
 def test_rates_equal_the_counted_growth(store: Path) -> None:
     jobs = asked(store)
-    # Six readings that grew, on two targets.
+    # Six readings show growth, on two targets.
     assert written(jobs) == {"72": 7_200_000, "71": 2_160_000, HOSTILE.replace("\x1b", "\\x1b"): 72_000}
     assert list(jobs) == ["72", "71", "9\\x1b[2J<b>"]
     assert (jobs["71"]["nodes"], jobs["71"]["user"], jobs["71"]["exact"]) == (2, "1001", True)
@@ -135,7 +136,7 @@ def test_keys_change_the_view_in_a_terminal(store: Path) -> None:
 
 
 def seen(terminal: int, wanted: str) -> str:
-    """Everything that is drawn until WANTED appears."""
+    """Returns everything that the program draws until WANTED appears."""
     drawn, ends = "", time.monotonic() + 30
     while wanted not in drawn:
         ready, _, _ = select.select([terminal], [], [], max(0.0, ends - time.monotonic()))

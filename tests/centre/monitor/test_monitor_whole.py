@@ -1,5 +1,5 @@
-"""Simulated servers, real agents and the real collector, killed at random moments: each job's I/O is counted
-exactly once."""
+"""Tests simulated servers with real agents and the real collector, which are killed at random moments: each
+job's I/O counts exactly once."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ COLLECTOR = "collector"
 
 
 class Site:
-    """A tree of simulated servers, an agent on each, and a collector. Each can be killed and started."""
+    """A tree of simulated servers, an agent on each, and a collector. Each process can be killed and started
+    again."""
 
     def __init__(self, folder: Path, agent: Path, is_pulled: bool) -> None:
         self.folder, self.agent, self.is_pulled = folder, agent, is_pulled
         self.centre = Centre(named("healthy"), seed=3, begin_ns=time.time_ns(), servers=3, jobs=12)
         self.tree = Tree(folder / "lustre", self.centre)
         self.tree.write()
-        # After a process was killed, its clients must find it at the same address.
+        # Servers that were killed must restart at the same address, so that their clients find them.
         self.addresses = dict.fromkeys(self.members, "127.0.0.1:0")
         asked = self.members if is_pulled else [COLLECTOR]
         self.addresses |= zip(asked, free_addresses(len(asked)), strict=True)
@@ -75,13 +76,13 @@ class Site:
         process.wait()
 
     def live(self, seconds: float) -> None:
-        """Time for the jobs runs ten times as fast as real time."""
+        """Lets the jobs run for a while. Their time is ten times as fast as real time."""
         self.centre.advance(seconds * 10)
         self.tree.write()
         time.sleep(seconds)
 
     def seen(self) -> dict[tuple[str, str], int]:
-        """(job id, target) -> bytes read, bytes written and files opened, from the store."""
+        """Returns the sum of bytes read, bytes written and files opened in the store, by (job id, target)."""
         found = MonitorStore(self.folder / "store").table(
             "SELECT job, target, sum(read_bytes + write_bytes + open)::BIGINT AS done FROM job_io "
             "GROUP BY ALL",
@@ -98,13 +99,13 @@ class Site:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Ports that no process uses, and that no connection takes between two starts: these have a range of
-    their own."""
+    """Returns addresses with free ports outside of the range from which the kernel chooses ports of outgoing
+    connections."""
     given = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     lowest, highest = int(given[0]), int(given[1])
     ports = [port for port in range(1024, 1 << 16) if not lowest <= port <= highest]
     found: list[str] = []
-    # Concurrent tests must not choose the same ports.
+    # The order is random, so that concurrent tests do not choose the same ports.
     for port in random.SystemRandom().sample(ports, len(ports)):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             found.append(f"127.0.0.1:{port}")
@@ -129,7 +130,7 @@ def test_io_of_jobs_is_stored_once_whichever_process_is_killed(site: Site) -> No
     chance = random.Random(11)
     for name in site.members:
         site.start(name)
-    # What was done before an agent's first reading is unknown.
+    # The agents do not know what the jobs did before their first reading.
     before = site.truth()
     time.sleep(1.5)
     for _ in range(KILLS):

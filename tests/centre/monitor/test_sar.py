@@ -1,4 +1,4 @@
-"""Recordings of sysstat become the samples that an agent would have sent, once."""
+"""Tests that recordings of sysstat become the samples that an agent would have sent, and count once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_sums_equal_the_rates_over_all_intervals(tmp_path: Path) -> None:
         sum(d["wkB"] for d in disks) * 1024, abs=1
     )
     assert found["sar_disk", "vda", "transfers"] == pytest.approx(sum(d["tps"] for d in disks), abs=1)
-    # Of two cores: the whole time of both in these seconds.
+    # The times of two cores add up to twice the elapsed time.
     busy = sum(value for (source, _, _), value in found.items() if source == "sar_cpu")
     assert busy == pytest.approx(2e6 * len(statistics()), rel=0.02)
     load = [row["value"] for row in rows(tmp_path / "store") if row["metric"] == "load1_percent"]
@@ -69,7 +69,7 @@ def test_sums_equal_the_rates_over_all_intervals(tmp_path: Path) -> None:
 def test_a_file_that_has_grown_since_the_last_import_counts_once(tmp_path: Path) -> None:
     document = json.loads(RECORDED.read_text())
     whole = document["sysstat"]["hosts"][0]["statistics"]
-    # Fine rows are kept for some days, so these must be from yesterday.
+    # The store keeps fine rows for a few days only, so the recording must be from yesterday.
     yesterday = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 86_400))
     for reading in whole:
         reading["timestamp"]["date"] = yesterday
@@ -106,7 +106,7 @@ def test_a_reading_without_a_load_gives_no_load(tmp_path: Path) -> None:
 
 
 def test_sectors_of_an_older_sadf_are_converted(tmp_path: Path) -> None:
-    """As sysstat 10 writes it: no rkB, `avgqu-sz`, numbers instead of names."""
+    """The document is as sysstat 10 writes it: no rkB, `avgqu-sz`, and numbers instead of names."""
     disk = {"disk-device": "dev8-0", "tps": 10.0, "rd_sec": 2048.0, "wr_sec": 0.0, "avgqu-sz": 0.5,
             "await": 3, "svctm": 1, "util-percent": 25.0}  # fmt: skip
     one = {
@@ -169,7 +169,7 @@ def test_a_binary_file_of_sadc_is_read_with_the_local_sadf(tmp_path: Path) -> No
     ["3689348814741910323.20", "1e300", "Infinity", "-5.00", "nan", "-nan", "inf", '"x"', "null", "[]"],
 )
 def test_an_impossible_value_is_unknown_and_the_others_are_kept(tmp_path: Path, value: str) -> None:
-    """3.7e18 is 2^64 / 5: a counter of sysstat that overflowed in an interval of 5 s."""
+    """3.7e18 is 2^64 / 5: a counter of sysstat overflowed in an interval of 5 s."""
     wrong = statistics()
     vda = next(disk for disk in wrong[2]["disk"] if disk["disk-device"] == "vda")
     vda["tps"] = "HERE"

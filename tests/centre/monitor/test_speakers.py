@@ -1,4 +1,4 @@
-"""Which sender may push for which machine, whichever is first."""
+"""Tests which sender may push for which machine, whichever sender is first."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_address_cannot_take_the_name_of_another_spool() -> None:
     known = {"oss01": [ITS]}
     assert "--pull-list" in named(BARE, known=known).why_not(BARE, "oss01", STRANGE)
     assert not named(BARE, known=known).why_not(BARE, "oss01", ITS)
-    # A sender that the site names is trusted.
+    # The collector trusts a sender that the site names in its settings.
     own = target_of("https://192.0.2.9", "", "oss01")
     assert not named(own, known=known).why_not(own, "oss01", STRANGE)
 

@@ -1,5 +1,5 @@
-"""Slurm jobs in tables: a sum that a step's total completes is no longer a lower bound, and a job is over
-when Slurm has ended it."""
+"""Tests Slurm jobs in tables: a sum that a step's total completes is no longer a lower bound, and a job is
+over when Slurm has ended it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALLS = ("read_call", BYTES)
 
 
 class Node:
-    """A node whose processes are read every ten seconds. Times are seconds since BEGIN."""
+    """A node whose agent reads its processes every ten seconds. Times are seconds since BEGIN."""
 
     def __init__(self, collector: Collector, begin: int, name: str = "n1") -> None:
         self.collector, self.begin, self.name = collector, begin, name
@@ -39,13 +39,13 @@ class Node:
         return self.begin + int(seconds * SECOND)
 
     def read(self, seconds: float, *totals: Entry) -> None:
-        """Sends all living processes, and records of steps."""
+        """Sends the counters of all living processes, and the totals of steps."""
         self.sequence += 1
         entries = [
             Entry(number, {CALLS: done}, user="alice", evidence=evidence, session=step)
             for (number, step, evidence), done in self.alive.items()
         ]
-        # Process 1 has the counters of processes that have ended.
+        # Process 1 has the counters of the processes that it has reaped.
         entries.append(Entry("", {CALLS: self.waited_for}, evidence=SESSION, session="init"))
         now = self.at(seconds)
         parts = [Part(now, entries, "process_io", "", "", full=True, falls=True)]
@@ -60,7 +60,7 @@ class Node:
 
 
 def ran(node: Node, number: str, begin: float, seconds: float, done: int, step: str = "step_batch") -> None:
-    """A step that is read twice while it runs, and then leaves its total."""
+    """Runs a step that the agent reads twice. At its end the step leaves its total."""
     for part in (1, 2):
         node.alive[number, step, SCHEDULER] = done * part // 3
         node.read(begin + seconds * part / 3)
@@ -71,7 +71,7 @@ def ran(node: Node, number: str, begin: float, seconds: float, done: int, step: 
 
 
 def told(node: Node, within: Span) -> dict[str, dict[str, tuple[float, bool]]]:
-    """Question -> job -> bytes, and whether they are exact."""
+    """Returns the answers of several analyses: analysis -> job -> bytes, and whether these are exact."""
     node.collector.flush()
     store = node.collector.store
     found = {"jobs": {row["job"]: (row["read_bytes"], row["exact"]) for row in all_jobs(store, within)}}
@@ -131,7 +131,7 @@ def test_a_missing_total_of_one_step_makes_sums_bounds(node: Node) -> None:
 
 def test_a_requeued_run_is_not_part_of_the_earlier_total(node: Node) -> None:
     ran(node, "7", 5, 60, 3000)
-    # Slurm has started it again.
+    # Slurm has started the job again.
     node.alive["7", "step_batch", SCHEDULER] = 500
     node.read(300)
     node.alive["7", "step_batch", SCHEDULER] = 600
@@ -160,7 +160,7 @@ def test_totals_complete_the_samples_of_earlier_days(tmp_path: Path, are_summed:
     rows = use.by_user(store, found.begin, found.end, IDS, Seen(), PROCESSES).to_pylist()
     (row,) = [row for row in rows if row["user"] == "alice"]
     assert (row["jobs"], row["read_bytes"], row["exact"]) == (3, 3530, False)
-    # The second day alone does not show what was done in the first.
+    # The second day alone does not show the work of the first day.
     cut = span(midnight, midnight + DAY, store.catalogue)
     assert {row["job"]: row["exact"] for row in all_jobs(store, cut)} == {"7": False, "8": True, "9": False}
 
@@ -188,7 +188,7 @@ def test_a_job_without_a_batch_step_ends_with_its_extern_step(node: Node) -> Non
     assert not is_over(node, "7", 60)
     node.read(70, node.total("7", "step_extern", 1, 5, 65))
     assert is_over(node, "7", 80)
-    # A batch step that has ended shows only that its node was released.
+    # While the batch step lives, the end of the extern step shows only that Slurm has released a node.
     node.alive["8", "step_batch", SCHEDULER] = 500
     node.read(90, node.total("8", "step_extern", 1, 5, 85))
     assert not is_over(node, "8", 100)

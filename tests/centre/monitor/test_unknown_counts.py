@@ -1,5 +1,5 @@
-"""Values that no source counts are empty in tables and null in JSON. 0 means that it was counted and did not
-grow."""
+"""Tests that values that no source counts are empty in tables and null in JSON. 0 means that the source
+counted and saw no growth."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def device(job: str, number: int) -> Entry:
 
 
 def fill(collector: Collector) -> None:
-    """File systems with different agents: of `data` only the object servers, of `whole` all servers, of
-    `meta` only the metadata server; and a node. Job ids do not name nodes."""
+    """Pushes data of file systems with different agents: `data` has them only on object servers, `whole` on
+    all servers, and `meta` only on the metadata server. Adds a node. Job ids do not name nodes."""
     begin = time.time_ns() - (STEPS * 10 + 30) * SECOND
     for number in range(STEPS + 1):
         at = begin + number * 10 * SECOND
@@ -94,7 +94,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def table(site: Server, path: str) -> dict[str, dict[str, object]]:
-    """By the first column; CSV and JSON agree."""
+    """Returns the rows of a table by their first column. Checks that CSV and JSON agree."""
     joint = "&" if "?" in path else "?"
     found: list[dict[str, object]] = json.loads(site.get(f"{path}{joint}format=json")[1])["rows"]
     plain = list(csv.DictReader(io.StringIO(site.get(f"{path}{joint}format=csv")[1])))
@@ -111,7 +111,7 @@ def test_unknown_counts_of_jobs_on_servers_are_empty(site: Server, length: str) 
     counts = {job: (row["read_bytes"], row["write_bytes"], row["metadata"]) for job, row in jobs.items()}
     assert counts == {
         "11": (0, 120_000, None),
-        # Its metadata server is read, and has no entry of this job.
+        # The agent reads this file system's metadata server, which has no entry of this job.
         "21": (0, 120_000, 0),
         "22": (0, 120_000, 60),
         "31": (None, None, 60),
@@ -134,7 +134,7 @@ def test_unknown_counts_are_empty_on_the_page_of_a_job(site: Server) -> None:
     totals = table(site, "/jobs/41?table=totals")
     processes = totals["processes on nodes"]
     assert processes["call_read_bytes"] == 36_000
-    # It was counted, and there were none.
+    # The source counted writes, and there were none.
     assert (processes["call_write_bytes"], processes["read_bytes"]) == (0, 0)
     assert [processes[name] for name in ("reads", "writes", "metadata", "time_s")] == [None] * 4
     cgroups = totals["cgroups on nodes"]
@@ -184,5 +184,5 @@ def test_unknown_rates_are_empty_in_top(site: Server) -> None:
     assert {row["nodes"] for row in plain} == {""}
     shown = top(site, "--counted", "processes")
     line = next(line for line in shown.splitlines() if line.startswith("41"))
-    # Read, written, no metadata, the user.
+    # The columns are job, bytes read, bytes written, metadata (unknown), and user.
     assert re.fullmatch(r"41 +≥ 10 B/s +≥ 0 +root", line.rstrip())

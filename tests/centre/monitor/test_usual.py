@@ -1,4 +1,4 @@
-"""Verdicts on runs: which ones must be given, and which must not."""
+"""Tests which verdicts on runs the monitor must give, and which it must not."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_running_and_later_runs_are_not_compared() -> None:
 def test_runs_of_another_volume_are_not_compared() -> None:
     for factor in (0.3, 3.3):
         assert said(run(9, 6000, 1e9 * factor), SIX) is Verdict.FEW
-    # A run in progress may have moved only a part, but no more than earlier runs.
+    # A run in progress may have moved only part of its data, but not more than earlier runs did.
     assert said(run(9, 6000, 1e6, is_over=False), SIX) is Verdict.SLOWER
     assert said(run(9, 60, 1e6, is_over=False), SIX) is Verdict.RUNS
     assert said(run(9, 6000, 1e10, is_over=False), SIX) is Verdict.FEW

@@ -1,4 +1,4 @@
-"""The collector's `/metrics`: its content, who may read it, and that Prometheus accepts it."""
+"""Tests the collector's `/metrics`: its content, who may read it, and that Prometheus accepts it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def site(tmp_path: Path) -> Iterator[Server]:
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
-    """Name and label values, sorted by label -> value."""
+    """Returns the samples: (name, label values in the order of labels) -> value."""
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -66,7 +66,7 @@ def test_only_operators_may_read_the_metrics(site: Server) -> None:
 
 def test_accepted_pushes_are_counted_with_their_time(site: Server) -> None:
     found = scraped(site)
-    # Three agents, each with one batch more than steps.
+    # Each of the three agents sends one batch more than there are steps.
     assert found["iodock_collector_batches_total",] == 3 * (STEPS + 1)
     assert found["iodock_collector_values_total",] > 3 * STEPS
     assert found["iodock_collector_bytes_total",] > 0
@@ -171,7 +171,7 @@ def test_prometheus_reads_the_metrics_with_a_token(site: Server, tmp_path: Path)
 
 
 def asked(port: int, query: str) -> list[str]:
-    """The values in Prometheus' answer."""
+    """Returns the values in Prometheus' answer."""
     url = f"http://127.0.0.1:{port}/api/v1/query?query={query}"
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:

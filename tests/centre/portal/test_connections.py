@@ -1,4 +1,4 @@
-"""Slow senders and slow readers of the portal delay only themselves."""
+"""Tests that slow senders and slow readers of the portal delay only themselves."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def _answered(url: str, path: str = "/") -> int:
 
 
 def _trickles_until_closed(connection: socket.socket, piece: bytes) -> None:
-    """If it is never closed, pytest's time limit ends the test."""
+    """Sends PIECE again and again until the server closes the connection. If it never does, pytest's time
+    limit ends the test."""
     connection.settimeout(0.05)
     while True:
         try:
@@ -98,7 +99,7 @@ def _trickles_until_closed(connection: socket.socket, piece: bytes) -> None:
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTT", b"P"),
         (b"\r\n", b"\r\n"),
         (b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", b"a"),
-        # The answer comes before the request is complete.
+        # The server answers before the request is complete.
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", b"a"),
         (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"),
     ],
@@ -134,8 +135,8 @@ def test_a_client_that_reads_gets_the_complete_answer() -> None:
         for _ in range(2):
             connection.request("GET", "/long")
             assert len(connection.getresponse().read()) == LONG
-        # The connection is idle for longer than a head may take, and the answer takes longer than a request
-        # may.
+        # The connection may be idle for longer than a client may take to send a header, and the answer may
+        # take longer than a request.
         time.sleep(1)
         connection.request("GET", "/late")
         assert connection.getresponse().read() == b"late"
@@ -223,7 +224,7 @@ def test_limits_of_connections_can_be_configured(tmp_path: Path) -> None:
 
 @contextmanager
 def _served_with_tls(folder: Path) -> Iterator[tuple[int, ssl.SSLContext, str]]:
-    """A collector that started with few open files and may not have many."""
+    """Runs a collector whose soft limit of open files is 128 and whose hard limit is OPEN_FILES."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "ca.pem",
          "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
@@ -261,7 +262,7 @@ def _sending(text: bytes) -> Callable[[int, ssl.SSLContext], socket.socket]:
 
 @pytest.mark.whole
 def test_hundreds_of_slow_connections_do_not_block_others(tmp_path: Path) -> None:
-    """In each state in which a client can keep the collector waiting."""
+    """The connections are in each state in which a client can make the collector wait."""
     kinds = [
         _raw,
         _sending(b"GET / HTTP/1.1\r\nHost: x\r\nA: "),

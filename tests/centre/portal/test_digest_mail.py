@@ -1,4 +1,4 @@
-"""A job's digest by mail to its owner, through a real SMTP server on the loopback interface."""
+"""Tests sending a job's digest by mail to its owner, through a real SMTP server on the loopback interface."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_owner_gets_the_digest_once(site: Server, tmp_path: Path) -> None:
         path = settings(tmp_path, mails.address)
         done = sent(site, path, SLOW, "--mail", "slower")
         assert done.stdout == "" and "sent to root@users.example.org" in done.stderr
-        # The run was as usual, so no mail is sent.
+        # The run was as usual, so iodock sends no mail.
         assert "no mail is sent" in sent(site, path, "106", "--mail", "slower").stderr
         sent(site, path, "106", "--mail", "always")
     assert [(sender, to) for sender, to, _ in mails.mails] == [
@@ -85,7 +85,7 @@ def test_a_hostile_name_is_plain_text_in_the_mail(site: Server, tmp_path: Path) 
 
 
 def test_mail_that_can_not_be_sent_is_reported(site: Server, tmp_path: Path) -> None:
-    # If the owner has no login name, no mail is sent to anyone.
+    # If the owner has no login name, iodock sends no mail.
     with mail_sink(RCPT="550 no") as mails:
         path = settings(tmp_path, mails.address)
         assert "is not a login name" in sent(site, path, "301", "--mail", "always", status=2).stderr

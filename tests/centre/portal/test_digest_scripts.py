@@ -1,5 +1,5 @@
-"""Scripts that append a job's digest to its output. PBS, PJM and Grid Engine are simulated here, from what
-their manuals say about arguments and variables. Slurm is real in `tests/trials/whole_digests.py`."""
+"""Tests scripts that append a job's digest to its output. PBS, PJM and Grid Engine are simulated here, from
+what their manuals say about arguments and variables. Slurm is real in `tests/trials/whole_digests.py`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def settings(folder: Path, url: str, secret: str, *more: str) -> dict[str, str]:
-    """The environment with these settings. The script waits long, because this machine may be busy."""
+    """Returns the environment with these settings. The script's time limit is long, because this machine may
+    be busy."""
     token = folder / "token"
     token.write_text(secret + "\n")
     lines = [f"PORTAL={url}  # the portal", f"TOKEN_FILE={token}", "LIMIT_S=20", *more, ""]
@@ -71,7 +72,7 @@ def test_the_script_prints_the_digest_of_the_portal(site: Server, tmp_path: Path
     )
     env = settings(tmp_path, site.url, site.secrets["digest"], "LANGUAGE=ja")
     assert f"ジョブ {OTHER}" in ran(SCRIPT, OTHER, env=env)
-    # Nothing is slower than usual here.
+    # The job is not slower than usual, so the script prints nothing.
     assert ran(SCRIPT, OTHER, env=settings(tmp_path, site.url, site.secrets["digest"], "ONLY=slower")) == ""
 
 
@@ -112,7 +113,7 @@ def test_exact_sums_include_all_steps_of_the_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ended", "is_asked_for"), [(88, False), (98, True)])
 def test_a_short_job_causes_no_request(site: Server, tmp_path: Path, ended: int, is_asked_for: bool) -> None:
-    """The last step ended 14 or 24 s after the first began."""
+    """The job's last step ended 14 or 24 s after its first step began."""
     env = settings(tmp_path, site.url, site.secrets["digest"])
     for step, end in (("batch", ended), ("0", 87)):
         (tmp_path / f"{OWN}.{step}.1.step.digest").write_text(RECORD.format(step=step, ended=end) + "end\n")
@@ -128,7 +129,7 @@ def test_a_truncated_step_gives_no_exact_figures(tmp_path: Path) -> None:
 
 
 def epilog(name: str, folder: Path, told: Path) -> Path:
-    """The script with TOLD as the program that it runs."""
+    """Writes a copy of the epilog script that runs the program TOLD."""
     usual = "DIGEST=/usr/local/libexec/iodock-job-digest\n"
     text = SCRIPT.with_name(f"iodock_{name}").read_text()
     assert text.count(usual) == 1
@@ -149,7 +150,7 @@ def test_epilogs_of_other_schedulers_print_the_digest_and_succeed(
     told.write_text(f'#!/bin/sh\nIODOCK_DIGEST_CONF={conf} exec {SCRIPT} "$@"\n')
     told.chmod(0o755)
     said = ran(script, *words, env=env)
-    # On a busy machine the time may not suffice, and then there is no text.
+    # On a busy machine the time limit may pass, and then the script prints nothing.
     assert said == "" or said.startswith(f"iodock: Job {OTHER}")
     told.write_text('#!/bin/sh\necho "told of $1"; exit 7\n')
     assert ran(script, *words, env=env) == f"told of {OTHER}\n"

@@ -1,4 +1,4 @@
-"""A job's digest: its content, its readers, its forms, and its sources."""
+"""Tests a job's digest: its content, its readers, its forms, and its sources."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def episode(begin: int, end: int, state: State = "overload", **more: object) -> 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Past runs, and a metadata server that was overloaded for 20 minutes of the slow run, in two episodes,
-    one of which is inside the other."""
+    """Serves past runs, and a metadata server that was overloaded for 20 minutes of the slow run, in two
+    episodes, one inside the other."""
     folder = tmp_path_factory.mktemp("digests")
     access, secrets = with_tokens(folder)
     episodes: list[Episode] = []
@@ -104,7 +104,7 @@ def test_the_json_form_has_numbers_for_programs(site: Server) -> None:
         {"file_system": "lfs", "state": "overload", "is_all": True, "seconds": 1200.0, "by_clients": False}
     ]
     (counted,) = found["counted"]  # type: ignore[misc]
-    # Metadata and writes were not reported, so they are unknown and not zero.
+    # No source reported metadata and writes, so they are unknown and not zero.
     assert (counted["read_bytes"], counted["metadata"], counted["exact"]) == (GB, None, False)
     assert found["recorded"] is None
 
@@ -112,7 +112,7 @@ def test_the_json_form_has_numbers_for_programs(site: Server) -> None:
 def test_all_server_states_during_a_job_are_mentioned(site: Server) -> None:
     text = digest(site, "500")
     assert "lfs was in trouble for 100 s of 100 s, at worst overloaded" in text
-    # The job has no name, so there is nothing to compare it with.
+    # The job has no name, so iodock cannot compare it with other runs.
     assert "usual" not in text and document(site, "500")["compared"] is None
 
 
@@ -192,7 +192,7 @@ def test_the_id_of_a_digest_identifies_one_run_of_the_job(site: Server) -> None:
 
 
 def later(site: Server, hours: float, job: str = "700") -> str:
-    """As in an id: this long after the job began first."""
+    """Returns the time HOURS after the job first began, in the form of an id."""
     begin = int(str(document(site, job)["begin_ts"]))
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(begin / SECOND + hours * 3600))
 
@@ -201,17 +201,17 @@ def test_digest_covers_the_last_run_of_a_restarted_job(site: Server) -> None:
     last = document(site, f"700@{later(site, 25)}")
     (counted,) = last["counted"]  # type: ignore[misc]
     assert counted["read_bytes"] == GB // 2 and last["seconds"] == pytest.approx(600, abs=60)
-    # Only its last run is compared.
+    # iodock compares only the last run of the job.
     assert last["compared"]["seconds"] == pytest.approx(600, abs=60)  # type: ignore[index]
     assert last["earlier_ts"] is not None and "was used before, since 20" in json.dumps(last["text"])
     first = document(site, f"700@{later(site, 0)}")
     assert first["begin_ts"] == last["earlier_ts"]
-    # The start time from Slurm.
+    # The start time is from Slurm.
     status, text, _ = site.get(f"/digests/?id=700@{later(site, 25)}&again=2&written=690_7", "operator")
     assert status == 200 and text.startswith("iodock: Job 690_7 (tide) of root")
     assert "has restarted this job 2 times. Only its last run is reported." in text
     assert f"iodock bundle 700@{later(site, 25)[:8]}" in text
-    # Nothing is known of that run yet.
+    # The collector has no data of that run yet.
     assert site.get(f"/digests/?id=700@{later(site, 29.5)}&again=3", "operator")[0] == 404
 
 
@@ -288,7 +288,7 @@ def test_the_command_reads_a_store_and_its_episodes(site: Server, tmp_path: Path
     begin = json.loads(without)["begin_ts"]
     with ledger.writing() as connection:
         episode_rows.save(connection, episode(begin - HOUR, begin + 600 * SECOND, "stall"))
-    # The collector may have the store open meanwhile.
+    # The collector may have the store open at the same time.
     text = run(SLOW, "--store", folder, "--response", tmp_path / "response").stdout
     assert "lfs was stalled for 10 min of 31 min" in text.splitlines()[0]
     ledger.close()
@@ -367,7 +367,7 @@ def test_digests_that_can_not_be_packed_give_an_error(site: Server, tmp_path: Pa
 
 
 def recording(folder: Path, job: str) -> Path:
-    """A store with small reads, recorded in a job."""
+    """Returns a store with small reads, recorded in a job."""
     store = made(small_reads, folder)
     manifest = store / "manifest.json"
     raw = json.loads(manifest.read_text())
@@ -388,7 +388,8 @@ def test_a_digest_with_a_recording_has_its_io_share_and_findings(site: Server, t
     text = run(SLOW, "--store", folder, "--run", store).stdout
     assert f"Largest finding: {first['title']}" in text and f"Advice: {found['advice']}" in text
     assert "Run the job again" not in text
-    # The portal does not know the recording, so its result is added to the portal's answer.
+    # The portal does not know the recording, so the command adds the recording's result to the portal's
+    # answer.
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])
     token.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Who may push, and which data are accepted."""
+"""Tests who may push, and which data the collector accepts."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_only_agents_may_push(tmp_path: Path) -> None:
         assert post(url, PUSH, Authorization=f"Basic {secrets['agent']}")[0] == 401
         assert post(url, PUSH, Authorization=f"Bearer {secrets['user']}")[0] == 403
         assert post(url, PUSH, Authorization=f"Bearer {secrets['operator']}")[0] == 403
-        # None of these were stored.
+        # The collector has stored none of the refused pushes above.
         assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
-        # Sent again, it counts once.
+        # A repeated batch counts once.
         assert post(url, PUSH, Authorization=f"Bearer {secrets['agent']}") == (200, {"kept": 1, "full": True})
 
 
@@ -50,7 +50,7 @@ def test_invalid_pushes_get_an_answer_and_do_not_affect_others(tmp_path: Path) -
     with serving(tmp_path / "store") as (url, _):
         assert post(url, b"hello") == (400, {"error": "not a push of samples: not a batch of samples"})
         assert post(url, PUSH + b"rest")[0] == 400
-        # The whole frame before it was stored.
+        # The collector has stored the complete frame before the invalid rest.
         assert post(url, PUSH)[1]["kept"] == 1
         assert asked(url, "GET", "/api/v1/samples")[0] == 405
         in_pieces = {"Transfer-Encoding": "chunked", "Content-Type": door.TYPE}
@@ -62,7 +62,7 @@ def test_invalid_pushes_get_an_answer_and_do_not_affect_others(tmp_path: Path) -
             411,
             413,
         )
-        # A content type that a page in a browser can send without a preflight request.
+        # A page in a browser can send this content type without a preflight request.
         assert (
             asked(url, "POST", "/api/v1/samples", {"Content-Length": "0", "Content-Type": "text/plain"})[0]
             == 415
@@ -83,7 +83,7 @@ def test_a_push_is_answered_with_the_collectors_time(tmp_path: Path) -> None:
         for said in ("now", "", "9" * 400):
             status, answer = post(url, kept, **{"Iodock-Time": said})
             assert (status, answer["error"]) == (400, "iodock-time is not in ns since the epoch")
-        # None of these were stored. Batches from yesterday are accepted once the clock is right.
+        # The collector has stored none of these. It accepts batches from yesterday once the clock is right.
         assert post(url, kept, **{"Iodock-Time": str(time.time_ns())}) == (200, {"kept": 1, "full": True})
 
 
@@ -101,7 +101,7 @@ def test_times_beyond_64_bits_are_refused() -> None:
 def asked(
     url: str, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b""
 ) -> tuple[int, bytes]:
-    """A request with exactly these headers."""
+    """Sends a request with exactly these headers."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
     connection.putrequest(method, path, skip_host=bool(headers and "Host" in headers))
     for name, value in (headers or {}).items():
@@ -130,7 +130,7 @@ def test_unsent_large_pushes_do_not_block_others(tmp_path: Path) -> None:
 
 
 def test_requests_with_a_foreign_host_name_are_refused(tmp_path: Path) -> None:
-    """A browser on this machine could be made to send requests by a host name that resolves to 127.0.0.1."""
+    """A page can make a browser on this machine send requests, by a host name that resolves to 127.0.0.1."""
     with serving(tmp_path / "store") as (url, _):
         assert asked(url, "GET", "/healthz", {"Host": "evil.example"})[0] == 400
         assert asked(url, "GET", "/healthz", {"Host": "localhost:9847"})[0] == 200

@@ -1,4 +1,4 @@
-"""The portal's pages: their content, and who may see it."""
+"""Tests the portal's pages: their content, and who may see it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FOR_OPERATORS = ("/machines", "/agents")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A portal with tokens, two jobs, and a metadata server with 500 waiting requests."""
+    """Serves a portal with tokens, two jobs, and a metadata server with 500 waiting requests."""
     folder = tmp_path_factory.mktemp("portal")
     access, secrets = with_tokens(folder)
     with portal(folder / "store", access) as server:
@@ -161,7 +161,7 @@ def test_users_see_their_own_jobs_only(site: Server) -> None:
     assert [row["job"] for row in rows(site, f"/jobs?q={OTHER}", "user")] == []
     assert [row["user"] for row in rows(site, "/use", "user")] == [OWN_USER]
     for page in (*PAGES, f"/jobs?q={OTHER}", "/jobs?sort=user", f"/jobs/{OWN}?range=30d"):
-        # The form shows the requested values.
+        # The form contains the requested values themselves.
         text = site.get(page, "user")[1].replace(f'value="{OTHER}"', "").replace(f"q={OTHER}", "")
         assert not re.search(rf"\b{OTHER}\b|{OTHER_ID}|r03", text), page
     assert "another user&#39;s job" in site.get(f"/jobs/{OWN}", "user")[1]
@@ -239,7 +239,7 @@ def test_a_session_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
         assert server.get("/", Cookie=cookies["operator"])[0] == 401
         assert server.get("/", "operator")[0] == 401
         assert server.get("/", Cookie=cookies["user"])[0] == 200
-        # While the file is being edited, no user is locked out.
+        # While an administrator edits the file of tokens, users stay logged in.
         assert errors == []
         path.write_text("[[tok")
         assert server.get("/", Cookie=cookies["user"])[0] == 200
@@ -268,7 +268,7 @@ def test_an_invalid_token_sets_no_cookie(site: Server) -> None:
         status, text, headers = site.ask("POST", "/login", "", body)
         assert status == 401 and "set-cookie" not in headers and "Traceback" not in text
     good = b"token=" + site.secrets["operator"].encode()
-    # Another site's page must not be able to log a user in.
+    # A page of another site must not be able to log a user in.
     assert site.ask("POST", "/login", "", good, Origin="http://evil.example")[0] == 401
     assert site.get("/login", "user")[0] == 303 and site.get("/login")[0] == 401
     # A cookie is valid for pages only, not for pushing.
@@ -284,7 +284,7 @@ def test_user_headers_are_accepted_only_from_the_proxy(tmp_path: Path) -> None:
         assert server.get(f"/jobs/{OTHER}", X_Remote_User="boss")[0] == 200
         assert server.get(f"/jobs/{OTHER}", X_Remote_User=OWN_USER)[0] == 404
         assert server.get(f"/jobs/{OWN}", X_Remote_User=OWN_USER)[0] == 200
-        # A login name that equals another user's number does not give access to that user's jobs.
+        # A login name that equals another user's number gives no access to that user's jobs.
         assert server.get(f"/jobs/{OTHER}", X_Remote_User=OTHER_ID)[0] == 404
     with portal(tmp_path / "two", Access(proxies=frozenset({"192.0.2.9"}))) as server:
         assert server.get("/jobs", X_Remote_User="boss")[0] == 401

@@ -1,4 +1,4 @@
-"""The page on which an operator confirms an action on a job."""
+"""Tests the page on which an operator confirms an action on a job."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Asked:
     site: Site
 
     def form(self, role: str, path: str = "/actions") -> str:
-        """The token in forms on this role's page."""
+        """Returns the token that the forms on this role's page contain."""
         found = re.search(r'name="form" value="([0-9a-f]{64})"', self.server.get(path, role)[1])
         assert found
         return found[1]
 
     def work(self) -> None:
-        """Does what the collector does, at the current time."""
+        """Runs the collector's work at the current time."""
         self.site.wait((time.time_ns() - self.site.now) / 1e9)
         self.site.work()
 
@@ -101,7 +101,7 @@ def test_a_form_of_another_site_or_session_has_no_effect(asked: Asked) -> None:
         asked.post("/actions/1/confirm", "operator", own[:-1] + "0123456789abcdef"[own[-1] == "0"])[0] == 403
     )
     assert asked.post("/actions/1/confirm", "operator", own, origin="https://evil.example")[0] == 403
-    # The same operator has another token in a browser.
+    # The same operator has another token in a browser session.
     assert asked.post("/actions/1/confirm", "", own, cookie=cookie.split(";")[0])[0] == 403
     assert asked.server.get("/actions/1/confirm", "operator")[0] == 405
     assert asked.site.statuses == ["asked"]

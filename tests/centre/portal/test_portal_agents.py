@@ -1,4 +1,4 @@
-"""Which agents are heard, since when others are silent, and what they lost."""
+"""Tests the page of agents: which agents send data, since when others are silent, and what they lost."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def now() -> int:
 
 @cache
 def begun() -> int:
-    """Start of the site that several tests share. Readings become outdated between import and the first
-    test."""
+    """Returns the start of the site that several tests share. A constant would not do, because readings
+    become outdated between import and the first test."""
     return now()
 
 
@@ -113,7 +113,7 @@ def test_the_last_reading_stays_exact_as_rows_are_summed_up(tmp_path: Path) -> N
         found = {row["host"]: row for row in rows(server, role="")}
         assert (found["gone"]["read_ts"], found["gone"]["state"]) == (str(begin), "quiet")
         assert (found["there"]["read_ts"], found["there"]["state"]) == (str(moment - 10 * SECOND), "heard")
-        # Both were heard in the middle of ten minutes.
+        # Ten minutes ago, the collector received readings of both.
         for host, at in (("gone", begin - 605 * SECOND), ("there", moment - 605 * SECOND)):
             past = {row["host"]: row for row in rows(server, f"&range=1h&end={at // SECOND}", role="")}
             assert past[host]["state"] == "heard", host
@@ -157,7 +157,7 @@ def test_losses_are_counted_by_machine(site: Server, tmp_path: Path) -> None:
     refused = next(row for row in rows(site) if row["host"] == "r09")
     assert (refused["state"], refused["refused"], refused["read_ts"]) == ("refused", "3", "")
     told = {(row["host"], row["name"], row["count"]) for row in rows(site, table="losses")}
-    # This includes senders whose name is unknown.
+    # The losses include those of senders whose name is unknown.
     assert told == {("r09", "refused-samples", "3"), ("", "refused-samples", "1")}
     page = site.get("/agents", "operator")[1]
     assert "Everything that one agent sent in this time was refused." in page

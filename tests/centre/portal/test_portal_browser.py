@@ -1,4 +1,5 @@
-"""The portal in a real browser: sorting, live refresh, narrow screens, dark mode, the form for tokens."""
+"""Tests the portal in a real browser: sorting, live refresh, narrow screens, dark mode, the form for
+tokens."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def opened(browser: Any, site: Server) -> Iterator[Any]:
     def open_page(path: str, width: int = 1280, **options: str) -> Any:
         contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **options))
         page = contexts[-1].new_page()
-        # Violations of the content security policy appear on the console.
+        # The browser reports violations of the content security policy on the console.
         page.on("console", lambda message: problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append("dialog: " + dialog.message))
@@ -139,7 +140,7 @@ def test_new_readings_appear_automatically_unless_paused(opened: Any, browser: A
     with portal(tmp_path) as server:
         context = browser.new_context()
         page = context.new_page()
-        # Makes ten seconds pass at once.
+        # The script shortens the page's refresh interval of ten seconds to 50 ms.
         page.add_init_script(
             "const every = window.setInterval; window.setInterval = (what) => every(what, 50)"
         )

@@ -1,4 +1,4 @@
-"""Events in the portal: filters, access, marks on charts, notices, probes."""
+"""Tests events in the portal: filters, access, marks on charts, notices, probes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_users_see_events_of_file_systems_but_not_of_machines(site: Server) -> N
     assert not {"host", "target", "text", "source"} & set(found[0])
     status, page, _ = site.get("/events", "user")
     assert status == 200 and "sector" not in page and "mds01" not in page and "table-losses" not in page
-    # Searching for a word in it does not show it either.
+    # A user cannot find an event by searching for a word in its message, either.
     for word in ("q=sector", "host=r01"):
         assert site.get(f"/events?{word}", "user")[0] == 400
 
@@ -113,7 +113,8 @@ def test_a_notice_ends_with_its_event_or_when_the_machine_is_silent(tmp_path: Pa
     over = [
         Event(NOW - 2 * SECOND, "array-whole", 0, file_system="new"),
         Event(NOW - 1 * SECOND, "target-gone", 1, "multipath", "new", "a"),
-        # The end of these is not reported: an event of a log, and one of a probe that no longer runs.
+        # No source reports the end of these events: one is from a log, and one from a probe that no longer
+        # runs.
         Event(NOW - 1 * SECOND, "path-lost", 1, "kernel-log", "new", "8:16"),
         Event(NOW - 1 * SECOND, "probe-failed", 2, "probe", "new", "/new"),
     ]

@@ -1,4 +1,5 @@
-"""Jobs by their load on file servers: amounts, shares, episodes, and who may see which job."""
+"""Tests the page of jobs by their load on file servers: amounts, shares, episodes, and who may see which
+job."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def test_heavy_jobs_are_listed_with_load_and_share(site: Server) -> None:
     assert (own["user"], other["user"], own["hosts"]) == ("root", OTHER_ID, "2")
     assert (other["episodes"], own["episodes"], told["400"]["episodes"]) == ("3", "2", "0")
     assert int(own["end_ts"]) - int(own["begin_ts"]) == pytest.approx(STEPS * 10 * SECOND, rel=0.1)
-    # It did nothing on the metadata server, which does count it.
+    # The metadata server counts jobs, and has no activity of this one.
     assert (told["400"]["opens"], told["400"]["metadata_share"]) == ("0", "")
 
 
@@ -114,7 +115,8 @@ def test_without_an_episode_log_the_column_is_left_out(tmp_path: Path) -> None:
 
 
 def test_shares_refer_to_the_requests_while_the_job_was_active(tmp_path: Path) -> None:
-    """Compared with a sum over the rows within each job's time, with summaries and without."""
+    """The test compares the shares with a sum over the rows within each job's time, with summaries and
+    without."""
     played = Played(tmp_path, "healthy", jobs=8)
     played.write(4 * 3600, 60)
     collector, now = played.collector, played.now
@@ -135,7 +137,7 @@ def test_shares_refer_to_the_requests_while_the_job_was_active(tmp_path: Path) -
     assert told(after).keys() == told(before).keys()
     for job, row in told(before).items():
         assert told(after)[job][:5] == row[:5] and told(after)[job][6] == row[6]
-        # With ten-minute steps, more counts as simultaneous than with finer ones.
+        # With steps of ten minutes, more requests count as simultaneous than with finer steps.
         assert (told(after)[job][5] or 0) <= (row[5] or 0) * 1.001  # type: ignore[operator]
     for row in before:
         sql = (
@@ -154,7 +156,7 @@ def test_shares_refer_to_the_requests_while_the_job_was_active(tmp_path: Path) -
 
 
 def test_jobs_of_the_k_computer_have_the_published_figures(tmp_path: Path) -> None:
-    """84,000 files with 12 objects each: an operator sees the job in the list."""
+    """The job creates 84,000 files with 12 objects each, and an operator sees it in the list."""
     played = Played(tmp_path, "stall", nodes=None, jobid_name="%j")
     played.turn()
     played.write(1200)

@@ -1,4 +1,4 @@
-"""Hostile job ids and addresses."""
+"""Tests the portal with hostile job ids and addresses."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_unknown_parameters_of_a_page_are_refused(site: Server, address: str, wo
     assert status == (200 if word in SHOWN[address] else 400), word
     assert (f"{word}: this page has no such parameter" in text) == (status == 400)
     assert site.get(f"{address}{joint}lang=ja")[0] == 200
-    # A table is chosen for downloads only.
+    # Only downloads have a parameter `table`.
     assert site.get(f"{address}{joint}table=jobs")[0] == 400
 
 
@@ -110,7 +110,7 @@ def test_every_hostile_job_id_has_its_own_page(site: Server) -> None:
     links = [unescape(link) for link in re.findall(r'<a class="name" href="([^"]*)"', text)]
     assert len(links) == len(HOSTILE) + 2
     for link in links:
-        # No browser interprets any of them as an address of another site.
+        # No browser interprets any of these links as an address of another site.
         assert re.match(r"/jobs/([A-Za-z0-9_@,%+=:\[\]~-]|\?id=)", link) and "/.." not in link, link
         status, page, _ = site.get(link)
         assert status == 200, link[:200]

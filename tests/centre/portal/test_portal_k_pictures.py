@@ -1,5 +1,5 @@
-"""K's overload and stall with the figures of its report, from a collector's store: the sentence appears on
-the page within three samples, the job is named, and the four charts are drawn."""
+"""Tests the portal with the overload and the stall of the K computer, with the figures of its report: the
+sentence appears within three samples, the job is named, and the four charts are drawn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDS_IN_S = 60
 
 @contextmanager
 def shown(folder: Path, played: Played, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Its portal, at the same late time as in the simulation."""
+    """Serves the portal of a simulated centre at the time of the simulation."""
     monkeypatch.setattr(pages, "time", SimpleNamespace(time_ns=lambda: played.now))
     access, secrets = with_tokens(folder)
     site = Site(limits=LIMITS, watching=played.watching)
@@ -48,13 +48,13 @@ def rate(row: dict[str, Any], name: str) -> float:
 
 
 def until_third_sample(played: Played, first_s: float) -> None:
-    """The scenario's state begins in FIRST_S seconds, at a sample."""
+    """Plays the scenario, whose state begins after FIRST_S seconds at a sample, until its third sample."""
     for _ in range(round(first_s / played.step_s) + 3):
         played.sample()
 
 
 def test_the_charts_show_the_stall_of_the_k_computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # 12,096 nodes with one JobID, as a server counts jobs whose ids name no node.
+    # All 12,096 nodes have one JobID, as a server counts jobs whose ids name no node.
     played = Played(tmp_path / "store", "stall", nodes=None, jobid_name="%j")
     played.turn()
     until_third_sample(played, 150)
@@ -67,14 +67,15 @@ def test_the_charts_show_the_stall_of_the_k_computer(tmp_path: Path, monkeypatch
         suspects = json.loads(server.get("/now?format=json&table=suspects", "operator")[1])["rows"]
         assert suspects[0]["job"] == job and suspects[0]["share"] > 0.5
         assert played.watching.look(played.now)[0].suspects[0].job_ids == 1 and "nrs_tbf_rule" in text
-        # Minutes 10 to 23 of the job's minutes 8 to 26, and some time after.
+        # The stall covers minutes 10 to 23 of the job's minutes 8 to 26. The chart also shows some time after
+        # it.
         played.write(1020)
         rows = numbers(server, "pictures")
         stalled = [row for row in rows if row["cpu"] is not None and row["cpu"] < 0.02]
-        # One step is cut at each end.
+        # The stall cuts one step at its beginning and one at its end.
         assert sum(row["seconds"] for row in stalled) == pytest.approx(13 * 60, abs=20)
         assert {row["waiting"] for row in stalled} == {12_000}
-        # Very few, but not zero.
+        # The server handles very few requests, but not zero.
         assert all(0 < rate(row, "handled") < 20 and 0 < row["opens"] < 40 for row in stalled)
         well = [row for row in rows if row["cpu"] is not None and row["cpu"] > 0.05]
         assert min(rate(row, "operations") for row in well) > 100
@@ -83,7 +84,7 @@ def test_the_charts_show_the_stall_of_the_k_computer(tmp_path: Path, monkeypatch
         drawn = server.get("/machines?host=mds01&range=1h", "operator")[1]
         for title in ("Metadata operations per second", "over one day", "over one hour", "Waiting requests"):
             assert title in drawn
-        # 12,000 on an axis up to 100,000.
+        # The axis goes up to 100,000, and the value is 12,000.
         assert "<span>100 k</span><span>1.00 k</span>" not in drawn and "≤ 1" in drawn
 
 
@@ -107,7 +108,8 @@ def test_the_charts_show_the_overload_of_the_k_computer(
         assert sum(row["seconds"] for row in loaded) >= 22.8 * 3600
         opens = [rate(row, "opens") for row in loaded]
         closes = [rate(row, "closes") for row in loaded]
-        # 1,008 nodes with 12 opens per second each, in addition to the others', all day and steady.
+        # The job's 1,008 nodes make 12 opens per second each, constantly, in addition to the opens of other
+        # jobs.
         assert min(opens) > 12_000 and max(opens) < 1.1 * min(opens)
         assert min(closes) > 12_000 and max(closes) < 1.1 * min(closes)
         assert {row["waiting"] for row in loaded[1:-1]} == {7_900}
@@ -151,10 +153,10 @@ def test_users_and_object_servers_have_no_metadata_charts(
     ("readings", "step_s", "known"),
     [
         ([0, 1, 2, 3], 10, {0, 1, 2, 3}),
-        # The growth of one missed sample is in the next one; two missed samples are a gap.
+        # The sample after one missed sample contains its growth. Two missed samples are a gap.
         ([0, 1, 3, 4], 10, {0, 1, 2, 3, 4}),
         ([0, 1, 4, 5], 10, {0, 1, 4, 5}),
-        # An agent that reads once a minute.
+        # The agent reads once a minute.
         ([0, 6, 12, 18], 10, set(range(19))),
         ([0, 6, 12, 30, 36, 42], 10, {*range(13), *range(30, 43)}),
         ([0, 1, 3], 300, {0, 1, 3}),

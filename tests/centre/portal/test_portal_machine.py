@@ -1,4 +1,4 @@
-"""The page of one machine: one with an agent, and one recorded by sysstat."""
+"""Tests the page of one machine: one with an agent, and one recorded by sysstat."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def table(site: Server, path: str, name: str) -> list[dict[str, str]]:
 
 
 def recorded() -> tuple[list[dict[str, Any]], str]:
-    """Readings of sysstat, and the page's address for that time."""
+    """Returns readings of sysstat, and the page's address for that time."""
     readings = json.loads(RECORDED.read_text())["sysstat"]["hosts"][0]["statistics"]
     (frames,) = read(RECORDED)
     return readings, f"/machines?host=oss07&range=15m&end={frames.end // SECOND + 60}"

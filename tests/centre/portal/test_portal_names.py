@@ -1,4 +1,4 @@
-"""Job names, earlier runs of a job, and whether a run is slower than usual."""
+"""Tests job names, earlier runs of a job, and whether a run is slower than usual."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         past.run("500", "", 7, 100)
         past.run("700", "early", 9, 100)
         past.run("700", "latter", 8.9, 100)
-        # Still active, and longer than all earlier runs.
+        # The run is still active, and longer than all earlier runs.
         past.run("120", "ocean", 0.6, 1900)
         past.push()
         yield server
@@ -74,7 +74,7 @@ def test_a_job_is_found_by_its_displayed_name(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert found["700"] == "early"
     assert {row["job"] for row in table(site, "/jobs?range=7d&q=early", "jobs")} == {"700"}
-    # Another machine reported it later under a different name.
+    # Another machine reported the job later under a different name.
     assert table(site, "/jobs?range=7d&q=latter", "jobs") == []
 
 
@@ -86,7 +86,8 @@ def test_a_slow_run_is_reported_with_evidence(site: Server) -> None:
         and "6 earlier runs with about the same I/O volume took 10 min" in text
     )
     rows = {row["job"]: row for row in table(site, "/jobs/100", "runs")}
-    # Runs of another user with the same name are left out, and one that moved much less is not compared.
+    # The table leaves out other users' runs with the same name. The verdict also ignores a run that moved
+    # much less.
     assert set(rows) == {*(f"10{day}" for day in range(7)), "110", "111", "112", "120"}
     compared = {job for job, row in rows.items() if row["compared"] == "true"}
     assert compared == {f"10{day}" for day in range(1, 7)} and rows["100"]["role"] == "this job"
@@ -111,9 +112,9 @@ def test_the_json_form_contains_the_verdict(site: Server) -> None:
     ("job", "expected"),
     [
         ("111", "as usual"),
-        # Twice the time for twice the bytes.
+        # The run takes twice the time for twice the bytes.
         ("112", "as usual"),
-        # Earlier runs took anything from 6 to 24 minutes.
+        # The earlier runs took anything from 6 to 24 minutes.
         ("200", "as usual"),
         ("102", "not enough runs"),
         ("400", "not enough runs"),
@@ -137,7 +138,7 @@ def test_a_user_compares_only_the_own_runs(site: Server) -> None:
 def test_jobs_without_a_user_in_the_id_get_the_reported_name(site: Server) -> None:
     found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
     assert found["600"] == found["601"] == "plain" and verdict(site, "600") == "slower than usual"
-    # The owner is unknown, so only operators see them.
+    # The owner is unknown, so only operators see these jobs.
     assert site.get("/jobs/600", "user")[0] == 404
 
 

@@ -1,4 +1,5 @@
-"""The page of the current state: since when, the evidence, the jobs responsible, and who may see it."""
+"""Tests the page of the current state: since when it holds, the evidence, the jobs responsible, and who may
+see it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def stall(now: int) -> Verdict:
 
 
 class Fixed(Watching):
-    """An observer that returns what the test sets."""
+    """A monitor that returns the verdicts that the test sets."""
 
     said: tuple[Verdict, ...] = ()
 
@@ -113,7 +114,7 @@ def test_the_longest_names_are_shortened(site: tuple[Server, Fixed]) -> None:
         text = server.get(page, "operator")[1]
         shown = re.sub(r'(href|title)="[^"]*"', "", text)
         assert not re.search("W{300}|9{300}|o{300}", shown) and "<script>alert" not in text
-    # In downloads they are complete.
+    # Downloads contain the complete names.
     assert rows(server, "suspects")[0]["job"] == "9" * 10_000
 
 

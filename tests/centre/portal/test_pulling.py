@@ -1,4 +1,4 @@
-"""The collector pulls from agents: their data count once, and faulty agents do not delay others."""
+"""Tests pulling from agents: their data count once, and faulty agents do not delay others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_batches_are_pulled_and_acknowledged(tmp_path: Path) -> None:
         wait_for("the last is acknowledged", lambda: not one.frames)
         assert stored(collector) == {"oss01": total}
     assert one.asked[0] == {}
-    # The acknowledged number grows, and the collector requests a full round when it lacks data.
+    # The acknowledged number grows, and the collector requests full data when it lacks some.
     kept = [asked["kept"] for asked in one.asked[1:]]
     assert kept == sorted(kept) and kept[-1] == 21 and said == []
 
@@ -58,7 +58,7 @@ def test_batches_are_pulled_and_acknowledged(tmp_path: Path) -> None:
 def test_after_a_restart_repeated_batches_count_once(tmp_path: Path) -> None:
     frames, total = made("oss01", 12)
     for _ in range(3):
-        # This agent forgot the acknowledgements, too.
+        # The new agent object has forgotten the acknowledgements, too.
         one = FakeAgent("oss01", frames)
         with answering(one), pulled(tmp_path, target_of(one.url, "")) as (collector, _):
             wait_for("the last is acknowledged", lambda one=one: not one.frames)
@@ -81,7 +81,7 @@ def test_bad_agents_do_not_delay_others(tmp_path: Path, monkeypatch: pytest.Monk
         collector, said = stack.enter_context(pulled(tmp_path, *targets))
         wait_for("the good one's", lambda: not good.frames)
         wait_for("all complaints", lambda: all(any(url in line for line in said) for url in bad.values()))
-        # Pulling continues while the others are retried.
+        # Pulling continues while the collector retries the faulty agents.
         asked = len(good.asked)
         wait_for("more questions", lambda: len(good.asked) > asked + 20)
         assert stored(collector) == {"oss01": total}
@@ -89,7 +89,7 @@ def test_bad_agents_do_not_delay_others(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def alone(folder: Path, said: list[str]) -> tuple[Puller, puller._Agent]:
-    """A puller that is not running, and one of its agents."""
+    """Returns a puller that does not run, and one of its agents."""
     target = target_of("http://127.0.0.1:9", "")
     keeper, names = Keeper(Collector(folder), AgentLimits(), 1, 100), Names([target], lambda _: ())
     wanted = Pulling((target,), Shown(), 60.0)
@@ -168,7 +168,7 @@ def test_errors_are_printed_with_quiet(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("said", ["oss01", "liar"])
 def test_a_batch_with_the_name_of_another_agent_is_refused(tmp_path: Path, said: str) -> None:
-    """In its header, or in its batches only."""
+    """The false name is in the header, or in the batches only."""
     frames, total = made("oss01", 4)
     true, liar = FakeAgent("oss01", frames), FakeAgent(said, made("oss01", 9)[0])
     targets = (target_of(true.url, "", "oss01"), target_of(liar.url, "", "liar"))
@@ -179,7 +179,7 @@ def test_a_batch_with_the_name_of_another_agent_is_refused(tmp_path: Path, said:
         wait_for("the count", lambda: losses(collector))
         assert {target for target, _ in losses(collector)} == {liar.url}
         assert stored(collector) == {"oss01": total}
-        # Nothing is discarded, since the name may be corrected later.
+        # The agent keeps its batches, since an administrator may correct the name later.
         assert not liar.set_aside and len(liar.frames) == 9
 
 
@@ -223,7 +223,7 @@ def test_batches_with_a_wrong_clock_are_reported_and_set_aside(tmp_path: Path, a
 
 
 def test_batches_kept_during_a_clock_error_arrive_with_the_right_time(tmp_path: Path) -> None:
-    """Some of `made` are more than a day old."""
+    """Some frames of `made` are more than a day old."""
     frames, total = made("oss01", 3)
     one = FakeAgent("oss01", frames)
     one.clock_ns = -20 * 60 * SECOND
@@ -350,7 +350,7 @@ def test_wrong_options_give_an_error(tmp_path: Path, options: list[str], why: st
 
 @pytest.mark.whole
 def test_a_real_agent_is_pulled_with_certificate_and_token(agent: Path, tmp_path: Path) -> None:
-    """Mutual TLS and a token: a client with only one of them gets nothing."""
+    """The agent requires a certificate and a token. A client with only one of them gets nothing."""
     tree = played(tmp_path / "centre", "healthy", 600, cleanup_s=0)
     name = sorted(path.name for path in tree.root.iterdir() if path.is_dir())[0]
     files = {}

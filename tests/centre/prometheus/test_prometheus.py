@@ -1,6 +1,6 @@
-"""A Prometheus as the store of the monitor's commands: pages, `top`, and problems of servers.
+"""Tests a Prometheus as the store of the monitor's commands: pages, `top`, and problems of servers.
 
-The samples were scraped by Prometheus 2.42 while a collector received the pushes of the same agents
+Prometheus 2.42 scraped the samples while a collector received the pushes of the same agents
 (test_prometheus_real.py)."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLACE = {"host": "h", "instance": "h:1"}
 
 @pytest.fixture
 def fake() -> Iterator[Fake]:
-    """The scraped samples, moved to the present."""
+    """Serves the scraped samples, with their times moved to the present."""
     answer = json.loads(lzma.decompress((SCRAPED / "scraped.json.xz").read_bytes()))
     later = time.time() - KEPT["end"] / SECOND
     series = [
@@ -139,7 +139,7 @@ def test_pages_of_weeks_query_few_readings(fake: Fake, page: str) -> None:
     for path in ("/?range=30d", "/jobs?range=7d", "/use"):
         fake.asked.clear()
         got(page + path)
-        # States of servers concern the present, that is the last hours.
+        # States of servers are computed for the last hours only, so longer queries must have coarse steps.
         long = [one for one in fake.asked if _span_s(one) > 7 * 3600]
         assert all(int(one.get("step", 600)) >= 600 for one in long)
         assert all(re.search(r"\[(\d+)s\]", one["query"]) for one in fake.asked)

@@ -1,4 +1,4 @@
-"""Growth computed from Prometheus' samples: exact if possible, and never more than the truth."""
+"""Tests growth computed from Prometheus' samples: exact if possible, and never more than the truth."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Values = list[float | None]
 
 
 def at(values: Values) -> list[tuple[float, str]]:
-    """Values scraped since T; None: the series is missing."""
+    """Returns values with the times of scrapes since T. At a None the series is missing."""
     return [(T + EVERY_S * n, f"{value:.15g}") for n, value in enumerate(values) if value is not None]
 
 
 class Scraped:
-    """Series of one target."""
+    """Series that Prometheus scraped from one target."""
 
     def __init__(
         self, scrapes: int, others: Values | None = None, source: str = "obdfilter_job_stats"
@@ -54,7 +54,8 @@ class Scraped:
         return self
 
     def rows(self, resolution: str = "fine", seconds: int = 3600) -> list[tuple[object, ...]]:
-        """Begin and end in scrapes, owner, bytes written, exact."""
+        """Returns rows of begin and end (as numbers of scrapes), owner, bytes written, and whether these are
+        exact."""
         with serving(self.fake) as fake:
             found = PrometheusStore(Client(parsed(fake.address))).table(
                 "SELECT begin_ts, end_ts, coalesce(job, session, command, '') AS owner, "
@@ -69,7 +70,7 @@ class Scraped:
 
 
 def grown(values: Values, starts: Values | None = None, **options: Values) -> list[tuple[object, object]]:
-    """Bytes and whether they are exact, for every interval with a result."""
+    """Returns bytes and whether they are exact, for every interval with a result."""
     rows = Scraped(len(values), **options).job(values, starts).rows()
     return [(row[3], row[4]) for row in rows]
 
@@ -87,8 +88,8 @@ def test_growth_before_the_first_reading_is_unknown() -> None:
 
 def test_a_new_entry_grew_from_zero() -> None:
     assert grown([None, None, 400, 500], [None, None, LATER, LATER]) == [(400, True), (100, True)]
-    # The beginning may be missing, too: a job does not appear, disappear and appear again in such a short
-    # time.
+    # The start time may be missing, too, because a job cannot appear, disappear and appear again in such a
+    # short time.
     assert grown([None, None, 400, 500]) == [(400, True), (100, True)]
 
 
@@ -96,7 +97,8 @@ def test_another_start_time_means_a_reset() -> None:
     idle = [700.0] * 30
     starts = [BEFORE] * 30 + [T + 29.5 * EVERY_S] * 2
     assert grown([*idle, 50, 90], starts) == [(50, True), (40, True)]
-    # It was active shortly before, so its entry was cleared, and the remaining growth was not seen.
+    # The job was active shortly before, so the server cleared its entry, and no scrape saw the remaining
+    # growth.
     busy = [float(n) for n in range(1, 31)]
     assert grown([*busy, 50, 90], starts)[-2:] == [(50, False), (40, True)]
 
@@ -122,7 +124,7 @@ def test_jobs_that_end_while_active_are_lower_bounds() -> None:
 
 def test_newly_listed_jobs_were_part_of_the_remainder() -> None:
     scraped = Scraped(3, others=[2.0, 1.0, 1.0]).job([None, 900, 950], [None, BEFORE, BEFORE])
-    # 200 more than what left the sum.
+    # The sum of the others grew by 200 more than the value that left it.
     rows = scraped.others([1000, 300, 310]).rows()
     assert rows == [
         (0, 1, OTHERS, 200, False), (0, 1, OWNER["job"], 0, False),
@@ -156,10 +158,10 @@ def test_longer_steps_keep_the_sum_at_coarser_times() -> None:
     scraped = Scraped(60).job(values, [BEFORE] * 60)
     for resolution in ("fine", "minute"):
         rows = [row for row in scraped.rows(resolution, EVERY_S * 60) if row[3]]
-        # All growth after the first step's last scrape.
+        # The rows contain all growth after the first step's last scrape.
         assert sum(int(str(row[3])) for row in rows) == 10 * (59 - int(float(str(rows[0][0]))))
         assert all(row[4] for row in rows)
-    # A job that lived for less than a step is included.
+    # The store includes a job that lived for less than a step.
     brief = Scraped(80).job([None] * 41 + [30.0, 70.0] + [None] * 37, [None] * 41 + [float(T + 610)] * 2)
     assert [row[3] for row in brief.rows("ten_minutes", EVERY_S * 80) if row[3]] == [70]
 
@@ -176,8 +178,8 @@ def test_ids_under_another_label_are_found() -> None:
 
 
 def history(cleanup_s: int, release: str) -> tuple[Fake, dict[tuple[str, str], int]]:
-    """More than an hour of a simulated centre, scraped by a fake Prometheus: its content, and what jobs wrote
-    since the first scrape."""
+    """Returns a fake Prometheus that scraped a simulated centre for more than an hour, and the bytes that
+    jobs wrote since the first scrape."""
     scenario = replace(named("healthy"), cleanup_s=cleanup_s, release=release)
     centre = Centre(scenario, seed=7, begin_ns=T * SECOND, jobs=10, servers=3)
     fake, series = Fake(), defaultdict(list)
@@ -213,7 +215,7 @@ def history(cleanup_s: int, release: str) -> tuple[Fake, dict[tuple[str, str], i
 
 
 def written(centre: Centre) -> dict[tuple[str, str], int]:
-    """(job id, target) -> bytes written."""
+    """Returns the bytes written by (job id, target)."""
     return {
         (job_id, target): operations.get("write_bytes", {}).get("sum", 0)
         for job in truth(centre)["jobs"]
@@ -239,6 +241,6 @@ def test_growth_of_a_simulated_centre_is_exact_or_a_lower_bound(release: str, cl
     exact = sum(row["exact"] for row in found)
     total = sum(row["bytes"] for row in found)
     if release == "2.15":
-        # Beginnings are known and scrapes are frequent, so the result is complete.
+        # Start times are known and scrapes are frequent, so the result is complete.
         assert (exact, total) == (len(found), sum(done.values()))
     assert total > 0.9 * sum(done.values())

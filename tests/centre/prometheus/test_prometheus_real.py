@@ -1,5 +1,5 @@
-"""A real Prometheus scrapes the agents whose pushes a collector also receives: its data agree with the
-collector's store. `make test-prometheus` says where the program is."""
+"""Compares the data of a real Prometheus that scrapes agents with the store of a collector that receives the
+same agents' pushes. `make test-prometheus` says where the program is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ IDS = JobIds()
 
 @pytest.fixture(scope="module")
 def rested(agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Span]]:
-    """A centre that worked for a while, and then stopped until both had read everything."""
+    """Runs a centre for a while and then stops it until Prometheus and collector have read everything."""
     folder = tmp_path_factory.mktemp("prometheus")
     with site(folder, agent, Path(PROGRAM)) as made:
         made.live(20)
@@ -52,18 +52,20 @@ def rested(agent: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 
 def all_read(made: Site) -> None:
-    """The simulated time stops until both have the last activity."""
-    # A scrape may return a reading of the interval before, and rounds may be in progress.
+    """Waits, while the simulated time stands still, until Prometheus and collector have the last activity."""
+    # A scrape may return a reading of the interval before, and the agents' rounds may be in progress.
     stands = time.time_ns() + int(4 * EVERY_S * SECOND)
     until("it was scraped", lambda: read(made.scraped) > stands)
-    # A busy machine may be late with its pushes: wait for all batches that the agents had made by then.
+    # A busy machine may be late with its pushes, so the test waits for all batches that the agents had made
+    # by then.
     batches = made.made_batches()
     assert len(batches) == len(made.names)
     until("it was pushed", lambda: all(made.batches()[host] >= last for host, last in batches.items()))
 
 
 def read(store: MonitorTables) -> int:
-    """The last reading of the machine that was read least recently. Rows without growth count, too."""
+    """Returns the time of the last reading of the machine that was read least recently. Rows without growth
+    count, too."""
     now = time.time_ns()
     found = file_systems.servers(
         store, Span(now - 300 * SECOND, now, 10 * SECOND, "fine", "fine")
@@ -79,7 +81,8 @@ def sums(store: MonitorTables, span: Span, sql: str = SUMS) -> list[dict[str, An
 
 
 def capture(made: Site, span: Span, folder: Path) -> None:
-    """Prometheus' data on job_stats, services and agents, and the collector's sums for them."""
+    """Writes Prometheus' data on job_stats, services and agents, and the collector's sums for them, as a
+    fixture."""
     name = (
         "iodock_(.+_job_stats_(operations|bytes|time_seconds)_.+|.+_other_owners|mds_stats.+|agent_source.+)"
     )
@@ -100,7 +103,7 @@ def test_prometheus_gives_the_same_io_per_job_and_target(rested: tuple[Site, Spa
 
 
 def rows(table: pa.Table, *keys: str) -> list[dict[str, Any]]:
-    """The answer without its times."""
+    """Returns the rows without columns that depend on time."""
     when = ("begin_ts", "end_ts", "seconds", "read_rate", "write_rate", "metadata_rate", "read_ts", "share")
     found = [{name: value for name, value in row.items() if name not in when} for row in table.to_pylist()]
     return sorted(found, key=lambda row: tuple(str(row[key]) for key in keys))
@@ -130,10 +133,11 @@ def test_prometheus_gives_the_same_views(rested: tuple[Site, Span]) -> None:
 
 
 def test_curves_lag_by_at_most_a_reading_and_a_scrape(rested: tuple[Site, Span]) -> None:
-    """An agent's reading is scraped after at most one interval and one scrape, and is between two scrapes."""
+    """Prometheus scrapes an agent's reading at most one reading interval and one scrape interval later."""
     made, span = rested
     kept, scraped = (file_systems.by_servers(store, span).to_pylist() for store in (made.kept, made.scraped))
-    # In steps of 10 s: they differ by one step at most, since both intervals together are shorter than that.
+    # The curves have steps of 10 s. They differ by one step at most, since both intervals together are
+    # shorter.
     assert span.step / SECOND > 3 * EVERY_S
     for name in ("read_bytes", "write_bytes", "metadata"):
         curves = [summed(found, name, span.steps) for found in (kept, scraped)]
@@ -144,7 +148,7 @@ def test_curves_lag_by_at_most_a_reading_and_a_scrape(rested: tuple[Site, Span])
 
 
 def summed(found: list[dict[str, Any]], name: str, steps: int) -> list[float]:
-    """Everything up to the end of each step."""
+    """Returns the running total at the end of each step."""
     total, curve = 0.0, []
     of_step = {row["bucket"]: row[name] for row in found}
     for step in range(steps):
@@ -179,5 +183,5 @@ def test_with_few_jobs_listed_sums_of_targets_are_the_same(agent: Path, tmp_path
         kept, scraped = (sums(store, span, of_targets) for store in (made.kept, made.scraped))
     jobs_told = [{row["target"]: row.pop("jobs") for row in found} for found in (kept, scraped)]
     assert any(jobs_told[0][target] > LISTED for target in jobs_told[0])
-    # No job was removed, so the sum over the others is exact, too.
+    # The agents removed no job, so the sum over the unlisted jobs is exact, too.
     assert scraped == kept

@@ -1,4 +1,5 @@
-"""Actions on jobs: what is done, when nothing is done, and how it is undone. The scheduler is simulated."""
+"""Tests actions on jobs: which are taken, when none is taken, and how they are undone. The scheduler is
+simulated."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def test_a_suspension_is_undone_only_after_recovery(site: Site) -> None:
 
 def test_no_action_is_taken_while_samples_are_missing(tmp_path: Path) -> None:
     site = Site(tmp_path, replace(ACTS, quiet_after_start_s=60))
-    # The waiting time after the start ends while the state is the earlier one.
+    # The waiting time after the start ends while no new samples arrive.
     site.intervals(5)
     for _ in range(3):
         site.interval(missed=1, samples=6)
@@ -79,11 +80,11 @@ def test_an_action_changed_by_others_is_not_undone(site: Site, change: str) -> N
 
 
 class Crash(BaseException):
-    """The collector ends here."""
+    """Simulates that the collector's process dies at this place."""
 
 
 def crashing(site: Site, word: str, when: str) -> None:
-    """The collector ends before or after this command takes effect."""
+    """Makes the collector end before or after this command takes effect."""
 
     def crash(command: list[str]) -> None:
         if command[1] == word:
@@ -188,7 +189,7 @@ def test_no_action_is_taken_without_the_configured_evidence(site: Site, more: di
         site.wait(10)
         site.hear(replace(verdict(site.now), **more))
     assert site.scheduler.calls == [] and site.statuses == []
-    # The same with all conditions fulfilled leads to an action.
+    # A verdict that fulfils all conditions leads to an action.
     site.wait(10)
     site.hear(verdict(site.now))
     assert site.statuses == ["done"]
@@ -207,7 +208,7 @@ def test_protected_jobs_are_left_alone(tmp_path: Path, job: str) -> None:
 
 
 def test_the_scheduler_decides_the_owner_of_a_job(site: Site) -> None:
-    """A name in the samples cannot remove the protection of a protected user's job."""
+    """A user name in the samples cannot remove the protection of a protected user's job."""
     site.job.owner = "root"
     site.intervals(8)
     assert site.statuses == ["failed"] and site.why == "protected-user" and site.job.state == "running"

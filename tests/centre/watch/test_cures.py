@@ -1,4 +1,4 @@
-"""Advice: sentences by what a job did, and rules in the syntax of each Lustre version."""
+"""Tests advice: sentences according to what a job did, and rules in the syntax of each Lustre version."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_owners_get_advice_for_the_observed_problem(
 def test_advice_contains_the_observed_amounts() -> None:
     suspect = did(object_creates=84_672.0, creates=None)
     said = "Creating the job's files creates 84,672 objects per second: number of files times stripe count."
-    # An unknown value is not shown as 0.
+    # The sentence leaves out an unknown value instead of showing 0.
     assert cures.seen(suspect, EN) == [said]
     helps = cures.for_owner("stall", "metadata", suspect, Intervention(), EN)
     assert helps[0].startswith("Set a stripe count of 1") and helps[1].startswith("Write fewer")
@@ -133,9 +133,9 @@ def test_a_rule_limits_requests_and_not_objects() -> None:
 @pytest.mark.parametrize(
     ("rate", "ids", "limit"),
     [
-        # jobid_name %j: one bucket for the job on all of its nodes.
+        # With jobid_name %j, the job has one bucket on all of its nodes.
         (12_000.0, 1, 1200), (12_000.0, None, 1200), (5.0, 1, 1), (1e9, 1, 65_535),
-        # %j:%u:%H: each node has its own bucket.
+        # With %j:%u:%H, each node has its own bucket.
         (12_000.0, 120, 10), (27_000.0, 1008, 3), (None, 1, 100), (None, 10, 10),
     ],
 )  # fmt: skip
@@ -154,8 +154,8 @@ def test_projects_and_nodemaps_are_not_divided_by_nodes() -> None:
 
 
 def test_a_rule_that_would_not_slow_the_job_is_not_suggested() -> None:
-    """K's stall: 84,000 files in two minutes on 12,096 nodes. Limiting each to one request per second has no
-    effect."""
+    """In K's stall, a job created 84,000 files in two minutes on 12,096 nodes. A limit of one request per
+    second and node has no effect."""
     suspect = replace(did(opens=700.0, object_creates=8400.0), nodes=12_096, job_ids=12_096)
     assert set(started("2.15", rate=700.0, ids=12_096)) == set()
     assert set(started("2.17", rate=700.0, ids=12_096)) == {"projid", "nodemap"}

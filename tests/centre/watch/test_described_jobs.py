@@ -1,5 +1,5 @@
-"""Job information from schedulers. The answers here are made up in the form of the manuals; a real Slurm is
-used in tests/trials/whole_slurm_facts.py."""
+"""Tests job information from schedulers. The answers here are made up in the form of the manuals;
+tests/trials/whole_slurm_facts.py uses a real Slurm."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAKE_GRID_ENGINE = """<?xml version='1.0'?>
 
 
 class Fake:
-    """A scheduler's commands, simulated."""
+    """Simulated commands of a scheduler, with their answers."""
 
     def __init__(self, **answers: str) -> None:
         self.answers, self.commands = answers, list[Sequence[str]]()

@@ -1,4 +1,5 @@
-"""Every setting of the response is in the how-to with its default, and every reason has its sentence."""
+"""Tests that every setting of the response is in the how-to with its default, and that every reason has its
+sentence."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def test_every_scheduler_is_documented() -> None:
 
 
 def test_every_reason_has_a_sentence_on_the_page() -> None:
-    """A key that the code uses but the page does not define would be shown as empty."""
+    """The page would show a key that the code uses but the page does not define as empty."""
     folder = SOURCE / "centre" / "watch"
     used: set[str] = set()
     for path in (folder / "actions.py", folder / "acting.py", folder / "deciding.py"):

@@ -1,4 +1,4 @@
-"""Episodes: what begins, changes and ends one, and what is stored of it."""
+"""Tests episodes: what begins, changes and ends one, and what the ledger stores of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def after(*states: tuple[State, int]) -> Episode | None:
-    """Verdicts on a server with these states, each for this many samples in a row."""
+    """Feeds verdicts on a server with these states, each for this many successive samples, and returns the
+    episode."""
     found = None
     for number, (state, samples) in enumerate(states):
         found = advanced(found, verdict(START + number * EVERY_S * SECOND, state, samples))
@@ -124,7 +125,7 @@ def test_a_verdict_from_the_future_does_not_block_later_ones(site: Site) -> None
     site.hear(verdict(site.now + 3600 * SECOND, "stall", 6))
     found = site.responder.episodes(0)[0]
     assert not found.is_over and found.begin_ns == site.now
-    # Nothing is done if the clock is wrong.
+    # The responder takes no action if the clock is wrong.
     assert site.statuses == []
     site.intervals(3, "healthy")
     assert site.responder.episodes(0)[0].is_over
@@ -201,7 +202,7 @@ def test_expired_episodes_are_removed(tmp_path: Path) -> None:
     assert [len(one.suspects) for one in site.responder.episodes(0)] == [1, 1]
     site.wait(11 * 86_400)
     site.responder.forget(site.now)
-    # An episode in progress is still needed.
+    # The responder still needs the episode in progress.
     assert [(one.server, len(one.suspects)) for one in site.responder.episodes(0)] == [
         ("mds02", 1),
         ("mds01", 0),

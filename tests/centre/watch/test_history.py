@@ -1,4 +1,5 @@
-"""The history on the Now page after a restart: from the ledger, from observation, and from the store."""
+"""Tests the history on the Now page after a restart: from the ledger, from observation, and from the
+store."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def spell(begin_h: float, end_h: float | None, state: State = "stall", **more: o
 
 
 def kept(answers: Answers, hours: float) -> None:
-    """An overload of ten minutes in the ledger, this many hours ago."""
+    """Writes an overload of ten minutes, HOURS ago, into the ledger."""
     answers.now = time.time_ns() - round(hours * HOUR)
     answers.intervals(60, suspects=(suspect(name="training"),))
     answers.intervals(6, "healthy")
@@ -67,7 +68,7 @@ def test_observed_episodes_are_reported_once(tmp_path: Path) -> None:
     (episode,) = answers.responder.episodes(0)
     live = spell(99.9, 100.2, "overload")
     assert together([live], [episode]) == [live]
-    # Another server, another time, and missing samples are different entries.
+    # Entries of another server, of another time, or without samples are separate.
     others = [
         spell(99.9, 100.2, server="mds02"), spell(90, 91), spell(99.9, 100.2, "no-samples", suspects=())
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The classifier on frozen runs: a part of the table in docs/explanation/server-states.md."""
+"""Tests the classifier on frozen runs, which are a part of the table in docs/explanation/server-states.md."""
 
 from __future__ import annotations
 

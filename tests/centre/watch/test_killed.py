@@ -1,4 +1,4 @@
-"""A collector that is killed while a scheduler command runs. The commands are simulated."""
+"""Tests a collector that is killed while a scheduler command runs. The commands are simulated."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_collector_killed_after_a_suspension_is_followed_by_an_undo(site: Path
     assert ended.stdout == "done\n", ended.stderr
     assert respond(site, "healthy", 3).stdout == "undone\n"
     assert done(site) == [f"suspend {JOB}", f"resume {JOB}"]
-    # Nothing more happens, however often it starts.
+    # The collector runs no further commands, however often it starts.
     assert respond(site, "healthy", 4).stdout == "undone\n" and len(done(site)) == 2
 
 

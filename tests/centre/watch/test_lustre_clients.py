@@ -1,4 +1,5 @@
-"""Lustre servers as seen by clients: readings in the agent's form, made up here."""
+"""Tests the states of Lustre servers as seen by clients. The readings have the agent's form and are made up
+here."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class Clients:
         self.watching = Watching(self.collector.store, limits=limits)
 
     def go_on(self, samples: int, requests: int, wait_us: int) -> list[Verdict]:
-        """REQUESTS of each client in a sample, each of which waits WAIT_US for its answer."""
+        """Pushes samples in which each client makes REQUESTS that each wait WAIT_US for an answer. Returns
+        the verdicts."""
         verdicts: list[Verdict] = []
         for left in range(samples, 0, -1):
             self.number, self.at = self.number + 1, self.at + STEP
@@ -97,7 +99,7 @@ def test_client_waiting_times_are_added_to_a_servers_samples(tmp_path: Path) -> 
     observer = Observer(clients.collector.store, JobIds(), STEP)
     found = observer.round(clients.at + 2 * SECOND + SECOND // 2)
     assert {one.host for one in found.observations} == {"mds01"}
-    # 2,000 requests of two clients in ten seconds.
+    # Two clients make 2,000 requests in ten seconds.
     assert found.news["mds01"].client_wait_s == pytest.approx(2.5e-3)
     assert found.news["mds01"].backlog == pytest.approx(0.5)
 
@@ -114,7 +116,7 @@ def test_waiting_times_for_an_object_server_belong_to_that_server(tmp_path: Path
         clients.collector.flush()
     observer = Observer(clients.collector.store, JobIds(), STEP)
     found = observer.round(clients.at + 2 * SECOND + SECOND // 2)
-    # 300 requests in ten seconds, on both targets, of 40 ms each.
+    # The clients make 300 requests of 40 ms in ten seconds, on both targets.
     assert found.news["oss01"].client_wait_s == pytest.approx(0.04)
     assert found.news["oss01"].backlog == pytest.approx(1.2)
     assert {one.host for one in found.observations} == {"oss01", TARGET}
@@ -130,7 +132,7 @@ def test_jobs_are_derived_from_nodes_if_servers_do_not_count_them(tmp_path: Path
         clients.collector.flush()
     observer = Observer(clients.collector.store, JobIds(), STEP)
     observer.round(clients.at + 2 * SECOND + SECOND // 2)
-    # n9 has not mounted it.
+    # Node n9 has not mounted the file system.
     (one,) = observer.asked(TARGET, clients.at - 2 * STEP, clients.at)
     assert one.job == "4711" and one.node_bytes == pytest.approx(2000)
 

@@ -1,5 +1,5 @@
-"""A MooseFS master as seen by its agent and its clients: readings in the agent's form, made up here. For a
-real one: `make test-moosefs`."""
+"""Tests the state of a MooseFS master as seen by its agent and its clients. The readings have the agent's
+form and are made up here; `make test-moosefs` uses a real MooseFS."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Centre:
         self, samples: int, waiting: int = 0, cpu: float = 0.05, does: int = 100, much: str = "",
         is_answered: bool = True,
     ) -> Verdict:  # fmt: skip
-        """DOES: operations of each job in a sample; job MUCH has 20 times as many."""
+        """DOES: operations of each job in a sample; the job MUCH has 20 times as many."""
         for left in range(samples, 0, -1):
             self.number, self.at = self.number + 1, self.at + STEP
             self.uptime_s += 1
@@ -67,7 +67,7 @@ class Centre:
         return verdict
 
     def skips(self, parts: list[Part]) -> None:
-        """A round of the master's machine with only these."""
+        """Pushes a round of the master's machine that contains only these parts."""
         self.number, self.at = self.number + 1, self.at + STEP
         for part in parts:
             part.time = self.at
@@ -114,7 +114,7 @@ def test_an_observation_combines_the_master_and_its_mounts(tmp_path: Path) -> No
     assert one.cpu == pytest.approx(0.05) and one.answer_s == pytest.approx(3e-4) and not one.has_no_answer
     news = found.news["mds01"]
     assert (news.backlog, news.has_no_answer) == (6, False) and news.probe_s == pytest.approx(3e-4)
-    # 630 answers in a second, while 6 waited.
+    # The master gave 630 answers in a second, while 6 requests waited.
     assert news.client_wait_s == pytest.approx(6 / 630)
 
 

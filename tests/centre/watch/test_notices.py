@@ -1,4 +1,5 @@
-"""Notices: sent once when an episode begins and once when it ends, in each recipient's language."""
+"""Tests notices: iodock sends one when an episode begins and one when it ends, in each recipient's
+language."""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ def test_one_notice_covers_servers_of_one_file_system(site: Site) -> None:
     site.wait(10)
     site.hear(verdict(site.now, "healthy", 5, server="oss99", kind="object"))
     assert [letter.phase for letter in site.sent] == ["begin"] * 3 + ["end"] * 3
-    # A different kind of server is a separate episode.
+    # An episode of a different kind of server is separate.
     site.wait(10)
     site.hear(verdict(site.now, server="mds01"), verdict(site.now, "stall", server="oss1", kind="object"))
     assert len(site.sent) == 12
@@ -308,7 +309,7 @@ def test_an_absent_mail_server_is_retried_and_losses_are_counted(tmp_path: Path)
         site.wait(5)
         site.work()
     assert site.responder.counts() == {"lost: mail: ConnectionRefusedError": 6}
-    # After 10, 20, 40, 80, 160 and 320 s.
+    # The collector retries after 10, 20, 40, 80, 160 and 320 s.
     waits = [(two - one) / 1e9 for one, two in pairwise(sorted(set(tries)))]
     assert len(tries) == 6 * 6 and max(tries) - min(tries) < 600e9 and max(waits) > 100
     site.responder.close()
@@ -352,7 +353,7 @@ def test_a_hanging_mail_server_does_not_delay_verdicts(tmp_path: Path) -> None:
                 site.wait(1)
                 site.hear(verdict(site.now, "stall", server=f"mds{number}"), works=False)
             assert len(site.responder.episodes(0)) == 51
-            # The first mail is still being sent.
+            # The collector is still sending the first mail.
             assert site.responder.counts() == {}
             mails.gone.set()
         site.responder.close()
@@ -521,7 +522,7 @@ def test_mail_needs_encryption_and_a_valid_certificate(tmp_path: Path) -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """A self-signed certificate for 127.0.0.1; the key is in the same file."""
+    """Creates a self-signed certificate for 127.0.0.1, with the key in the same file."""
     path = tmp_path / "mail.pem"
     words = [
         "openssl",

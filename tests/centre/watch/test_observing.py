@@ -1,4 +1,4 @@
-"""How a store's rows become observations, and what other machines report about a server."""
+"""Tests how a store's rows become observations, and what other machines report about a server."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STEP = 10 * SECOND
 
 
 def begin_of_day() -> int:
-    """A multiple of a step, some minutes ago."""
+    """Returns a multiple of the step that is some minutes ago."""
     return (time.time_ns() - 600 * SECOND) // STEP * STEP
 
 
 def machine(at: int, number: int, wrong: int = 0) -> list[Part]:
-    """One reading of a metadata server: 100 requests that wait 2 ms, 6 of 24 threads busy, CPU at a
-    quarter."""
+    """Returns one reading of a metadata server: 100 requests that wait 2 ms, 6 of 24 threads busy, a quarter
+    of the CPU used."""
     at += wrong
     handled = number * 100
     service = {
@@ -58,7 +58,7 @@ def machine(at: int, number: int, wrong: int = 0) -> list[Part]:
 
 
 def pushed(folder: Path, readings: int, wrong: int = 0) -> tuple[Collector, int]:
-    """A store, and the time of its last reading."""
+    """Returns a collector with READINGS, and the time of the last one."""
     collector, begin = Collector(folder), begin_of_day()
     for number in range(readings):
         at = begin + number * STEP
@@ -77,7 +77,7 @@ def test_an_observation_contains_the_agents_readings(tmp_path: Path) -> None:
     assert one.wait_s == pytest.approx(2e-3) and one.waiting == 3 and one.threads == 6
     assert one.cpu == pytest.approx(0.25) and one.load == 1.5 and one.uptime_s == 1040
     assert one.seconds == 10 and one.pressure is None and one.operation_s is None
-    # Each observation is returned once.
+    # The observer returns each observation once.
     assert len(found) == 5 and observer.round(last + 5 * SECOND).observations == ()
 
 
@@ -105,7 +105,7 @@ def test_a_server_with_a_wrong_clock_is_not_silent(tmp_path: Path, wrong_s: int)
         )
         collector.flush()
         said = watching.look(at + 3 * SECOND)
-    # A clock that is slow is noticed after some minutes.
+    # The monitor notices a slow clock after some minutes.
     assert [one.state for one in said] == ["healthy"] or wrong_s < 0
 
 
@@ -223,7 +223,7 @@ def mount(at: int, number: int, wait_us: int, grows: bool = True) -> list[Part]:
 
 
 def test_the_state_of_a_server_without_an_agent_follows_from_clients(tmp_path: Path) -> None:
-    """A synthetic NFS client, because there is no kernel NFS here."""
+    """The NFS client is synthetic, because the test machine has no kernel NFS."""
     collector, begin = Collector(tmp_path), begin_of_day()
     watching = Watching(collector.store, limits=ServerStates(scheduler="none"))
     said = []

@@ -1,4 +1,4 @@
-"""Schedulers: valid job ids, the commands that are run, and how their answers are interpreted."""
+"""Tests schedulers: valid job ids, the commands that iodock runs, and how it interprets their answers."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Simulated Slurm programs that log their arguments."""
+    """Writes simulated Slurm programs that log their arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     log = f"import sys; open({str(tmp_path / 'log')!r}, 'a').write(repr(sys.argv[1:]) + '\\n')\n"

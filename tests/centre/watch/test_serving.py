@@ -1,4 +1,4 @@
-"""`iodock monitor serve` with a response: where it keeps its state, and what it does if it cannot."""
+"""Tests `iodock monitor serve` with a response: where it keeps its state, and what it does if it cannot."""
 
 from __future__ import annotations
 

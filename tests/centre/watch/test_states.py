@@ -1,4 +1,4 @@
-"""States of servers: each condition of docs/explanation/server-states.md separately."""
+"""Tests states of servers: each condition of docs/explanation/server-states.md separately."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SILENT_STALL: dict[str, Any] = {
 
 
 class Watched:
-    """One server, sample by sample."""
+    """A server whose samples the test gives one by one."""
 
     def __init__(self, step_s: float = 10.0, usual: int = 60, **values: Any) -> None:
         self.states, self.at, self.step = States(), 0, int(step_s * SECOND)
@@ -40,7 +40,7 @@ class Watched:
     def now(
         self, samples: int = 1, news: News | None = None, is_silent: bool = False, **values: Any
     ) -> Verdict:
-        """The verdict after this many samples like this one."""
+        """Passes SAMPLES samples with these values and returns the last verdict."""
         for _ in range(samples):
             self.at += 1
             end = BEGIN + self.at * self.step
@@ -178,7 +178,7 @@ def test_an_agent_with_a_longer_interval_is_not_silent() -> None:
     for values in (*[{}] * 6, *[K_OVERLOAD] * 3):
         said.append(server.now(1, **values))
         said += [server.now(1, is_silent=True) for _ in range(5)]
-    # Its usual rate is known after some of its samples.
+    # The monitor knows the usual rate of samples after some of them.
     assert {one.state for one in said[30:36]} == {"healthy"}
     assert {one.missed for one in said[30:]} == {0}
     assert {one.state for one in said[42:]} == {"overload"}

@@ -1,4 +1,4 @@
-"""Affected users: those with a job on the file system, from a collector's store."""
+"""Tests which users are affected: those with a job on the file system, according to a collector's store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_affected_users_are_found_by_name(tmp_path: Path) -> None:
     found = sufferers(collector.store, JobIds())
     assert set(found("lfs") or ()) == {OWN_USER, OTHER_ID}
     assert set(found("gfs") or ()) == set()
-    # A user unknown to this machine gets no mail: a number is not an address.
+    # iodock sends no mail to a user unknown to this machine: a number is not an address.
     notices = Notices(to={"users": Recipient("users", "mail", "{user}@example.org")})
     site = Site(tmp_path / "response", notices=notices, sufferers=found)
     site.intervals(3)

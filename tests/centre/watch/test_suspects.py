@@ -1,4 +1,4 @@
-"""Suspected jobs: current load of each job compared with its earlier load."""
+"""Tests suspected jobs: the current load of each job compared with its earlier load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SINCE = 1_000_000 * SECOND
 
 
 class Rates:
-    """Jobs with these rates per second, and their start times."""
+    """Answers queries with jobs that have these rates per second and start times."""
 
     def __init__(self, *rates: tuple[str, float, dict[str, float]]) -> None:
         self._rates = rates
@@ -99,7 +99,7 @@ def test_in_the_first_minutes_a_job_is_compared_with_available_data() -> None:
 
 
 class Ramp:
-    """One job whose load has been growing for long, among others whose load is constant."""
+    """Answers with one job whose load has long been growing, among others with constant load."""
 
     def __init__(self, begins_s: float, last: float) -> None:
         self._begins_s, self._last = begins_s, last
@@ -115,7 +115,7 @@ class Ramp:
 def test_a_job_with_growing_demand_is_named_with_less_confidence(hours: float) -> None:
     (first,) = suspects(verdict("overload"), Ramp(-3600.0 * hours, 9000.0), 10.0)
     assert first.job == "ramp" and first.share > 0.7 and first.confidence <= 0.6
-    # A job with constant load did not cause it.
+    # A job with constant load is not the cause.
     always = Rates(("old", ALWAYS, {"metadata": 9000.0}), ("other", ALWAYS, {"metadata": 900.0}))
     assert suspects(verdict("overload"), always, 10.0) == ()
 

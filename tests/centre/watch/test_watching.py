@@ -1,5 +1,5 @@
-"""Watching the store of a simulated centre: K's overload and stall with the figures of its report. The
-responsible job is named."""
+"""Tests the monitor on the store of a simulated centre with the overload and the stall of the K computer,
+with the figures of its report. The responsible job is named."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_stall_of_the_k_computer_is_detected(tmp_path: Path, step_s: float) 
     assert played.sample().state in ("healthy", "busy")
     played.turn()
     states = [played.sample() for _ in range(round(240 / step_s) + 2)]
-    # The job begins after 30 s, the collapse two minutes later.
+    # The job begins after 30 s, and the collapse follows two minutes later.
     begun = int(150 / step_s)
     assert {one.state for one in states[:begun]} <= {"healthy", "busy"}
     assert states[begun + 2].state == "stall"
@@ -31,7 +31,7 @@ def test_the_stall_of_the_k_computer_is_detected(tmp_path: Path, step_s: float) 
     assert waiting.value == pytest.approx(12_000)
     first = verdict.suspects[0]
     assert (first.job, first.name, first.nodes) == (played.culprit(), "wide-stripes", 252)
-    # Each node is a JobID of its own.
+    # Each node has its own JobID.
     assert first.job_ids == 252
     assert first.owner and first.share > 0.5
 
@@ -48,7 +48,7 @@ def test_the_overload_of_the_k_computer_is_attributed_to_its_job(tmp_path: Path,
     first = states[begun + 2].suspects[0]
     assert (first.job, first.name) == (played.culprit(), "shared-dir") and first.share > 0.5
     assert played.watching.history()[0].verdict.state == "overload"
-    # A process that was not watching learns it from the store.
+    # A new monitor learns the history from the store.
     again = Watching(played.collector.store, limits=LIMITS)
     (learnt, *_) = again.look(played.centre.now_ns)
     assert (learnt.server, learnt.state) == ("mds01", "overload")

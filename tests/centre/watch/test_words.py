@@ -1,4 +1,4 @@
-"""Verdicts in words: the sentence on every page, and the line in `top`."""
+"""Tests verdicts in words: the sentence on every page, and the line in `top`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of several runs in one file: each run has its own command, unit and number of processes."""
+"""Tests files with the output of several runs: each run has its own command, unit and number of processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def caches(measured: Measurements, operation: str) -> list[Cache | None]:
 
 
 def with_command(name: str, pattern: str, options: str) -> str:
-    """A fixture with other OPTIONS in its command line."""
+    """Returns a fixture with other OPTIONS in its command line."""
     return re.sub(pattern, lambda found: f"{found[1]} {options}", (FIXTURES / name).read_text(), count=1)
 
 
@@ -87,7 +87,7 @@ def test_each_iozone_run_in_a_file_has_its_own_command(tmp_path: Path) -> None:
     direct, plain = iozone("-a -I"), iozone("-a -s 1m")
     for banner in (True, False):
         second = plain if banner else plain[plain.index("\tCommand line used") :]
-        # Files of another size, because equal cells would count as repeats.
+        # The second run has files of another size, because equal cells would count as repeats.
         second = re.sub(r"(?m)^( +)102400( +\d+ )", r"\g<1>777777\2", second)
         cells = read(tmp_path, direct, second).cells
         assert labels(cells, "777777") == {Cache.PAGE_CACHE, Cache.UNKNOWN}
@@ -95,7 +95,7 @@ def test_each_iozone_run_in_a_file_has_its_own_command(tmp_path: Path) -> None:
 
 
 def labels(cells: tuple[Cell, ...], kib: str | None) -> set[Cache | None]:
-    """Of the files of this size, or of all others."""
+    """Returns the cache labels of the cells with files of this size, or of all others if KIB is None."""
     said = str(int(kib or "777777") << 10)
     return {one.cache for one in cells if (one.variant["file_bytes"] == said) is (kib is not None)}
 

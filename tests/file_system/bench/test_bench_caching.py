@@ -1,8 +1,7 @@
-"""Which rates of other benchmarks come from memory, judged by the options in their outputs.
+"""Tests which rates of other benchmarks come from memory, judged by the options in their outputs.
 
 The outputs are the fixtures with other options, as the benchmarks write them, and small ones written by hand
-from IOR's parse_options.c, iozone.c and fio's HOWTO.
-"""
+from IOR's parse_options.c, iozone.c and fio's HOWTO."""
 
 from __future__ import annotations
 

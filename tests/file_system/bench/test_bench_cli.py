@@ -1,4 +1,4 @@
-"""The command line of `iodock bench`."""
+"""Tests the command line of `iodock bench`."""
 
 from __future__ import annotations
 

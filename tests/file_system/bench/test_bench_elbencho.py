@@ -1,7 +1,6 @@
-"""elbencho's results: mixed reads and writes, units, several runs in one file, damaged rows.
+"""Tests reading elbencho's results: mixed reads and writes, units, several runs in one file, damaged rows.
 
-The inputs follow elbencho's own output code (Statistics.cpp, 1.0 to 3.1), except those of fixtures/.
-"""
+The inputs follow elbencho's own output code (Statistics.cpp, 1.0 to 3.1), except those of fixtures/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fio's JSON documents, text and terse lines, for one host and several, complete and cut."""
+"""Tests reading fio's JSON documents, text and terse lines, for one host and several, complete and cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""fio's results with several processes, sections and runs: which belong together, and what is unknown."""
+"""Tests fio's results with several processes, sections and runs: which belong together, and what is
+unknown."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def by_operation(measured: Measurements) -> dict[str, Cell]:
 
 
 def test_the_processes_of_an_entry_are_its_numjobs(tmp_path: Path) -> None:
-    """The JSON does not contain `--group_reporting` if it was given without a value."""
+    """fio's JSON does not contain `--group_reporting` if the option was given without a value."""
     content = (FIXTURES / "fio-3.33-numjobs.json").read_text()
     assert "group_reporting" not in content
     [cell] = readers.read(FIXTURES / "fio-3.33-numjobs.json").cells
@@ -52,7 +53,8 @@ def test_the_processes_of_an_entry_are_its_numjobs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fio-3.33-sections.json", "fio-3.33-sections.txt"])
 def test_sections_in_one_result_have_unknown_options(name: str) -> None:
-    """Section a reads 64 KiB with 2 processes, b writes 4 KiB with 3. fio reports a with the options of b."""
+    """Section a reads 64 KiB with 2 processes, and b writes 4 KiB with 3. fio reports a with the options of
+    b."""
     measured = readers.read(FIXTURES / name)
     found = by_operation(measured)
     assert [found[one].volume_bytes for one in ("read", "write")] == [16 * MIB, 24 * MIB]
@@ -84,7 +86,7 @@ def test_several_sections_in_one_entry_are_recognised(
 
 
 def test_sections_with_the_same_name_keep_their_options() -> None:
-    """A write, a read and a random read, all named a. `102kB` may be 101888 or 102400 bytes."""
+    """The file has a write, a read and a random read, all named a. `102kB` may be 101888 or 102400 bytes."""
     cells = readers.read(FIXTURES / "fio-3.33-kb-base.txt").cells
     assert [(one.variant["pattern"], one.size_bytes) for one in cells] == [
         ("write", 65536),
@@ -94,7 +96,7 @@ def test_sections_with_the_same_name_keep_their_options() -> None:
 
 
 def test_sections_without_a_header_are_skipped(tmp_path: Path) -> None:
-    """With `--output` fio prints the first sections of its command line elsewhere."""
+    """With `--output`, fio prints the first sections of its command line elsewhere."""
     text = (FIXTURES / "fio-3.33-kb-base.txt").read_text()
     (tmp_path / "fio.txt").write_text(re.sub(r"^a: \(g=[01]\).*\n", "", text, flags=re.MULTILINE))
     cells = readers.read(tmp_path / "fio.txt").cells
@@ -143,7 +145,7 @@ def test_a_sync_interval_above_the_number_of_writes_means_no_sync(
 
 @pytest.mark.parametrize("version", ["2.20", "2.21", "3.1", "3.2"])
 def test_volume_and_rate_of_all_fio_versions_are_read(tmp_path: Path, version: str) -> None:
-    """`io_kbytes` appeared in 2.21, when `io_bytes` became bytes; `bw_bytes` appeared in 3.2."""
+    """fio 2.21 added `io_kbytes` and changed the unit of `io_bytes` to bytes. fio 3.2 added `bw_bytes`."""
     done: dict[str, Any] = {
         "io_bytes": 102400 if version == "2.20" else 104857600,
         "bw": 102400,
@@ -197,7 +199,7 @@ HOSTS = [
 @pytest.mark.parametrize("hosts", HOSTS, ids=["at-once", "a-second-later", "same-size", "milliseconds"])
 @pytest.mark.parametrize("turned", [False, True], ids=["in-order", "turned"])
 def test_simultaneous_runs_are_refused(tmp_path: Path, hosts: tuple[Any, Any], turned: bool) -> None:
-    """Made up from fio's JSON: the results of two hosts in one document."""
+    """The document is made up from fio's JSON and contains the results of two hosts."""
     with pytest.raises(MeasurementError, match="ran at the same time") as raised:
         read(tmp_path, *(hosts[::-1] if turned else hosts))
     assert "fio --client" in str(raised.value.hint)
@@ -223,8 +225,8 @@ def test_texts_of_two_hosts_are_refused(tmp_path: Path) -> None:
 
 
 def test_status_updates_of_one_run_stay_one_run(tmp_path: Path) -> None:
-    """As fio 3.33 writes them: the last status is from the same second as the previous one. A pause is not
-    the end."""
+    """fio 3.33 can write the last status in the same second as the previous one. A pause in the output does
+    not end a run."""
     states = [
         run(1795000002, 3_604_480, 863, 2, timestamp_ms=1795000002639),
         run(1795000003, 7_864_320, 1863, 3, timestamp_ms=1795000003653),

@@ -1,4 +1,4 @@
-"""IOzone's layouts by version and option, and errors that it reports itself."""
+"""Tests IOzone's layouts by version and option, and errors that IOzone itself reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from places import ROOT
 
 FIXTURES = ROOT / "fixtures" / "bench"
 BANNER = "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.{} $\n\n"
-# Formats of print_header and of each test in 3.414 (old) and 3.471 (new).
+# Formats of print_header and of each test in IOzone 3.414 (old) and 3.471 (new).
 OLD_HEAD = "%16s%8s%8s%8s%8s%10s%8s%8s%8s %8s %8s%9s%9s%8s%9s"
 NEW_HEAD = "%16s%8s%9s%9s%8s%10s%8s %9s%9s %9s %9s%9s%9s%9s%9s"
 OLD, NEW = (8, 8, 9, 9, 8, 8, 8, 9, 9, 9, 9, 8, 9), (9,) * 13
@@ -52,7 +52,7 @@ def patterns(measured: Measurements) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("is_old", [True, False], ids=["3.414", "3.489"])
 @pytest.mark.parametrize("scale", [1, 1000, 100_000, 1_000_000])
 def test_column_widths_of_all_iozone_versions_are_read(tmp_path: Path, is_old: bool, scale: int) -> None:
-    """From narrow numbers to numbers that fill the column and touch each other."""
+    """The numbers vary from narrow ones to those that fill the column and touch each other."""
     full = [(11 + at) * scale for at in range(13)]
     assert patterns(read(tmp_path, table(is_old, list(full)))) == list(zip(PATTERNS, full, strict=True))
     some: list[int | None] = [value if at in (0, 1, 4, 5, 8) else None for at, value in enumerate(full)]
@@ -183,7 +183,7 @@ def test_the_number_of_nodes_of_a_cluster_run_is_unknown(tmp_path: Path) -> None
 
 def test_reports_with_damaged_record_sizes_are_counted(tmp_path: Path) -> None:
     text = (FIXTURES / "iozone-3.489-excel.txt").read_text()
-    # The table that the reports repeat is missing.
+    # The test removes the table whose numbers the Excel reports repeat.
     reports = text[: text.index("              kB  reclen")] + text[text.index("Excel output is below") :]
     (tmp_path / "whole.txt").write_text(reports)
     whole = readers.read(tmp_path / "whole.txt")

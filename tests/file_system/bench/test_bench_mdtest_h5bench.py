@@ -1,7 +1,6 @@
-"""mdtest's and h5bench's results from other versions and options, and damaged ones.
+"""Tests reading mdtest's and h5bench's results from other versions and options, and damaged ones.
 
-The inputs follow the programs' own output code: mdtest.c of IOR 3.3 and 4.1, h5bench_*.c of 1.0 to 1.6.
-"""
+The inputs follow the programs' own output code: mdtest.c of IOR 3.3 and 4.1, h5bench_*.c of 1.0 to 1.6."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ def test_times_without_rates_are_refused_and_the_option_named(tmp_path: Path) ->
 
 
 def test_each_mdtest_table_has_its_own_number_of_tasks(tmp_path: Path) -> None:
-    """`-f 2 -l 4 -s 2` measures with 2 and then with 4 of the tasks; a second run may follow."""
+    """`-f 2 -l 4 -s 2` measures with 2 and then with 4 of the tasks; a second run follows."""
     row = "   File creation      600.000        200.000        400.000        100.000\n"
     table = f"SUMMARY rate: (of 2 iterations)\n{PLAIN}{row}\n"
     steps = f"2 tasks, 200 files\n{table}4 tasks, 400 files\n{table}"

@@ -1,4 +1,5 @@
-"""Results with values of unexpected types, deep or long ones, and lines that only few versions write."""
+"""Tests results with values of unexpected types, with deep or long values, and with lines that only few
+versions write."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def stands(folder: Path, text: str) -> None:
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Each container in it, with each of its keys."""
+    """Yields each container inside VALUE with each of its keys."""
     if isinstance(value, (dict, list)):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -174,7 +175,7 @@ IO500 = """IO500 version io500-sc22_v2 (extended)
 
 
 def test_io500_phases_without_a_score_are_read(tmp_path: Path) -> None:
-    """Lines as the extended mode writes them, combined by hand."""
+    """The lines are as the extended mode of IO500 writes them, combined by hand."""
     measured = read(tmp_path, IO500)
     found = {(one.test, one.operation, one.variant.get("score")): one.value for one in measured.cells}
     assert found["io500-ior-rnd4K-easy", "read", None] == pytest.approx(0.134469 * (1 << 30))
@@ -202,7 +203,7 @@ ISO DATE end  : 2026-08-12T14:22:32-0400
 
 
 def test_elbencho_dates_of_start_and_end_are_read(tmp_path: Path) -> None:
-    """Written by hand from elbencho's own output code."""
+    """The input was written by hand from elbencho's own output code."""
     measured = read(tmp_path, ELBENCHO)
     [cell] = measured.cells
     assert (cell.operation, cell.processes, cell.size_bytes, cell.unit) == (

@@ -1,4 +1,4 @@
-"""Results that were once misread, as their programs wrote them, compared with the case's description."""
+"""Compares results that iodock once misread, as their programs wrote them, with the case's description."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def test_mdtest_rates_are_means_over_iterations() -> None:
     older = only(readers.read(folder / "v34perrank.txt"), "file-create")
     assert (older.value, older.best, older.spread) == (400_200, 600_200, create.spread)
     oldest = only(readers.read(folder / "v34dec.txt"), "file-create")
-    # Its deviation is over ranks and iterations, for rates of single ranks.
+    # This version computes the deviation over ranks and iterations, for the rates of single ranks, so iodock
+    # ignores it.
     assert (oldest.value, oldest.best, oldest.spread) == (84093.570, 104202.595, None)
 
 

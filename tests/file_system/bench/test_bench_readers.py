@@ -1,5 +1,5 @@
-"""Results of other benchmarks: each fixture is compared with numbers that the program printed elsewhere in
-it."""
+"""Tests readers of other benchmarks: each fixture is compared with numbers that the program printed elsewhere
+in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IOR_JSON = [path for path in FILES if re.match(r"ior-.*\.json", path.name)]
 
 
 def cell(measured: Measurements, operation: str, **wanted: object) -> Cell:
-    """The only cell of an operation."""
+    """Returns the only cell of an operation with these values."""
     found = [
         one
         for one in measured.cells
@@ -56,7 +56,7 @@ def test_every_benchmark_fixture_is_read(path: Path) -> None:
 
 @pytest.mark.parametrize("path", IOR_TEXT, ids=lambda path: path.name)
 def test_ior_text_gives_the_summary_of_ior(path: Path) -> None:
-    """IOR's own mean, minimum and maximum in MiB/s, from its last table."""
+    """The expected values are IOR's own mean, minimum and maximum in MiB/s, from its last table."""
     measured = readers.read(path)
     for operation in ("write", "read"):
         found = re.findall(
@@ -69,7 +69,7 @@ def test_ior_text_gives_the_summary_of_ior(path: Path) -> None:
         assert (got.processes, got.nodes, got.size_bytes) == (2, 1, MIB)
         assert min((*got.values, got.minimum or got.value)) / MIB == pytest.approx(least, rel=2e-4)
         if got.repeats == 2:
-            # IOR prints the population's standard deviation.
+            # IOR prints the population's standard deviation, and iodock that of the sample.
             assert got.spread == pytest.approx(deviation * 2**0.5 / mean, rel=1e-2)
 
 
@@ -133,7 +133,8 @@ def test_mdtest_rows_are_read(path: Path) -> None:
 
 
 def test_mdtest_deviations_are_sample_deviations() -> None:
-    """Of three iterations, the third follows from mean, minimum and maximum, since 4.0."""
+    """Since 4.0 mdtest prints the deviation of the sample. Of three iterations, the third follows from mean,
+    minimum and maximum."""
     got = cell(readers.read(FIXTURES / "mdtest-4.0.0.txt"), "directory-create")
     assert got.maximum is not None and got.minimum is not None
     third = 3 * got.value - got.maximum - got.minimum
@@ -240,7 +241,7 @@ def test_io500_results_without_a_summary_are_read(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file_never_breaks_a_reader(tmp_path: Path) -> None:
-    """Cut output is read up to the cut, or refused with a place and a hint."""
+    """iodock reads truncated output up to the cut, or refuses it with a place and a hint."""
     for path in FILES:
         if path.is_dir():
             continue

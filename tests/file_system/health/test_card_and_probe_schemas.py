@@ -1,4 +1,4 @@
-"""The JSON of file system cards and probes: real output fits the schemas in docs/reference, and other
+"""Tests the JSON of file system cards and probes: real output fits the schemas in docs/reference, and other
 documents do not."""
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ CARD, PROBE = (
 
 
 def cards() -> Iterator[Card]:
-    """File systems of several centres: with all information, and with as little as possible."""
+    """Yields cards of file systems of several centres: with all information, and with as little as
+    possible."""
     typical = FileSystem("parallel", *(7 for _ in range(len(fields(FileSystem)) - 3)), "/p", "lfs")  # type: ignore[arg-type]
     quotas = Quotas(
         (
@@ -69,7 +70,7 @@ def card_documents() -> Iterator[dict[str, Any]]:
 
 
 def probe_document() -> dict[str, Any]:
-    """Probe histories with every possible finding."""
+    """Returns a document with probe histories that contain every possible finding."""
     text = language_in("en")
     watches = [
         made_up(1, 7, lambda at: 1.6 if 9 <= hours_of(at) < 17 else 1.0),
@@ -101,7 +102,7 @@ def test_file_system_cards_fit_the_schema() -> None:
         jsonschema.validate(document, CARD)
     names = [one.name for one in fields(FileSystem)]
     assert sorted(CARD["properties"]["typical"]["properties"]) == sorted(names)
-    # Ensures that the schema is tested on each.
+    # The document contains every field, so the schema is tested on each.
     assert sorted(document["typical"]) == sorted(names)
 
 
@@ -130,7 +131,7 @@ def test_a_probe_result_of_this_machine_fits_the_schema(tmp_path: Path) -> None:
 
 
 def objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of objects in a document; for a list, its first element."""
+    """Yields the paths of objects in a document; of a list, only those in its first element."""
     if isinstance(value, dict):
         yield path
         for name, one in value.items():

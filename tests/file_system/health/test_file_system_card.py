@@ -1,4 +1,4 @@
-"""The card of a file system, from mount tables and tool outputs of other machines."""
+"""Tests the card of a file system, made from mount tables and tool outputs of other machines."""
 
 from __future__ import annotations
 

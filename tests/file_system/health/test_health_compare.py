@@ -1,4 +1,4 @@
-"""Comparing two check-ups of one file system: a real slowdown is flagged, and chance is not."""
+"""Tests comparing two check-ups of one file system: a real slowdown is flagged, and chance is not."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_the_exit_status_reports_a_regression(tmp_path: Path) -> None:
 
 
 def one_operation(factors: dict[int, float], noise: float, repeats: int, seed: int) -> Measurements:
-    """Writes of one process at several sizes, each FACTORS times as fast as 1 GiB/s."""
+    """Returns writes of one process at several sizes, each FACTORS times as fast as 1 GiB/s."""
     chance = random.Random(seed)
     empty = Made("write", lambda p, s: 0.0)
     cells = []
@@ -165,15 +165,15 @@ LOST = {4096: 0.05, 65536: 0.11, MIB: 0.24}
 @pytest.mark.parametrize(
     ("now", "noise", "repeats", "verdict"),
     [
-        # A large change.
+        # In these cases the change is large.
         (LOST, 0.03, 3, Verdict.REGRESSION),
         (LOST, 0.03, 2, Verdict.REGRESSION),
         (LOST, 0.15, 3, Verdict.REGRESSION),
         ({MIB: 0.11}, 0.05, 3, Verdict.REGRESSION),
         ({MIB: 9.0}, 0.05, 3, Verdict.IMPROVEMENT),
-        # There were no repeats.
+        # In this case the measurements have no repeats.
         ({MIB: 0.11}, 0.05, 1, Verdict.TOO_FEW),
-        # A tiny change.
+        # In these cases the change is tiny or zero.
         (dict.fromkeys(SAME, 0.98), 0.003, 5, Verdict.SAME),
         (dict.fromkeys(SAME, 1.0), 0.02, 5, Verdict.SAME),
     ],
@@ -202,7 +202,8 @@ def test_a_large_change_with_a_large_spread_needs_more_repeats() -> None:
 
 
 def test_a_confidence_interval_without_zero_is_a_change() -> None:
-    """Whatever the change, spread and number of repeats: verdict and interval never contradict each other."""
+    """Verdict and confidence interval never contradict each other, whatever the change, spread and number of
+    repeats."""
     seen = set()
     for seed in range(300):
         chance = random.Random(seed)

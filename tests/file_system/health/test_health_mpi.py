@@ -1,4 +1,5 @@
-"""Ranks of a check-up that synchronise outside the engine: through MPI, or a replacement for it."""
+"""Tests ranks of a check-up that synchronise outside the engine: through MPI, or through a replacement for
+it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ STEP = {"id": 3, "processes": 2, "limit_seconds": 5.0, "pattern": {"kind": "meta
 
 
 class Gate:
-    """Replaces MPI: threads of this process synchronise."""
+    """Replaces MPI: the ranks are threads of this process and synchronise by a barrier."""
 
     def __init__(self) -> None:
         self.barrier = threading.Barrier(2)
@@ -36,7 +37,7 @@ class Gate:
 
 
 class Nobody:
-    """Replaces MPI when one rank has died."""
+    """Replaces MPI when one rank has died: the other rank never arrives."""
 
     def wait(self, on: Callable[[], bool]) -> bool:
         while on():
@@ -55,7 +56,7 @@ def plan(folder: Path, rank: int, step: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(folder: Path, *gates: Any) -> list[list[engine.Event] | Exception]:
-    """The result of each rank, or its error."""
+    """Runs both ranks and returns the events of each, or its error."""
     found: list[list[engine.Event] | Exception] = [[], []]
 
     def one(rank: int) -> None:
@@ -80,7 +81,7 @@ def test_ranks_start_each_measurement_together(tmp_path: Path) -> None:
     (step,) = [event for event in first if event["event"] == "step"]
     assert all(done["operations"] == 2 * 2 * 20 for done in step["done"])
     assert not [event for event in second if event["event"] == "step"]
-    # One for each phase, and one for collecting results, on both ranks.
+    # Both ranks synchronise once for each phase and once to collect results.
     assert gate.met == 2 * (len(step["done"]) + 1)
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""A check-up on several nodes, which are namespaces. Ranks are started by hand or under Open MPI."""
+"""Tests a check-up on several nodes, which are namespaces. The test or Open MPI starts the ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARGUMENTS = ("--tests", "large-transfer,metadata", "--sizes", "1m", "--processes
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that all nodes see, and whose page cache can be dropped and examined."""
+    """Mounts a file system that all nodes see, and whose page cache the test can drop and examine."""
     with loop_ext4(tmp_path / "disk", 256) as place:
         others_files(place)
         yield place
@@ -53,20 +53,21 @@ def ranks(place: Path, nodes: list[str], per_node: int, *more: str) -> list[tupl
 
 
 def check(found: dict[str, Any]) -> None:
-    """Checks for any check-up with four processes on both nodes."""
+    """Checks the results of any check-up with four processes on two nodes."""
     assert found["protocol"]["settings"]["hosts"] == NODES
     assert found["protocol"]["host"] in NODES
     for cell in found["cells"]:
         assert (cell["nodes"], cell["processes"]) == (2, 4)
-        # Each time is measured with one machine's clock; the nodes' clocks differ by a million seconds.
+        # Each time must be measured with one machine's clock, because the nodes' clocks differ by a million
+        # seconds.
         assert 0 < cell["seconds"] < min(CLOCKS_S.values()) / 10
         assert 0 < cell["latency_ns"]["min"] <= cell["latency_ns"]["max"] < 1e9 * min(CLOCKS_S.values())
     for name in ("write", "read", "reread"):
         cell = of(found, name)
-        # One latency for each request of each rank.
+        # The result has one latency for each request of each rank.
         assert cell["latency_ns"]["count"] * (1 << 20) == pytest.approx(3 * cell["volume_bytes"], abs=3)
     limited = any("time limit" in note for note in found["protocol"]["notes"])
-    # Files of other ranks are read completely.
+    # Each rank reads a file of another rank completely.
     volumes = [of(found, name)["volume_bytes"] for name in ("write", "read", "reread")]
     assert len(set(volumes)) == 1 or limited
     made = of(found, "file-create")["latency_ns"]["count"]
@@ -93,7 +94,7 @@ def test_each_node_reads_files_of_another_node(disk: Path) -> None:
 
 
 def test_ranks_placed_round_robin_read_files_of_another_node(disk: Path) -> None:
-    """The ranks assume that nodes are filled one after the other, but the result shows where they really
+    """The ranks assume that the launcher fills one node after the other. The result shows where they really
     ran."""
     done = ranks(disk, ["node-a", "node-b", "node-a", "node-b"], 2)
     assert [code for code, _, _ in done] == [0, 0, 0, 0], done

@@ -1,4 +1,4 @@
-"""The page of a check-up: graphs with numbered remarks, in both languages, safe and self-contained."""
+"""Tests the page of a check-up: graphs with numbered remarks, in both languages, safe and self-contained."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checkup() -> Measurements:
 
 
 def rows_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The data of the lines and marks."""
+    """Returns the data of all lines and marks of a graph."""
     return [row for rows in spec["datasets"].values() for row in rows]
 
 
@@ -73,7 +73,7 @@ def test_every_value_is_in_the_graph(checkup: Measurements) -> None:
 
 
 def test_combinations_of_nodes_and_processes_have_their_own_points() -> None:
-    """8 processes on 1, 2, 4 and 8 nodes, as mdtest was run on the SR16000."""
+    """mdtest ran 8 processes on 1, 2, 4 and 8 nodes, as on the SR16000."""
     cells = [
         Cell("mdtest", "file-create", None, 8, nodes, 5e3 * nodes, Unit.OPERATIONS_PER_S, 5, 0.1)
         for nodes in (1, 2, 4, 8)
@@ -102,7 +102,8 @@ def test_the_pdf_has_every_graph_with_its_lines(checkup: Measurements) -> None:
     spec = health_pdf.sheet(checkup, ENGLISH)
     drawn = svg_of(spec)
     lines = re.findall(r'mark-line role-mark[^"]*"[^>]*>\s*<path[^>]* d="M[^"]*L', drawn)
-    # Five sizes, six numbers of processes, one file operation and one directory operation.
+    # The graphs have lines for five sizes, six numbers of processes, one file operation and one directory
+    # operation.
     assert len(lines) == 5 + 6 + 1 + 1
     assert "1. large transfer, write, 4 KiB to 256 MiB: levels off at 50 processes" in drawn
     assert health_pdf.render(checkup, ENGLISH).startswith(b"%PDF")
@@ -141,7 +142,7 @@ def test_the_page_opens_without_browser_errors(checkup: Measurements, tmp_path: 
             )
             page.goto(path.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            # A picture that the policy forbids has no size.
+            # A picture that the page's policy forbids has no size.
             assert all(page.evaluate("[...document.images].map(one => one.naturalWidth > 300)"))
         browser.close()
     assert problems == []

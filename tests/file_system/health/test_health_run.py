@@ -1,4 +1,4 @@
-"""`iodock health run` and `clean`: cells, estimates, files kept, refusals, ranks."""
+"""Tests `iodock health run` and `clean`: cells, estimates, files kept, refusals, ranks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_measurements_are_complete_and_no_test_file_remains(place: Path) -> None
 @pytest.mark.whole
 def test_numbers_of_operations_follow_the_plan(place: Path) -> None:
     found = measured(place, "--sizes", "1m", "--processes", "2", "--tests", "large-transfer", "--class", "M")
-    # 1 GiB in total for two processes. A slow disk reaches the time limit with less, and a note says so.
+    # Two processes write 1 GiB in total. A slow disk reaches the time limit with less, and a note says so.
     limited = any("time limit" in note for note in found["protocol"]["notes"])
     for cell in found["cells"]:
         assert cell["volume_bytes"] == 1 << 30 or (limited and cell["volume_bytes"] < 1 << 30)
@@ -101,7 +101,7 @@ def test_cache_labels_of_reads_agree_with_the_kernel(tmp_path: Path) -> None:
         one = ("--sizes", "1m", "--processes", "1", "--tests", "large-transfer")
         found = kept_in_memory(lambda: measured(place, *one))
         labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
-        # The file that backs the disk may be in memory completely.
+        # The kernel may hold all of the file that backs this loop device in memory.
         assert labels == {"write": None, "read": "maybe-cached", "reread": "cached"}
         found = measured(place, "--sizes", "1m", "--processes", "1", "--tests", "large-transfer", "--direct")
         labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
@@ -116,7 +116,8 @@ def test_cache_labels_of_reads_agree_with_the_kernel(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_other_load_is_recorded_with_each_measurement(place: Path) -> None:
-    """Programs that compute during the check-up are included in the share, and named."""
+    """The measurement reports the share of processor time that other programs use during the check-up, and
+    names the programs."""
     spin = ["sh", "-c", "while :; do :; done"]
     others = [subprocess.Popen(spin) for _ in range(2 * (os.cpu_count() or 1))]
     try:
@@ -131,8 +132,8 @@ def test_other_load_is_recorded_with_each_measurement(place: Path) -> None:
 
 
 def test_workers_have_their_own_session(place: Path) -> None:
-    """Without a session of its own, autogroup (sched(7)) would make them share processors with the check-up's
-    caller."""
+    """In the session of the check-up's caller, autogroup (sched(7)) would make workers and caller share
+    processor time."""
     pattern = {"kind": "metadata", "items": 1_000_000, "directories": False}
     step = {"id": 0, "processes": 2, "limit_seconds": 0.5, "pattern": pattern}
     found: set[int] = set()
@@ -186,7 +187,7 @@ def test_an_interrupted_check_up_can_be_resumed(place: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and "--resume" in said and contents(place) == before
-    # A line that was being written when the machine crashed.
+    # The last line is incomplete, as after a crash of the machine.
     lines = kept.read_text().splitlines(keepends=True)
     plan = json.loads(lines[0])
     plan["steps"] = [step for step in plan["steps"] if step["id"] < 14]
@@ -214,7 +215,8 @@ def test_resume_without_an_earlier_result_is_refused(place: Path) -> None:
 def test_a_tree_in_use_is_not_cleaned(place: Path) -> None:
     process = started(place)
     while True:
-        # Stopped during inspection: between two runs of the check-up, and after the last, it has no tree.
+        # The process group is stopped during the inspection. The check-up has no tree of files between two
+        # runs and after the last.
         os.killpg(process.pid, signal.SIGSTOP)
         if list(place.glob(".iodock-load-*/w*")):
             break
@@ -301,7 +303,7 @@ def test_ranks_work_together_and_the_first_reports(place: Path) -> None:
     assert [bool(text) for text, _ in outputs] == [True, False, False]
     assert contents(place) == before
     found = json.loads(outputs[0][0])
-    # Rounded up, so that every rank has the same number.
+    # The number of processes is rounded up, so that every rank has the same number.
     assert {cell["processes"] for cell in found["cells"]} == {3, 6}
     limited = any("time limit" in note for note in found["protocol"]["notes"])
     for cell in (cell for cell in found["cells"] if cell["operation"] == "write"):
@@ -313,7 +315,7 @@ def test_ranks_work_together_and_the_first_reports(place: Path) -> None:
             for one in found["cells"]
             if (one["processes"], one["size_bytes"], one["operation"]) == (many, size, "read")
         ]
-        # The file of another rank is read completely.
+        # Each rank reads the file of another rank completely.
         assert reads == [cell["volume_bytes"]] or limited
 
 
@@ -345,7 +347,8 @@ def test_a_check_up_runs_under_mpirun(place: Path) -> None:
 
 
 def test_a_signal_between_two_engines_is_not_lost() -> None:
-    """An engine is not interrupted. A signal received meanwhile ends the check-up after it."""
+    """A signal does not interrupt an engine. A signal that arrives during its run ends the check-up after
+    it."""
     told: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     try:

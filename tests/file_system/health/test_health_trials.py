@@ -1,5 +1,5 @@
-"""A check-up that is interrupted at a random moment leaves nothing behind. Needs root, for file systems of
-its own; `IODOCK_TRIALS=200` makes many trials."""
+"""Tests that a check-up that is interrupted at a random moment leaves nothing behind. Needs root to mount
+file systems; `IODOCK_TRIALS=200` makes many trials."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def wait_for_tree(process: subprocess.Popen[str], place: Path) -> None:
-    """Waits until it has begun: the first tree belongs to the trial before the estimate."""
+    """Waits until the check-up has begun. Its first tree of files belongs to the trial before the estimate,
+    the second to the check-up."""
     while process.poll() is None and len(list(place.glob(".iodock-load-*"))) < 2:
         time.sleep(0.002)
 
 
 def interrupted(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
-    """Signals the whole group, as a terminal does."""
+    """Sends SIGINT to the whole process group, as a terminal does."""
     os.killpg(process.pid, signal.SIGINT)
     return 130, "error: interrupted"
 
@@ -58,7 +59,7 @@ def terminated(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
 
 
 def without_bytes(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
-    """Another program fills the disk."""
+    """Fills the disk, as another program might."""
     with (place / "filler").open("wb", buffering=0) as out:
         try:
             while process.poll() is None:
@@ -69,7 +70,7 @@ def without_bytes(process: subprocess.Popen[str], place: Path) -> tuple[int, str
 
 
 def without_inodes(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
-    """Another program creates a great many files."""
+    """Creates files until the file system has no inodes left, as another program might."""
     folder = place / "filler"
     folder.mkdir()
     try:
@@ -105,7 +106,8 @@ def test_an_interrupted_check_up_leaves_no_files(
         where = f"trial {trial}: {process.returncode}: {said}"
         assert contents(place) == before, where
         assert words in said and "Traceback" not in said, where
-        # If Python is interrupted while creating a dataclass, the signal itself ends it: also 130 in a shell.
+        # If the signal arrives while Python creates a dataclass, Python itself dies of it. A shell also
+        # reports 130 then.
         assert process.returncode in (status, 128 - status if status == 130 else status), where
 
 
@@ -117,7 +119,7 @@ def test_after_sigkill_clean_removes_only_test_files(place: Path) -> None:
         process = started(place)
         wait_for_tree(process, place)
         time.sleep(chance.uniform(0, 1.2))
-        # Kills everything, engine and workers too, so that nothing can clean up.
+        # The engine and the workers are killed, too, so that no process can clean up.
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
         left += contents(place) != before
@@ -154,7 +156,7 @@ def test_a_killed_worker_is_reported(place: Path) -> None:
     os.kill(workers[0], signal.SIGKILL)
     said = process.communicate(timeout=60)[1]
     assert contents(place) == before
-    # Unless it had just ended by itself.
+    # The process may also have ended just before the signal.
     assert process.returncode == 1 and "was killed by signal 9" in said, said
 
 

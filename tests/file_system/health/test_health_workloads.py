@@ -1,4 +1,4 @@
-"""Workloads of a check-up from files, in our own format and Filebench's."""
+"""Tests workloads of a check-up from files, in iodock's own format and in Filebench's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_workload_is_read_from_a_file(place: Path) -> None:
     operations = ("create", "write", "append", "read", "delete", "stat")
     assert set(counts) == {"all", *operations}
     assert counts["all"] == sum(counts[name] for name in operations) == 300 * 2 * 3
-    # Four out of ten, within five standard deviations.
+    # Four of ten operations are reads, within five standard deviations.
     assert abs(counts["read"] - 720) < 5 * 21
     labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
     assert labels["read"] == "unknown" and labels["stat"] is None
@@ -88,7 +88,8 @@ def test_a_filebench_file_becomes_a_mixed_workload(place: Path) -> None:
     assert (pattern["files"], pattern["append_bytes"], pattern["request_bytes"]) == (40, 4096, 1 << 20)
     assert pattern["sync"] is True
     sizes = pattern["sizes_bytes"]
-    # For 32 samples of a gamma distribution: standard deviation 0.82 of the mean, so 0.14 for the mean.
+    # The standard deviation of the gamma distribution is 0.82 of its mean, and so 0.14 for the mean of 32
+    # samples.
     assert len(sizes) == 32 and abs(sum(sizes) / 32 - 16384) < 3 * 0.15 * 16384
     before = contents(place)
     found = measured(place, "--workload", file)
@@ -142,7 +143,7 @@ def test_variables_and_composites_of_filebench_are_read(tmp_path: Path) -> None:
     pattern = cell.pattern
     assert pattern["weights"] == {"create": 1, "write": 0, "append": 1, "read": 0, "delete": 1, "stat": 0}
     assert (cell.processes, pattern["files"], pattern["sizes_bytes"]) == (2, 200, [3072])
-    # (30 x 2k + 10 x 12k) / 40
+    # The mean size is (30 x 2k + 10 x 12k) / 40.
     assert pattern["append_bytes"] == 4608
 
 

@@ -1,4 +1,4 @@
-"""Measurements as data and as JSON: written files follow the schema and are read back unchanged."""
+"""Tests measurements as data and as JSON: written files follow the schema and are read back unchanged."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_written_measurements_are_read_back_unchanged(tmp_path: Path) -> None:
 
 
 def test_a_document_with_only_the_required_keys_is_read() -> None:
-    """Exactly the members that the published contract names."""
+    """The document has exactly the members that the published format requires."""
     cell = {
         "test": "t",
         "operation": "write",

@@ -1,4 +1,4 @@
-"""Remarks, comparison, tables and graphs work for a result with any cells."""
+"""Tests that remarks, comparison, tables and graphs work for a result with any cells."""
 
 from __future__ import annotations
 

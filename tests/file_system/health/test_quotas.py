@@ -1,5 +1,6 @@
-"""Quotas as file systems' tools print them for ordinary users. No Lustre, GPFS or NFS server with quotas is
-available here, so shell scripts replace the tools, with output formats from their sources and manuals."""
+"""Tests quotas as file systems' tools print them for ordinary users. No Lustre, GPFS or NFS server with
+quotas is available here, so shell scripts replace the tools, with output formats from their sources and
+manuals."""
 
 from __future__ import annotations
 
@@ -153,13 +154,14 @@ def test_rows_of_mmlsquota_are_read() -> None:
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for PATH that contains the tools, and apart from them only what they are written in."""
+    """Creates a folder with simulated tools, and sets PATH to this folder and the folders of basic
+    programs."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setattr(quota_tools, "GPFS_PROGRAMS", str(tmp_path / "mmfs"))
     for name in ("quota", "lfs", "mmlsquota"):
-        # An installed tool must not answer instead.
+        # By default the scripts fail, so that an installed tool does not answer instead.
         script(folder, name, "exit 127")
     return folder
 
@@ -231,7 +233,7 @@ def test_a_hanging_tool_is_called_once(mount: Mount, name: str, tools: Path) -> 
     found = quotas_of(mount, "/x", OWNER, 3)
     (said,) = why(found)
     assert not found.known and "did not answer within" in said and len(was_asked(tools, name)) == 1
-    # The processes that it started are gone, too.
+    # iodock has also ended the processes that the tool started.
     deadline = time.monotonic() + 60
     pids = (tools / "pids").read_text().split()
     while any(is_alive(int(pid)) for pid in pids):
@@ -289,7 +291,8 @@ def test_only_gpfs_quotas_of_the_folders_fileset_count(tools: Path, tmp_path: Pa
     of_fileset = GPFS_HEADER + gpfs("FILESET", 3, "scratch", "50:0:60:0:none", "1:0:0:0:none")
     script(mmfs, "mmlsquota", f"case $2 in -j) printf %s '{of_fileset}';; *) printf %s '{FILESETS}';; esac")
     found = quotas_of(GPFS, "/gpfs/fs1/x", OWNER)
-    # Without mmlsattr it is unknown which of the user's two rows applies; the group's is the same in both.
+    # Without mmlsattr, iodock cannot know which of the user's two rows applies. The group's number is the
+    # same in both.
     assert [(one.kind, one.bytes.used) for one in found.known] == [("group", 4 * KIB)]
     assert ["each fileset has its own" in one for one in why(found)] == [True]
     script(mmfs, "mmlsattr", "echo 'fileset name:         scratch'")
@@ -343,7 +346,7 @@ def test_a_check_up_is_refused_only_if_space_is_known_to_be_missing() -> None:
 
 
 def test_a_check_up_does_not_start_without_free_space(tools: Path, tmp_path: Path) -> None:
-    """The folder's file system is reported as Lustre by a sitecustomize that the command loads."""
+    """A sitecustomize that the command loads reports the folder's file system as Lustre."""
     place, fake = tmp_path / "place", tmp_path / "fake"
     place.mkdir()
     fake.mkdir()

@@ -1,8 +1,7 @@
-"""Remarks: each kind is found at the right point in 95 of 100 noisy results, and none on noise alone.
+"""Tests remarks: each kind is found at the right point in 95 of 100 noisy results, and none in noise alone.
 
-The shapes come from published check-ups with remarks by people: levels off at 100 processes, directory stat
-degrades beyond 50, directory removal peaks only at 5, ...
-"""
+The shapes come from published check-ups with remarks by people, such as: levels off at 100 processes,
+directory stat degrades beyond 50, directory removal peaks only at 5."""
 
 from __future__ import annotations
 
@@ -24,7 +23,8 @@ NOISE = 0.05
 
 
 def values(*several: float, at: tuple[int, ...] = PROCESSES) -> Shape:
-    """One value for each number of processes, in MiB/s or MiB operations/s."""
+    """Returns a curve with one value for each number of processes, in MiB/s or 2**20 operations per
+    second."""
     known = dict(zip(at, several, strict=True))
     return lambda processes, size: known[processes] * MIB
 
@@ -36,7 +36,7 @@ def sizes(*several: float) -> Shape:
 
 @dataclass(frozen=True)
 class Case:
-    """Operations, and the correct remark."""
+    """Operations with a known shape, and the remark that iodock must find."""
 
     name: str
     operations: tuple[Made, ...]
@@ -225,7 +225,7 @@ def test_each_kind_of_remark_is_found_at_its_point(case: Case) -> None:
         hits,
         [remarks for remarks in found if not any(right(one, case) for one in remarks)][:3],
     )
-    # The same kind at another point would be wrong.
+    # The same kind of remark at another point would be wrong.
     wrong = sum(any(one.kind == case.kind and not right(one, case) for one in remarks) for remarks in found)
     assert wrong <= RUNS - ENOUGH
 
@@ -238,7 +238,8 @@ def test_every_kind_of_remark_is_tested() -> None:
 
 
 def test_an_unstable_measurement_is_found() -> None:
-    """One cell whose repeats differ by tens of percent, among stable ones, with five repeats each."""
+    """The repeats of one cell differ by tens of percent, and those of all others are stable. Each cell has
+    five repeats."""
     hits = 0
     for seed in range(RUNS):
         quiet = made([Made("write", lambda p, s: MIB * 100, sizes=SIZES)], NOISE, seed, 5)
@@ -271,7 +272,8 @@ def test_noise_alone_gives_no_remark(name: str, noise: float) -> None:
 
 
 def test_differences_within_the_spread_give_no_remark() -> None:
-    """The same curve twice: a remark if repeats agree, none if they differ by more than the curve changes."""
+    """The same curve gives a remark if its repeats agree, and none if they differ by more than the curve
+    changes."""
     curve = [Made("write", values(100, 130, 160, 160, 160, 160))]
     said = [sum(bool(find(made(curve, noise, seed))) for seed in range(40)) for noise in (0.02, 0.4)]
     assert said[0] == 40
@@ -293,7 +295,7 @@ def test_a_remark_on_growth_names_both_ends() -> None:
 
 
 def test_growth_is_found_along_settings_and_nodes() -> None:
-    """Files, threads, queue depths: any numeric setting that varies."""
+    """The setting can be any number that varies, such as files, threads or queue depth."""
     several = []
     for name, at in (("files", "variant"), ("io_depth", "variant"), ("nodes", "nodes")):
         cells = []
@@ -325,7 +327,7 @@ def test_similar_curves_of_several_processes_give_one_remark() -> None:
 
 
 def test_a_result_without_remarks_is_not_called_good() -> None:
-    """The sentence names what was compared and what was not tested."""
+    """The sentence says what iodock compared and what it did not test."""
     flat = made([Made("write", lambda p, s: MIB * 100, (1, 4), SIZES[:3])], 0.03, 4)
     assert find(flat) == ()
     said = none_text(flat, language_in("en"))
@@ -390,7 +392,7 @@ def test_remarks_are_written_in_both_languages() -> None:
 
 
 def test_distribution_tails_equal_published_tables() -> None:
-    """Tables of Student's t (two-sided 5 %) and of F (upper 5 %)."""
+    """The values are from tables of Student's t (two-sided 5 %) and of F (upper 5 %)."""
     assert [round(t_limit(0.05, degrees), 3) for degrees in (1, 4, 10, 30)] == [12.706, 2.776, 2.228, 2.042]
     assert t_tails(2.228, 10) == pytest.approx(0.05, abs=1e-4)
     assert f_tail(4.103, 2, 10) == pytest.approx(0.05, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Sweeps of IOR and mdtest: matrix, commands, resuming, failures, and cleaning up."""
+"""Tests sweeps of IOR and mdtest: matrix, commands, resuming, failures, and cleaning up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAKE = ROOT / "tests" / "kit" / "fake_benchmark.py"
 
 
 class Place:
-    """A folder with a sweep, simulated programs, and their arguments."""
+    """A folder with a sweep, and simulated programs that log their arguments."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ def test_impossible_combinations_are_left_out_of_a_sweep() -> None:
         collective_buffering=("default", "enable"),
     )
     cells, left_out = matrix(sweep)
-    # 3 MiB does not divide 4 MiB. POSIX has neither collective calls nor buffering.
+    # 3 MiB does not divide 4 MiB. The POSIX interface has neither collective calls nor collective buffering.
     assert (len(cells), left_out) == (2 * 2 * (1 + 4), 2 * 3 * 2 * 4 - 20)
     assert len({cell.name() for cell in cells}) == len(cells)
 

@@ -1,4 +1,4 @@
-"""Typical values and knees: from measurements into a site's settings."""
+"""Tests how typical values and knees of curves get from measurements into a site's settings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_values_are_those_of_one_process_without_a_cache(tmp_path: Path) -> None
     assert not missing
     path = tmp_path / "site.toml"
     path.write_text(section("/scratch", values, PROTOCOL))
-    # 3 / (1/1000 + 1/2000 + 1/500) = 857.
+    # The mean rate is 3 / (1/1000 + 1/2000 + 1/500) = 857.
     assert load(path).file_systems == {"/scratch": EXPECTED}
 
 
@@ -122,7 +122,7 @@ def test_the_size_from_which_one_process_reaches_full_rate_is_found() -> None:
     cells = (
         *by_size("write", rising, 1, None),
         *by_size("write", slow, 8, None),
-        # From a cache. For one process there is no value from outside a cache.
+        # These reads come from a cache. For one process, no value from outside a cache remains.
         *by_size("read", rising, 1, Cache.CACHED),
         *by_size("read", slow, 8, Cache.UNCACHED),
     )

@@ -1,4 +1,4 @@
-"""Probes: the operations of a round, hanging servers, writers that are killed, damaged stores."""
+"""Tests probes: the operations of a round, hanging servers, writers that are killed, damaged stores."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 class Hanging(Steps):
-    """Like Steps, but one operation waits at a FIFO, as for a server, until the test writes to it."""
+    """Does the operations of a probe, but one of them waits at a FIFO, as for a server, until the test writes
+    to the FIFO."""
 
     operation = Operation.FSYNC
     fifo = Path()
@@ -58,7 +59,7 @@ class Hanging(Steps):
 
 
 class Hang:
-    """A server that does not answer one operation while the FIFO exists."""
+    """Simulates a server that does not answer one operation while the FIFO exists."""
 
     def __init__(self, operation: Operation, fifo: Path) -> None:
         self.operation, self.fifo = operation, fifo
@@ -104,7 +105,7 @@ def test_a_round_makes_all_operations_and_leaves_no_files(folder: Path) -> None:
 
 
 def test_a_round_makes_few_calls_and_transfers_few_bytes(folder: Path, tmp_path: Path) -> None:
-    """Counted from outside by iodock's own recorder."""
+    """iodock's own recorder counts the calls."""
     store = tmp_path / "seen.iodock"
     script = (
         "from iodock.file_system.probe.rounds import Plan, Prober\n"
@@ -117,7 +118,8 @@ def test_a_round_makes_few_calls_and_transfers_few_bytes(folder: Path, tmp_path:
     chosen = ["--file", str(folder), "--file", f"{folder}/**"]
     shown = subprocess.run([*asked, *chosen], check=True, capture_output=True, timeout=60).stdout
     rows = json.loads(shown)["rows"]
-    # Python calls stat on a file that it opens, and lists a folder with two calls.
+    # The additional 7 calls are Python's: it calls stat on a file that it opens, and lists a folder with two
+    # calls.
     assert sum(row["count"] for row in rows) == len(ROUND) + 7 <= MOST_CALLS
     moved = sum((row["read_bytes"] or 0) + (row["written_bytes"] or 0) for row in rows)
     assert moved == MOST_BYTES
@@ -245,7 +247,7 @@ def test_files_of_a_killed_probe_are_removed_by_the_next(folder: Path, tmp_path:
     store.append(alive)
     (folder / f"{PREFIX}alive-0").mkdir()
     assert clean(store, str(folder), 5.0) == 0
-    # No file that its records do not name, and no file of a run in progress.
+    # `clean` removes neither files that the store's records do not name, nor files of a run in progress.
     assert sorted(one.name for one in folder.iterdir()) == [f"{PREFIX}alive-0", f"{PREFIX}dead-9"]
     assert [one.left for one in read(store)[0] if isinstance(one, End)] == [()]
 
@@ -398,7 +400,7 @@ def test_a_hanging_command_is_ended(long_run: tuple[subprocess.Popen[str], Path]
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(children) == 1
     process.send_signal(signal.SIGTERM)
-    # No other process holds its stderr either.
+    # communicate returns only if no other process holds this stderr.
     _, said = process.communicate(timeout=30)
     assert process.returncode == 0 and "command no answer after 500 ms" in said
     assert not Path(f"/proc/{children[0]}").exists()
@@ -445,7 +447,7 @@ def test_rounds_before_the_requested_time_are_not_read(tmp_path: Path) -> None:
     losses = Losses()
     later = list(store.records(losses, NOW + 15))
     assert [one.number for one in later if isinstance(one, Round)] == [15, 16, 17, 18, 19]
-    # The description of a run must be known, even if it began earlier.
+    # The reader returns the record of a run even if it began before the requested time.
     assert len(later) == 6 and losses == Losses()
 
 
@@ -457,7 +459,7 @@ def test_records_are_kept_until_the_store_can_be_written(tmp_path: Path) -> None
     (tmp_path / "s").rename(tmp_path / "away")
     for record in RECORDS[2:5]:
         log.add(record)
-    # Reported once, not every minute.
+    # The log reports the error once, not every minute.
     assert len(told) == 1 and "can't be written" in str(told[0]) and len(log.waiting) == 3
     (tmp_path / "away").rename(tmp_path / "s")
     log.add(RECORDS[5])
@@ -467,7 +469,7 @@ def test_records_are_kept_until_the_store_can_be_written(tmp_path: Path) -> None
 def test_a_running_probe_records_its_target_daily(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If only the last month of a store is read, the runs of its rounds are known nevertheless."""
+    """A reader that reads only the last month of a store must still know the runs of its rounds."""
     days = iter(range(99))
     monkeypatch.setattr("iodock.file_system.probe.watch._day", lambda ts: next(days) // 2)
     store = ProbeStore.prepared(tmp_path / "s")

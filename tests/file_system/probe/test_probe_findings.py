@@ -1,4 +1,4 @@
-"""Findings in synthetic probe histories, with known problems and without problems."""
+"""Tests findings in synthetic probe histories, with and without known problems."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_exactly_the_outliers_are_found() -> None:
 
 
 def test_outliers_are_found_across_a_change_of_level() -> None:
-    """Earlier usual times do not apply to the present."""
+    """Usual times from before the change do not apply afterwards."""
     sight = seen(made_up(3, 7, lambda at: 1.0 if at < 3 * DAY_NS else 40.0))
     assert not sight.episodes
 
@@ -134,7 +134,7 @@ def test_marks_compare_the_times_before_and_after() -> None:
         (effect,) = effects
         assert effect.is_clear and 0.65 < effect.after_ns / effect.before_ns < 0.75
         assert effect.before_count == effect.after_count == 3 * 144
-    # The next mark ends the period after the first one.
+    # The second mark ends the period after the first one.
     sight = seen(made_up(5, 6), mark, Mark(START + 4 * DAY_NS, "again"))
     assert [one.after_count for one in sight.marks[Operation.CREATE]] == [144, 288]
 
@@ -215,7 +215,8 @@ def test_statistics_equal_published_values() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Two days of rounds up to now, an outage, a late answer, a mark, and damage."""
+    """Creates a probe store with two days of rounds until now, an outage, a late answer, a mark, and
+    damage."""
     made = ProbeStore.prepared(tmp_path / "s")
     begin = time.time_ns() - 2 * DAY_NS
     records: list[Run | Round | Late | Mark] = [
@@ -283,7 +284,7 @@ def test_records_of_simultaneous_probes_are_sorted() -> None:
 
 
 def around(watch: Watch, tmp_path: Path) -> Settings:
-    """A site whose probes of /data recorded this."""
+    """Returns the settings of a site whose probes of /data recorded this history."""
     made = ProbeStore.prepared(tmp_path / "probes")
     records: list[Record] = [Run(START, "r", "node1", 1, "/data/probe", False, EVERY_S, 30.0, 65536, "1")]
     for ts, ns in zip(watch.totals.times, watch.totals.spans, strict=True):
@@ -294,7 +295,7 @@ def around(watch: Watch, tmp_path: Path) -> Settings:
 
 
 def diagnosed_beside(watch: Watch, tmp_path: Path) -> list[Message]:
-    """What a diagnosis says about probes, for a run of a few calls."""
+    """Returns what the diagnosis of a run with a few calls says about probes."""
     log = Trace()
     log.open("/data/f")
     (tmp_path / "run").mkdir()

@@ -1,8 +1,7 @@
-"""Probes on a real network file system over loopback: GlusterFS with delays, and with a stopped brick.
+"""Tests probes on a real network file system over loopback: GlusterFS with delays, and with a stopped brick.
 
 Needs root, /dev/fuse and `apt-get install --no-install-recommends glusterfs-server glusterfs-client`.
-glusterd refuses loopback and is not used: brick and client read their volume files directly.
-"""
+glusterd refuses loopback, so the test does not use it: brick and client read their volume files directly."""
 
 from __future__ import annotations
 
@@ -82,7 +81,7 @@ end-volume
 
 @dataclass(frozen=True)
 class Mounted:
-    """A GlusterFS with one brick."""
+    """A mounted GlusterFS with one brick."""
 
     folder: Path
     brick: int
@@ -132,7 +131,7 @@ def set_up(folder: Path, percentage: int) -> Iterator[Mounted]:
 
 @pytest.fixture
 def delayed(tmp_path: Path) -> Iterator[Mounted]:
-    """1 % of writes, lookups and creations take half a second longer."""
+    """Mounts a GlusterFS that delays 1 % of writes, lookups and creations by half a second."""
     yield from set_up(tmp_path, 1)
 
 
@@ -168,8 +167,8 @@ def test_a_stopped_glusterfs_brick_is_recorded_without_hanging(quick: Mounted) -
     os.kill(quick.brick, signal.SIGSTOP)
     began = time.monotonic()
     stopped = [prober.round(number) for number in range(1, 5)]
-    # All operations of a round together wait for their limit at most once: no call of iodock is blocked in
-    # the file system.
+    # The operations of a round wait together until the limit at most once, because no thread of iodock blocks
+    # in the file system.
     assert time.monotonic() - began < 4 * limit * len(ROUND)
     kinds = [{outcome.kind for outcome in one.outcomes.values()} for one in stopped]
     assert Kind.NO_ANSWER in kinds[0] and all(Kind.WAITING in one for one in kinds[1:])
@@ -181,7 +180,7 @@ def test_a_stopped_glusterfs_brick_is_recorded_without_hanging(quick: Mounted) -
         late += prober.late()
         assert time.monotonic() < until, "children stay"
         time.sleep(0.05)
-    # Measured in the child, whose clock starts slightly after the limit's.
+    # The child process measures the time, and its clock starts slightly after that of the limit.
     assert late and all(one.ns > 0.9 * limit * 1e9 for one in late)
     assert prober.round(9).is_good
     assert not list(quick.folder.iterdir())

@@ -196,7 +196,7 @@ def test_the_timeline_has_equal_intervals(mixed: Run, every: str) -> None:
 
 
 def shared_out(end: dict[str, Any], step: int) -> Iterator[tuple[int, Fraction]]:
-    """(start of an interval, part of the call inside it)."""
+    """Yields, for each interval that the call touches, its start and the fraction of the call inside it."""
     first, length = end["ts"], end["dur"] or 0
     if first // step == (first + length) // step:
         yield first // step * step, Fraction(1)
@@ -206,7 +206,8 @@ def shared_out(end: dict[str, Any], step: int) -> Iterator[tuple[int, Fraction]]
 
 
 def test_a_long_read_is_spread_over_its_duration(tmp_path: Path) -> None:
-    """30 MiB in 52.8 ms were once shown as 6 GiB/s, because they all counted for the last 5 ms."""
+    """iodock once showed 30 MiB in 52.8 ms as 6 GiB/s, because all bytes counted for the last interval of 5
+    ms."""
     rows = [
         event_row("read", ts=1_000_000, dur=50_000_000, bytes=5 << 20, result=5 << 20, direction=1, file_id=0)
     ]
@@ -226,7 +227,7 @@ def test_the_default_interval_fits_the_run(tmp_path: Path) -> None:
 
 
 def test_the_last_nanosecond_of_an_interval_belongs_to_it(tmp_path: Path) -> None:
-    # Stamps since the epoch have more digits than a float.
+    # Time stamps since the epoch have more digits than a float can hold.
     whole = 1_795_242_994 * 10**9
     stamps = (whole - 1, whole, whole + 10**9 - 1)
     rows = [event_row("read", ts=ts, dur=0, result=0, file_id=0) for ts in stamps]
@@ -236,8 +237,8 @@ def test_the_last_nanosecond_of_an_interval_belongs_to_it(tmp_path: Path) -> Non
 
 
 def test_accesses_of_few_files_keep_their_order(tmp_path: Path) -> None:
-    # One call on the chosen file among thousands of others, and then many. The engine would put the few
-    # aside.
+    # The file has one call among thousands of other files' calls, and many calls after them. A parallel query
+    # engine could return the two groups in the wrong order.
     rows = [
         event_row("read", ts=1_000 * at, dur=1, result=0, file_id=0 if at in (5, 2_500) or at > 5_000 else 1)
         for at in range(9_000)
@@ -439,7 +440,7 @@ def test_sums_of_sizes_beyond_int64_give_an_error(tmp_path: Path) -> None:
 
 
 def test_an_access_covers_its_whole_range_of_offsets(tmp_path: Path) -> None:
-    """A read of 30 MiB was once shown as ending at 156 KiB, in the cell in which it begins."""
+    """iodock once showed a read of 30 MiB as ending at 156 KiB, in the cell in which it begins."""
     rows = [
         event_row(
             "pread64",

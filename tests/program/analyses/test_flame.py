@@ -1,4 +1,4 @@
-"""The flame graph in numbers, and as a tree in a terminal."""
+"""Tests the flame graph as numbers and as a tree in a terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def paths(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Rows by the names on their path."""
+    """Returns the rows by the names of all frames on their path."""
     found, around = {}, []
     for row in rows:
         around = [*around[: row["depth"]], row["frame"]]

@@ -1,5 +1,5 @@
-"""Many files with similar names take one line: in tables, among the largest costs, in findings and in the
-report."""
+"""Tests that many files with similar names take one line: in tables, among the largest costs, in findings and
+in the report."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_similar_names_become_patterns(case: str, tmp_path: Path) -> None:
         assert {name: lines[name] for name in wanted} == wanted
         assert sum(lines.values()) == len(names)
         for pattern, count in wanted.items():
-            # The pattern of several files is a glob that finds them.
+            # The pattern of several files is a glob that matches their names.
             if count > 1:
                 assert all(re.fullmatch(glob_expression(pattern), name) for name in names)
                 assert lines_of(store, file=(pattern,)) == {pattern: count}

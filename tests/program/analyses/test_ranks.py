@@ -1,4 +1,4 @@
-"""Ranks side by side: the time and bytes of each."""
+"""Tests `show ranks`, which lists the time and bytes of each rank."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MS = 1_000
 
 
 def of_ranks(folder: Path, ranks: int = 4) -> Path:
-    """Rank R opens a file, reads 100 bytes in R + 1 ms, writes 10 R bytes in 2 ms, syncs in 3 ms, and waits
-    10 ms for a pipe."""
+    """Imports a log in which rank R opens a file, reads 100 bytes in R + 1 ms, writes 10 R bytes in 2 ms,
+    syncs in 3 ms, and waits 10 ms for a pipe."""
     log = Trace()
     for rank in range(ranks):
         pid = FIRST + rank

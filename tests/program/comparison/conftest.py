@@ -1,4 +1,4 @@
-"""Stores that many tests compare."""
+"""Provides stores that many tests compare."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from diff_stores import run, written
 from iodock.shared.settings import load
 from strace_log import Log
 
-# The package has a function with the module's name, which hides the module.
+# The package also exports a function `compare`, which hides the module of that name from a plain import.
 compare_module = import_module("iodock.program.comparison.compare")
 
 
@@ -33,7 +33,8 @@ def once() -> Callable[[str], Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def stores_read_once(once: Callable[[str], Any]) -> Iterator[None]:
-    """Stores do not change here, and diagnosing one takes most of the time."""
+    """Reads and diagnoses each store once. These tests change no stores, and a diagnosis takes most of their
+    time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "sums_of", lambda path, _: once(path))
         yield
@@ -41,8 +42,8 @@ def stores_read_once(once: Callable[[str], Any]) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The second attempt in Kyoto, with a thousandth of its calls: one file gained what another lost, and
-    more."""
+    """Imitates the second attempt in Kyoto with a thousandth of its calls. Among other changes, one file
+    gained the time that another one lost."""
     folder = tmp_path_factory.mktemp("kyoto")
     before, after = Log(), Log()
     written(before, "/data/catalogue.csv", 2600, 13.5, 60)
@@ -56,7 +57,7 @@ def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.fixture(scope="session")
 def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str]]:
-    """5 runs of each: `steady` differs within its spread, `worse` clearly."""
+    """Returns 5 runs before and 5 after: `steady` differs within its spread, `worse` clearly."""
     folder = tmp_path_factory.mktemp("several")
     steady = ([1.0, 1.3, 1.1, 1.25, 1.05], [1.15, 0.95, 1.28, 1.12, 1.2])
     worse = ([2.0, 2.1, 2.2, 2.05, 2.15], [3.0, 3.3, 3.1, 3.2, 3.15])
@@ -78,7 +79,8 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[s
 
 @pytest.fixture(scope="session")
 def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """320 records before and 200 after, each with the same calls, in 0.05 s and 0.02 s."""
+    """Returns runs with 320 records before and 200 after. Each record has the same calls, which take 0.05 s
+    before and 0.02 s after."""
     folder = tmp_path_factory.mktemp("records")
     stores = []
     for name, count, each in (("before", 320, 0.05), ("after", 200, 0.02)):

@@ -1,4 +1,4 @@
-"""iodock diff: what changed between two runs, by file and by finding."""
+"""Tests iodock diff, which shows what changed between two runs, by file and by finding."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def test_equal_names_are_matched_before_patterns(tmp_path: Path) -> None:
 
 
 def test_sums_equal_those_of_the_summary(kyoto: tuple[str, str]) -> None:
-    """Top rows, other and total, compared with another way to compute them."""
+    """The top rows, "other" and the total must equal the sums of `show summary`, which computes them
+    differently."""
     found = compare([kyoto[0]], [kyoto[1]], most_files=1)
     for path, side in zip(kyoto, ("before", "after"), strict=True):
         summary = json.loads(iodock("show", "summary", path, "--kind", "all", "--format", "json").stdout)

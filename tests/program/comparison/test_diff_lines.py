@@ -1,4 +1,4 @@
-"""Lines of a program that are followed from one version to the next."""
+"""Tests how iodock diff matches the source lines of one version of a program to those of the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Line = tuple[int, str, str, int, int]
 
 
 def made(folder: Path, lines: Iterable[Line], stacks: bool = True) -> Path:
-    """The store of a program that makes these calls."""
+    """Imports a run of a program that makes these calls and returns the store."""
     folder.mkdir()
     text = ['7 1700000001.000000 openat(AT_FDCWD, "/data/out", O_RDWR|O_CREAT, 0644) = 4 <0.000010>\n']
     at = 1_700_000_002.0
@@ -72,20 +72,20 @@ def test_a_shifted_source_line_is_recognised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("after", "found"),
     [
-        # The second of two like lines is gone; what is left has not moved.
+        # The second of two similar lines was removed. The remaining one did not move.
         ([(10, "step", "write", 300, 900)], {(30, None): (300, 0)}),
         ([(30, "step", "write", 300, 900)], {(10, None): (300, 0)}),
-        # Another call is another line.
+        # iodock does not match lines with different calls.
         (
             [(10, "step", "write", 300, 900), (30, "step", "lseek", 300, 900)],
             {(30, None): (300, 0), (None, 30): (0, 300)},
         ),
-        # In another function, too.
+        # iodock does not match lines in different functions.
         (
             [(10, "step", "write", 300, 900), (90, "end", "write", 300, 900)],
             {(30, None): (300, 0), (None, 90): (0, 300)},
         ),
-        # A line of the same calls in between: the others keep their order.
+        # A line with the same calls was added in between. The other lines keep their order.
         (
             [
                 (10, "step", "write", 300, 900),

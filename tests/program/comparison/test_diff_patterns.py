@@ -1,4 +1,4 @@
-"""iodock diff with many files: name patterns, and changes that are too small to be called slower."""
+"""Tests iodock diff with many files: name patterns, and changes that are too small to be called slower."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from strace_log import Log
 
 
 def images(path: Path, each: float, slow: float = 0.0) -> str:
-    """A run that reads 40 files of 4 classes, one of which takes SLOW seconds more."""
+    """Imports a run that reads 40 files of 4 classes, one of which takes SLOW seconds more."""
     log = Log()
     for number in range(40):
         name = f"/d/imgs/class{number % 4}/{number}.npy"
@@ -49,12 +49,12 @@ def test_many_files_of_a_pattern_share_a_row(tmp_path: Path) -> None:
 def test_files_are_listed_below_their_pattern(tmp_path: Path) -> None:
     before, after = images(tmp_path / "a.iodock", 0.1), images(tmp_path / "b.iodock", 0.05, slow=0.5)
     found = compare([before], [after], by_pattern=False)
-    # 39 of them gained 2 s together, which is within the noise of each.
+    # The other 39 files became 2 s faster together, but each by less than the noise.
     assert (found.faster.of, found.slower.of, found.noise.files) == (0, 1, 39)
     assert found.slower.rows[0].name == "/d/imgs/class3/7.npy"
     done = iodock("diff", before, after, "--by", "file", "--quiet")
     assert "class3/7.npy" in done.stdout and "class*" not in done.stdout
-    # The table of all files still lists files.
+    # Tables of all files list the files one by one.
     for by, count in ((), 41), (("--by", "pattern"), 2):
         done = iodock("diff", before, after, "--format", "csv", *by)
         assert len(list(csv.DictReader(io.StringIO(done.stdout)))) == count
@@ -92,10 +92,10 @@ def test_hostile_names_may_share_a_pattern(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before_s", "after_s", "is_noise"),
     [
-        # Less than 10 % of its time.
+        # The difference is below or above 10 % of the file's time.
         (2.0, 2.19, True),
         (2.0, 2.3, False),
-        # Less than 1 % of a run of 10 s.
+        # The difference is below or above 1 % of the run of 10 s.
         (0.01, 0.09, True),
         (0.01, 0.12, False),
     ],
@@ -111,7 +111,7 @@ def test_differences_within_the_noise_are_not_listed(
         assert (found.noise.files, found.same_files) == (int(is_noise), 1)
         text = " ".join(diff_text(found, ENGLISH, False).split())
         assert ("Within noise: 1 file, " in text) == is_noise
-        # In each language and format.
+        # The list is the same in every language and format.
         assert ("100 ms" in diff_html(found, language_in("ja"))) == is_noise
 
 

@@ -1,4 +1,4 @@
-"""iodock diff of several runs, of unequal work, and of runs that cannot be compared."""
+"""Tests iodock diff of several runs, of unequal work, and of runs that cannot be compared."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_exact_test_equals_an_enumeration(seed: int) -> None:
 
 
 def test_the_exact_test_gives_published_values() -> None:
-    # From tables of the Mann-Whitney test: complete separation of 4 and 4, and of 5 and 5.
+    # The values are from tables of the Mann-Whitney test, for complete separation of 4 and 4, and of 5 and 5.
     assert p_value([1, 2, 3, 4], [5, 6, 7, 8]) == pytest.approx(2 / 70)
     assert p_value([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
     assert p_value([1, 1, 1, 1], [1, 1, 1, 1]) == 1
@@ -73,7 +73,7 @@ def test_several_runs_give_medians_and_noise(several: tuple[list[str], list[str]
     assert seconds(by_file["/out/worse"]) == pytest.approx((2.1, 3.15), abs=1e-3)
     assert by_file["/out/worse"].sureness is Sureness.CLEAR
     assert by_file["/out/worse"].p_value == pytest.approx(2 / 252)
-    # Its median differs by 0.05 s, but not by more than the runs themselves.
+    # The median of `steady` differs by 0.05 s, which is less than the repeats differ among themselves.
     assert "/out/steady" not in by_file
     assert (found.noise.files, found.noise.change.sureness) == (1, Sureness.NOISE)
     assert found.totals["wall_time_ns"].sureness is Sureness.CLEAR
@@ -164,7 +164,7 @@ def test_a_run_given_twice_counts_once(
     [
         (1024, ["/bin/sum", "-n", "2"], True),
         (1024, ["./sum", "-n", "2"], True),
-        # The same arguments, so the difference comes from a change of the program.
+        # The arguments are equal, so the difference comes from a change of the program.
         (1024, ["./sum", "-n", "1"], False),
         (300, ["./sum", "-n", "2"], False),
         (1024, ["./other", "-n", "2"], False),

@@ -1,4 +1,4 @@
-"""iodock diff as text, page, JSON and CSV, and its command line."""
+"""Tests iodock diff as text, page, JSON and CSV, and its command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A flame graph as SVG: widths are shares of the store's sums; zoom, search and keys work in a browser."""
+"""Tests a flame graph as SVG: widths are shares of the store's sums; zoom, search and keys work in a
+browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Perfetto traces, decoded by their definition: slices, tracks, files and stacks are those of the store."""
+"""Decodes exported Perfetto traces by their definition and compares slices, tracks, files and stacks with the
+store."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ BEGIN, END, INSTANT = 1, 2, 3
 
 @dataclass
 class Trace:
-    """What a trace says, with names in place of numbers."""
+    """A decoded trace, with names in place of interned numbers."""
 
     tracks: dict[int, dict[int, list[Any]]] = field(default_factory=dict)
     slices: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        """Those on tracks of threads."""
+        """Returns the slices on tracks of threads."""
         return [one for one in self.slices if 4 in self.tracks[one["track"]]]
 
     @property

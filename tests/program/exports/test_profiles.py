@@ -1,4 +1,5 @@
-"""Exports for profilers: sums are those of the store, and the profilers' own definitions hold."""
+"""Tests exports for profilers: their sums equal the store's, and the files follow the profilers' own
+definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of calls in a run: outputs that count different calls say which ones."""
+"""Tests that outputs that count different sets of calls say which calls they count."""
 
 from __future__ import annotations
 

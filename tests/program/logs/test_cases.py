@@ -1,5 +1,5 @@
-"""Every case in `fixtures/cases/` agrees with its truth. Set IODOCK_CASES to check another folder with the
-same layout."""
+"""Compares iodock's results on every case in `fixtures/cases/` with its truth. IODOCK_CASES names another
+folder with the same layout."""
 
 from __future__ import annotations
 

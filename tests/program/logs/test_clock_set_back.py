@@ -1,4 +1,4 @@
-"""Logs of a machine whose clock was set back while the program ran."""
+"""Tests logs of a machine whose clock was set back while the program ran."""
 
 from __future__ import annotations
 

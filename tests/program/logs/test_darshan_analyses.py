@@ -1,4 +1,5 @@
-"""Analyses, report and diff of Darshan logs, compared with PyDarshan's sums and with the tables' content."""
+"""Compares analyses, report and diff of Darshan logs with PyDarshan's sums and with the content of the
+tables."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def rows(store: Path, sql: str) -> list[dict[str, Any]]:
-    """The sums of the Parquet files themselves."""
+    """Queries the Parquet files of a store without iodock."""
     found: list[dict[str, Any]] = duckdb.sql(sql.replace("@", str(store))).to_arrow_table().to_pylist()
     return found
 
@@ -111,7 +112,7 @@ def test_rows_of_a_key_add_up_to_their_interface(stores: dict[str, Path], key: s
 
 @pytest.mark.parametrize("by", ["call", "errno", "call,file", "tid"])
 def test_keys_that_counters_do_not_have_are_refused(stores: dict[str, Path], by: str) -> None:
-    # By default it would be by call; here it is by operation.
+    # `--by call` is the default for other stores, so iodock accepts it, and groups counters by operation.
     status, _, said = asked("show", "summary", stores[UNEVEN], "--by", by)
     assert (status == 0) == (by == "call")
     assert by == "call" or said.startswith("error: counters do")
@@ -160,7 +161,7 @@ def test_the_overview_of_counters_has_the_mean_time_of_ranks(stores: dict[str, P
     total = shown(stores[UNEVEN], "overview")["totals"]["total"]
     assert total["io_time_ns"] is None
     assert total["io_share"] is None
-    # Most of it is waiting in MPI-IO, which times of posix and stdio do not have in them.
+    # Ranks mostly wait in MPI-IO, and the times of POSIX and stdio do not include this waiting.
     assert total["mean_rank_time_ns"] > total["total_time_ns"] / 496
     assert total["mean_rank_share"] == pytest.approx(total["mean_rank_time_ns"] / total["wall_time_ns"])
     assert 0.5 < total["mean_rank_share"] < 1

@@ -1,4 +1,4 @@
-"""`iodock show jobs`: a row for each log of a folder, including damaged ones."""
+"""Tests `iodock show jobs`, which prints a row for each log of a folder, including damaged logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LOGS = ("imbalanced-io", "mpi-io-test-dxt", "mpi-io-test-x86_64-3.5.0", "ior-dfs
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs, a subfolder with a damaged and a cut log, a store, and other files."""
+    """Creates a folder with logs, a store, other files, and a subfolder with a damaged and a truncated
+    log."""
     made = tmp_path_factory.mktemp("jobs")
     inner = made / "2026" / "11"
     inner.mkdir(parents=True)
@@ -53,8 +54,8 @@ def test_each_log_and_store_has_a_row(folder: Path) -> None:
 
 
 def _share_of_uppermost(log: Path, scratch: Path) -> float:
-    """Mean share of a process, of the profiles: of a file that MPI-IO was used for the time of MPI-IO, of
-    others that of POSIX and streams."""
+    """Computes the mean I/O share of a process from the profiles: the time of MPI-IO for files used by
+    MPI-IO, and the time of POSIX and stdio for all others."""
     store = import_logs([str(log)], scratch / "whole.iodock").store
     sql = "SELECT file_id, interface, read_time_ns + write_time_ns + meta_time_ns AS ns FROM profiles"
     profiles = json.loads(printed("query", store, sql, "--format", "json"))["rows"]
@@ -114,7 +115,7 @@ def test_a_log_and_its_store_give_the_same_row(folder: Path, tmp_path: Path) -> 
     for name in ("job", "executable", "processes", "start_ts", "run_time_ns", "read_bytes", "written_bytes"):
         assert store[name] == log[name], name
     assert store["io_share"] == pytest.approx(log["io_share"])
-    # Its one file was used by MPI-IO.
+    # The program used its only file by MPI-IO.
     assert log["io_share"] == pytest.approx(_mean_in_mpi_io(folder / "skew.iodock"))
 
 

@@ -1,5 +1,5 @@
-"""Darshan logs as stores of profiles: their tables compared with PyDarshan's sums, and analyses that refuse
-them."""
+"""Compares stores of Darshan logs with PyDarshan's sums, and tests that analyses that need single calls
+refuse them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INTERFACES = {
     "PNETCDF_VAR": "pnetcdf-variable",
 }
 WAYS = ("INDEP", "COLL", "SPLIT", "NB")
-# The counters that a column consists of. Other columns are found as {PREFIX}_{COLUMN}.
+# Columns that are the sum of several counters. Every other column is the counter {PREFIX}_{COLUMN}.
 PARTS = {
     ("posix", "syncs"): ("POSIX_FSYNCS", "POSIX_FDSYNCS"),
     ("stdio", "syncs"): ("STDIO_FLUSHES",),
@@ -90,7 +90,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def tables(stores: list[Path]) -> duckdb.DuckDBPyConnection:
-    """The tables of all stores; the column `log` has the name of each row's log."""
+    """Loads the tables of all stores; the column `log` contains the name of each row's log."""
     connection = duckdb.connect()
     for name in TABLES:
         connection.execute(
@@ -107,7 +107,7 @@ def expected() -> Iterator[list[str]]:
 
 
 def expected_sums() -> dict[tuple[str, str], float]:
-    """PyDarshan's sums by interface and counter over all logs."""
+    """Returns PyDarshan's sums over all logs, by interface and counter."""
     return {
         (INTERFACES[module], name): float(value) for log, module, name, value, *_ in expected() if log == "*"
     }
@@ -118,7 +118,7 @@ def rows(tables: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
 
 
 def added(tables: duckdb.DuckDBPyConnection, sql: str) -> dict[tuple[str, str], float]:
-    """The results of SQL by interface and name: interface, name, value."""
+    """Runs a query with the columns interface, name and value, and returns value by interface and name."""
     return {(row["interface"], str(row["name"])): float(row["value"]) for row in rows(tables, sql)}
 
 
@@ -178,8 +178,8 @@ FROM profile_counters c JOIN profiles p USING (log, profile_id) GROUP BY ALL"""
     compared = 0
     for (interface, name), value in known.items():
         is_column = any(parts(interface, column) == (name,) for column in NAMES)
-        # In records of all ranks, these counters are columns. PyDarshan sets the variances to zero for early
-        # versions.
+        # In records that Darshan merged over all ranks, these counters become columns. PyDarshan sets the
+        # variances of early log versions to zero.
         of_ranks = any(word in name for word in ("FASTEST", "SLOWEST", "VARIANCE"))
         if is_column or of_ranks or ("_SIZE_" in name and "TIME_SIZE" not in name) or _is_common(name):
             continue
@@ -243,7 +243,7 @@ JOIN profiles p USING (log, profile_id) WHERE quantity = '{quantity}' GROUP BY A
 
 
 def test_a_counter_missing_from_a_version_is_unknown(tables: duckdb.DuckDBPyConnection) -> None:
-    """Darshan 3.0.0 did not count renames. Zeros of counters that it had are real zeros."""
+    """Darshan 3.0.0 did not count renames. Zeros of the counters that it had are real zeros."""
     early = "log = 'mpi-io-test-x86_64-3.0.0.darshan'"
     fields = {row["counter"] for row in rows(tables, f"SELECT counter FROM profile_fields WHERE {early}")}
     assert "POSIX_MMAPS" in fields
@@ -256,7 +256,7 @@ def test_counters_that_early_versions_got_wrong_are_estimates(tables: duckdb.Duc
     sql = """SELECT regexp_extract(log, '3[.][0-9]+[.][0-9]+') AS version, bool_or(len(estimated) > 0) AS told
 FROM profiles WHERE interface = 'mpi-io' AND log LIKE 'mpi-io-test-x86%' GROUP BY 1"""
     told = {row["version"]: row["told"] for row in rows(tables, sql)}
-    # Darshan 3.1.1 corrected the time of the first write.
+    # Darshan 3.1.1 corrected the time of the first write, so this value is an estimate in older logs only.
     assert {version for version, is_told in told.items() if is_told} == {"3.0.0", "3.0.1", "3.1.0"}
     assert "3.5.0" in told
 
@@ -315,7 +315,7 @@ def test_show_profiles_sums_by_interface_and_file(stores: list[Path]) -> None:
         "posix": 2_014,
         "stdio": 12,
     }
-    # MPI-IO has no seeks, which differs from a count of 0.
+    # MPI-IO has no seeks, so their number is null and not 0.
     assert by_interface["mpi-io"]["seeks"] is None
     by_file = shown(store, "profiles", "--by", "file")["rows"]
     for name, row in by_interface.items():
@@ -432,7 +432,8 @@ def _sums(store: Path) -> dict[str, Any]:
 
 
 def test_damage_never_changes_numbers_without_a_reported_loss(tmp_path: Path) -> None:
-    """A damaged log is refused, or gives the same numbers, or has a loss that the undamaged one lacks."""
+    """iodock must refuse a damaged log, give the same numbers, or report a loss that the undamaged log
+    lacks."""
     chance = random.Random(41)
     whole: dict[Path, tuple[dict[str, Any], set[tuple[str, int]]]] = {}
     outcomes = {"refused": 0, "the same": 0, "a loss": 0}

@@ -1,4 +1,4 @@
-"""Descriptors and offsets that are passed in unusual ways, from the log to the output."""
+"""Tests logs in which descriptors and offsets are passed in unusual ways."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_of(tmp_path: Path) -> Any:
 
 
 def files(run: Run, call: str) -> list[str | None]:
-    """For each of its calls."""
+    """Returns the file of each of these calls."""
     return run.show("accesses", kind="all", call=call).to_arrow()["file"].to_pylist()
 
 
@@ -92,7 +92,8 @@ def test_a_file_opened_without_a_name_gets_it_from_later_calls(run_of: Any) -> N
         'read(3, "", 4096) = 4096',
         "close(3</data/y>) = 0",
         'openat(AT_FDCWD, "/data/z", O_RDONLY) = 3',
-        # For files whose open call is in the log, the name that a tracer looked up later is not used.
+        # If the log contains the open call of a file, iodock does not use the name that a tracer looked up
+        # later.
         'read(3</data/x>, "", 4096) = 4096',
     )
     assert files(run, "read") == ["/data/x", "/data/x", "/data/z"]

@@ -1,4 +1,5 @@
-"""Kinds of files: FIFOs and devices with paths, in whatever way their kind is determined."""
+"""Tests the kinds of files, such as FIFOs and devices with paths, by each way in which iodock determines
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def kinds(store: Path) -> dict[str, str]:
 
 
 def places(store: Path, name: str) -> set[tuple[int | None, int | None]]:
-    """Offsets of reads and writes, and the file's size."""
+    """Returns the offsets of reads and writes together with the file's size."""
     sql = "SELECT DISTINCT e.offset_bytes, f.size_bytes FROM events e JOIN files f USING (file_id)"
     found = rows(store, f"{sql} WHERE f.name LIKE '%/{name}' AND e.bytes IS NOT NULL")
     return {(row["offset_bytes"], row["size_bytes"]) for row in found}
@@ -40,7 +41,8 @@ def test_recorders_distinguish_fifos_from_files(tmp_path: Path, backend: str, fl
     assert done.returncode == 0, done.stderr
     store = tmp_path / "run.iodock"
     found = kinds(store)
-    # rewrite checks the kind of an opened file only after a slow open, so these may stay unknown.
+    # The back end rewrite checks the kind of an opened file only after a slow open, so these kinds may stay
+    # unknown.
     unknown = {"fifo", "zero"} if backend == "rewrite" else set()
     assert {name: found[name] for name in FIFOS if name not in unknown} == {
         name: "fifo" for name in FIFOS if name not in unknown
@@ -79,7 +81,7 @@ STRACE = """\
         ("S_IFBLK|0600, makedev(0x8, 0)", "device"),
         ("S_IFREG|0600", "regular"),
         ("0600", "regular"),
-        # A socket is not a file that can be opened.
+        # mknod can create a socket, but open refuses it, so the opened file must be another one.
         ("S_IFSOCK|0600", "file"),
     ],
 )
@@ -92,7 +94,7 @@ def test_mknod_in_a_strace_log_determines_the_file_type(
     assert places(store, "f") == ({(None, None)} if kind == "fifo" else {(0, 1)})
 
 
-# As illumos' truss prints them (cmd/truss/systable.c: the mode in octal; xmknod has a version first).
+# A log as illumos' truss prints it (cmd/truss/systable.c: the mode is octal, and xmknod has a version first).
 TRUSS = """\
 100:	 0.0100	{mknod} = 0
 100:	 0.0200	open("/t/f", O_RDWR) = 3
@@ -150,7 +152,8 @@ def test_a_stat_of_one_end_of_a_pipe_applies_to_the_other(tmp_path: Path, stat: 
 
 
 def test_files_that_cannot_seek_have_no_offsets(tmp_path: Path) -> None:
-    """If nothing else shows the kind, ESPIPE does: a FIFO or a terminal."""
+    """If nothing else shows the kind, an lseek that fails with ESPIPE shows that the file is a FIFO or a
+    terminal."""
     seek = "lseek(3, 0, SEEK_CUR) = -1 ESPIPE (Illegal seek)"
     log = ASKED.replace("{stat} = 0", seek).replace("write(4", "write(3")
     (tmp_path / "log").write_text(log)

@@ -1,4 +1,5 @@
-"""Impossible numbers are treated as unknown and counted, and do not spoil sums."""
+"""Tests that iodock treats impossible numbers as unknown, counts them as losses, and keeps them out of
+sums."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def test_every_analysis_handles_impossible_numbers(tmp_path: Path, line: str) ->
         ).to_pylist()
         assert total["most"] <= 2**45 and total["longest"] <= 10**16
         losses = {loss["name"]: loss["count"] for loss in run.manifest["losses"]}
-    # Both ends of sendfile have one.
+    # Both ends of sendfile have an impossible number.
     assert losses["incredible-numbers"] == (40 if "sendfile" in line else 20)
     assert (
         run_command(["diagnose", str(tmp_path / "run.iodock"), "--format", "json", "-o", str(tmp_path / "f")])

@@ -1,4 +1,4 @@
-"""Stacks of `perf trace --call-graph`: functions of calls, as perf 6.1 printed them (paths changed)."""
+"""Tests the stacks of `perf trace --call-graph`, as perf 6.1 printed them (paths changed)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Compares iodock with a second, independent reader (`reference_reader.py`) on every strace log in
-`fixtures/` and the logs below IODOCK_LOGS. The second reader itself must reproduce the truths of the
+`fixtures/` and on the logs below IODOCK_LOGS. The second reader itself must reproduce the truths of the
 cases."""
 
 from __future__ import annotations
@@ -70,11 +70,12 @@ def test_iodock_gives_the_results_of_the_reference_reader(log: Path, tmp_path: P
     store = tmp_path / "case.iodock"
     done = import_case(store, [log], {"initial_cwd": directory})
     assert done.returncode == 0, done.stderr
-    # The reference knows the series of every file; a few suffice here.
+    # The reference computes the series of accesses of every file. The test compares the 8 longest.
     longest = sorted(truth["series"], key=lambda name: -len(truth["series"][name]))[:8]
     truth["series"] = {name: truth["series"][name] for name in longest}
     if "y_check" in case_of(log):
-        # The names of -y distinguish pipes, so both ends of a tee count. The truth groups them by kind.
+        # With -y, names distinguish pipes, so iodock counts both ends of a tee. The truth groups all pipes as
+        # one.
         del truth["nonpath"]
     found = differences(store, truth, "strace")
     assert not found, "\n".join(found[:40])

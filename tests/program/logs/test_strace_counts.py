@@ -1,4 +1,4 @@
-"""Tables of strace -c: what a store of counts shows, and analyses that refuse it."""
+"""Tests tables of strace -c: analyses of a store of counts, and analyses that refuse it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_summary_equals_the_table_of_strace(tmp_path: Path) -> None:
     openat = rows["openat"]
     assert (openat["count"], openat["success"], openat["failed"]) == (71, 41, 30)
     assert (openat["sys_cpu_time_ns"], openat["total_time_ns"]) == (73_000, None)
-    # Unknown, never 0.
+    # Values that the table lacks are unknown, never 0.
     unknown = ("no_result", "read_bytes", "written_bytes", "io_count", "mean_size_bytes")
     assert {name: openat[name] for name in unknown} == dict.fromkeys(unknown)
     total = found["totals"]["total"]
@@ -95,7 +95,7 @@ def test_wall_clock_times_of_a_table_are_read(tmp_path: Path) -> None:
 def test_several_tables_form_one_run(tmp_path: Path) -> None:
     both = by_call(counts(tmp_path, TABLES / "default.table", TABLES / "columns.table"))
     assert (both["openat"]["count"], both["openat"]["failed"]) == (142, 60)
-    # The second table does not contain it.
+    # The second table does not contain the system time.
     assert both["openat"]["sys_cpu_time_ns"] is None
 
 
@@ -178,7 +178,7 @@ def traced(tmp_path: Path, *options: str) -> Path:
     return log
 
 
-# Calls that never return, or depend on chance: the order of two processes, memory.
+# Calls that never return, or whose number depends on the order of two processes or on the use of memory.
 OF_CHANCE = {"exit_group", "futex", "brk", "mmap", "munmap", "rt_sigreturn", "wait4", "getrandom"}
 
 

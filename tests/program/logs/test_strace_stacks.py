@@ -1,4 +1,4 @@
-"""Stacks of `strace -k`: the line of each call, functions, modules, and stacks themselves."""
+"""Tests stacks of `strace -k`: the line of each call, functions, modules, and the stacks themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock ratio`: readers on real outputs, and the worked examples of the method."""
+"""Tests the readers of `iodock ratio` on real outputs, and the worked examples of the method."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def files(*names: str | Path, form: str | None = None, **options: object) -> Fil
 
 
 def times(*names: str | Path, **options: object) -> list[tuple[float | None, float | None, float | None]]:
-    """(real, user, system) of every record."""
+    """Returns (real, user, system) of every record."""
     return [(one.real, one.user, one.system) for one in files(*names, **options).records()]
 
 
@@ -43,14 +43,14 @@ def written(folder: Path, content: str | bytes, name: str = "times") -> Path:
     return path
 
 
-# The report's worked examples (SS-ken 2015, 2.3.1). It cuts off digits instead of rounding.
+# The worked examples of the SS-ken report (2015, 2.3.1), which cuts off digits instead of rounding.
 
 
 def test_an_interactive_ior_run_gives_the_published_ratio() -> None:
     [record] = files("report-time.log").records()
     assert (record.real, record.user, record.system) == (26 * 60 + 27.30, 0.76, 180.39)
     assert utilisation(record) == pytest.approx(0.0004788, abs=5e-8)
-    assert f"{utilisation(record):.9f}"[:8] == "0.000478"  # as printed there
+    assert f"{utilisation(record):.9f}"[:8] == "0.000478"  # The report prints these digits.
 
 
 def test_process_accounting_of_ior_gives_the_published_ratio() -> None:
@@ -63,10 +63,10 @@ def test_process_accounting_of_ior_gives_the_published_ratio() -> None:
 def test_a_batch_job_of_ior_gives_the_published_ratio() -> None:
     [record] = files("pjm-ior.txt").records()
     assert (record.real, record.user, record.cores) == (1100.0, 51.023, 1.0)
-    # The report prints 0.0442. Its own numbers, 51.023 s over 09:49:17 - 09:30:57 = 1100 s, give 0.0464.
+    # The report prints 0.0442, but its own numbers, 51.023 s over 09:49:17 - 09:30:57 = 1100 s, give 0.0464.
     assert utilisation(record) == pytest.approx(0.0464, abs=5e-5)
     assert utilisation(record) != pytest.approx(0.0442, abs=5e-4)
-    # System time is shown separately. If it were included, the same job would seem busy.
+    # iodock shows system time separately. If it were included, the same job would seem busy.
     assert system_share(record) == pytest.approx(0.732, abs=5e-4)
     assert record.io_bytes == 549_757_061_905
     judged = judge(record, LIMITS)
@@ -88,7 +88,7 @@ def test_assistant_cores_are_mentioned_and_can_be_configured() -> None:
     assert record.cores == 34.0
 
 
-# Shells and GNU time.
+# The following tests read outputs of shells and of GNU time.
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_custom_time_format_is_read() -> None:
 
 
 def test_a_time_format_of_several_lines_is_read() -> None:
-    form = r" real %E \n user %U \n sys %S \n"  # the report's own
+    form = r" real %E \n user %U \n sys %S \n"  # The format string is the report's own.
     assert times("report-format.log", time_format=form) == [(0.12, 0.08, 0.02)]
     [record] = files("report-time.log", time_format=form).records()
     assert record.real == pytest.approx(1587.30)
@@ -164,8 +164,8 @@ def test_time_formats_without_the_needed_values_are_refused(form: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "        1.00 real         0.25 user         0.50 sys",  # macOS and BSD
-        "0:01.00 real,0.25 user,0.50 sys",  # the example in GNU time's manual
+        "        1.00 real         0.25 user         0.50 sys",  # The line is as macOS and BSD print it.
+        "0:01.00 real,0.25 user,0.50 sys",  # The line is the example in GNU time's manual.
         "0m1,00s real 0.25s user 0.50s system",
         "user=0.25, sys=0.50, elapsed=1.00",
         "real: 1.00 user: 0.25 sys: 0.50",
@@ -184,7 +184,7 @@ def test_the_order_of_time_labels_does_not_matter(tmp_path: Path) -> None:
     assert times(written(tmp_path, "user 1.00\r\nsys 0.50\r\nreal 4.00\r\n")) == [(4.0, 1.0, 0.5)]
 
 
-# Process accounting.
+# The following tests read process accounting of Linux.
 
 
 def test_binary_accounting_equals_the_output_of_dump_acct() -> None:
@@ -217,13 +217,13 @@ def test_accounting_files_of_many_nodes_are_read() -> None:
 def v3(
     command: bytes = b"app", real: float = 1000.0, user: int = 20, order: str = "<", version: int = 3
 ) -> bytes:
-    """One record in the layout of `struct acct_v3` in linux/acct.h."""
+    """Packs one record in the layout of `struct acct_v3` in linux/acct.h."""
     head = struct.pack(f"{order}BBHIIIIIIf", 0, version, 0, 0, 7, 7, 1, 1, 1_700_000_000, real)
     return head + struct.pack(f"{order}8H16s", user, 5, 0, 0, 0, 0, 0, 0, command)
 
 
 def v2(command: bytes = b"app", real: int = 1000, user: int = 20) -> bytes:
-    """One record in the layout of `struct acct` in linux/acct.h."""
+    """Packs one record in the layout of `struct acct` in linux/acct.h."""
     head = struct.pack("<BBHHHI9HH", 0, 2, 7, 7, 0, 1_700_000_000, user, 5, real, *[0] * 6, 100)
     return head + struct.pack("<I17sBHII", 0, command, 0, 0, 7, 7)
 
@@ -240,7 +240,7 @@ def test_accounting_files_of_version_2_are_read(tmp_path: Path) -> None:
 
 
 def test_compressed_accounting_times_are_decoded(tmp_path: Path) -> None:
-    # Exponent 2 to the base of 8, fraction 5000: 5000 * 64 ticks.
+    # comp_t has an exponent to the base 8 and a fraction: exponent 2 and fraction 5000 are 5000 * 64 ticks.
     [record] = files(written(tmp_path, v3(user=2 << 13 | 5000))).records()
     assert record.user == 3200.0
 
@@ -264,7 +264,7 @@ def test_truncated_and_overwritten_accounting_files_are_read(tmp_path: Path) -> 
     assert damaged.losses.counts["damaged-record"] == 1
 
 
-# Slurm.
+# The following tests read output of Slurm's sacct.
 
 
 def jobs(name: str | Path = "sacct.txt") -> dict[str, Record]:
@@ -428,7 +428,7 @@ def test_a_byte_that_is_not_utf8_loses_one_line(tmp_path: Path) -> None:
     assert read.losses.counts == {"damaged-line": 1}
 
 
-# PJM.
+# The following tests read job statistics of PJM.
 
 
 def test_a_job_is_the_sum_of_its_nodes(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_pjm_jobs_that_run_or_end_before_their_start_are_left_out(tmp_path: Path
     assert losses(files(written(tmp_path, back))) == {"clock-ran-back": 1}
 
 
-# What is common.
+# The following tests check errors and options that all readers share.
 
 
 def test_empty_and_random_files_are_refused(tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def test_groups_weigh_cores_by_time() -> None:
     assert (sum_.runs, sum_.system, left) == (2, None, unknown)
 
 
-# Unknown volumes and numbers of cores.
+# The following tests read records with unknown volumes or numbers of cores.
 
 FIGURE_2_20 = (FIXTURES / "pjm-two-nodes.txt").read_text()
 
@@ -581,7 +581,8 @@ def test_pjm_volumes_with_fractions_are_read(tmp_path: Path) -> None:
 
 
 def test_values_unknown_to_slurm_are_unknown(tmp_path: Path) -> None:
-    """Slurm writes 4294967294 (NO_VAL) and 4294967295 (INFINITE), and a date for a job without a start."""
+    """Slurm writes 4294967294 (NO_VAL) and 4294967295 (INFINITE) for unknown values, and a date for a job
+    without a start."""
     rows = (
         "1|4294967295|00:02:00|00:50|4",
         "2|4294967294||00:50|4",

@@ -1,4 +1,4 @@
-"""The command line of `iodock ratio`: tables, data, charts, messages and exit statuses."""
+"""Tests the command line of `iodock ratio`: tables, data, charts, messages and exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock ratio --history`: the distribution, and when a threshold may be proposed."""
+"""Tests `iodock ratio --history`: the distribution of jobs, and when iodock may propose a threshold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def history(records: list[Record], weight: str = "jobs", shortest: float = 60.0)
 
 
 def mixture(seed: int, count: int, *parts: tuple[float, float, float]) -> list[Record]:
-    """Jobs around (middle, width) in the given shares."""
+    """Returns jobs whose ratios are normally distributed around several peaks: (share, middle, width) of
+    each."""
     chance = random.Random(seed)
     weights = [share for share, _, _ in parts]
     chosen = (chance.choices(parts, weights)[0] for _ in range(count))
@@ -74,7 +75,8 @@ def test_two_peaks_give_the_end_of_the_lower_one_as_threshold(share: float, coun
     found = history(mixture(1, count, (share, 0.04, 0.02), (1 - share, 0.88, 0.06))).proposal
     assert found.bimodal and found.modes is not None
     assert found.modes[0] < 0.1 < 0.8 < found.modes[1]
-    # Two standard deviations above the lower peak, and not higher than chance explains.
+    # The threshold lies two standard deviations or more above the lower peak. The upper bound allows for
+    # chance.
     assert 0.08 <= found.threshold <= 0.2
 
 
@@ -113,7 +115,7 @@ def test_few_jobs_are_not_a_sufficient_sample() -> None:
 
 
 def test_weighting_changes_the_peaks() -> None:
-    # A thousand short I/O jobs are less than a hundredth of the hours.
+    # A thousand short I/O jobs are less than a hundredth of the core-hours.
     jobs = [job(0.03, 100) for _ in range(1_000)] + [job(0.9, 360_000) for _ in range(1_000)]
     assert history(jobs, "jobs").proposal.bimodal
     assert not history(jobs, "core-hours").proposal.bimodal

@@ -1,7 +1,7 @@
-"""Pages that enter the page cache, as recorded by `--backend bpf`, compared with the kernel's own information
-on the file (mincore, /proc/PID/io). Needs root, BPF, and a file system on a disk for the temporary folder.
-Otherwise the tests are skipped with the reason.
-"""
+"""Compares the pages that enter the page cache, as recorded by `--backend bpf`, with the kernel's own
+information on the file (mincore, /proc/PID/io).
+
+Needs root, BPF, and a temporary folder on a disk. Otherwise the tests are skipped with the reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.whole, needs_gcc]
 
 @dataclass(frozen=True)
 class Said:
-    """The program's output: bytes that came from a device, and pages that entered the cache."""
+    """The program's own output: bytes that came from a device, and pages that entered the cache."""
 
     resident: int
     device_bytes: int
@@ -68,7 +68,8 @@ def said(text: str) -> Said:
 
 
 def recorded(folder: Path, *command: object) -> tuple[Path, Said]:
-    """The store and the program's output. Skips if a file cannot be dropped from memory."""
+    """Returns the store and the program's output. Skips the test if the file cannot be dropped from
+    memory."""
     done = record(folder, "--force", "--backend", "bpf", "--", *command)
     assert done.returncode == 0, done.stderr
     store = folder / "run.iodock"
@@ -97,8 +98,8 @@ def pages_of(store: Path, file: Path) -> set[int]:
 
 
 def recorded_alike(folder: Path, file: Path, *command: object) -> tuple[Path, Said]:
-    """The same, for a run in which the program found the recorded pages in memory. When it checks, some may
-    still be on their way from the device or be gone again. Then it is repeated, at most twice."""
+    """Repeats a recording until the program's mincore agrees with the recorded pages, at most three times.
+    They can differ when pages are still being read, or have been dropped again."""
     for _ in range(3):
         store, found = recorded(folder, *command)
         if pages_of(store, file) == found.pages:
@@ -138,7 +139,7 @@ def test_bytes_of_a_sequential_reader_are_exact(program: Path, data: Path, tmp_p
     assert row["brought_bytes"] == pytest.approx(found.device_bytes, rel=0.02)
     if how == "sequential":
         assert row["read_bytes"] == SIZE and row["amplification"] == pytest.approx(1, rel=0.02)
-    # One record for each page would be one in thousands.
+    # The recorder must combine pages: one record for each page would make thousands.
     with Store.open(store) as opened:
         assert opened.rows("SELECT count(*) AS n FROM pages")[0]["n"] < SIZE / PAGE / 10
 
@@ -219,8 +220,8 @@ def test_a_file_mapped_before_the_recording_is_named(program: Path, data: Path, 
         start_new_session=True,
     )
     try:
-        # The recording can be followed once the program's activity makes the file of calls grow. Until then
-        # the recorder only creates that file and writes the program's state.
+        # While the program waits, the recorder only creates the file of calls and writes the program's state.
+        # The recorder is ready when activity of the program makes this file grow.
         for _ in range(3):
             before = calls_bytes(store)
             wait_until(lambda known=before: answered(running, "on") and calls_bytes(store) > known, 60)

@@ -1,4 +1,4 @@
-"""Page faults in mapped files: recorded live, shown by `show maps`, judged by `mmap-random`."""
+"""Tests page faults in mapped files: recorded live, shown by `show maps`, and judged by `mmap-random`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def record(folder: Path, command: Sequence[object], *options: str) -> tuple[Path, str]:
-    """The store and the program's output. Skips if the system refuses."""
+    """Returns the store and the program's output. Skips the test if the system refuses the recording."""
     store = folder / "run.iodock"
     arguments = [
         *IODOCK,
@@ -197,7 +197,8 @@ with open({str(file)!r}, "rb") as data, mmap.mmap(data.fileno(), 0, prot=mmap.PR
     sum(map[page] for page in range(0, {MIB}, 4096))
 """]  # fmt: skip
     store, _ = record(tmp_path, command, "--backend", "bpf")
-    # Unless the recorder was there in time.
+    # By default the recorder examines a map after the mmap call. The short program may have removed the map
+    # by then.
     assert state(store) in ("too-late", "recorded")
     store, _ = record(tmp_path, command, "--backend", "bpf", "--page-faults", "always")
     (row,) = shown(store, file)
@@ -215,8 +216,8 @@ SECOND = 1_000_000_000
 def made_store(
     folder: Path, offsets: Sequence[int], *, major: bool = True, name: str = "/data/index"
 ) -> Path:
-    """A run of 10 s whose only task has page faults at these offsets of one file, evenly distributed over the
-    time."""
+    """Imports a run of 10 s whose only task has page faults at these offsets of one file, evenly distributed
+    over time."""
     folder.mkdir(exist_ok=True)
     log = folder / "log"
     log.write_text(
@@ -340,7 +341,8 @@ def test_the_cost_of_page_faults_may_exceed_the_time_in_calls(tmp_path: Path) ->
 
 
 def rays(count: int) -> list[int]:
-    """Eight accesses each, forward in equal steps, from any start."""
+    """Returns the offsets of groups of eight accesses. Each group begins anywhere and goes forward in equal
+    steps."""
     starts = scattered(count)
     return [(start + step * 200 * 4096) % (1 << 30) for start in starts for step in range(8)]
 

@@ -1,5 +1,5 @@
-"""Recordings through the real command line: ends of programs, the machine's samples, programs that do unusual
-things."""
+"""Tests recordings through the real command line: ends of programs, samples of the machine, and programs that
+do unusual things."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recorded import (
 pytestmark = live
 
 
-# How programs end.
+# The following tests check how a recording handles the end of its program.
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,8 @@ def test_a_script_with_a_missing_interpreter_gives_an_error(tmp_path: Path, back
 
 @pytest.mark.parametrize("environment", [{}, {"A": "b"}, {"LC_CTYPE": "C.UTF-8"}])
 def test_the_programs_environment_is_unchanged(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Python sets LC_CTYPE itself if there is no locale."""
+    """Python sets LC_CTYPE in its own environment if there is no locale. The recorder, a Python program, must
+    not pass it on."""
     command = [*IODOCK, "record", "-q", "--backend", "ptrace", "-o", "run.iodock", "--", "/usr/bin/env"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
@@ -75,7 +76,7 @@ def test_the_programs_environment_is_unchanged(tmp_path: Path, environment: dict
     assert done.stdout == "".join(f"{name}={value}\n" for name, value in environment.items())
 
 
-# By default each of these would end the recorder.
+# Signals that end a process by default, and so would end a recorder that did not handle them.
 SWALLOWED = ("ALRM", "VTALRM", "PROF", "IO", "XCPU", "PWR")
 
 
@@ -117,9 +118,9 @@ def test_informational_signals_reach_the_program_and_end_nothing(
             os.killpg(recorder.pid, number) if to_all else recorder.send_signal(number)
         assert recorder.stdout.readline() == "first\n"
         recorder.send_signal(signal.SIGUSR2)
-        # The signal is passed on when the recorder runs, so an earlier end would be too early. A signal sent
-        # to the whole group may arrive twice, because without tracing the recorder cannot see that the
-        # program has it already.
+        # The recorder passes the signal on only while it runs, so the test must not end the program before. A
+        # signal to the whole process group may arrive twice, because a recorder that does not trace cannot
+        # see that the program already has it.
         assert "second\n" in iter(recorder.stdout.readline, "")
         (tmp_path / "go").touch()
         out, errors = recorder.communicate(timeout=60)
@@ -137,7 +138,7 @@ def test_a_store_is_not_replaced_before_its_tables_exist(tmp_path: Path) -> None
     assert record(tmp_path, "--force", "true").returncode == 0
 
 
-# The machine, meanwhile.
+# The following tests check samples of the machine during the run.
 
 
 def test_samples_and_file_systems_are_recorded(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ FROM processes p LEFT JOIN commands c USING (utid) GROUP BY ALL
 
 
 def test_processes_have_their_own_cpu_time(tmp_path: Path) -> None:
-    # A short process, a longer one, and a shell that waited for both.
+    # The run has a short process, a longer one, and a shell that waits for both.
     work = "dd if=/dev/zero of=/dev/null bs=1M count=1000 status=none; sleep 1.1"
     assert record(tmp_path, "sh", "-c", work).returncode == 0
     found = {row["command"]: row for row in rows(tmp_path / "run.iodock", CPU_OF_COMMANDS)}
@@ -169,7 +170,7 @@ def test_processes_have_their_own_cpu_time(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
-    # join() returns before the thread makes its last call, which the end of the process would prevent.
+    # The thread makes its last call after join() returns. The sleep keeps the process alive until then.
     work = (
         "import threading, time; t = threading.Thread(target=sum, args=(range(10**7),)); t.start(); t.join()"
         "; time.sleep(0.5)"
@@ -181,7 +182,7 @@ def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_device_writes_of_a_short_process_are_recorded(tmp_path: Path) -> None:
-    # A process of less than a second is not sampled while it runs.
+    # The recorder does not sample a process that lives for less than a second.
     assert (
         record(tmp_path, "dd", "if=/dev/zero", "of=out", "bs=64k", "count=16", "conv=fsync").returncode == 0
     )
@@ -202,7 +203,7 @@ def test_a_store_on_a_local_file_system_gives_no_warning(tmp_path: Path) -> None
     assert count(tmp_path / "run.iodock", "file LIKE '%journal%'") == 0
 
 
-# Programs that do unusual things.
+# The following tests record programs that do unusual things.
 
 UNUSUAL = {
     "closes everything": ("import os\nos.closerange(0, 1024)\nos._exit(7)", 7),
@@ -233,7 +234,7 @@ UNUSUAL = {
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_programs_behave_as_without_recording(tmp_path: Path, name: str) -> None:
     program, status = UNUSUAL[name]
-    # A program can have only one tracer.
+    # A process can have only one tracer. If the recorder traces, the program's own PTRACE_TRACEME must fail.
     by = ("--backend", "ptrace") if name == "traces itself" else ()
     done = record(tmp_path, *by, sys.executable, "-S", "-c", program)
     assert done.returncode == status, done.stderr
@@ -244,7 +245,7 @@ def test_unusual_programs_behave_as_without_recording(tmp_path: Path, name: str)
 
 @pytest.mark.whole
 def test_a_program_that_checks_for_a_tracer_finds_none(tmp_path: Path) -> None:
-    # Its exec stops it for its parent, which continues it.
+    # The exec of a process that called PTRACE_TRACEME stops it until its parent continues it.
     program = "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
     program += "os.execl('/bin/sh', 'sh', '-c', 'exit 4') if libc.ptrace(0, 0, 0, 0) == 0 else os._exit(1)"
     assert record(tmp_path, sys.executable, "-S", "-c", program).returncode == 4

@@ -1,4 +1,4 @@
-"""A recording and an imported `strace -f` log of the same deterministic program agree: counts, errors and
+"""Compares a recording with an imported `strace -f` log of the same deterministic program: counts, errors and
 bytes by call and by file, and every access with its offset."""
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ c.execute('select count(*) from t').fetchall(); c.close()
 
 @dataclass(frozen=True)
 class Program:
-    """Commands to run in an empty folder. `everything`: calls outside the folder are the same each time,
-    too."""
+    """Commands to run in an empty folder. With `everything`, calls on files outside the folder are also the
+    same in each run."""
 
     command: list[str]
     needs: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ def some_files(folder: Path) -> None:
         path = folder / "tree" / f"sub-{number % 3}" / f"file-{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(range(256)) * (number * 7 % 50 + 1))
-        # Old enough for git, which reads files again if they are as young as its index.
+        # The files are older than git's index. git reads files again if they are as young as its index.
         os.utime(path, (1_500_000_000, 1_500_000_000))
 
 
@@ -165,7 +165,7 @@ def losses(store: Path) -> dict[str, int]:
 
 
 def fresh(program: Program, parent: Path) -> Path:
-    """An empty folder that always has the same name, so that both runs see the same paths."""
+    """Creates an empty folder that always has the same name, so that both runs see the same paths."""
     folder = parent / "work"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -180,7 +180,8 @@ COUNTS = ("count", "success", "failed", "no_result", "errnos", "read_bytes", "wr
 
 
 def by_call(store: Path, recorded: set[str]) -> dict[str, Any]:
-    """mmap without a descriptor is not recorded, so mmap is compared by file only."""
+    """Returns counts by call without mmap: recordings lack mmap without a descriptor, so mmap is compared by
+    file only."""
     rows = show(store, "summary", "--by", "call", "--kind", "all")
     return {row["call"]: [row[c] for c in COUNTS] for row in rows if row["call"] in recorded - {"mmap"}}
 
@@ -195,7 +196,8 @@ def by_file(store: Path, recorded: set[str], keep: Callable[[str], bool]) -> dic
 
 
 def accesses(store: Path, recorded: set[str], keep: Callable[[str], bool]) -> Counter[Any]:
-    """Results that are bytes or positions. Descriptors depend on which thread was first."""
+    """Counts accesses by their properties. Includes only results that are bytes or positions, because
+    descriptors depend on the order of threads."""
     names = ("file", "call", "side", "offset_bytes", "requested_bytes", "errno")
     return Counter(
         (*(row[n] for n in names), row["result"] if row["call"] in MOVING else None)
@@ -243,14 +245,14 @@ def test_recording_agrees_with_strace(name: str, tmp_path: Path) -> None:
         assert by_file(store, recorded, mine) == by_file(logged, recorded, mine), store
         assert accesses(store, recorded, mine) == accesses(logged, recorded, mine), store
     if program.everything:
-        # Inherited descriptors have a name in a recording and none in a log.
+        # A recording knows the names of inherited descriptors, and a log does not.
         inherited = {"/dev/null"}
 
         def named(file: str) -> bool:
             return file not in inherited and not file.startswith("/proc/")
 
-        # Without --complete, the first calls of the dynamic linker are missing. The recorder's library
-        # appears in /proc/self/maps, which grep reads.
+        # Without --complete, a recording lacks the first calls of the dynamic linker. grep reads
+        # /proc/self/maps, in which the recorder's library appears.
         assert by_call(traced, recorded) == by_call(logged, recorded)
         for store in (traced, complete):
             assert by_file(store, recorded, named) == by_file(logged, recorded, named), store

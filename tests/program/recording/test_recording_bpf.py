@@ -1,8 +1,6 @@
-"""`iodock record --backend bpf` through the command line, compared with strace's counts for the same
-programs.
+"""Compares `iodock record --backend bpf` with strace's counts for the same programs.
 
-Needs root and a kernel that accepts BPF programs. Otherwise the tests are skipped with the reason.
-"""
+Needs root and a kernel that accepts BPF programs. Otherwise the tests are skipped with the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from places import ROOT
 from recorded import bpf_unavailable
 
 IODOCK = [sys.executable, "-m", "iodock"]
-# A call that names two files has two rows.
+# A call that names two files has two rows, so calls are counted by thread and time.
 COUNTS = (
     "SELECT call, count(DISTINCT (tid, ts)) AS n, count(DISTINCT (tid, ts)) FILTER (errno <> '') AS e "
     "FROM calls_seen GROUP BY call"
@@ -44,7 +42,7 @@ SQLITE = (
     "[(c.execute('insert into t values(?)', (i,)), c.commit()) for i in range(20)]; c.execute('drop table t')"
 )
 SHELL = "i=0; while [ $i -lt 10 ]; do /bin/true; v=$(cat /etc/hostname); i=$((i+1)); done"
-# Calls that strace -c does not count, or that depend on how long a program waited.
+# Calls that strace -c does not count, or whose number depends on how long a program waited.
 UNCOMPARED = {"exit", "exit_group", "mmap", "futex"}
 
 
@@ -61,7 +59,7 @@ def programs(folder: Path) -> dict[str, list[str]]:
 
 
 def counted(command: list[str], log: Path) -> dict[str, tuple[int, int]]:
-    """Calls and errors by name, as counted by `strace -f -c`."""
+    """Returns calls and errors by name, as counted by `strace -f -c`."""
     strace = ["strace", "-f", "-c", "-U", "name,calls,errors", "-o", str(log), *command]
     subprocess.run(strace, stdout=subprocess.DEVNULL, check=True, timeout=120)
     lines = [line.split() for line in log.read_text().splitlines()]
@@ -85,7 +83,7 @@ def test_calls_and_errors_equal_those_of_strace(tmp_path: Path) -> None:
     if reason:
         pytest.skip(reason)
     for name, command in programs(tmp_path).items():
-        # Run once before, so that all runs see the same files.
+        # The program first runs once, so that all later runs see the same files.
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=120)
         mine = recorded(command, tmp_path / "run.iodock")
         theirs = counted(command, tmp_path / "log")
@@ -137,7 +135,7 @@ def followed(options: list[str], store: Path, running: subprocess.Popen[bytes]) 
         deadline = time.monotonic() + 60
         while not list(store.glob("journal/*.journal")) and time.monotonic() < deadline:
             time.sleep(0.05)
-        # The journal exists shortly before the programs are loaded.
+        # The recorder creates the journal shortly before it loads the BPF programs.
         time.sleep(2)
         assert running.stdin is not None
         running.stdin.write(b"go\n")
@@ -176,11 +174,11 @@ def test_all_processes_of_a_cgroup_are_recorded(tmp_path: Path) -> None:
     if reason := bpf_unavailable():
         pytest.skip(reason)
     places = [path.parent for path in Path("/sys/fs/cgroup").glob("**/cgroup.procs")]
-    # (A regular file of that name may exist there, if a program mistook the folder for a cgroup.)
+    # A program that mistook the folder for a cgroup may have created a regular file of that name.
     roots = [place for place in places if place.is_mount() and (place / "cgroup.procs").stat().st_size == 0]
     if not roots:
         pytest.skip("no cgroups are mounted here")
-    # The top cgroup of version 2, or of any controller's tree of version 1.
+    # This is the top cgroup of version 2, or of any controller's tree of version 1.
     group = min(roots, key=lambda path: len(path.parts)) / f"iodock-test-{os.getpid()}"
     try:
         group.mkdir()
@@ -191,7 +189,8 @@ def test_all_processes_of_a_cgroup_are_recorded(tmp_path: Path) -> None:
         (group / "cgroup.procs").write_text(str(running.pid))
         calls = followed(["--cgroup", group.name], tmp_path / "run.iodock", running)
         assert calls["execve"] == (10, 0)
-        # Processes born into the group are not reported again when they are found in it.
+        # Processes born into the group must not be recorded a second time when the recorder lists the group's
+        # processes.
         query = [
             *IODOCK,
             "query",
@@ -237,12 +236,12 @@ def test_a_killed_recorder_loses_only_the_last_calls(tmp_path: Path) -> None:
     command = [*IODOCK, "query", str(store), query, "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     row = json.loads(done.stdout)["rows"][0]
-    # Data in buffers or on their way to the file are lost when it is killed.
+    # When the recorder is killed, the data in its buffers are lost.
     assert written * 0.5 <= row["n"] and row["b"] == 100 * row["n"]
     manifest = json.loads((store / "manifest.json").read_text())
     assert manifest["state"] == "cut"
     assert "journal-cut" in {loss["name"] for loss in manifest["losses"]}
-    # The program continues to its end without it.
+    # The program continues after the recorder's end.
     while time.monotonic() < deadline and out.stat().st_size // 100 == written:
         time.sleep(0.01)
     assert out.stat().st_size // 100 > written
@@ -332,10 +331,10 @@ def test_a_go_program_is_recorded_completely(tmp_path: Path) -> None:
     command = [str(tmp_path / "files"), str(tmp_path / "data")]
     mine = recorded(command, tmp_path / "run.iodock")
     theirs = counted(command, tmp_path / "log")
-    # The number of others depends on how the runtime schedules its threads.
+    # The numbers of other calls depend on how the Go runtime schedules its threads.
     own = {"openat", "pwrite64", "close", "renameat", "unlinkat"}
     assert {call: mine[call] for call in own} == {call: theirs[call] for call in own}
-    # Go tries both ways of removing.
+    # Go's os.Remove tries both unlink and rmdir.
     assert (mine["pwrite64"], mine["unlinkat"]) == ((200, 0), (400, 400))
     query = (
         "SELECT count(DISTINCT file) AS files, sum(bytes)::BIGINT AS bytes FROM calls_seen "

@@ -1,4 +1,4 @@
-"""Which back end `--backend auto` chooses for a program, and what it prints about it."""
+"""Tests which back end `--backend auto` chooses for a program, and what it prints about the choice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compiled(folder: Path, *flags: str) -> Path:
 
 
 def recorded(folder: Path, *arguments: object, limit: str = "") -> tuple[dict[str, Any], str]:
-    """`captured` of the manifest, and stderr."""
+    """Records a program and returns `captured` of the manifest, and stderr."""
     store = folder / "run.iodock"
     command = [*IODOCK, "record", "--force", "-o", store, *arguments]
     shell = ["bash", "-c", f'{limit}; exec "$@"', "bash"] if limit else []
@@ -47,7 +47,7 @@ def recorded(folder: Path, *arguments: object, limit: str = "") -> tuple[dict[st
 
 
 def from_outside() -> str:
-    """The back end for programs that load no library on this machine."""
+    """Returns the back end that `auto` chooses on this machine for programs that load no library."""
     return "ptrace" if bpf_unavailable() else "bpf"
 
 
@@ -164,7 +164,7 @@ def test_the_program_has_the_same_environment_as_without_recording(tmp_path: Pat
     done = subprocess.run(
         command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
-    # Python itself adds a locale if none is set.
+    # Python sets LC_CTYPE if there is no locale. The recorder must not pass it on.
     assert done.stdout.splitlines() == [f"{name}={value}" for name, value in given.items()]
 
 
@@ -215,7 +215,7 @@ def test_a_program_with_inline_reads_is_not_recorded_by_rewrite(tmp_path: Path) 
     captured, said = recorded(tmp_path, program)
     assert (captured["how"], captured["why"]) == (way, "own-calls")
     assert f"note: recorded by {way}: the program makes system calls without the C library" in said
-    # An explicit rewrite is used.
+    # With an explicit `--backend rewrite`, the recorder uses rewrite nevertheless.
     captured, _ = recorded(tmp_path, "--backend", "rewrite", program)
     assert (captured["how"], captured["why"]) == ("rewrite", "asked")
 
@@ -241,7 +241,7 @@ def test_a_library_with_inline_reads_is_found_on_the_search_path(tmp_path: Path)
 
 @pytest.mark.whole
 def test_inline_calls_other_than_io_do_not_change_the_choice(tmp_path: Path) -> None:
-    # getpid, whose result is not a number of bytes.
+    # The program calls getpid (39), whose result is not a number of bytes.
     program = with_own_calls(tmp_path, "-DNUMBER=39", "-DEXPECTED=got")
     captured, _ = recorded(tmp_path, program)
     assert (captured["how"], captured["why"]) == ("rewrite", "cheapest")

@@ -1,4 +1,5 @@
-"""`iodock record --ranks`: some ranks are recorded whole and the others counted."""
+"""Tests `iodock record --ranks`, which records the calls of some ranks and only counts those of the
+others."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from recorded import IODOCK, PROGRAMS, live, record, rows, run
 
 pytestmark = live
 RANKS, CHOSEN, PIECE = 6, (1, 4), 1000
-# A rank writes one piece more than the rank before, and reads each again by a program of its own.
+# Each rank writes one piece more than the preceding rank, and a child process reads each piece back.
 PROGRAM = f"""
 import os, subprocess
 rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
@@ -34,7 +35,8 @@ RECORDED = [*IODOCK, "record", "-q", "--ranks", ",".join(map(str, CHOSEN))]
 
 
 def launched(folder: Path, *before: object) -> subprocess.CompletedProcess[str]:
-    """Starts the ranks as a launcher does: each with its number, BEFORE in front of each program."""
+    """Starts the ranks as a launcher does: each with its own number, and with the command BEFORE in front of
+    the program."""
     program = [*map(str, before), sys.executable, "-S", "-c", PROGRAM]
     launcher = 'for rank in $(seq 0 $((RANKS - 1))); do OMPI_COMM_WORLD_RANK=$rank "$@" || exit 1; done'
     environment = {**os.environ, "RANKS": str(RANKS), "OMPI_COMM_WORLD_SIZE": str(RANKS)}
@@ -42,7 +44,7 @@ def launched(folder: Path, *before: object) -> subprocess.CompletedProcess[str]:
 
 
 def recorded_by_one(folder: Path, *options: object) -> Path:
-    """One recorder for the launcher and all ranks."""
+    """Records the launcher and all ranks by one recorder."""
     folder.mkdir()
     program = [sys.executable, "-S", "-c", PROGRAM]
     launcher = 'for rank in $(seq 0 5); do OMPI_COMM_WORLD_RANK=$rank "$@" || exit 1; done; cat data > copy'
@@ -88,7 +90,7 @@ def ranks_with_calls(store: Path) -> set[int | None]:
 def test_sums_over_all_ranks_equal_the_programs_io(tmp_path: Path) -> None:
     store = recorded_by_one(tmp_path / "run")
     assert_sums_are_the_programs_own(store)
-    # What has no rank is recorded.
+    # Calls of processes without a rank, such as the launcher, are recorded.
     assert ranks_with_calls(store) == {None, *CHOSEN}
     assert rows(store, "SELECT DISTINCT rank FROM profiles ORDER BY 1") == [
         {"rank": rank} for rank in range(RANKS) if rank not in CHOSEN
@@ -120,7 +122,7 @@ def test_results_name_the_ranks_that_were_only_counted(tmp_path: Path) -> None:
     assert "4 of 6 ranks were counted but not recorded" in " ".join(map(str, told["remarks"]))
     silent = {one["rule"] for one in told["silent"]}
     assert {"rank-imbalance", "two-phase", "serial-phases", "file-per-process", "straggler"} <= silent
-    # Single calls of counted ranks are not to be had, and that is said.
+    # For counted ranks, a query that needs single calls has no values, and iodock says this.
     late = run([*IODOCK, "show", "ranks", store, "--since", "0.01"], tmp_path)
     assert late.returncode == 0 and "counted ranks are not shown" in late.stderr, late.stderr
     found = side_by_side(store, "--since", "0.01")
@@ -148,7 +150,8 @@ def test_recorded_and_counted_parts_are_merged(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     parts = [tmp_path / "parts" / f"{rank}.iodock" for rank in range(RANKS)]
     for part in parts:
-        # The launcher has told of further ranks: the tables are made when the store is opened.
+        # Opening a store creates its tables. The launcher's environment names further ranks, so iodock does
+        # not create them at the end of the recording.
         rows(part, "SELECT 1")
     held = [json.loads((part / "manifest.json").read_text())["tables"] for part in parts]
     has = [("profiles" in tables, tables["events"] > 0) for tables in held]
@@ -158,7 +161,7 @@ def test_recorded_and_counted_parts_are_merged(tmp_path: Path) -> None:
     assert_sums_are_the_programs_own(tmp_path / "run.iodock")
     told = run([*IODOCK, "diagnose", tmp_path / "run.iodock"], tmp_path)
     assert "4 of 6 ranks were counted but not recorded" in " ".join(told.stdout.split()), told.stdout
-    # Without the chosen ones, all is counted.
+    # Without the chosen ranks, the merged store contains only counters.
     light = run([*IODOCK, "merge", parts[0], parts[2], "-o", "light.iodock"], tmp_path)
     assert light.returncode == 0, light.stderr
     assert [row["written_bytes"] for row in side_by_side(tmp_path / "light.iodock", "--file", "**/data")] == [
@@ -209,13 +212,13 @@ def test_mpi_io_calls_are_recorded_for_the_chosen_ranks(tmp_path: Path, kind: st
     launch = [f"mpirun.{kind}", *LAUNCHERS[kind], "-n", 4, "env", f"LD_PRELOAD={library}"]
     done = record(tmp_path, "--ranks", "0,2", "--", *launch, tmp_path / "mpi_io", "out.dat")
     assert done.returncode == 0, done.stderr
-    # Hints of two opens, an info and a view are read in the chosen ranks, and in no other.
+    # The recorder reads hints after two opens, an info and a view, in the chosen ranks only.
     asked_by = Counter((tmp_path / "questions").read_text().split())
     assert asked_by == {"0": 4, "2": 4}
     store = tmp_path / "run.iodock"
     found = sums(store, "**/out.dat", 4)
     assert [row[0] for row in found] == ["whole", "counted", "whole", "counted"]
-    # The collective write, and four small ones by each rank.
+    # Each rank takes part in the collective write and makes four small writes.
     written = [row[2] for row in found]
     assert sum(map(int, written)) == 4 * ((1 << 20) + 4 * 1000 * 4)
     asked = "SELECT DISTINCT p.rank FROM interface_calls JOIN processes p USING (utid) ORDER BY 1"

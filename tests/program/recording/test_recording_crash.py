@@ -1,4 +1,4 @@
-"""What remains after a killed recorder, a full disk or a cut journal."""
+"""Tests what remains in a store after a killed recorder, on a full disk, or in a truncated journal."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from recorded import (
 pytestmark = [pytest.mark.whole, live]
 
 
-# The files that a crash leaves.
+# The following tests open stores whose recorder was killed.
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """A store whose recorder was killed, and the number of blocks that the program had written."""
+    """Returns a store whose recorder was killed, and the number of blocks that the program had written."""
     folder = tmp_path_factory.mktemp("killed")
     program = "import os, time\nf = os.open('out.dat', os.O_WRONLY | os.O_CREAT)\n"
     program += "while os.write(f, b'x' * 997) and not os.path.exists('stop'): time.sleep(0.001)\n"
     program += "os.rename('out.dat', 'all.dat')\n"
-    # With rewrite, recording would continue: see test_recording_rewrite.
+    # With the back end rewrite, the program would continue to be recorded: see test_recording_rewrite.
     command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", "run.iodock", "--"]
     command += [sys.executable, "-S", "-c", program]
     with subprocess.Popen(command, cwd=folder) as recorder:
@@ -44,7 +44,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
         time.sleep(3.5)
         recorder.kill()
         written = (folder / "out.dat").stat().st_size // 997
-    # The program continues without it.
+    # The program continues after the recorder's end.
     (folder / "stop").touch()
     wait_until((folder / "all.dat").exists)
     return folder / "run.iodock", written
@@ -59,7 +59,7 @@ def test_a_static_program_outlives_its_recorder(tmp_path: Path, language: str, b
         pytest.skip(f"no static program of {language} can be made here")
     if backend == "bpf" and (reason := bpf_unavailable()):
         pytest.skip(reason)
-    # With rewrite it is traced as one program among others.
+    # The shell is recorded by rewrite, and `program`, a static binary, is traced as its child.
     command = ["sh", "-c", "./program; true"] if backend == "rewrite" else ["./program"]
     for turn in range(3):
         folder = tmp_path / f"{turn}"
@@ -70,13 +70,13 @@ def test_a_static_program_outlives_its_recorder(tmp_path: Path, language: str, b
 
 
 def left_alone(folder: Path, recording: list[str], seconds: float) -> str:
-    """The program's own error report, if its recorder is killed."""
+    """Kills the recorder and returns the program's own report of errors."""
     out, other = folder / "out.dat", folder / "other.dat"
     with subprocess.Popen(recording, cwd=folder, stdout=subprocess.DEVNULL) as recorder:
         wait_until(lambda: out.exists() and other.exists())
         time.sleep(seconds)
         recorder.kill()
-    # It continues, and not only until its next call.
+    # The program must continue, and not only until its next call.
     size = out.stat().st_size
     wait_until(lambda: out.stat().st_size > size + 50 * 997)
     (folder / "stop").touch()
@@ -89,7 +89,7 @@ def test_flushed_calls_survive_kill_9_of_the_recorder(killed: tuple[Path, int], 
     assert written > 500
     store = tmp_path / "run.iodock"
     shutil.copytree(original, store)
-    # Two processes open it at the same time: one creates the tables, and both answer.
+    # Two processes open the store at the same time: one creates the tables, and both answer.
     command = [*IODOCK, "show", "summary", "run.iodock", "--format", "json"]
     both = [
         subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -100,7 +100,7 @@ def test_flushed_calls_survive_kill_9_of_the_recorder(killed: tuple[Path, int], 
     assert answers[0][0] == answers[1][0]
     assert losses(store)["journal-cut"] == 1
     recorded = count(store, "call = 'write' AND file LIKE '%/out.dat'")
-    # At most a second is missing of the 3.5 seconds that ran.
+    # Of the 3.5 seconds, at most the last second is missing.
     assert written * 0.55 <= recorded <= written
 
 
@@ -145,7 +145,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_the_recording_but_not_the_program(small_disk: Path, tmp_path: Path) -> None:
     program = "import os\nfor i in range(60000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
     store = small_disk / "run.iodock"
-    # With rewrite this number of calls fits: see test_recording_rewrite.
+    # With the back end rewrite, this number of calls would fit: see test_recording_rewrite.
     command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", store, "--"]
     command += [sys.executable, "-S", "-c", program]
     done = run(command, tmp_path)
@@ -155,7 +155,7 @@ def test_a_full_disk_ends_the_recording_but_not_the_program(small_disk: Path, tm
     assert "Traceback" not in done.stderr and "bug" not in done.stderr
     recorded = count(store, "call = 'write'")
     assert recorded > 1000
-    # All calls are accounted for: kept, or counted as dropped.
+    # Each call is either recorded or counted as dropped.
     assert 59990 <= recorded + losses(store).get("dropped-records", 0) < 60400
 
 

@@ -1,4 +1,5 @@
-"""Programs that are difficult to record end under every back end in the same way as alone."""
+"""Tests that programs that are difficult to record end in the same way under every back end as without a
+recorder."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from places import ROOT
 
 IODOCK = [sys.executable, "-m", "iodock"]
 SOURCE = ROOT / "fixtures" / "programs" / "hostile.c"
-# The minimum number of calls of each program: (name of a call, number).
+# Program -> a call, and how often the program makes it at least.
 PROGRAMS = {
     "exec-in-thread": ("execve", 1),
     "vfork": ("execve", 50),
@@ -41,7 +42,7 @@ pytestmark = [
 
 @cache
 def missing(backend: str) -> str | None:
-    """Why this machine lacks this back end."""
+    """Returns why this machine lacks this back end, or None if it has it."""
     if backend != "bpf":
         return None
     done = subprocess.run(
@@ -67,7 +68,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 def ended(command: list[object]) -> tuple[int, bytes, bytes]:
-    # A shell turns the end by a signal into a status, as the recorder does.
+    # A shell turns the end by a signal into an exit status, as the recorder does.
     alone = ["sh", "-c", '"$@"; exit $?', "sh", *map(str, command)]
     done = subprocess.run(alone, capture_output=True, timeout=280, check=False)
     return done.returncode, done.stdout, done.stderr.replace(b"Killed\n", b"")

@@ -1,4 +1,5 @@
-"""A recording is read while its program runs: the data flushed so far are shown, and nothing is changed."""
+"""Tests reading a recording while its program runs: iodock shows the data flushed before, and changes
+nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from recorded import IODOCK, bpf_unavailable, live, losses, needs_root, rows, ru
 pytestmark = [pytest.mark.whole, live]
 
 BACKENDS = ["rewrite", "ptrace", pytest.param("bpf", marks=needs_root)]
-# A parent, its thread and a child that write, until each has written this often and the file `stop` exists.
+# A parent, its thread and a child write until each has made this number of writes and the file `stop` exists.
 PROGRAM = """
 import os, sys, threading, time
 def write(name, size):
@@ -73,7 +74,7 @@ def files_of(store: Path) -> dict[str, bytes]:
 
 
 def has_flushed(store: Path) -> bool:
-    """Whether calls of the program itself are present."""
+    """Returns whether the store already shows calls of the program itself."""
     done = run([*IODOCK, "query", store, CALLS, "--format", "json"], store.parent)
     return done.returncode == 0 and "child.dat" in done.stdout
 
@@ -86,7 +87,7 @@ def test_a_running_recording_shows_the_calls_so_far(tmp_path: Path, backend: str
         wait_until(lambda: has_flushed(store), PATIENCE_S)
         before, seen, after = files_of(store), by_thread(store), files_of(store)
         lost = losses(store)
-    # Only the recorder added data, by appending.
+    # Only the recorder changed the store, by appending data.
     assert before.keys() == after.keys()
     assert all(after[name].startswith(content) for name, content in before.items())
     assert "journal-cut" not in lost

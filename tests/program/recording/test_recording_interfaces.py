@@ -1,4 +1,4 @@
-"""Calls of MPI-IO in recordings, beside a counter that takes them by MPI's own profiling interface."""
+"""Compares recorded MPI-IO calls with the counts of a library that uses MPI's profiling interface (PMPI)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def needed(kind: str) -> None:
 
 @pytest.fixture(scope="module", params=LAUNCHERS)
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the store of four ranks, the file that they wrote, and what the counter counted."""
+    """Creates a folder with the store of four ranks, the file that they wrote, and the counts of the
+    profiling library."""
     kind = request.param
     needed(kind)
     folder = tmp_path_factory.mktemp(kind)
@@ -46,7 +47,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def counted(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Calls, failed calls and bytes by name, as the counter saw them."""
+    """Returns calls, failed calls and bytes by name, as the profiling library counted them."""
     calls, failed, sizes = Counter[str](), Counter[str](), Counter[str]()
     for file in folder.glob("counted.*"):
         for line in file.read_text().splitlines():
@@ -111,7 +112,7 @@ def test_offsets_of_mpi_io_calls_are_file_offsets(recorded: Path) -> None:
     first = RANKS * PIECE
     wanted = [first + at * SMALL * 4 for at in range(RANKS * SMALLS)]
     assert [row["offset_bytes"] for row in found] == wanted
-    # Of a view that leaves places out it is not known.
+    # With a file view that has gaps, the recorder does not know the offset.
     views = asked(recorded, "SELECT offset_bytes FROM interface_calls WHERE call = 'MPI_File_write_at_all'")
     assert [row["offset_bytes"] for row in views] == [None] * RANKS
 
@@ -137,7 +138,7 @@ def test_requested_and_effective_hints_are_recorded(recorded: Path) -> None:
     )
     by_key = {row["key"]: (row["asked"], row["taken"]) for row in found if row["call"] == "MPI_File_open"}
     assert by_key["cb_buffer_size"][0] == "33554432" and by_key["no_such_hint"][0] == "7"
-    # (Open MPI gives back all that it was given, MPICH what it knows.)
+    # Open MPI returns all hints that the program set; MPICH returns only those that it knows.
     assert by_key["cb_buffer_size"][1] == "33554432"
     shown = run([*IODOCK, "show", "interfaces", "run.iodock", "--hints", "--format", "csv"], recorded).stdout
     assert "cb_buffer_size" in shown and "no_such_hint" in shown
@@ -241,7 +242,8 @@ def test_split_nonblocking_and_large_count_calls(kind: str, tmp_path: Path) -> N
     assert {row["call"]: (row["calls"], row["bytes"]) for row in found} == {
         name: (made[name], sizes[name]) for name in made
     }
-    # Open MPI has no calls for large counts: it makes the plain ones, and a count too large for them fails.
+    # Open MPI has no calls for large counts. The program makes the plain calls instead, and one with a count
+    # too large for them fails.
     assert made["MPI_File_write_at"] == RANKS * (1 if kind == "mpich" else 2)
     failed = asked(tmp_path, "SELECT count(*) AS calls FROM interface_calls WHERE result <> 0")
     assert failed == [{"calls": 0 if kind == "mpich" else RANKS}]
@@ -254,7 +256,7 @@ def test_split_nonblocking_and_large_count_calls(kind: str, tmp_path: Path) -> N
         FROM events e JOIN files f USING (file_id) WHERE f.name LIKE '%/out.dat' AND e.direction = 2""",
     )[0]
     assert moved["bytes"] == sum(size for name, size in sizes.items() if "write" in name)
-    # What calls that do not wait have asked for is moved by threads of the implementation, within no call.
+    # Threads of the MPI library transfer the data of non-blocking calls later, outside of any MPI call.
     later = sum(
         size for name, size in sizes.items() if "iwrite" in name or ("write" in name and "begin" in name)
     )
@@ -275,7 +277,8 @@ def test_ranks_of_one_launch_are_recorded_together(recorded: Path) -> None:
     assert sorted(row["rank"] for row in ranks) == list(range(RANKS)) and times == sorted(times, reverse=True)
     written = RANKS * (PIECE + SMALLS * SMALL * 4)
     assert sum(row["written_bytes"] for row in ranks) == written
-    # Inside collective calls a rank waits for the others, whose system calls are not its own.
+    # In collective calls a rank waits for others that make the system calls, so the store does not count all
+    # of the time.
     (called,) = asked(recorded, "SELECT sum(dur) AS time FROM interface_calls WHERE is_collective")
     assert 0 < sum(row["collective_time_ns"] for row in ranks) < called["time"]
     others = run([*IODOCK, "show", "ranks", "run.iodock", "--file", "/dev/*", "--format", "json"], recorded)

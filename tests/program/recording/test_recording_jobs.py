@@ -1,4 +1,5 @@
-"""A recording inside a batch job knows its job: for `--job`, and for costs of findings in node-hours."""
+"""Tests that a recording inside a batch job knows its job, for `--job` and for the costs of findings in
+node-hours."""
 
 from __future__ import annotations
 

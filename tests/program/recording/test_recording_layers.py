@@ -1,4 +1,5 @@
-"""Calls of layers above MPI-IO, HDF5 for one, in recordings: counts and bytes are the program's own."""
+"""Compares recorded calls of HDF5 and other layers above MPI-IO with the counts and bytes that the program
+itself reports."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ RANKS = 4
 
 @pytest.fixture(scope="module", params=["alone", "four ranks"])
 def of_hdf5(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a recording of layers_hdf5, alone or by four ranks of Open MPI."""
+    """Creates a folder with a recording of layers_hdf5, run by one process or by four ranks of Open MPI."""
     folder = tmp_path_factory.mktemp("hdf5")
     if request.param == "alone":
         return recorded(folder, built(folder, "layers_hdf5.c", "hdf5-serial"), folder / "out.h5")
@@ -52,7 +53,8 @@ def test_each_system_call_belongs_to_the_innermost_interface_call(of_hdf5: Path)
 
 
 def test_the_call_sites_behind_a_layer_are_those_of_the_program(of_hdf5: Path) -> None:
-    """The library that takes the calls of layers is neither a call site nor part of a stack."""
+    """The recorder's library, which intercepts the calls of layers, must be neither a call site nor part of a
+    stack."""
     modules = asked(
         of_hdf5,
         """SELECT DISTINCT parse_filename(s.module) AS module FROM events e
@@ -115,7 +117,7 @@ def test_the_hdf5_library_in_an_h5py_wheel_is_recorded(tmp_path: Path) -> None:
 
 
 def test_two_hdf5_libraries_in_one_process_are_distinguished(tmp_path: Path) -> None:
-    """Each wheel calls the library that it brought: they do not know each other's identifiers."""
+    """Each wheel calls its own copy of the HDF5 library. The copies do not know each other's identifiers."""
     python = next((one for one in pythons_with("h5py") if one in pythons_with("netCDF4")), None)
     if not python:
         pytest.skip("no Python here has both")
@@ -157,7 +159,8 @@ def test_queries_that_would_make_hdf5_read_the_file_are_avoided(tmp_path: Path) 
         WHERE k.call IN ('H5Dcreate_anon', 'H5Gcreate_anon', 'H5Dcreate1', 'H5Oopen')
         GROUP BY k.id, k.call ORDER BY k.id""",
     )
-    # In an object without a name only what begins at the root has one.
+    # In an unnamed object, a relative name has no full path, so only names that begin at the root are
+    # recorded.
     assert [(row["call"], row["name"]) for row in calls] == [
         ("H5Dcreate_anon", ""),
         ("H5Gcreate_anon", None),

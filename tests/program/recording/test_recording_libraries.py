@@ -1,4 +1,5 @@
-"""Where calls come from that libraries make: marked lines of programs that read and write through them."""
+"""Tests the source lines of calls that libraries make: they must be the marked lines of the programs that use
+the libraries."""
 
 from __future__ import annotations
 
@@ -166,7 +167,8 @@ for thread in threads:
 
 
 def own_calls(store: Path, program: str, file: str) -> tuple[int, int]:
-    """Calls on files `out*` of these processes, and those of them that have a marked line in their stack."""
+    """Counts the calls of these processes on files `out*`, and those that have a marked line in their
+    stack."""
     lines = [n for n, line in enumerate(Path(file).read_text().splitlines(), 1) if "HERE" in line]
     marked = f"y.line IN ({', '.join(map(str, lines))}) AND y.file LIKE '%{Path(file).name}'"
     with Store.open(store) as opened:
@@ -218,7 +220,7 @@ def test_calls_of_a_rust_program_have_its_line(tmp_path: Path) -> None:
     program = compiled(tmp_path, RUST, "marked.rs", "rustc", "-g", "-O")
     store = recorded(tmp_path, program, tmp_path / "out")
     calls, found = own_calls(store, "c.path LIKE '%/program'", str(tmp_path / "marked.rs"))
-    # (The file is closed where it is dropped, at the end of `main`.)
+    # The program closes the file at the end of `main`, where the value is dropped; this line is not marked.
     assert (calls - found <= 1) and calls >= 43
 
 
@@ -242,7 +244,7 @@ def test_calls_of_hdf5_have_the_line_of_the_program(tmp_path: Path) -> None:
 
 @functools.cache
 def python_with(module: str) -> str | None:
-    """An interpreter that has the module: this one, or that of IODOCK_TEST_PYTHON."""
+    """Returns an interpreter that has the module: this one, or the one that IODOCK_TEST_PYTHON names."""
     for python in (sys.executable, os.environ.get("IODOCK_TEST_PYTHON", "")):
         asked = f"import {module}, sys; sys.exit(sys.version_info < (3, 11))"
         if python and not subprocess.run([python, "-c", asked], capture_output=True, timeout=60).returncode:
@@ -270,7 +272,8 @@ def test_calls_of_python_packages_have_the_line_of_the_program(
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_calls_of_a_shell_loop_have_the_command(tmp_path: Path, shell: str) -> None:
-    """A shell has no lines that could be read in its process: its commands stand for them."""
+    """The recorder cannot read line numbers in the process of a shell, so it records the shell's command
+    instead."""
     if not shutil.which(shell):
         pytest.skip(f"no {shell}")
     script = "for n in 1 2 3 4 5; do cat in | wc -c; echo $n >> out; done\n"

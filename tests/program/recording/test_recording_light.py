@@ -1,4 +1,4 @@
-"""`iodock record --light`: counters instead of calls, compared with a full recording of the same program."""
+"""Compares `iodock record --light`, which counts calls, with a full recording of the same program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ os.fsync(fd)
 os.close(fd)
 subprocess.run(["cat", "data"], stdout=subprocess.DEVNULL)
 """
-# A full recording's values for each file in the folder. Calls that failed do not count.
+# Queries a full recording for the values of each file in the folder. Calls that failed do not count.
 FULL = """
 SELECT file AS name,
   count(*) FILTER (call IN ('open', 'openat', 'creat')) AS opens,
@@ -93,7 +93,7 @@ def test_files_beyond_the_limit_are_counted_together(tmp_path: Path) -> None:
     sums = "SELECT sum(opens)::BIGINT AS opens, sum(written_bytes)::BIGINT AS bytes FROM profiles "
     ours = r"JOIN files f USING (file_id) WHERE regexp_matches(f.name, '/f(\d+|\*)$')"
     assert rows(store, sums + ours) == [{"opens": 2000, "bytes": 20000}]
-    # (Numbers in the folder's name become stars, too.)
+    # Digits in the folder's name become stars in the pattern, too.
     folded = rows(store, "SELECT pattern, files FROM profiles WHERE pattern LIKE '%/f*' AND opens > 0")
     assert len(folded) == 1
     assert 1500 < sum(row["files"] for row in folded) < 2000
@@ -133,7 +133,7 @@ def test_counts_of_a_killed_recorder_are_kept(tmp_path: Path) -> None:
         wait_until(lambda: bool((tmp_path / "ready").read_text()))
         recorder.kill()
     store = tmp_path / "run.iodock"
-    # Opening it too early would end the counting.
+    # A reader that opens the store too early must not end the counting.
     early = run([*IODOCK, "show", "profiles", store], tmp_path)
     assert early.returncode != 0 and "still counted" in early.stderr
     os.kill(int((tmp_path / "ready").read_text()), 9)
@@ -149,7 +149,7 @@ def test_programs_can_count_without_a_running_recorder(tmp_path: Path) -> None:
     store = tmp_path / "job.iodock"
     assert run([*IODOCK, "show", "profiles", "job.iodock"], tmp_path).returncode == 0
     assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
-    # Programs that start later are not counted, and their output is not affected.
+    # The recorder does not count programs that start later, and does not change their output.
     late = run(["sh", "-c", script], tmp_path)
     assert (late.returncode, late.stdout, late.stderr) == (0, "", "")
     assert rows(store, WRITTEN.format(tmp_path / "both")) == [{"n": 12}]
@@ -180,7 +180,8 @@ def test_a_light_diagnosis_excludes_system_files_and_ranks(tmp_path: Path) -> No
     program = "import os\nfd = os.open('data', os.O_WRONLY | os.O_CREAT)\n"
     program += "for n in range(30000): os.pwrite(fd, b'y' * 40, 40 * n)\n"
     (tmp_path / "steps.py").write_text(program)
-    # Several processes, one of which does nearly all the work, and a pipe that is read byte by byte.
+    # The run has several processes, one of which does nearly all the work, and a pipe that is read byte by
+    # byte.
     line = f"for n in 1 2 3; do echo $n | cat > part-$n; done; {sys.executable} -S steps.py"
     done = record(tmp_path, "--light", "--", "sh", "-c", line)
     assert done.returncode == 0, done.stderr
@@ -220,5 +221,5 @@ def test_successive_appends_do_not_count_as_rewrites(tmp_path: Path) -> None:
     assert record(tmp_path, "--light", "--", "sh", "-c", line).returncode == 0
     found = json.loads(run([*IODOCK, "diagnose", "run.iodock", "--format", "json"], tmp_path).stdout)
     assert "redundant-writes" not in {one["rule"] for one in found["findings"]}
-    # Each program's first calls were not seen; they are few compared with the rest.
+    # The recorder missed the first calls of each program. They are few, so iodock still judges the run.
     assert found["verdict"]["judges"]

@@ -1,4 +1,5 @@
-"""Cases of which users knew the calls and not the line: each call's line, as a recording shows it."""
+"""Tests recorded source lines on cases whose users knew the expensive calls but not the lines that made
+them."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ int main(int count, char **arguments) {
 
 
 def test_each_metadata_call_around_a_write_has_its_line(tmp_path: Path) -> None:
-    """JAXA: nine metadata calls for each write of a solver, of which the source was unknown."""
+    """A case of JAXA: a solver made nine metadata calls for each write, from an unknown place in its
+    source."""
     program = built(tmp_path, METADATA, "-g", "-O2")
     done = record(tmp_path, "--", program, tmp_path / "out")
     assert done.returncode == 0, done.stderr
@@ -60,13 +62,13 @@ def test_each_metadata_call_around_a_write_has_its_line(tmp_path: Path) -> None:
     assert {name: calls.pop(f"marked.c:{line}", 0) for name, line in lines.items()} == dict.fromkeys(
         lines, 60
     )
-    # The write itself.
+    # The remaining line is that of the write itself.
     assert list(calls.values()) == [60]
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_the_first_place_of_a_seek_storm_is_the_line_with_tellg(tmp_path: Path) -> None:
-    """Super-Kamiokande: millions of lseeks, of which `ifstream::tellg` was found by hand."""
+    """A case of Super-Kamiokande: millions of lseeks, which users traced to `ifstream::tellg` by hand."""
     case = find("ifstream-tellg")
     source = (case.folder / "before.cpp").read_text()
     program = built(tmp_path, source, "-g", "-O2", name="before.cc")

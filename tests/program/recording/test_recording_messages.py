@@ -1,4 +1,4 @@
-"""Several messages in one call, memory in pipes, and descriptors that are passed to other processes: all back
+"""Tests calls with several messages, memory in pipes, and descriptors passed to other processes: all back
 ends and a log of strace agree, and what cannot be known is unknown."""
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ QUESTION = f"""
     SELECT call, direction, bytes, offset_bytes AS place, file LIKE '%/data' AS data FROM call_ends
     WHERE call IN {MOVED} OR (call LIKE '%read%' AND (file LIKE '%/data' OR file LIKE 'fd:%'))
     ORDER BY data, call, direction, bytes"""
-# From the program's own output and the manual pages. A position that other processes also move is unknown.
+# The expected values are from the program's own output and the manual pages. A position that other processes
+# also move is unknown.
 TRUTH = [
     ("read", "read", 100, None, False),
     ("recvmmsg", "read", 262, None, False),
@@ -62,7 +63,7 @@ def test_messages_over_sockets_are_read_from_a_log(option: str, tmp_path: Path) 
     done = run([*IODOCK, "import", "--quiet", "log", "-o", "run.iodock", "--cwd", tmp_path], tmp_path)
     assert done.returncode == 0, done.stderr
     if option == "-y":
-        # The tracer names the file of the received descriptor.
+        # With -y, strace prints the name of the file behind the received descriptor.
         where = "call = 'read' AND bytes = 100"
         found = rows(tmp_path / "run.iodock", f"SELECT file, offset_bytes FROM call_ends WHERE {where}")
         assert found == [{"file": str(tmp_path / "data"), "offset_bytes": None}]

@@ -1,4 +1,4 @@
-"""The name of a recording if a file with the requested name exists: a job is never stopped because of it."""
+"""Tests the name of a recording if a file with the requested name exists. The job must run in every case."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_folder_that_is_not_a_store_is_kept_and_another_name_used(tmp_path: Pa
     before = os.lstat(target)
     done = record(tmp_path, "echo", "ran")
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    # Also with --quiet, since the user must learn the other name.
+    # iodock prints the other name even with --quiet, since the user must learn it.
     assert "warning: run.iodock: is " in done.stderr and "recorded as run-1.iodock" in done.stderr
     assert os.lstat(target).st_ino == before.st_ino
     assert kind != "folder" or (target / "thesis.tex").read_text() == "mine"

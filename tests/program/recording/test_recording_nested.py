@@ -1,4 +1,4 @@
-"""A recorder that is itself recorded, and programs that outlive their recorder."""
+"""Tests a recorder that is itself recorded, and programs that outlive their recorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 IODOCK = [sys.executable, "-m", "iodock"]
-# Prints that it runs; then, when told to continue, starts programs in each way that a shell has.
+# Prints `runs`, waits for a line, and then starts programs in each way that a shell has.
 OUTLIVES = "echo runs; read line; for i in 1 2 3; do /bin/true; (exec /bin/true); done; echo over"
 
 pytestmark = [
@@ -52,7 +52,7 @@ def test_processes_that_outlive_the_recorder_start_programs_silently(tmp_path: P
         assert recorder.stdout.readline() == "runs\n"
         recorder.kill()
         recorder.wait()
-        # Opens the store when it is no longer being recorded.
+        # The query opens the store after the recorder's end.
         query = [*IODOCK, "query", str(tmp_path / "run.iodock"), "SELECT 1"]
         subprocess.run(query, capture_output=True, timeout=120, check=True)
         for place in ("/dev/shm", tempfile.gettempdir()):

@@ -1,4 +1,5 @@
-"""Calls of NetCDF-C and PnetCDF in recordings: counts and bytes are the program's own."""
+"""Compares recorded calls of NetCDF-C and PnetCDF with the counts and bytes that the program itself
+reports."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ FORMATS = ("classic", "netcdf4")
 
 @pytest.fixture(scope="module", params=FORMATS)
 def of_netcdf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a recording of layers_netcdf, and the file that it writes by itself."""
+    """Creates a folder with a recording of layers_netcdf, and with the file that the program writes without a
+    recorder."""
     folder = tmp_path_factory.mktemp(request.param)
     program = built(folder, "layers_netcdf.c", "netcdf")
     plain = folder / "plain"
@@ -37,7 +39,7 @@ def test_recorded_netcdf_calls_are_those_of_the_program(of_netcdf: Path) -> None
 
 
 def test_the_written_file_is_the_same_as_without_recording(of_netcdf: Path) -> None:
-    """NetCDF-4 puts the time into it, so what ncdump reads of it is compared."""
+    """NetCDF-4 files contain their creation time, so the test compares the output of ncdump."""
     written, plain = [(folder / "out.nc").read_bytes() for folder in (of_netcdf, of_netcdf / "plain")]
     if not is_netcdf4(of_netcdf):
         assert written == plain
@@ -81,7 +83,8 @@ def test_variables_are_recorded_once_per_open(of_netcdf: Path) -> None:
         chunked if is_netcdf4(of_netcdf) else ("contiguous", None, None)
     )
     assert (heat["element_bytes"], heat["extent"], series["extent"]) == (8, "64x4096", None)
-    # Whole three times, in four shapes and thirteen types, all read and written.
+    # The program accesses the variable whole three times, and in four shapes with thirteen types, each read
+    # and written.
     assert heat["calls"] == 2 * (3 + 4 * 13)
 
 
@@ -133,7 +136,7 @@ def test_files_in_memory_have_no_name(tmp_path: Path) -> None:
         WHERE k.interface = 'NetCDF' AND k.call NOT IN ('nc__create', 'nc_close')""",
     )
     assert found == []
-    # A number that stood for one in memory stands for a file of that name again.
+    # NetCDF reuses the identifier of a file in memory for a later file with a name.
     named = asked(
         tmp_path,
         """SELECT count(*) AS calls FROM interface_calls k JOIN files f ON f.file_id = k.file_id
@@ -144,7 +147,8 @@ def test_files_in_memory_have_no_name(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def of_pnetcdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a recording of layers_pnetcdf by four ranks, and the file that it writes by itself."""
+    """Creates a folder with a recording of layers_pnetcdf by four ranks, and with the file that the program
+    writes without a recorder."""
     if not shutil.which("mpirun.openmpi") or not Path("/usr/include/pnetcdf.h").exists():
         pytest.skip("Open MPI or PnetCDF is not installed")
     folder = tmp_path_factory.mktemp("pnetcdf")

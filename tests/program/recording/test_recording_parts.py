@@ -1,4 +1,4 @@
-"""Ranks that each record into a store of their own, and the one that is made of these."""
+"""Tests MPI ranks that each record into their own store, and the merged store."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_parts_of_ranks_are_merged_to_one_run(tmp_path: Path) -> None:
         for call, calls in (("pwrite64", 17), ("write", 13))
     ]
     assert "missing-ranks" not in losses(tmp_path / "run.iodock")
-    # The launcher told the number of ranks, so a part that is not there is known.
+    # The launcher sets the number of ranks, so iodock knows that a part is missing.
     assert run([*IODOCK, "merge", *stores[:3], "-o", "three.iodock"], tmp_path).returncode == 0
     assert "(rank 3)" in loss_cures(tmp_path / "three.iodock")["missing-ranks"]
-    # Another launch of the same program.
+    # The second launch of the same program is another run.
     again = run([*MPIRUN, *IODOCK, "record", "-q", "-o", "again/%r.iodock", "--", "./ranks"], tmp_path)
     assert again.returncode == 0, again.stderr
     mixed = run([*IODOCK, "merge", stores[0], "again/1.iodock", "-o", "mixed.iodock"], tmp_path)

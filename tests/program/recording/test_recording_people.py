@@ -1,4 +1,4 @@
-"""Recordings in terminals, of running processes, and by ordinary users."""
+"""Tests recordings in terminals, of running processes, and by ordinary users."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from recorded import (
 pytestmark = [pytest.mark.whole, live]
 
 
-# Terminals.
+# The following tests record in a terminal.
 
 
 def in_a_shell(folder: Path, *keys: tuple[str, str]) -> str:
-    """Types into an interactive shell: (text, output to wait for, '' for none)."""
+    """Types into an interactive shell. KEYS: (text, output to wait for; '' for none)."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)
@@ -59,7 +59,7 @@ def in_a_shell(folder: Path, *keys: tuple[str, str]) -> str:
         read_until("prompt> ", 0)
         for typed, wanted in keys:
             start = len(text)
-            # Gives the program time to reach the point where it waits.
+            # The program needs time to reach the point where it waits for input.
             time.sleep(0.7)
             os.write(terminal, typed.encode())
             read_until(wanted, start)
@@ -104,7 +104,7 @@ def test_a_stopped_job_gives_the_terminal_back(tmp_path: Path, stop: str) -> Non
     assert count(tmp_path / "run.iodock", "call = 'write'") >= 2
 
 
-# Processes that are already running.
+# The following tests record processes that are already running.
 
 
 def test_an_attached_process_is_left_running(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_an_attached_process_is_left_running(tmp_path: Path) -> None:
 
 def test_a_process_without_calls_can_be_attached(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/true"]) as ended:
-        # Without reaping it, so that it stays.
+        # WNOWAIT leaves the process a zombie, so that its number stays in use.
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
         done = record(tmp_path, "--backend", "ptrace", "-p", ended.pid)
     assert done.returncode == 1 and f"process {ended.pid} has ended already" in done.stderr
@@ -169,14 +169,14 @@ def test_impossible_attachments_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run.iodock").exists()
 
 
-# An ordinary user.
+# The following tests record as an ordinary user.
 
 NOBODY = 65534
 
 
 @pytest.fixture
 def as_nobody() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """Runs iodock as a user without any rights, in a folder of that user."""
+    """Returns a function that runs iodock as a user without any rights, in a folder of that user."""
     site = next(Path(path) for path in sys.path if path.endswith("site-packages"))
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{site}", "HOME": "/nonexistent"}
     options: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": environment}
@@ -234,11 +234,11 @@ def test_an_ordinary_user_gets_a_clear_refusal(
 @needs_root
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is not installed")
 def test_exec_with_dropped_privileges_removes_the_recorders_variables(tmp_path: Path) -> None:
-    # setpriv keeps root's rights until its exec: it can read the library, but the program that it executes
-    # cannot.
+    # setpriv keeps root's rights until its exec. So it can read the recorder's library, but the program that
+    # it executes cannot.
     words = ["setpriv", "--reuid", "65534", "--clear-groups", "cat", "/etc/hostname"]
     done = record(tmp_path, "--backend", "rewrite", "--", *words)
     assert (done.returncode, done.stderr) == (0, "")
-    # It is traced instead.
+    # The recorder traces the program instead.
     assert "unreached-programs" not in losses(tmp_path / "run.iodock")
     assert count(tmp_path / "run.iodock", "file = '/etc/hostname' AND call = 'read'") > 0

@@ -1,4 +1,4 @@
-"""Which lines of Python calls come from, in recordings: marked lines, by every CPython that is here."""
+"""Tests the Python lines of recorded calls against marked lines, with every installed version of CPython."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_marked_lines_of_a_python_program_are_the_call_sites(
     for call, line in marks(PYTHON).items():
         rows = shown(path, "summary", "--by", "line", "--call", call, "--file", "*/out*")["rows"]
         assert [row["line"] for row in rows] == [f"marked.py:{line}"], call
-    # Code objects in the place of others that are gone.
+    # The recorder must not confuse code objects that CPython creates at the addresses of deleted ones.
     made = shown(path, "summary", "--by", "line", "--call", "fchmod")["rows"]
     assert {row["line"]: row["count"] for row in made} == {f"made_{n}.py:{n + 1}": 1 for n in range(20)}
     typed = shown(path, "summary", "--by", "line", "--call", "fchown")["rows"]

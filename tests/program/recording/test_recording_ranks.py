@@ -1,4 +1,4 @@
-"""Recordings of MPI ranks."""
+"""Tests recordings of MPI ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recorded import (
 pytestmark = [pytest.mark.whole, live]
 
 
-# MPI.
+# The following tests run under mpirun.
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_the_ranks_of_a_launch_keep_the_previous_store_once(tmp_path: Path, rank
     for number in range(3):
         done = run([*MPIRUN, *IODOCK, "record", "-o", "run.iodock", ranks, *["x"] * number], tmp_path)
         assert done.returncode == 0, done.stderr
-        # One rank prints it for all.
+        # One rank prints the note for all ranks.
         assert done.stderr.count("the previous one is kept as") == (number > 0), done.stderr
         for said in ("recorded by rewrite", "the store lies on the file system", "not seen:"):
             assert done.stderr.count(said) <= 1, done.stderr
@@ -100,7 +100,7 @@ def test_a_late_rank_joins_its_launch(tmp_path: Path) -> None:
 @needs_mpi
 def test_a_killed_rank_is_named(tmp_path: Path) -> None:
     recorder = " ".join([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "sh", "-c"])
-    # The recorder of rank 2 is killed. Its flushed data are present, and the other ranks' parts are complete.
+    # The recorder of rank 2 is killed. Its flushed data must be present, and the other ranks' parts complete.
     script = (
         f"if [ $OMPI_COMM_WORLD_RANK = 2 ]; then {recorder} 'sleep 2.5; kill -9 $PPID; sleep 5'; "
         f"else {recorder} 'sleep 1; cat /etc/hostname'; fi; exit 0"

@@ -1,4 +1,4 @@
-"""`iodock record --backend rewrite` through the command line, compared with a recording by ptrace."""
+"""Compares `iodock record --backend rewrite` with a recording by ptrace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from places import FIXTURES, ROOT
 
 IODOCK = [sys.executable, "-m", "iodock"]
-# The leak checker of AddressSanitizer finds the leaked bytes at the end.
+# The leak checker of AddressSanitizer must still report the leaked bytes at the program's end.
 LEAK = """
 #include <fcntl.h>
 #include <stdlib.h>
@@ -65,7 +65,8 @@ def test_unseen_calls_are_counted(tmp_path: Path) -> None:
     manifest = json.loads((store / "manifest.json").read_text())
     assert manifest["captured"]["how"] == "rewrite"
     losses = {loss["name"]: loss["count"] for loss in manifest["losses"]}
-    # The shell and two cats.
+    # The three programs are the shell and two cats. The recorder misses the calls before its library is
+    # loaded.
     assert losses["before-load"] == 3
 
 
@@ -76,7 +77,7 @@ def test_attaching_with_rewrite_is_refused_with_a_remedy(tmp_path: Path) -> None
     assert not (tmp_path / "s").exists()
 
 
-# The end of the recorder itself.
+# The following tests end or kill the recorder itself.
 
 WRITER = """
 import os, sys
@@ -121,7 +122,7 @@ def test_no_call_is_lost_by_kill_9_of_the_recorder(tmp_path: Path, seconds: floa
         time.sleep(seconds)
         recorder.kill()
         recorder.wait()
-        # The program continues without it.
+        # The program continues after the recorder's end.
         print(file=recorder.stdin, flush=True)
         assert recorder.stdout.readline() == "half\n"
         assert sessions_of(recorder.pid)
@@ -177,7 +178,7 @@ def test_a_full_disk_ends_the_recording_but_not_the_program(small_disk: Path, tm
     assert "Traceback" not in done.stderr and "bug" not in done.stderr
     written = counted(store, "call = 'write'")
     dropped = losses_of(store).get("dropped-records", 0)
-    # All calls are accounted for: kept, or counted as dropped.
+    # Each call is either recorded or counted as dropped.
     assert 299990 <= written + dropped < 301500 and dropped > 1000
 
 
@@ -196,7 +197,7 @@ def test_unrecordable_programs_are_named(tmp_path: Path, name: str, define: str,
         ["cc", "-O2", "-w", "-pthread", f"-D{define}", "-o", program, source], check=True, timeout=120
     )
     command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
-    # As people type it; only the program knows its working directory.
+    # The path is relative, as users type it, and only the program knows its working directory.
     command += [f"./{name}", "strict"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""Requests inside an io_uring: what the program requested and received, with every back end."""
+"""Compares recorded io_uring requests, with every back end, with what the program requested and received."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REQUESTS = """
        OR call = 'read' AND file LIKE '%/data'
     GROUP BY ALL ORDER BY call, b, file"""
 WRITTEN = sum(4096 + i for i in range(8)) * 3 + 21 + 21
-# From the program's own output.
+# The expected values are from the program's own output.
 TRUTH = [
     ("io_uring_fsync", "data", 1, None, None, None, None, None),
     ("io_uring_read", None, 1, 60, None, 0, 0, None),
@@ -49,7 +49,8 @@ def test_io_uring_requests_are_recorded_as_calls(backend: str, tmp_path: Path) -
     found = [tuple(row.values()) for row in rows(store, REQUESTS)]
     if backend == "bpf" and len(found) < 3:
         pytest.skip("this kernel shows no requests inside an io_uring")
-    # One request moves nothing. If a ring is entered by a copy of its descriptor, only the kernel knows it.
+    # No back end sees the content of one request, which moves nothing. The program also enters a ring through
+    # a copy of its descriptor; only bpf, in the kernel, sees these three requests.
     late, unseen = (421, 1) if backend == "bpf" else (388, 4)
     truth = [row if row[1] != "late" else (*LATE[late], None) for row in TRUTH]
     assert found == truth

@@ -1,4 +1,4 @@
-"""Where calls come from, in recordings: lines that the sources mark, of C, C++ and Fortran."""
+"""Tests the source lines of recorded calls against marked lines in C, C++ and Fortran."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_marked_lines_of_a_fortran_program_are_the_call_sites(tmp_path: Path
     for form, line in marks(FORTRAN).items():
         rows = shown(store, "summary", "--by", "line", "--call", "write", "--file", f"*/out.{form}")["rows"]
         calls = {row["line"]: row["count"] for row in rows}
-        # (What the buffer still holds is written by `close`.)
+        # The line of `close` also writes, because it flushes the rest of the buffer.
         assert calls[f"marked.f90:{line}"] >= 19 and sum(calls.values()) <= calls[f"marked.f90:{line}"] + 2
 
 
@@ -148,7 +148,7 @@ def test_callers_that_alternate_and_interrupt_each_other_are_told_apart(tmp_path
             JOIN calls c ON c.id = e.call_id LEFT JOIN stack_callers k ON k.stack_id = e.stack_id
             WHERE c.name = 'pread64' AND e.bytes BETWEEN 1 AND 3 GROUP BY 1, 2 ORDER BY 1, 2""")
     calls = {(row["bytes"], row["function"]): row["calls"] for row in found}
-    # A call of a handler that interrupts the recorder has no place.
+    # If a signal handler interrupts the recorder's own code, its calls have no call site.
     interrupting = calls.pop((3, "handler"), 0) + calls.pop((3, None), 0)
     assert interrupting > 100
     assert calls == {(1, "one"): 200_000, (2, "two"): 300_000}
@@ -167,7 +167,7 @@ def test_call_sites_of_static_programs_are_a_named_loss(tmp_path: Path, options:
     assert done.returncode == 0, done.stderr
     with Store.open(tmp_path / "run.iodock") as store:
         losses = {loss.name: loss.count for loss in store.manifest.losses}
-    # (Two threads.)
+    # The loss counts both threads.
     assert losses.get("unknown-places") == (2 if options else None)
 
 

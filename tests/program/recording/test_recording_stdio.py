@@ -1,4 +1,4 @@
-"""Calls of stdio in recordings: counts and bytes are the program's own, as is what each call did."""
+"""Compares recorded calls of stdio with the counts, bytes and effects that the program itself reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [live, needs_gcc]
 
 
 def _built(folder: Path, *options: str) -> Path:
-    """(gcc would make fwrite of fputs, and others.)"""
+    """Compiles the program. Without -fno-builtin, gcc would replace calls, such as fputs by fwrite."""
     program = folder / "layers_stdio"
     command = ["gcc", "-w", "-fno-builtin", "-pthread", *options, "-o", program, PROGRAMS / "layers_stdio.c"]
     subprocess.run(command, check=True)
@@ -55,8 +55,8 @@ def test_recorded_stdio_calls_are_those_of_the_program(tmp_path: Path) -> None:
 
 
 def _wrongly_attributed(folder: Path) -> list[dict[str, Any]]:
-    """System calls of the first thread that do not belong to the call that the program says it was in. Before
-    each call it made a system call that fails."""
+    """Returns system calls of the first thread that the store assigns to another stdio call than the program
+    reports. The program marks each stdio call by a failing lseek before it."""
     lines = [line.split()[0] for line in (folder / "s.counted.0").read_text().splitlines()]
     made = asked(
         folder,
@@ -73,14 +73,14 @@ def _wrongly_attributed(folder: Path) -> list[dict[str, Any]]:
           AND s.name IN ('read', 'write', 'close', 'openat', 'lseek', 'newfstatat', 'fcntl') ORDER BY s.ts""",
     )
     assert len(made) > 50
-    # (Headers and gcc make others of these.)
+    # Headers and gcc replace these calls by others.
     called = {"getline": ("getline", "getdelim"), "fputs": ("fputs", "fwrite")}
     last = len(lines)
     return [
         row
         for row in made
         if row["call"] not in called.get(lines[row["number"] - 1], (lines[row["number"] - 1],))
-        # As the program exits, libc itself writes what is left.
+        # At exit, libc writes the rest of the buffers without a stdio call.
         and not (row["number"] == last and row["call"] is None and row["file"].endswith("/s.left"))
     ]
 
@@ -137,7 +137,7 @@ def test_a_child_has_no_counts_of_its_parent(tmp_path: Path) -> None:
     program = _built(tmp_path)
     _recorded(tmp_path, program, tmp_path / "s", "fork")
     assert _told(tmp_path) == counted(tmp_path)
-    # Both wrote what lay in the buffer when the child was made.
+    # Parent and child both wrote the data that the buffer contained at the fork.
     assert (tmp_path / "s.out").stat().st_size == 2200
     files = asked(
         tmp_path,

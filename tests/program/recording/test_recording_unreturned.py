@@ -1,5 +1,5 @@
-"""Calls that never return: because their thread is killed, leaves them by longjmp from a handler, or is
-cancelled."""
+"""Tests calls that never return, because their thread is killed, is cancelled, or leaves the call by longjmp
+from a signal handler."""
 
 from __future__ import annotations
 

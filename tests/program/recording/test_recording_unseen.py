@@ -1,4 +1,4 @@
-"""Calls that programs make without libc are detected from the kernel's counts: `unseen-calls`."""
+"""Tests the loss `unseen-calls`: the kernel's counts show calls that programs make without libc."""
 
 from __future__ import annotations
 

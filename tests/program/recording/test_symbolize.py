@@ -1,4 +1,4 @@
-"""`iodock symbolize`: lines that were not there when the run was recorded."""
+"""Tests `iodock symbolize`, which adds source lines that were not available when the run was recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LINE = f"marked.c:{marks(C)['lseek']}"
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the store of a stripped program, `program` with debug information, and the program."""
+    """Creates a folder with the store of a stripped program, that program, and `program`, the same with debug
+    information."""
     folder = tmp_path_factory.mktemp("stripped")
     program = built(folder, C, "-O2", "-g", "-Wl,--build-id")
     shutil.copy(program, folder / "program")
@@ -44,7 +45,7 @@ def lines(store: Path) -> set[str | None]:
 
 
 def program_of(store: Path) -> tuple[Path, str]:
-    """Where the program lay, and its build id."""
+    """Returns the path of the recorded program and its build id."""
     with Store.open(store) as opened:
         (row,) = opened.rows("SELECT DISTINCT module, build_id FROM sites WHERE module LIKE '%marked-c'")
     return Path(row["module"]), row["build_id"]

@@ -1,4 +1,5 @@
-"""Tables that are made while the program runs are byte for byte those that are made afterwards."""
+"""Tests that tables that the recorder makes while the program runs equal, byte for byte, those made after the
+run."""
 
 from __future__ import annotations
 
@@ -55,13 +56,13 @@ def tables(store: Path) -> dict[str, bytes]:
 
 
 def facts(store: Path) -> dict[str, Any]:
-    """What the manifest says of the run."""
+    """Returns the manifest without its checksum and time of creation."""
     manifest: dict[str, Any] = json.loads((store / "manifest.json").read_text())
     return {key: value for key, value in manifest.items() if key not in ("created_ns", "checksum")}
 
 
 def is_as_afterwards(folder: Path) -> None:
-    """Makes the tables of the copy, and compares."""
+    """Makes the tables of the copy after the run, and compares them with those made during the run."""
     afterwards = _native.finish_recording(str(folder / "copy.iodock"))
     assert afterwards["meanwhile"] == 0
     made, expected = tables(folder / "run.iodock"), tables(folder / "copy.iodock")

@@ -1,4 +1,4 @@
-"""Fixtures of the rules' tests."""
+"""Provides fixtures for the tests of rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def excluded_rules_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every rule test, rules that could be skipped are run nevertheless."""
+    """Runs the rules that iodock would skip in every rule test, and checks that they find nothing."""
 
     def may_find(name: str, facts: Facts, settings: Any) -> bool:
         may = excluded.may_find(name, facts, settings)

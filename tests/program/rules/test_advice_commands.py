@@ -1,4 +1,4 @@
-"""Commands in advice exist."""
+"""Tests that the commands that advice mentions exist."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Advice is in the language of the program that made the calls: determined for each process, and again after
-each exec."""
+"""Tests that advice is in the programming language of the program that made the calls, determined for each
+process and again after each exec."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SOURCES = {"c": C, "cc": CPP, "f90": FORTRAN}
 
 
 def built(folder: Path, ending: str, *options: str) -> str:
-    """Compiles one of the programs; skips if there is no compiler."""
+    """Compiles one of the programs. Skips the test if there is no compiler."""
     compiler = COMPILERS[ending]
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
@@ -79,7 +79,7 @@ def built(folder: Path, ending: str, *options: str) -> str:
 
 
 def script(folder: Path, text: str, interpreter: str, name: str = "steps") -> str:
-    """A script with an interpreter line; skips if there is no interpreter."""
+    """Writes a script with an interpreter line. Skips the test if there is no interpreter."""
     if not (found := shutil.which(interpreter)):
         pytest.skip(f"{interpreter} is not installed")
     path = folder / name
@@ -96,7 +96,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 def advice_of(folder: Path, backend: str, *command: str) -> list[Advice]:
-    """The advice on small writes to the output of a recorded command, whatever they cost."""
+    """Records a command and returns the advice on its small writes, whatever they cost."""
     options = ["--quiet", "--backend", backend, "-o", "run.iodock"]
     done = run([*IODOCK, "record", *options, "--", *command], folder)
     assert done.returncode == 0, done.stderr
@@ -223,7 +223,8 @@ def _log(*opened: str, program: str = "/home/u/app") -> Log:
     [
         (("/lib/libstdc++.so.6", "/lib/libc.so.6"), "/home/u/app", {"C++"}),
         (("/lib/libgfortran.so.5", "/lib/libm.so.6", "/lib/libc.so.6"), "/home/u/app", {"Fortran"}),
-        # A library's own libraries are opened together with the program's.
+        # The loader opens a library's own libraries, here libstdc++ of MPI, together with those of the
+        # program.
         (("/lib/libmpi.so.40", "/lib/libc.so.6", "/lib/libstdc++.so.6"), "/home/u/app", {"C", "MPI-IO"}),
         (("/lib/libc.so.6", "/v/lib/python3.11/os.py"), "/v/bin/python3.11", {"Python"}),
         (("/lib/libc.so.6",), "/home/u/run.sh", {"shell"}),
@@ -245,7 +246,7 @@ def test_libraries_have_their_own_advice(tmp_path: Path) -> None:
         "/lib/libc.so.6", f"{packages}/numpy/core.so", f"{packages}/pandas/a.so", program="/v/bin/python3"
     )
     headings = {one.heading for one in _said(tmp_path, log)} - {""}
-    # numpy is loaded by pandas.
+    # The program imports only pandas, which loads numpy.
     assert headings == {"Python", "Python, pandas"}
 
 

@@ -1,4 +1,4 @@
-"""`backward-access`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `backward-access`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_small_requests_cost_calls_even_with_fast_memory(tmp_path: Path) -> None
             log.pread(16384, number * 16384, 1)
 
     (found,) = of_rule(diagnosed(made(build, tmp_path)), "backward-access")
-    # 16 GB/s. Each call itself takes 0.1 us, and 313 large ones would remain.
+    # The calls read 16 GB/s. Each takes 0.1 us apart from copying, and 313 large calls would remain.
     assert found.cost_seconds == pytest.approx(20_000 * 0.1e-6 - 313e-6, rel=0.01)
     assert found.severity is Severity.NOTE
 

@@ -1,4 +1,5 @@
-"""`chunks-against-access`: chunks that are moved for a small part of them, or that are too small."""
+"""Tests `chunks-against-access`, which finds HDF5 chunks that are too small, or moved for a small part of
+their data."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ NAME = chunks_against_access.RULE.name
 
 
 def transfers(folder: Path, count: int, size: int, time_us: int, call: str = "read") -> Path:
-    """A run with COUNT transfers of SIZE bytes, half of a second in all, and as much outside of them."""
+    """Imports a run of one second with COUNT transfers of SIZE bytes. The transfers take half of it."""
     log = Trace()
     log.open("/data/heat.h5")
     for _ in range(count):

@@ -1,4 +1,5 @@
-"""`collective-buffering-off`: collective writes in small requests of each rank, and hints not taken."""
+"""Tests `collective-buffering-off`: collective writes that reach the file as small requests of each rank, and
+hints that MPI-IO did not take."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ NAME = collective_buffering_off.RULE.name
 EACH = 120
 HINTS = [
     *(("cb_nodes", "2", "1"), ("striping_factor", "4", None), ("romio_cb_write", "ENABLE", "enable")),
-    # Of a library above MPI-IO, which takes it itself.
+    # This hint is for PnetCDF, a library above MPI-IO, which evaluates it itself.
     ("nc_header_align_size", "4", None),
 ]
 
@@ -32,8 +33,8 @@ HINTS = [
 def moved(
     folder: Path, call: str = WRITE_ALL, fs_type: str = "lustre", size: int = 4096, reads: bool = False
 ) -> Path:
-    """Each of four ranks moves its pieces, each piece in a call of its own, which in collective calls all
-    four make."""
+    """Imports a run in which each of four ranks moves its pieces, each piece in one MPI-IO call. In
+    collective calls, all four ranks make each call."""
 
     def work(log: Trace, number: int, pid: int) -> None:
         log.open("/data/shared.out", flags="O_RDWR|O_CREAT", pid=pid)
@@ -45,7 +46,8 @@ def moved(
 
 
 def in_calls(store: Path, count: int, alone: bool = True) -> Path:
-    """The store with the pieces of each rank in COUNT calls. Not ALONE: one rank moves the bytes of all."""
+    """Changes the store so that the pieces of each rank belong to COUNT calls. Without ALONE, one rank moves
+    the bytes of all."""
     calls = pq.read_table(store / "interface_calls.parquet")
     (path,) = (store / "events").glob("*.parquet")
     events = pq.read_table(path)
@@ -99,7 +101,7 @@ def test_each_rank_writes_small_pieces_by_itself(tmp_path: Path) -> None:
     assert (values["mean_bytes"], values["moved_bytes"]) == (4096, 4 * EACH * 4096)
     assert values["requested_bytes"] == values["moved_bytes"]
     assert found.severity is not Severity.NOTE
-    # Of 120 requests of each rank two large ones remain, for the bytes of all.
+    # Two of the 120 requests of each rank remain, large enough for all bytes.
     assert found.cost_seconds == pytest.approx(118 * 0.002, rel=0.02)
 
 

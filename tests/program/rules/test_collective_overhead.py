@@ -1,4 +1,5 @@
-"""`collective-overhead`: collective calls for pieces that are large already, and for small ones."""
+"""Tests `collective-overhead`: it finds collective calls whose pieces are large already, and ignores those
+with small pieces."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ MS = 1_000_000
 
 
 def written(folder: Path, count: int, size: int, movers: int = 1) -> Path:
-    """COUNT writes of 10 ms by each of the first MOVERS of four ranks."""
+    """Imports a run in which each of the first MOVERS of four ranks makes COUNT writes of 10 ms."""
 
     def work(log: Trace, number: int, pid: int) -> None:
         log.open("/data/shared.out", flags="O_WRONLY|O_CREAT", pid=pid)
@@ -38,7 +39,7 @@ def test_large_requests_made_by_one_rank_for_all_are_found(tmp_path: Path) -> No
     values = found.message.values
     assert (values["call"], values["count"], values["movers"], values["ranks"]) == (WRITE_ALL, 8, 1, 4)
     assert (values["mean_bytes"], values["exchange_ns"], values["moving_ns"]) == (MIB, 40 * MS, 80 * MS)
-    # Four ranks would move in a quarter of the time.
+    # Four ranks that all write would need a quarter of the time.
     assert found.cost_seconds == pytest.approx(0.04 + 0.08 * 3 / 4)
     assert not of_rule(diagnosis, "two-phase")
 
@@ -74,7 +75,7 @@ def test_reads_and_writes_of_a_file_are_one_finding(tmp_path: Path) -> None:
     store = with_calls_of_mpi_io(written(tmp_path, 200, 512), WRITE_ALL, 11 * MS)
     path = store / "interface_calls.parquet"
     calls = pq.read_table(path)
-    # Each call was made by four ranks.
+    # The four ranks made each call together, so four successive rows get the same name.
     names = [WRITE_ALL if number // 4 % 2 else "MPI_File_read_at_all" for number in calls["id"].to_pylist()]
     at = calls.schema.get_field_index("call")
     pq.write_table(calls.set_column(at, "call", pa.array(names)), path)

@@ -1,4 +1,5 @@
-"""`copy-through-user-space`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `copy-through-user-space`: when it gives a finding, its count and cost, and when it gives
+none."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ MIB = 1 << 20
 
 
 def copied(listed: bool, open_us: int, pause_us: int) -> Callable[[Trace], None]:
-    """Reads each of ten files of one size, opens the target, and writes the data."""
+    """Returns a program that reads each of ten files of one size, opens the target, and writes the data."""
 
     def write(log: Trace) -> None:
         names = [f"/data/part-{number}.bin" for number in range(10)]
@@ -81,7 +82,7 @@ def test_copies_are_found_if_the_source_is_read_again_later(tmp_path: Path) -> N
 
 
 def piece_by_piece(log: Trace, sources: int, targets: int, pause_us: int, source_bytes: int = MIB) -> None:
-    """Reads SOURCES files in pieces of 64 KiB, each of which is written into one of TARGETS at once."""
+    """Adds reads of SOURCES files in pieces of 64 KiB. Each piece is written into one of TARGETS at once."""
     piece, total = 65536, sources * source_bytes
     for at in range(0, total, piece):
         if at % source_bytes == 0:
@@ -153,7 +154,7 @@ def test_reading_everything_before_writing_is_not_a_copy(tmp_path: Path, ahead: 
 def test_waiting_for_slow_storage_does_not_count_as_changing_bytes(
     tmp_path: Path, pause_us: int, found: int
 ) -> None:
-    """Each piece takes 600 us to read and 600 us to write. Copying it four times in memory takes 92 us."""
+    """A piece takes 600 us to read and 600 us to write. Copying it four times in memory takes 92 us."""
 
     def write(log: Trace) -> None:
         log.open("/data/in", fd=3, flags="O_RDONLY")

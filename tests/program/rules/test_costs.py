@@ -1,4 +1,4 @@
-"""The cost of a call or a byte, which several rules use."""
+"""Tests the cost of a call or a byte, which several rules use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iodock.program.rules.places import Faults
 
 
 class Computed(Facts):
-    """Facts that contain only the processes' CPU time."""
+    """Facts that contain only the CPU time of the processes."""
 
     def __init__(self, cpu_ns: int | None) -> None:
         object.__setattr__(self, "cpu_ns", cpu_ns)

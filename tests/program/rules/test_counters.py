@@ -1,4 +1,4 @@
-"""Rules on counters instead of calls: each finds its pattern and stays silent on good I/O."""
+"""Tests rules on counters instead of calls: each finds its pattern and ignores good I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found_in(folder: Path, *records: Record, **job: Any) -> dict[str, Any]:
 
 
 def large(**more: float) -> Record:
-    """A file that is read efficiently."""
+    """Returns the record of a file that is read efficiently."""
     return posix(DATA, reads=1000, read_size=4 * MIB, read_seconds=80.0, **more)
 
 
@@ -43,9 +43,9 @@ def test_small_requests_are_found_in_counters(tmp_path: Path, way: str, other: s
     one = found[f"small-requests {way}"]
     assert one.evidence["count"] == 40_000
     assert one.evidence["bytes"] == 40_000 * 47_008
-    # Four processes: the mean of their time. Large requests would need little.
+    # The cost is the mean time of the four processes, from which few large requests would subtract little.
     assert 15.0 < one.cost_seconds < 20.0
-    # It is unknown whether Lustre's servers are faster with large requests.
+    # Darshan cannot show whether Lustre's servers are faster with large requests, so the gain is unknown.
     assert one.gain is None
     assert one.severity is Severity.MEDIUM
     assert f"small-requests {other}" not in found
@@ -215,7 +215,7 @@ def test_syncs_after_few_bytes_each_are_found(tmp_path: Path) -> None:
     found = found_in(tmp_path, posix(DATA, 0, FSYNCS=1000, FDSYNCS=0, **synced), processes=1)
     one = found["sync-heavy"]
     assert one.evidence["count"] == 1000
-    # Syncs are timed as writes, so the saving of a change is unknown.
+    # Darshan counts the time of syncs as write time, so the saving of a change is unknown.
     assert 45.0 < one.cost_seconds < 50.0 and one.gain is None
     assert "small-requests write" not in found
     many = {"writes": 40_000, "write_size": 100, "write_seconds": 50.0}
@@ -323,7 +323,7 @@ def test_shared_files_without_mpi_io_could_use_collective_io_too(tmp_path: Path)
 
 
 def test_a_missing_counter_does_not_count_as_zero(tmp_path: Path) -> None:
-    """Without counters of the order, a rule reports nothing, and does not call anything fine either."""
+    """Without the counters of the order of accesses, a rule reports nothing and calls nothing good."""
     record = posix(DATA, writes=4000, write_size=50_000, write_seconds=99.0, write_jumps=4000)
     for name in [one for one in record.counters if "CONSEC" in one or "SEQ" in one]:
         del record.counters[name]

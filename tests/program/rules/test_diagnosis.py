@@ -1,4 +1,5 @@
-"""From candidates to findings: severity, shares, gains, order, causes before symptoms; and the command."""
+"""Tests how candidates become findings: severity, shares, gains, order, causes before symptoms, and the
+command."""
 
 from __future__ import annotations
 
@@ -216,13 +217,13 @@ def test_a_traced_run_first_states_its_time_without_the_tracer(
     manifest["captured"]["how"] = "ptrace"
     (store / "manifest.json").write_text(json.dumps(manifest))
     found = findings(store, monkeypatch, rule("a-rule", candidate(count=10)))
-    # Calls take 50 ms and begin every 100 ms, so tracing may be the whole cost.
+    # Calls take 50 ms and begin every 100 ms, so tracing may be all of their cost.
     (told,) = found.verdict.before
     assert told.values == {"alone_s": pytest.approx(0.2), "wall_s": 10.0}
     assert headline(found.verdict, language_in("en"))[0].startswith("Without the tracer this run takes about")
     gain = only(found).gain
     assert gain is not None and gain.of_seconds == pytest.approx(0.2) and gain.high_seconds <= 0.2
-    # The cost is evidence, and is given as recorded.
+    # The cost is given as recorded, because it is evidence.
     assert only(found).cost_seconds == pytest.approx(3 + 10 * 0.05)
 
 
@@ -231,7 +232,7 @@ def test_costs_caused_only_by_tracing_give_a_note(tmp_path: Path, monkeypatch: p
     manifest = json.loads((store / "manifest.json").read_text())
     manifest["captured"]["how"] = "ptrace"
     (store / "manifest.json").write_text(json.dumps(manifest))
-    # Tracing adds 5 of the 10 s. The calls at fault take 0.04 s, and 1.04 s with what tracing adds to them.
+    # Tracing adds 5 of the 10 s. The 20 calls take 0.04 s, and 1.04 s with their share of the tracing.
     found = findings(store, monkeypatch, rule("a-rule", candidate(time_ns=SECOND // 25, count=20)))
     assert only(found).cost_seconds == pytest.approx(1.04)
     assert only(found).severity is Severity.NOTE

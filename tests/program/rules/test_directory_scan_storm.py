@@ -1,4 +1,5 @@
-"""`directory-scan-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `directory-scan-storm`: when it gives a finding, its count and cost, and when it gives
+none."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_tools_may_list_a_tree_several_times(tmp_path: Path) -> None:
 
 
 def listed_by_many(folder: Path, listings: int) -> Diagnosis:
-    """60 short processes of one program that each list the same folder."""
+    """Diagnoses 60 short processes of one program that each list the same folder."""
     log = Trace()
     for number in range(60):
         pid = FIRST + 1 + number
@@ -61,7 +62,9 @@ def test_short_processes_that_list_the_same_folder_are_found(tmp_path: Path) -> 
 
 
 def listed_in_sub_shells(folder: Path, listed: str) -> Diagnosis:
-    """`n=$(ls LISTED | wc -l)` sixty times."""
+    """Diagnoses a shell that runs `n=$(ls LISTED
+
+    wc -l)` sixty times."""
     log = Trace()
     log.call('execve("/usr/bin/dash", ["dash"], 0x7f /* 9 vars */)')
     for number in range(60):

@@ -1,5 +1,5 @@
-"""Rules that cannot find anything are skipped. Every rule test checks that they would find nothing
-(`conftest.py`)."""
+"""Tests that iodock skips rules that cannot find anything. `conftest.py` checks in every rule test that the
+skipped rules would find nothing."""
 
 from __future__ import annotations
 

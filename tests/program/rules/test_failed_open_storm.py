@@ -1,4 +1,4 @@
-"""`failed-open-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `failed-open-storm`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDERS = 150
 
 
 def on_the_way(come: bool, opens: bool) -> Callable[[Trace], None]:
-    """Each look-up tries all folders of its path, as in Tcl, Java and realpath()."""
+    """Returns a program in which each look-up tries all folders of a path, as Tcl, Java and realpath() do."""
 
     def write(log: Trace) -> None:
         for number in range(1200):
@@ -90,7 +90,8 @@ def test_a_limited_number_of_searches_per_process_is_not_reported(
 
 
 def test_failed_opens_are_found_without_durations(tmp_path: Path) -> None:
-    """One process in the log, as in a table of totals: 318 of 1,590 opens miss one file."""
+    """The log has one process, as a table of totals does, and 318 of 1,590 opens fail on the same missing
+    file."""
     log = Trace()
     for number in range(1590):
         if number % 5:
@@ -136,7 +137,7 @@ def test_tools_that_traverse_directories_are_not_reported(program: str, tmp_path
 
 
 def loads(log: Trace, pid: int, names: list[str], took_us: int) -> None:
-    """What the loader does: tries each library in each folder, until it finds it."""
+    """Adds the calls of a loader that tries each library in each folder until it finds it."""
     for name in names:
         for number in range(FOLDERS):
             log.open_missing(f"/apps/p{number}/lib/{name}", took_us, pid=pid)

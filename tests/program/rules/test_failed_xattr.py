@@ -1,4 +1,4 @@
-"""`failed-xattr`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `failed-xattr`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def listing(log: Trace, usual_us: int, longest_us: int) -> None:
 
 
 def test_a_slow_listing_is_reported_with_its_slowest_call(tmp_path: Path) -> None:
-    """As at NAOJ: 20,712 of 20,712 lgetxattr calls fail, taking 5.5 of 6.3 s; the longest takes 0.72 s."""
+    """A case of NAOJ: 20,712 of 20,712 lgetxattr calls fail and take 5.5 of 6.3 s; the longest takes 0.72
+    s."""
     log = Trace()
     listing(log, 233, 722_723)
     diagnosis = diagnosed(log.imported(tmp_path))

@@ -1,5 +1,5 @@
-"""Each fault of `data_faults` is found, counted, given its cost, and named first. Its efficient twin has no
-finding."""
+"""Tests each fault of `data_faults`: it is found first, with its count and cost, and its efficient twin has
+no finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Each fault of `metadata_faults` is found, counted and given its cost. Its efficient twin has no finding."""
+"""Tests each fault of `metadata_faults`: it is found with its count and cost, and its efficient twin has no
+finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`file-per-process`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `file-per-process`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_one_file_per_rank_is_not_a_file_flood(tmp_path: Path) -> None:
 
 
 def mounted_at_root(store: Path) -> Path:
-    """The store with all files on the file system `/`, which logs do not contain."""
+    """Puts all files of the store on a file system mounted at `/`. Logs do not contain mount points."""
     path = store / "files.parquet"
     files = pq.read_table(path)
     column = files.schema.get_field_index("mount_point")

@@ -1,4 +1,4 @@
-"""A first call that waits for the disk is not a cost of the loop around it."""
+"""Tests that a first call that waits for the disk is not a cost of the loop around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gain of a finding: one number that determines the ranking, and headlines that agree with it."""
+"""Tests the gain of a finding: one number determines the ranking, and the headlines agree with it."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_unknown_files_give_no_saving_of_work(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_run_that_only_starts_a_program_has_no_io(tmp_path: Path) -> None:
-    """As `iodock record -- true`."""
+    """The log is that of `iodock record -- true`."""
     log = Trace()
     log.call('execve("/usr/bin/true", ["true"], 0x7f /* 9 vars */)')
     verdict = diagnosed(log.imported(tmp_path, durations=False)).verdict

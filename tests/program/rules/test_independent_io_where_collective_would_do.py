@@ -1,4 +1,5 @@
-"""`independent-io-where-collective-would-do` on recorded calls of MPI-IO. With counters: test_counters.py."""
+"""Tests `independent-io-where-collective-would-do` on recorded calls of MPI-IO. test_counters.py tests it on
+counters."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ NAME, PIECE, COUNT = rule.RULE.name, 4096, 200
 
 
 def pieces(log: Trace, number: int, pid: int, size: int = PIECE, in_turns: bool = True) -> None:
-    """A rank writes pieces of one file: every fourth one, or a quarter of the file."""
+    """Adds writes of pieces of one file by a rank: every fourth piece, or a quarter of the file."""
     log.open("/data/shared.out", flags="O_WRONLY|O_CREAT", pid=pid)
     for at in range(COUNT):
         place = at * 4 + number if in_turns else number * COUNT + at
@@ -36,7 +37,7 @@ def test_interleaved_requests_on_a_parallel_file_system_are_found(tmp_path: Path
     values = found.message.values
     assert (values["call"], values["ranks"], values["count"]) == (WRITE, 4, 4 * COUNT)
     assert (values["mean_bytes"], values["mean_ns"]) == (PIECE, 2_000_000)
-    # One large request of 2 ms remains of each rank's, and the time for moving the bytes.
+    # One large request of 2 ms remains for each rank, and the time to move the bytes.
     assert found.cost_seconds == pytest.approx(COUNT * 0.002 - 0.002, rel=0.01)
     assert "shared-file-contention" not in blamed(diagnosis)
 

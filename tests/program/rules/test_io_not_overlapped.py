@@ -1,4 +1,4 @@
-"""`io-not-overlapped`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `io-not-overlapped`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THREAD = "clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGH
 
 
 def with_cpu(path: Path, computed_ms: dict[int, int]) -> Path:
-    """The store, with this computing time for each task."""
+    """Sets the computing time of each task in the store."""
     table = path / "processes.parquet"
     rows = pq.read_table(table)
     times = [computed_ms.get(tid, 0) * 1_000_000 for tid in rows.column("tid").to_pylist()]
@@ -31,7 +31,7 @@ def with_cpu(path: Path, computed_ms: dict[int, int]) -> Path:
 
 
 def turns(log: Trace, task: int) -> None:
-    """20 times 8 ms of I/O by one of two tasks, with 12 ms without calls in between."""
+    """Adds 20 reads of 8 ms by one of two tasks, with 12 ms without calls between them."""
     log.call(THREAD, str(HELPER))
     log.clocks[HELPER] = log.clocks[FIRST]
     log.open("/data/shots", flags="O_RDONLY")
@@ -159,7 +159,7 @@ def test_the_overlap_finding_is_listed_last(tmp_path: Path) -> None:
 def test_waiting_threads_are_distinguished_from_computing_ones(
     tmp_path: Path, computed_ms: dict[int, int] | None, found: int
 ) -> None:
-    """One of two threads reads, and makes no calls in between. Its computing time may be unknown."""
+    """One of two threads reads and makes no calls between its reads. Its computing time may be unknown."""
     log = Trace()
     turns(log, FIRST)
     store = log.imported(tmp_path, wall_us=1)

@@ -1,5 +1,5 @@
-"""Rules on the counters of a light recording: entries that belong to no single file, and entries that are not
-files."""
+"""Tests rules on the counters of a light recording: entries that belong to no single file, and entries that
+are not files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_ONE_FILE = {
 
 
 def of(folder: Path, *records: Record, processes: int = 4, **changes: str) -> Diagnosis:
-    """The diagnosis of a light recording."""
+    """Returns the diagnosis of a light recording with these records."""
     whole: Diagnosis = diagnosed(as_light(counted(folder, records, processes), **changes)).whole
     return whole
 
@@ -29,7 +29,7 @@ def found(diagnosis: Diagnosis) -> set[str]:
 
 
 def used_badly(**more: Any) -> Record:
-    """Counters that would be faults if they belonged to one file."""
+    """Returns counters that would be faults if they belonged to one file."""
     counts = {
         "reads": 4000,
         "read_size": 5000,

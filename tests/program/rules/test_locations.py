@@ -1,4 +1,5 @@
-"""The lines that a finding's calls came from: in the data, as text, and left out where names are."""
+"""Tests the source lines of a finding's calls: in the data, as text, and removed together with other
+names."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ LAST = LIBC + " > /home/u/solver(main+0x20) [0x1276] /home/u/src/solver.c:500\n"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of strace -kk in which one line writes 99 of 100 small pieces."""
+    """Imports a log of strace -kk in which one line writes 99 of 100 small pieces."""
     folder, calls = tmp_path_factory.mktemp("located"), 4000
     lines = ['7 1700000001.000000 openat(AT_FDCWD, "/data/out", O_WRONLY|O_CREAT, 0644) = 4 <0.000010>\n']
     for number in range(calls):
@@ -81,7 +82,8 @@ def test_own_lines_come_first_unless_they_make_few_of_the_calls(tmp_path: Path, 
 
 
 def test_a_function_that_a_library_calls_has_no_caller(tmp_path: Path) -> None:
-    """`qsort` calls `compare` back: the program's line behind the library is not its caller."""
+    """`qsort` in libc calls the program's `compare`. The frame behind libc, which called `qsort`, is not the
+    caller of `compare`."""
     program, sort = (
         " > /home/u/solver({}) [{}] /home/u/src/{}\n",
         " > /usr/lib/libc.so.6(qsort+0x9) [0x4d4]\n",

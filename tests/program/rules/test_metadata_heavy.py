@@ -1,4 +1,4 @@
-"""`metadata-heavy`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `metadata-heavy`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metadata_log import Trace, of_log
 
 
 def renamed(stages: int) -> Callable[[Trace], None]:
-    """Files are moved from folder to folder, one by one."""
+    """Returns a program that moves files from folder to folder, one by one."""
 
     def write(log: Trace) -> None:
         for stage in range(stages):
@@ -31,7 +31,8 @@ def test_metadata_calls_on_a_renamed_file_are_added_up(tmp_path: Path, stages: i
 
 
 def test_many_metadata_calls_in_a_long_run_are_fine(tmp_path: Path) -> None:
-    """As JAXA's CFD code: many metadata calls for each write, taking as long as the data, in 100 s."""
+    """A case of JAXA's CFD code: many metadata calls for each write, which take as long as the data, in a run
+    of 100 s."""
     log = Trace()
     for _ in range(511):
         for name, size in (("/data/RESULT/x.rslt", 2_500_000), ("/data/adc.txt", 2100)):
@@ -46,8 +47,8 @@ def test_many_metadata_calls_in_a_long_run_are_fine(tmp_path: Path) -> None:
 
 
 def opened_anew(folder: Path, opens: int, written: int) -> Diagnosis:
-    """Two hundred files: each is truncated (slowly) OPENS times, written, and changed in mode, owner and
-    name."""
+    """Diagnoses a run with two hundred files. Each is truncated (slowly) OPENS times and written; then mode,
+    owner and name are changed."""
     log = Trace()
     for number in range(200):
         for _ in range(opens):

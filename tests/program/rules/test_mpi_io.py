@@ -1,4 +1,5 @@
-"""Ranks that open files by MPI-IO: rules report nothing about them until MPI-IO's own calls are recorded."""
+"""Tests ranks that open files by MPI-IO: rules on ranks report nothing about them if MPI-IO's own calls are
+not recorded."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def test_rules_about_ranks_are_skipped_if_mpi_io_is_not_recorded(tmp_path: Path,
     diagnosis = diagnosed(ranks(work, tmp_path))
     silent = {one.rule: str(one.why.text) for one in diagnosis.silent}
     told = {name for name, why in silent.items() if "MPI-IO" in why}
-    # This one is about MPI-IO itself.
+    # This rule is about MPI-IO itself, so it always mentions MPI-IO.
     told.discard("independent-io-where-collective-would-do")
     found = {one.rule for one in diagnosis.findings}
     assert told == (OF_RANKS | {"small-requests"} if by_mpi_io else set())
@@ -36,7 +37,8 @@ def test_rules_about_ranks_are_skipped_if_mpi_io_is_not_recorded(tmp_path: Path,
     assert "small-requests" not in found or not by_mpi_io
 
 
-# As IOR does, it asks for the free space, and so for the type of the file system.
+# Like IOR, the program queries the free space, which makes the statfs call that MPI-IO also makes when it
+# opens a file.
 POSIX_ONLY = """
 #include <fcntl.h>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-"""Work that is done once, to fill a cache, is a note."""
+"""Tests that work that a program does only once, to fill a cache, gives a note."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metadata_log import Trace
 
 
 def looks_at_fonts(log: Trace) -> None:
-    """Random reads of fonts, as by a program that lists them."""
+    """Adds random reads of fonts, as by a program that lists fonts."""
     log.open("/usr/share/fonts/noto.ttc", flags="O_RDONLY")
     for number in range(2000):
         log.call(f'pread64(3, ""..., 9000, {number * number * 31 % 2003 * 16384})', "9000", 200)

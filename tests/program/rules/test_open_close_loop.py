@@ -1,4 +1,4 @@
-"""`open-close-loop`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `open-close-loop`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 

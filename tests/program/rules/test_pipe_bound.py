@@ -1,4 +1,4 @@
-"""`pipe-bound`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `pipe-bound`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_messages_between_a_launcher_and_a_rank_do_not_count(
 
 
 def pieces_without_waiting(log: Trace, write_us: int) -> None:
-    """A second of computing, then 1,000 pieces that are read as soon as they are written."""
+    """Adds a second of computing, then 1,000 pieces that are read as soon as they are written."""
     log.call("pipe2([3, 4], 0)")
     log.start(300)
     log.clocks[300] = log.clocks[FIRST]
@@ -148,7 +148,7 @@ def test_pass_through_programs_are_reported_with_a_slow_file(
 
 
 def piped(folder: Path, written: int, asked: int) -> Path:
-    """A pipe between two processes. The reader gets half of a write each time."""
+    """Imports a run with a pipe between two processes. Each read returns half of a write."""
     log = Trace()
     log.call("pipe2([3, 4], 0)", took_us=1)
     log.start(FIRST + 1)

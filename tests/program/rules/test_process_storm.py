@@ -1,4 +1,4 @@
-"""`process-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `process-storm`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_loop_may_start_several_programs(
 
 
 def started(log: Trace, count: int, modules: int, start_us: int, work_us: int) -> None:
-    """COUNT commands, one after the other, that load MODULES of their own and then work."""
+    """Adds COUNT successive commands that each load MODULES and then work."""
     for number in range(count):
         pid = 1000 + number
         log.start(pid, "/usr/bin/python3")
@@ -159,7 +159,7 @@ def test_data_passed_between_pipeline_stages_is_not_part_of_a_start(tmp_path: Pa
 
 @live
 def test_savings_exclude_sleeps_in_the_loop(tmp_path: Path) -> None:
-    """A script waits 3 s in total, which another program would not save."""
+    """The script sleeps 3 s in total, which no change of the loop would save."""
     loop = "for n in $(seq 60); do cp /etc/hosts copy; sleep 0.05; done"
     assert record(tmp_path, "--", "sh", "-c", loop).returncode == 0
     with Store.open(tmp_path / "run.iodock") as store:
@@ -170,8 +170,8 @@ def test_savings_exclude_sleeps_in_the_loop(tmp_path: Path) -> None:
 
 
 def test_costs_of_process_starts_are_reported_only_by_the_process_storm(tmp_path: Path) -> None:
-    """As in Kyoto: each process of the loop misses the loader's file. The finding names the loop, not the
-    file."""
+    """A case of Kyoto: each process of the loop fails to open the loader's file. The finding names the loop,
+    not the file."""
     log = Trace()
     for number in range(400):
         pid = 1000 + number

@@ -1,4 +1,4 @@
-"""`random-access`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `random-access`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -72,13 +72,14 @@ def test_reading_the_footers_of_many_files_is_not_random_access(tmp_path: Path) 
 
 
 def buffered_backward(log: Trace) -> None:
-    """As in perl and C++ streams: a whole buffer is read for each record."""
+    """Adds reads of a whole buffer for each record, going backward, as perl and C++ streams do."""
     for place in reversed(range(1000)):
         at(log, "pread64", 8192, place * 200, 50)
 
 
 def buffered_lookups(log: Trace) -> None:
-    """As in C's stdio: buffers are page-aligned, and each page is read for many of its records."""
+    """Adds reads of page-aligned buffers, as C's stdio does. Each page is read again for many of its
+    records."""
     for page in any_order(4000, 1000):
         at(log, "pread64", 4096, page * 4096, 50)
 
@@ -104,7 +105,7 @@ def test_records_that_are_changed_in_place_are_accessed_at_random(tmp_path: Path
 
 
 def test_a_buffer_refill_per_record_is_random_access(tmp_path: Path) -> None:
-    """128 KiB are read for each record of 16 KiB, as by Fortran's direct access."""
+    """The program reads 128 KiB for each record of 16 KiB, as Fortran's direct access does."""
     log = Trace()
     log.open("/data/library.bin", flags="O_RDONLY")
     for number in range(2000):

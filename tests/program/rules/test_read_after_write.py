@@ -1,4 +1,4 @@
-"""`read-after-write`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `read-after-write`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_table_written_once_is_read_back_once_and_then_read_again(tmp_path: Pa
 
 
 def handed_over(log: StraceLog, readings: int) -> None:
-    """A state that is written 30 times, and read back after this number of writes."""
+    """Writes a state 30 times and reads it back after the first READINGS writes."""
     log.open("/data/state", "O_RDWR|O_CREAT")
     for number in range(30):
         log.pwrite(MIB, 0, 5000)

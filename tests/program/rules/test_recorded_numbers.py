@@ -1,4 +1,4 @@
-"""The numbers in messages about recorded programs, compared with independent queries to the store."""
+"""Compares the numbers in messages about recorded programs with independent queries to the store."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def found_and_true(path: Path, rule: str, file: str, sql: str) -> tuple[list[Fin
 def test_the_numbers_in_a_message_match_the_calls(tmp_path: Path, step: str) -> None:
     (found,), truth = found_and_true(recorded(tmp_path, step), *CASES[step])
     said = {name: value for name, value in found.message.values.items() if name in truth}
-    # Python itself reads a small file twice when it starts.
+    # The tolerance is for Python itself, which reads a small file twice when it starts.
     assert said == pytest.approx({name: float(value) for name, value in truth.items()}, rel=0.002), (
         found.message
     )

@@ -1,4 +1,4 @@
-"""`redundant-reads`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `redundant-reads`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from timed_strace import StraceLog
 
 
 def header_reread(log: StraceLog, again: bool, tells: int = 1) -> None:
-    """An event reader that queries its position, reads 8 KiB there, goes back, and reads them again."""
+    """Adds an event reader that queries its position, reads 8 KiB there, goes back, and reads them again."""
     log.open("/data/events.dat")
     for number in range(3000):
         place = number % 120 * 8192
@@ -28,7 +28,8 @@ def header_reread(log: StraceLog, again: bool, tells: int = 1) -> None:
 
 
 def test_repeated_header_reads_are_found_even_if_halved(tmp_path: Path) -> None:
-    """As at Super-Kamiokande: 50 times the file, 1.5 seeks per read; then half of that, with 2 per read."""
+    """A case of Super-Kamiokande: the program reads 50 times the file's size, with 1.5 seeks per read, and
+    then half of that, with 2 seeks per read."""
     costs = []
     for name, again in (("before", True), ("after", False)):
         log = StraceLog()

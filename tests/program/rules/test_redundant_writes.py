@@ -1,4 +1,4 @@
-"""`redundant-writes`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `redundant-writes`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MIB = 1 << 20
 
 
 def with_header(update: Callable[[int], int | None], header: int = 16) -> Callable[[Trace], None]:
-    """Consecutive records, and after each a write of HEADER bytes at UPDATE, if there is one."""
+    """Returns a program that writes consecutive records and after each, HEADER bytes at the offset UPDATE
+    returns, if any."""
 
     def write(log: Trace) -> None:
         log.open("/data/events.rec", flags="O_RDWR|O_CREAT|O_TRUNC")
@@ -79,9 +80,9 @@ def test_a_file_renamed_each_time_has_no_rewritten_header(tmp_path: Path) -> Non
 
 
 def replaced(kept: str, reads: int) -> Callable[[Trace], None]:
-    """A state that is written under a new name each time, and then renamed to its own one (KEPT: "state") or
-    to another one each time ("each"); or the last one is first renamed to a backup's name ("backup"), or
-    linked to a name that stays ("link")."""
+    """Returns a program that writes its state under a new name each time. KEPT: "state" renames the file to
+    one fixed name; "each" renames it to a different name each time; "backup" first renames the previous file
+    to a backup; "link" first links it to a name that stays."""
 
     def write(log: Trace) -> None:
         for number in range(100):
@@ -120,7 +121,8 @@ def test_a_state_file_that_replaces_the_last_one_is_found(
 
 
 def states(name: str, keeps: bool, reads: bool = False) -> Callable[[Trace], None]:
-    """A state is written for each step, under a temporary name until it is complete."""
+    """Returns a program that writes its state for each step, under a temporary name until the file is
+    complete."""
 
     def write(log: Trace) -> None:
         for number in range(40):
@@ -182,7 +184,7 @@ def test_a_hanging_open_is_not_part_of_the_cost(tmp_path: Path) -> None:
 
 
 def test_writes_that_another_program_reads_are_not_redundant(tmp_path: Path) -> None:
-    """A compiler's output, which the assembler reads."""
+    """A compiler writes the file, and the assembler reads it."""
     log = Trace()
     for number in range(60):
         pid = FIRST + 1 + number

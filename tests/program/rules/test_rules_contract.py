@@ -1,5 +1,5 @@
-"""Requirements for every rule: it explains itself, its thresholds are documented, it works on any store, and
-it was seen to fire and to stay silent."""
+"""Tests requirements for every rule: it explains itself, its thresholds are documented, it works on any
+store, and tests show that it finds its pattern and ignores others."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_no_two_rules_hide_each_other() -> None:
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Facts]:
-    """A run whose end equals its beginning."""
+    """Imports a run that ends when it begins."""
     folder = tmp_path_factory.mktemp("empty")
     log = folder / "empty.log"
     log.write_text("7 1700000000.000000 exit_group(0) = ?\n7 1700000000.000100 +++ exited with 0 +++\n")
@@ -125,7 +125,7 @@ def _facts(log: Path, store: Path) -> Iterator[Facts]:
 
 @pytest.fixture(scope="module", params=_logs())
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Facts]:
-    """Each of the project's cases: strace, truss with and without times, damaged logs."""
+    """Imports each of the project's cases: strace, truss with and without times, and damaged logs."""
     store = tmp_path_factory.mktemp("case") / "case.iodock"
     try:
         yield from _facts(request.param, store)
@@ -135,7 +135,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.whole
 def test_every_rule_handles_every_case_without_error(case: Facts) -> None:
-    """The rule runs whatever the store lacks. Its text has all its numbers, and its query runs."""
+    """The rule runs whatever the store lacks. Its text contains all its numbers, and its query runs."""
     for rule in RULES:
         case.profile.need(rule.views)
         for found in rule.find(case, rule.settings()):

@@ -1,4 +1,4 @@
-"""`serial-phases`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `serial-phases`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_rank_that_reads_for_all_is_found_only_if_the_others_wait(
 
 
 def pool(log: Trace, computes_us: int) -> None:
-    """A process that reads a file of a megabyte for each task, and passes it to one of three workers."""
+    """Adds a process that reads a file of a megabyte for each task and passes it to one of three workers."""
     for number in range(3):
         fd = 10 + 2 * number
         log.call(f"pipe2([{fd}, {fd + 1}], 0)")

@@ -1,4 +1,5 @@
-"""`shared-file-contention`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `shared-file-contention`: when it gives a finding, its count and cost, and when it gives
+none."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def test_contention_is_found_if_only_some_locks_wait(
 
 @pytest.mark.parametrize("ask_us", [0, 1])
 def test_fast_locks_give_no_finding(tmp_path: Path, ask_us: int) -> None:
-    """If there are locks on other places, or locks while no other process runs, the flags decide."""
+    """If locks cover different byte ranges, or no other process runs while a lock is held, only the flags of
+    open show shared writing."""
     log = Trace()
     for pid in (201, 202, 203):
         log.start(pid)
@@ -96,7 +98,7 @@ def test_a_shared_file_written_in_small_requests_is_named(tmp_path: Path) -> Non
     diagnosis = diagnosed(ranks(interleaved, tmp_path))
     (found,) = of_rule(diagnosis, "shared-file-contention")
     assert (found.evidence["count"], found.evidence["writers"]) == (2000, 4)
-    # All four are in a write at the same time: half a second of the run.
+    # All four processes are inside a write at the same time, for half a second of the run.
     assert found.cost_seconds == pytest.approx(0.5, rel=0.01)
     assert diagnosis.worth_changing[0].rule == "shared-file-contention"
 
@@ -112,7 +114,7 @@ def test_successive_writers_do_not_overlap(tmp_path: Path) -> None:
 
 
 def appenders(folder: Path, starts_us: tuple[int, ...]) -> Path:
-    """Processes that each need 10 ms for 100 lines in the same file."""
+    """Imports processes that each write 100 lines to the same file within 10 ms, beginning at STARTS_US."""
     log = Trace()
     for number, start in enumerate(starts_us):
         pid = FIRST + 1 + number
@@ -129,10 +131,10 @@ def appenders(folder: Path, starts_us: tuple[int, ...]) -> Path:
     ("starts_us", "meet"),
     [
         ((0, 0, 0), True),
-        ((0, 5_000, 10_500), True),  # the first has ended when the last one starts
+        ((0, 5_000, 10_500), True),  # The first writer has ended when the last one starts.
         ((0, 10_500, 21_000), False),
         ((0, 9_900, 19_800), False),
-        ((0, 30_000, 32_000, 70_000), True),  # computing before it, in turns on few processors
+        ((0, 30_000, 32_000, 70_000), True),  # They compute first, and take turns on few processors.
         ((0, 30_000, 39_900, 70_000), False),
     ],
 )
@@ -144,7 +146,7 @@ def test_not_all_writers_must_overlap_at_the_same_time(
 
 
 def test_writers_with_equal_time_stamps_need_not_overlap(tmp_path: Path) -> None:
-    """`strace -f -t` without -T: times in seconds, and no durations."""
+    """`strace -f -t` without -T prints times in whole seconds and no durations."""
     lines = [
         line
         for pid in (7, 8, 9)

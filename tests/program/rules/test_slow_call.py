@@ -1,4 +1,4 @@
-"""`slow-call`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `slow-call`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_hanging_call_explains_only_its_own_time(
 
 
 def test_the_time_of_a_hanging_call_is_given(tmp_path: Path) -> None:
-    """As in plot5: one open of 13.9 s at 12:08:20, and one close of 1.9 s."""
+    """A case of plot5: one open of 13.9 s at 12:08:20, and one close of 1.9 s."""
     log = Trace(stamp="day")
     log.pause(10_048)
     for number in range(246):
@@ -84,7 +84,8 @@ def test_a_long_read_of_many_bytes_is_not_a_hanging_call(tmp_path: Path) -> None
 
 
 def test_the_typical_duration_is_measured_on_the_same_file(tmp_path: Path) -> None:
-    """Figure 4.3.8 of the SS-ken report: plot5's open of plot.cfg of 13.94 s, and the usual one after it."""
+    """The times are from figure 4.3.8 of the SS-ken report: plot5's open of plot.cfg of 13.94 s, and the
+    usual one after it."""
 
     def plot5(log: Trace) -> None:
         for opened, closed in ((13_936_576, 1_939_770), (5_942, 1_514)):

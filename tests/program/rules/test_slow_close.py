@@ -1,4 +1,4 @@
-"""`slow-close`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `slow-close`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def test_closes_that_write_back_data_are_explained_without_a_finding(tmp_path: Path) -> None:
-    """As in SWarp: closes take 83 % of the I/O time, writes 9 %."""
+    """A case of SWarp: closes take 83 % of the I/O time, and writes 9 %."""
     log = Trace()
     for number in range(10):
         log.open(f"/data/resamp{number}.fits", flags="O_WRONLY|O_CREAT")

@@ -1,4 +1,4 @@
-"""`small-requests`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `small-requests`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from timed_strace import StraceLog, mounted
 
 
 def test_disk_stalls_are_not_part_of_the_cost_of_small_requests(tmp_path: Path) -> None:
-    """Every 32nd read waits for the disk, as it would with large requests, too."""
+    """Every 32nd read waits for the disk, and would also wait with large requests."""
     log = StraceLog()
     log.open("/data/a")
     for number in range(3200):

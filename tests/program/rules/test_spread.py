@@ -1,4 +1,4 @@
-"""One fault distributed over many files: every rule sees the sum, and ignores a few files."""
+"""Tests one fault distributed over many files: every rule sees the sum, and ignores a few files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`stat-storm`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `stat-storm`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_folder_that_python_queries_in_a_loop_is_reported(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("took_us", "severity"), [(1, Severity.NOTE), (10, Severity.LOW)])
 def test_a_cost_of_a_millisecond_gives_a_note(tmp_path: Path, took_us: int, severity: Severity) -> None:
-    """Both are two hundredths of the run, but savings below `least_seconds` do not count."""
+    """Both costs are two hundredths of the run, but a saving below `least_seconds` gives only a note."""
     log = Trace()
     for number in range(1200):
         name = f"/data/in{number % 2}"

@@ -1,4 +1,4 @@
-"""Causes and their symptoms: which of several findings is shown."""
+"""Tests which of several findings iodock shows if one is the cause of others."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_cause_on_many_files_hides_its_symptom_on_any_of_them(tmp_path: Path) 
             name = f"/data/part{number}"
             log.call(f'lgetxattr("{name}", "user.x", 0x7f, 255)', "-1 ENODATA (No data available)", 200)
             if round_ < 1:
-                # The most expensive files differ between rules.
+                # This call makes the most expensive files differ between rules.
                 log.call(f'chmod("{name}", 0644)', "0", 10 * number)
     found = [one.rule for one in diagnosed(log.imported(tmp_path, 1)).worth_changing]
     assert found == ["failed-xattr"]

@@ -1,4 +1,4 @@
-"""`sync-heavy`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `sync-heavy`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 

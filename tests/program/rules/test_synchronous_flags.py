@@ -1,4 +1,4 @@
-"""`synchronous-flags`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `synchronous-flags`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def flagged(flags: str, count: int = 200) -> Callable[[Trace], None]:
 
 
 def made_in(folder: str) -> Callable[[Trace], None]:
-    """A file without a name, in the program's working directory."""
+    """Returns a program that creates an unnamed file (O_TMPFILE) in its working directory."""
 
     def write(log: Trace) -> None:
         log.call(f'chdir("{folder}")')

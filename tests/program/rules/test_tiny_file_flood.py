@@ -1,4 +1,4 @@
-"""`tiny-file-flood`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `tiny-file-flood`: when it gives a finding, its count and cost, and when it gives none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_each_uncached_tiny_file_waits_for_its_device(tmp_path: Path, read_us: i
     diagnosis = of_log(tmp_path, write)
     assert ("tiny-file-flood" in blamed(diagnosis)) == found
     (finding,) = of_rule(diagnosis, "tiny-file-flood")
-    # 45 µs: the time for the bytes at the device's rate, if they were in one file.
+    # In one file, the same bytes would take 45 µs at the rate of the device.
     expected = 1500 * (3 + max(0, read_us - 45)) * 1e-6
     assert finding.cost_seconds == pytest.approx(expected, rel=0.02)
 
@@ -67,7 +67,7 @@ def test_files_with_unrelated_names_are_not_a_flood(tmp_path: Path) -> None:
 
 
 def loads_each_epoch(log: Trace) -> None:
-    """Reads each of many files in every epoch, as `numpy.load` does: everything, then everything but the
+    """Adds reads of many files in every epoch, as `numpy.load` does: the whole file, then all but the
     header."""
     for _ in range(EPOCHS):
         for number in range(FILES):

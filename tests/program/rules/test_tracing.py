@@ -1,4 +1,4 @@
-"""Time that a tracer adds to calls is not a fault; time that calls take themselves is."""
+"""Tests that the time that a tracer adds to calls is not a fault, and that the calls' own time can be one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOP_US = 10
 
 
 def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagnosis:
-    """Half a second of computing, and seeks without effect; each call takes STOP_US or more."""
+    """Diagnoses half a second of computing and seeks without effect; each call takes STOP_US or more."""
     log = Trace()
     log.open("/data/frames.bin", took_us=STOP_US)
     log.pause(STOP_US)
@@ -80,7 +80,7 @@ line."""
 def of_writes(
     folder: Path, writes: int, took_us: int, pause_us: int, loader: int = 30, log: Trace | None = None
 ) -> Diagnosis:
-    """A plain program: its loader, then small writes."""
+    """Diagnoses a simple program: the calls of its loader, then small writes."""
     log = log or Trace()
     for _ in range(loader):
         log.call("close(9)", took_us=LINE_US)
@@ -93,7 +93,7 @@ def of_writes(
 
 
 def test_without_trivial_calls_the_overhead_follows_from_the_cheapest(tmp_path: Path) -> None:
-    """100,000 writes of a program that takes 70 ms took 1.6 s under strace."""
+    """The case is a program of 70 ms with 100,000 writes, which took 1.6 s under strace."""
     diagnosis = of_writes(tmp_path, 20_000, LINE_US, WRITING_US + 1)
     alone, wall = diagnosis.verdict.alone_seconds, diagnosis.verdict.wall_seconds
     assert alone is not None and wall is not None and alone < 0.2 * wall
@@ -115,7 +115,7 @@ def test_computation_between_writes_is_still_recognised(tmp_path: Path) -> None:
 
 
 class WithStacks(Trace):
-    """As `strace -k` writes it: the tracer reads the stack after each call."""
+    """A log as `strace -k` writes it: the tracer reads the stack after each call."""
 
     def call(self, text: str, result: str = "0", took_us: int = 0, pid: int = FIRST) -> None:
         super().call(text, result, took_us, pid)
@@ -127,7 +127,7 @@ READING_US = 1_300
 
 
 def test_the_time_strace_takes_to_read_stacks_is_not_computation(tmp_path: Path) -> None:
-    """20,000 writes of a program that takes 50 ms took 27 s under `strace -k`."""
+    """The case is a program of 50 ms with 20,000 writes, which took 27 s under `strace -k`."""
     diagnosis = of_writes(tmp_path, 5_000, LINE_US, 0, log=WithStacks())
     alone, wall = diagnosis.verdict.alone_seconds, diagnosis.verdict.wall_seconds
     assert alone is not None and wall is not None and alone < 0.1 * wall
@@ -135,7 +135,7 @@ def test_the_time_strace_takes_to_read_stacks_is_not_computation(tmp_path: Path)
 
 
 def test_with_unknown_tracing_overhead_no_saving_is_given(tmp_path: Path) -> None:
-    """A log with only slow writes, as from `strace -e trace=write`."""
+    """The log has only slow writes, as from `strace -e trace=write`."""
     diagnosis = of_writes(tmp_path, 5_000, 400, 20, loader=0)
     assert [one.text[:42] for one in diagnosis.verdict.before] == [
         "The overhead of the tracer is not known: t"

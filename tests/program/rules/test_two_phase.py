@@ -1,4 +1,4 @@
-"""`two-phase`: collective buffering is named, and other rules do not take it for an imbalance."""
+"""Tests that iodock names collective buffering, and that other rules do not report it as an imbalance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A run compared with a site's typical values: rates of small calls, and more processes than the knee."""
+"""Tests a run against a site's typical values: rates of small calls, and more processes than at the knee of
+the curve."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_small_reads_and_writes_have_their_own_typical_rates(
 
 @pytest.mark.parametrize(
     ("stream", "wait_us", "said_so"),
-    # 4 KiB in 50 us are 82 MB/s; the writes take 15 ms.
+    # A write of 4 KiB in 50 us is 82 MB/s, and all writes take 15 ms.
     [(81_920_000 * 4, 0, True), (81_920_000 * 3.9, 0, False), (81_920_000 * 4, 1_000_000, False)],
 )
 def test_small_writes_are_compared_with_the_rate_of_one_stream(
@@ -108,12 +109,12 @@ def test_small_writes_are_compared_with_the_rate_of_one_stream(
     [
         (65536, 1 << 20, None, True),
         (524288, 1 << 20, None, True),
-        # A request that is, or may be, as large as the knee does not count as smaller.
+        # A request that is, or may be, as large as at the knee does not count as smaller.
         (524289, 1 << 20, None, False),
         (1 << 20, 1 << 20, None, False),
         (65536, 65537, None, True),
         (65536, 65536, None, False),
-        # 64 KiB in 50 us are 1.31 GB/s. A request as fast as a sequential one was served by a cache.
+        # 64 KiB in 50 us are 1.31 GB/s. A small request as fast as a sequential one came from a cache.
         (65536, 1 << 20, 1.31072e9 / 0.75, True),
         (65536, 1 << 20, 1.31e9 / 0.75, False),
     ],
@@ -162,7 +163,7 @@ def test_more_processes_than_the_efficient_number_are_found(tmp_path: Path, knee
     for number in range(8):
         pid = FIRST + 1 + number
         log.start(pid)
-        log.pause(50_000 * (number // 4), pid)  # four at a time
+        log.pause(50_000 * (number // 4), pid)  # Four processes run at a time.
         for part in range(10):
             log.open(f"/data/part{part}", took_us=1000, pid=pid)
             log.close(pid=pid)

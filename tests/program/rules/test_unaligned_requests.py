@@ -1,4 +1,5 @@
-"""`unaligned-requests`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `unaligned-requests`: when it gives a finding, its count and cost, and when it gives
+none."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def test_sequential_writes_of_few_pages_may_be_unaligned(tmp_path: Path) -> None
 
 
 def test_small_files_written_sequentially_may_be_unaligned(tmp_path: Path) -> None:
-    """As by tar."""
+    """The writes are those of tar."""
 
     def each(log: Trace) -> None:
         log.write(9728, 50)
@@ -48,7 +49,7 @@ def test_small_files_written_sequentially_may_be_unaligned(tmp_path: Path) -> No
 def test_unaligned_requests_of_standard_tools_are_not_reported(
     tmp_path: Path, program: str, found: int
 ) -> None:
-    """Written in order to a network file system, in steps of 10 KiB."""
+    """A program writes a file on a network file system sequentially, in steps of 10 KiB."""
     log = Trace()
     log.start(101, program)
     log.open("/data/large", pid=101, flags="O_WRONLY|O_CREAT|O_TRUNC")

@@ -1,4 +1,5 @@
-"""`unaligned-shared-file`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `unaligned-shared-file`: when it gives a finding, its count and cost, and when it gives
+none."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ RULE = "unaligned-shared-file"
 def by_turns(
     size: int, took_us: int = 4000, place: Callable[[int, int], int] | None = None
 ) -> Callable[..., None]:
-    """Four ranks write interleaved pieces of SIZE, all at the same time."""
+    """Returns the work of four ranks that write interleaved pieces of SIZE, all at the same time."""
 
     def work(log: Trace, number: int, pid: int) -> None:
         log.open("/data/field", flags="O_WRONLY|O_CREAT", pid=pid)
@@ -47,8 +48,8 @@ def test_requests_that_share_pages_on_a_parallel_file_system_are_found(tmp_path:
     assert (one.evidence["count"], one.evidence["writers"]) == (4 * PIECES, 4)
     assert one.evidence["mean_bytes"] == ODD and one.files == ("/data/field",)
     assert "unknown here" in one.message.text
-    # All four are in a write at the same time: 0.2 s of the run, minus the time for copying the bytes in
-    # memory.
+    # All four ranks are inside a write at the same time, for 0.2 s of the run. Copying the bytes in memory is
+    # subtracted.
     assert one.cost_seconds == pytest.approx(0.2 * (1 - ODD / 2e9 / 4e-3), rel=0.02)
     assert [other.rule for other in diagnosis.worth_changing] == [RULE]
 
@@ -98,8 +99,7 @@ def test_bytes_rewritten_by_all_are_not_an_alignment_problem(tmp_path: Path) -> 
 
 
 def on_nodes(store: Path, nodes: int | None = None, hosts: str | None = None) -> Path:
-    """The store as if its job had this number of NODES, and each rank had run on the host with that
-    letter."""
+    """Changes the store as if its job had NODES nodes. Each letter of HOSTS is the host of one rank."""
     mounted(store, "/data", "lustre")
     manifest = json.loads((store / "manifest.json").read_text())
     (store / "manifest.json").write_text(json.dumps(manifest | {"job": {"nodes": nodes}}))
@@ -118,7 +118,7 @@ def test_processes_of_one_node_share_its_client(tmp_path: Path, nodes: int | Non
 
 @pytest.mark.parametrize(("hosts", "count"), [("abab", 1), ("aabb", 0)])
 def test_only_requests_of_different_nodes_conflict(tmp_path: Path, hosts: str, count: int) -> None:
-    """Ranks 0 and 1 write the first half in turns, 2 and 3 the second."""
+    """Ranks 0 and 1 take turns in the first half of the file, and ranks 2 and 3 in the second."""
 
     def place(step: int, number: int) -> int:
         return ((number // 2 * PIECES + step) * 2 + number % 2) * ODD
@@ -128,7 +128,8 @@ def test_only_requests_of_different_nodes_conflict(tmp_path: Path, hosts: str, c
 
 
 def two_and_a_half(log: Trace, late_us: int) -> None:
-    """Two processes on a local disk: every second piece reaches a page that the other process had first."""
+    """Adds two processes on a local disk. Every second piece begins in a page that the other process wrote
+    before."""
     size = MIB + 2048
     for pid in (201, 202):
         log.start(pid)
@@ -153,7 +154,7 @@ def test_on_a_local_disk_the_cost_must_be_visible_in_the_run(
     assert len(told) == count
     if told:
         assert told[0].evidence["count"] == 2 * PIECES
-        # The second ones take 800 us more.
+        # Each second piece takes 800 us more.
         assert told[0].cost_seconds == pytest.approx(PIECES * 800e-6, rel=0.02)
 
 

@@ -1,5 +1,5 @@
-"""`whole-file-for-a-few-bytes`: when it fires, what it counts, the cost it states, and when it stays
-silent."""
+"""Tests the rule `whole-file-for-a-few-bytes`: when it gives a finding, its count and cost, and when it
+gives none."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MIB = 1 << 20
 def test_whole_reads_are_distinguished_from_reads_of_the_beginning(
     tmp_path: Path, sniffs: bool, asks: bool, found: int
 ) -> None:
-    """SNIFFS: each file is first opened for its magic number. ASKS: each is read in part, and then its
-    position is queried."""
+    """With SNIFFS, the program first opens each file for its magic number. With ASKS, it reads each file in
+    part and then queries its position."""
 
     def write(log: Trace) -> None:
         for number in range(40):
@@ -41,7 +41,8 @@ def test_whole_reads_are_distinguished_from_reads_of_the_beginning(
 
 
 def gone_through(rounds: int, pause_us: int, seek_to: int = 0) -> Callable[[Trace], None]:
-    """Twenty files that are read completely in each of ROUNDS, with PAUSE_US after each."""
+    """Returns a program that reads twenty files completely in each of ROUNDS, with PAUSE_US after each
+    file."""
 
     def write(log: Trace) -> None:
         for _ in range(rounds):
@@ -90,7 +91,9 @@ def test_computation_between_or_after_reads_counts_as_use(
 
 
 def table_asked(folder: Path, into: str, looks_us: int) -> Path:
-    """A shell starts `cat table | INTO` thirty times."""
+    """Imports a run of a shell that starts `cat table
+
+    INTO` thirty times."""
     log = Trace()
     log.call('execve("/usr/bin/bash", ["bash"], 0x7f /* 9 vars */)')
     for number in range(30):
@@ -120,7 +123,7 @@ def test_pipe_data_kept_by_a_shell_counts_as_used(tmp_path: Path) -> None:
 
 
 def lookups(log: Trace, start_us: int, look_us: int) -> None:
-    """A loop that starts a command for each key, which reads a table of 1 MiB."""
+    """Adds a loop that starts a command for each key. The command reads a table of 1 MiB."""
     for number in range(60):
         pid = 200 + number
         log.start(pid, "/usr/bin/look")
@@ -189,7 +192,7 @@ def test_whole_files_that_may_be_needed_give_no_finding(
 
 
 def test_writing_a_tenth_of_the_input_counts_as_use(tmp_path: Path) -> None:
-    """20 files of 4 MiB are read completely, then a table of 8 MiB is written from all of them."""
+    """The program reads 20 files of 4 MiB completely, then writes a table of 8 MiB from all of them."""
 
     def write(log: Trace) -> None:
         for number in range(20):

@@ -1,4 +1,4 @@
-"""A program's work around its I/O: how much of it a finding promises to save."""
+"""Tests how much of a program's work around its I/O a finding promises to save."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MIB = 1 << 20
 
 
 def saved(log: Trace, folder: Path, rule: str) -> tuple[float, float]:
-    """Seconds that the only finding of RULE saves: lower and upper value."""
+    """Returns the seconds that the only finding of RULE saves: lower and upper bound."""
     (found,) = of_rule(diagnosed(log.imported(folder, 1)), rule)
     assert found.gain is not None
     return found.gain.low_seconds, found.gain.high_seconds
 
 
 def read_again(name: str, piece: int, pause_us: int, took_us: int = 2, write_share: float = 0.0) -> Trace:
-    """A file of 2 MiB that is read 40 times, with a pause after each piece."""
+    """Returns a log that reads a file of 2 MiB 40 times, with a pause after each piece."""
     log = Trace()
     log.open(name)
     for _ in range(40):
@@ -74,7 +74,7 @@ def test_formatting_log_lines_in_a_computation_is_part_of_the_cost(tmp_path: Pat
 
 
 def reopened(log: Trace, count: int) -> None:
-    """A library opens a file for each step, reads its index and writes it back."""
+    """Adds a library that opens a file for each step, reads its index and writes it back."""
     for _ in range(count):
         log.open("/data/modes.h5", took_us=7)
         log.pause(100)

@@ -1,4 +1,5 @@
-"""`write-in-compute-loop`: when it fires, what it counts, the cost it states, and when it stays silent."""
+"""Tests the rule `write-in-compute-loop`: when it gives a finding, its count and cost, and when it gives
+none."""
 
 from __future__ import annotations
 
@@ -49,13 +50,15 @@ def lines_into(folder: Path, name: str, compute_us: int) -> Path:
         ("/data/solver.dbg", 12, "write-in-compute-loop"),
         ("/data/debug/table.dat", 2, "small-requests"),
         ("/data/table.dat", 2, "small-requests"),
-        ("/data/debug.out", 1, "write-in-compute-loop"),  # its name matches
-        ("/data/solver.log", 1, "write-in-compute-loop"),  # its name matches, too: no step is too short
+        ("/data/debug.out", 1, "write-in-compute-loop"),  # The name marks it as debug output.
+        # The name marks it as a log, so no time between writes is too short.
+        ("/data/solver.log", 1, "write-in-compute-loop"),
         ("/data/solver.log", 4, "write-in-compute-loop"),
-        ("/data/solver.log", 2, "write-in-compute-loop"),  # a third of the run is computing
+        ("/data/solver.log", 2, "write-in-compute-loop"),  # A third of the run is computing.
         ("/data/log/table.dat", 2, "small-requests"),
         ("/data/catalog.dat", 2, "small-requests"),
-        ("/data/table.dat", 12, "write-in-compute-loop"),  # reads nothing: it computes what it writes
+        # The program reads nothing, so it must compute what it writes.
+        ("/data/table.dat", 12, "write-in-compute-loop"),
     ],
 )
 def test_file_names_distinguish_debug_output_from_small_writes(

@@ -1,4 +1,4 @@
-"""Checksums of stores: damage is found before the data are read, by every reader."""
+"""Tests checksums of stores: every reader detects damage before it uses the data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with tables that import derived from events."""
+    """Imports a store, with the tables that import derives from events."""
     folder = tmp_path_factory.mktemp("imported")
     with (folder / "log").open("w") as log:
         log.write(OPEN)
@@ -57,7 +57,7 @@ def files_of(store: Path) -> list[str]:
 
 
 def answers(path: Path) -> list[Any]:
-    """For every table, including those derived at import."""
+    """Queries every table, including those derived at import."""
     with Store.open(path) as store:
         found = [store.rows(f'SELECT count(*), bit_xor(hash(t)) FROM "{table.name}" t') for table in TABLES]
         Profile(store).need(["durations", "opens", "slow_calls"])
@@ -70,7 +70,7 @@ def answers(path: Path) -> list[Any]:
 
 
 def flipped(store: Path, name: str, chance: random.Random) -> Iterator[tuple[int, int]]:
-    """Flips one bit of a file at a time; each is restored."""
+    """Flips one bit of the file at a time, yields its place, and restores the file."""
     path = store / name
     sound = path.read_bytes()
     for _ in range(TRIALS):
@@ -107,7 +107,7 @@ def test_a_flipped_bit_is_detected_or_has_no_effect(
 
 
 def damage(path: Path) -> None:
-    """One number in the rows differs."""
+    """Changes one bit in the rows of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 4
     path.write_bytes(content)
@@ -151,7 +151,7 @@ def test_tables_that_a_query_does_not_use_are_not_read(recorded: Path, tmp_path:
         assert opened.rows("SELECT count(*) FROM files") == files
         with pytest.raises(IodockError, match=r"part-00000.parquet: is damaged"):
             opened.rows('SELECT count(*) FROM files JOIN "Call_Ends" ON file = name')
-        # It counts as damaged for the next query as well.
+        # The file counts as damaged for the next query as well.
         with pytest.raises(IodockError, match=r"part-00000.parquet: is damaged"):
             opened.rows("SELECT 1 FROM events")
 
@@ -201,7 +201,7 @@ def test_a_manifest_changed_by_hand_is_read_without_its_own_checksum(imported: P
 
 
 def is_whole(store: Path) -> bool:
-    """Every table has a checksum, and all are correct."""
+    """Returns whether every table has a checksum and all checksums are correct."""
     document = (store / "manifest.json").read_bytes()
     tables = {name for name in files_of(store) if name.endswith(".parquet")}
     checksums = json.loads(document)["checksums"]
@@ -216,7 +216,7 @@ def test_every_way_of_creating_a_store_writes_correct_checksums(
 ) -> None:
     assert is_whole(recorded) and is_whole(imported)
     assert is_whole(anonymous_copy(imported, tmp_path / "anonymous.iodock"))
-    # A store that is replaced.
+    # A forced import replaces a store.
     store = Path(shutil.copytree(imported, tmp_path / "run.iodock"))
     (tmp_path / "log").write_text(OPEN)
     capture.import_logs([str(tmp_path / "log")], store, force=True)

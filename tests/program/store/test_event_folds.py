@@ -1,4 +1,4 @@
-"""Tables folded from events outside of the SQL engine equal the results of SQL."""
+"""Compares tables that iodock folds from events, outside of the SQL engine, with the results of SQL."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows_of(store: Store, name: str) -> list[dict[str, Any]]:
 
 
 def both(path: Path, name: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of the derived table NAME, folded, and queried in SQL."""
+    """Returns the rows of the derived table NAME, computed by folding and by SQL."""
     derived = DERIVED[name]
     with Store.open(path) as store:
         profile = Profile(store)
@@ -61,13 +61,13 @@ def assert_alike(path: Path) -> None:
         folded, asked = both(path, name)
         for row in (*folded, *asked):
             if row.get("typical_ns") is not None:
-                # Logarithms are added up in another order.
+                # Fold and SQL add up the logarithms in different orders.
                 row["typical_ns"] = pytest.approx(row["typical_ns"], rel=1e-9, abs=1)
         assert folded == asked, name
 
 
 def rewritten(run: Path, folder: Path, change: Callable[[pa.Table], pa.Table], **options: Any) -> Path:
-    """A copy of RUN with changed events, written by another writer."""
+    """Returns a copy of RUN with changed events, written by pyarrow instead of iodock."""
     copy = folder / "copy.iodock"
     without_checksums(Path(shutil.copytree(run, copy)))
     (part,) = (copy / "events").iterdir()
@@ -103,7 +103,7 @@ def test_events_in_several_files_are_aggregated(run: Path, tmp_path: Path) -> No
 
 
 def scattered(events: pa.Table) -> pa.Table:
-    """The same columns, with nulls and numbers anywhere."""
+    """Returns the same columns with random nulls and numbers."""
     chance = random.Random(7)
     columns: dict[str, pa.Array] = {}
     for field in events.schema:
@@ -253,7 +253,7 @@ def test_events_of_another_writer_are_queried_with_sql(run: Path, tmp_path: Path
 
 
 def damaged(run: Path, folder: Path, count: int, seed: int) -> Iterator[Path]:
-    """COUNT copies of RUN with a few bytes of its events changed, every second time in the footer."""
+    """Yields COUNT copies of RUN with a few changed bytes in the events, every second time in the footer."""
     chance = random.Random(seed)
     copy = folder / "copy.iodock"
     without_checksums(Path(shutil.copytree(run, copy)))
@@ -270,7 +270,7 @@ def damaged(run: Path, folder: Path, count: int, seed: int) -> Iterator[Path]:
 
 
 def folded_alone(store: Path, name: str) -> bool:
-    """Whether the fold accepts the file."""
+    """Returns whether the fold accepts the file."""
     places = pa.table({"file_id": pa.array([0], pa.uint32()), "place": pa.array([0], pa.uint32())})
     try:
         list(
@@ -306,7 +306,7 @@ def test_damage_that_both_accept_gives_the_same_sums(run: Path, tmp_path: Path) 
                 different += bool(
                     store.rows("SELECT 1 FROM (FROM folded_rows EXCEPT FROM asked_rows) LIMIT 1")
                 )
-    # Run-length encoded numbers have no checksum. If a damaged run is longer than possible, the results of
+    # Parquet's run-length encoded numbers have no checksum. If damage makes a run too long, the results of
     # the two readers may differ.
     assert taken > 20 and different <= 0.05 * taken
 

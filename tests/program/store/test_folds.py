@@ -1,4 +1,4 @@
-"""Tables that import derives from events equal the results of SQL."""
+"""Compares the tables that import derives from events with the results of SQL."""
 
 from __future__ import annotations
 

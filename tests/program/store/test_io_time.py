@@ -1,4 +1,4 @@
-"""Time in I/O calls as import sums it up, compared with the stored events."""
+"""Compares the time in I/O calls that import sums up with the stored events."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ STAT = "100 5.000000 fstat(3, {st_mode=S_IFIFO|0600, st_size=0, ...}) = 0 <0.000
 
 
 def fifo_log(path: Path, reads: int) -> Path:
-    """READS of 1 µs from a file that turns out to be a FIFO only after them."""
+    """Writes a log with READS reads of 1 µs from a file. Only a later fstat shows that the file is a FIFO."""
     lines = [OPEN, *(f'100 2.{read:06d} read(3, "a", 1) = 1 <0.000001>' for read in range(reads)), STAT]
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -81,7 +81,7 @@ def test_a_path_that_proves_a_fifo_is_excluded_from_the_start(reads: int, tmp_pa
     found = io_time(store, select(store, EVERY_KIND))
     assert found is not None
     assert (found.any_ns, found.subset_ns) == (20_000 + reads * 1000, 20_000)
-    # Found too late for import, which then leaves the computation to the events.
+    # If the log shows the kind too late, import stores no time, and iodock computes it from the events.
     assert ("io" in store.manifest.raw) == (reads == 2)
     assert store.rows("SELECT io_ns FROM processes") == [{"io_ns": 20_000 if reads == 2 else None}]
 

@@ -1,4 +1,4 @@
-"""Stores of an older version open, and give the numbers that the older version gave."""
+"""Tests that stores of an older version open and give the numbers that the older version gave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The derived tables that rules read contain every event once."""
+"""Tests that the derived tables that rules read contain every event once."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_no_subquery_of_a_view_hides_another_view(name: str) -> None:
 
 def test_the_tables_that_a_view_reads_are_found_in_its_text() -> None:
     assert DERIVED["authors"].reads == ("image_libraries", "images", "written_in")
-    # `opens` is a column here.
+    # In this query `opens` is a column, not the table.
     assert DERIVED["file_work"].reads == ("uses",)
 
 

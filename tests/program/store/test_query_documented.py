@@ -1,4 +1,4 @@
-"""Every query in documents and help runs, and agrees with the matching `iodock show`."""
+"""Runs every query in documents and help, and compares it with the matching `iodock show`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from iodock.cli.query import EXAMPLES
 from iodock.program.run import Run
 from places import FIXTURES, ROOT
 
-# All forms of two-ended calls: names; copies between files, into a pipe and within one file; failures; and
-# completions of several requests by one call, in two threads with interleaved lines.
+# Calls with two descriptors in all forms: names; copies between files, into a pipe and within one file;
+# failures; and completions of several requests by one call, in two threads with interleaved lines.
 REQUESTS = [("PREAD", 3, "0x5000", 4096), ("PWRITE", 4, '"x"...', 512), ("PREAD", 3, "0x7000", 100)]
 SUBMITTED = ", ".join(
     f"{{aio_data={key:#x}, aio_lio_opcode=IOCB_CMD_{way}, aio_fildes={fd}, aio_buf={memory}, "
@@ -55,7 +55,7 @@ LOG = rf"""
 """
 TWO_ENDED = {"rename": 3, "link": 2, "sendfile": 2, "copy_file_range": 3, "splice": 2, "tee": 1}
 
-# Query -> arguments of the summary that must agree with it; None: a query that counts nothing.
+# Query -> arguments of the summary that must agree with it; None: the query counts nothing.
 MATCHING: dict[str, dict[str, Any] | None] = {
     "SELECT call, count(*) AS calls FROM calls_seen GROUP BY call ORDER BY calls DESC": {"kind": ["all"]},
     "SELECT call, count(*) FROM calls_seen GROUP BY call ORDER BY 2 DESC": {"kind": ["all"]},
@@ -74,7 +74,8 @@ MATCHING: dict[str, dict[str, Any] | None] = {
     "SELECT * FROM calls_seen JOIN 'names.csv' n ON n.pid = calls_seen.pid": None,
     "DESCRIBE calls_seen": None,
 }
-# For stores of counters (Darshan): query -> number of rows, from PyDarshan's records and bins.
+# Queries for stores of counters (Darshan) -> number of rows, from PyDarshan's records and bins; None: not
+# checked.
 PROFILED = {
     "SELECT f.name, p.interface, p.written_bytes FROM profiles p JOIN files f USING (file_id)": 5,
     "SELECT * FROM histograms": None,
@@ -101,7 +102,7 @@ def opened(store: Path) -> Run:
 
 
 def documented() -> set[str]:
-    """The queries in documents and in help."""
+    """Returns the queries in documents and in help."""
     found = set()
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -132,7 +133,7 @@ def test_a_documented_query_of_counters_runs(tmp_path: Path, sql: str) -> None:
 
 
 def said(run: Run, arguments: dict[str, Any], names: list[str]) -> Counter[tuple[Any, ...]]:
-    """The summary's columns with these names, repeated for each row."""
+    """Returns the summary's columns with these names, as a count of equal rows."""
     table = run.show("summary", **arguments).to_arrow().to_pylist()
     for row in table:
         row["bytes"] = (row["read_bytes"] or 0) + (row["written_bytes"] or 0) if row["io_count"] else None

@@ -1,4 +1,4 @@
-"""A query can access its store only, and reports what the store lacks."""
+"""Tests that a query can access its store only, and that it reports what the store lacks."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ WELCOME = [
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A store, and other files next to it."""
+    """Creates a store, and other files next to it."""
     folder = tmp_path_factory.mktemp("guard")
     store = mixed_store(folder / "run.iodock")
     (folder / "secret.txt").write_text(f"{SECRET}\n")
@@ -188,7 +188,7 @@ def run(places: dict[str, str]) -> Iterator[Run]:
 
 
 def contents(folder: str) -> dict[str, str]:
-    """All files in a folder."""
+    """Returns the checksums of all files in a folder."""
     paths = [path for path in Path(folder).rglob("*") if path.is_file()]
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
@@ -203,7 +203,7 @@ def test_a_query_cannot_access_files_outside_its_store(
         run.query(attempt.format(**places))
     assert SECRET not in str(refused.value) and refused.value.hint
     assert contents(places["folder"]) == before
-    # The store is unchanged and still restricted.
+    # The store is unchanged, and its queries are still restricted.
     assert run.query("SELECT count(*) AS n FROM events").to_pylist()[0]["n"] > 0
     with pytest.raises(QueryError):
         run.query(f"SELECT * FROM read_text('{places['file']}')")
@@ -217,7 +217,8 @@ def test_a_query_may_read_everything_in_its_store(run: Run, question: str) -> No
 def test_the_restricted_engine_refuses_access_missed_by_the_text_check(
     run: Run, places: dict[str, str]
 ) -> None:
-    # Tests the second protection by itself, as if a reading function had been overlooked.
+    # This tests the engine's own restriction alone, as if the check of the query had missed a reading
+    # function.
     for sql in ("FROM read_text('{file}')", "FROM '{table}'", "COPY events TO '{new}'", "ATTACH '{new}'"):
         with pytest.raises((QueryError, duckdb.Error)):
             run.store.engine.table(sql.format(**places))
@@ -271,7 +272,7 @@ def test_the_option_unsafe_permits_access_to_files(run: Run, places: dict[str, s
     assert found.to_pylist() == [{"content": f"{SECRET}\n"}]
     run.query(f"COPY (SELECT count(*) FROM uses) TO '{tmp_path}/out.csv'", unsafe=True)
     assert (tmp_path / "out.csv").exists()
-    # The other way stays blocked.
+    # Reading files outside of the store stays blocked.
     with pytest.raises(QueryError):
         run.query(f"FROM read_text('{places['file']}')")
 

@@ -1,4 +1,5 @@
-"""Stores in folders of any name, and stores with changed files: correct answers or errors."""
+"""Tests stores in folders of any name, and stores with changed files: iodock gives correct answers or
+errors."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(imported: Path, tmp_path: Path) -> Path:
-    """A store without checksums: only the tables themselves can show the damage."""
+    """Copies a store without its checksums, so that only the tables themselves can show damage."""
     return without_checksums(Path(shutil.copytree(imported, tmp_path / "run.iodock")))
 
 
@@ -57,7 +58,7 @@ ODD = [os.fsdecode(b"euc\xc6\xfc"), "~", "http:", "year=2026", "a[b]*?"]
 def test_a_store_may_have_any_path(
     imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, command: str
 ) -> None:
-    # A name that is not UTF-8 works for a store, too.
+    # A name that is not UTF-8 also works for a store.
     copy = Path(folder) / f"{folder}.iodock"
     shutil.copytree(imported, tmp_path / copy)
     monkeypatch.chdir(tmp_path)
@@ -96,7 +97,7 @@ def test_missing_rows_are_noticed(store: Path, table: str) -> None:
 def test_damaged_pages_are_named(store: Path, table: str) -> None:
     path = store / f"{table}.parquet"
     content = bytearray(path.read_bytes())
-    # The header of the first page.
+    # The changed bytes are the header of the first Parquet page.
     content[4:24] = b"\xff" * 20
     path.write_bytes(content)
     with pytest.raises(IodockError) as caught, Store.open(store) as opened:

@@ -1,4 +1,4 @@
-"""Several threads may query one store concurrently."""
+"""Tests that several threads can query one store concurrently."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
-    """The result of WORK in another thread."""
+    """Returns the result of WORK, computed in another thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
 
@@ -125,7 +125,7 @@ def test_a_second_interrupt_waits_for_running_queries(store: Store, monkeypatch:
         presser.join()
     finally:
         signal.signal(signal.SIGINT, before)
-    # The remaining rows are not read.
+    # The interrupted query reads no further rows, so the next query runs.
     assert store.rows("SELECT 1 AS one") == [{"one": 1}]
     store.close()
 
@@ -158,7 +158,7 @@ def test_damage_is_reported_while_another_thread_queries(store: Store) -> None:
             store.rows(ENDLESS)
 
     with ThreadPoolExecutor(1) as pool:
-        # Its connection is the store's first one.
+        # The pool's thread opens the store's first connection.
         pool.submit(store.rows, "SELECT 1").result()
         answer = pool.submit(busy)
         content = part.read_bytes()

@@ -1,4 +1,4 @@
-"""The union of intervals compared with brute force, for sorted, nearly sorted and unsorted input."""
+"""Compares the union of intervals with brute force, for sorted, nearly sorted and unsorted input."""
 
 from __future__ import annotations
 

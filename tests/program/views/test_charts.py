@@ -1,4 +1,5 @@
-"""Every chart in every format: it draws something, loads nothing from outside, and is safe with any names."""
+"""Tests every chart in every format: it draws something, loads nothing from outside, and is safe with any
+names."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ LITTLE = ChartOptions(scale=0.3)
 
 
 def coloured_pixels(data: bytes) -> int:
-    """Number of PNG pixels that are clearly coloured. They belong to marks, since axes and text are grey."""
+    """Counts the PNG pixels that are clearly coloured. They belong to marks, since axes and text are grey."""
     width, rows = _png_rows(data)
     return sum(
         max(row[at : at + 3]) - min(row[at : at + 3]) > 50 for row in rows for at in range(0, width * 4, 4)
@@ -48,7 +49,7 @@ def coloured_pixels(data: bytes) -> int:
 
 
 def _png_rows(data: bytes) -> tuple[int, list[bytearray]]:
-    """Width and rows of an 8-bit RGBA PNG (PNG specification, sections 7 and 9)."""
+    """Decodes an 8-bit RGBA PNG into its width and rows (PNG specification, sections 7 and 9)."""
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     at, body, width, height = 8, b"", 0, 0
     while at < len(data):
@@ -86,14 +87,15 @@ def _nearest(left: int, up: int, corner: int) -> int:
 
 
 def texts(data: bytes) -> str:
-    """All text of an SVG."""
+    """Returns all text of an SVG."""
     return " ".join(ElementTree.fromstring(data.decode()).itertext())
 
 
 @pytest.mark.parametrize(("analysis", "chart"), EVERY)
 def test_every_chart_is_drawn_in_every_format(analysis: str, chart: str) -> None:
     given = SMALL[analysis]
-    least = 15 if chart == "offset" else 150  # single marks, the other charts have areas
+    # The chart `offset` draws small marks, and the other charts draw areas.
+    least = 15 if chart == "offset" else 150
     assert coloured_pixels(draw("png", given, chart, LITTLE)) > least
     drawn = draw("svg", given, chart)
     assert "Nothing to show" not in texts(drawn)
@@ -103,7 +105,8 @@ def test_every_chart_is_drawn_in_every_format(analysis: str, chart: str) -> None
 
 @pytest.mark.parametrize(("analysis", "chart"), EVERY)
 def test_chart_specifications_are_valid_and_contain_their_data(analysis: str, chart: str) -> None:
-    render_chart(SMALL[analysis], chart).to_dict()  # checks it against the Vega-Lite schema
+    # altair checks the specification against the Vega-Lite schema.
+    render_chart(SMALL[analysis], chart).to_dict()
     assert "http" not in json.dumps(specification(SMALL[analysis], chart))
 
 
@@ -159,7 +162,7 @@ def test_unknown_chart_names_are_refused() -> None:
 
 
 class Page(HTMLParser):
-    """The content of an HTML page: its elements with their attributes, and the text of each script."""
+    """Reads an HTML page: its elements with their attributes, and the text of each script."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

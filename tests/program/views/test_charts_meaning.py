@@ -1,5 +1,5 @@
-"""The meaning of charts: one unit for each axis, keys that match the drawing, distinct labels, and a note on
-what was left out."""
+"""Tests the meaning of charts: one unit for each axis, keys that match the drawing, distinct labels, and a
+note on what was left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERY = [(analysis, chart) for analysis in SMALL for chart in charts_for(analysi
 
 
 def _nodes(node: Any, name: str) -> Iterator[Any]:
-    """All values with the key NAME in a specification, without data."""
+    """Yields all values with the key NAME in a specification, without its data."""
     if isinstance(node, list):
         for one in node:
             yield from _nodes(one, name)
@@ -80,7 +80,7 @@ def test_volume_chart_shows_actual_and_expected_sizes() -> None:
 
 def test_the_legend_of_a_grid_matches_the_drawing() -> None:
     (opacity,) = _nodes(specification(accesses(3000), "offset"), "opacity")
-    # With another scale, vega-lite draws shades between the first two.
+    # With any other type of scale, Vega-Lite interpolates opacities between the first two.
     assert opacity["scale"]["type"] == "ordinal"
     assert len(opacity["scale"]["domain"]) == len(opacity["scale"]["range"])
 
@@ -100,7 +100,7 @@ def test_equal_labels_are_distinguished_by_folder() -> None:
     assert all(cells(label) <= 44 and label.endswith("output.dat") for label in (first, second))
     near = [f"/scratch/projects/{step}{'x' * 30}/{'y' * 20}/out.dat" for step in ("a", "b")]
     assert labels(near, 40)[0].startswith("…/axxxx")
-    # For the same name twice, no folder distinguishes them.
+    # If the same name appears twice, no folder distinguishes the two.
     assert labels(["/d/x", "/d/x"]) == ["/d/x", "/d/x (2)"]
 
 

@@ -1,4 +1,4 @@
-"""The check-up in the terminal: its content, and that it fits."""
+"""Tests the check-up in the terminal: its content, and that it fits the width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The page of counters in a real browser: no errors, no network access, nothing wider than the screen."""
+"""Tests the page of counters in a real browser: no errors, no network access, nothing wider than the
+screen."""
 
 from __future__ import annotations
 

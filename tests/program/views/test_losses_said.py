@@ -1,4 +1,5 @@
-"""Losses of a store are shown once with every result, in a line. Losses that hide calls get a sentence."""
+"""Tests that every result shows the losses of its store once, in a line. Losses that hide calls get a
+sentence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Results in Python and notebooks: times as times, findings with their sentences, charts without network
-access."""
+"""Tests results in Python and notebooks: times as times, findings with their sentences, charts without
+network access."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOW_TO = ROOT / "docs" / "how-to" / "notebook.md"
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that repeatedly opens and closes one file."""
+    """Imports a run that repeatedly opens and closes one file."""
     trace = Trace()
     for _ in range(2_000):
         trace.open("/data/a<b>.log", took_us=200, flags="O_WRONLY|O_APPEND")
@@ -105,7 +105,7 @@ def test_pandas_receives_durations_and_time_stamps(mixed: Run) -> None:
     assert str(frame["dur"].dtype) == "timedelta64[ns]" and frame["dur"].isna().any()
     assert frame["ts"].min() >= pandas.Timestamp(START, tz="UTC")
     assert numbers["ts"].tolist() == shown.to_arrow()["ts"].to_pylist()
-    # No float in between, which would lose the last digits.
+    # The conversion must not use floats, which would lose the last digits.
     assert [None if one is pandas.NA else one for one in numbers["end_ts"].tolist()] == shown.to_arrow()[
         "end_ts"
     ].to_pylist()
@@ -176,7 +176,7 @@ def test_a_notebook_shows_a_result_as_a_chart_above_its_rows(mixed: Run) -> None
     coded = re.search('src="data:image/svg[+]xml;base64,([^"]+)"', html)
     assert coded and base64.b64decode(coded[1]) == shown.chart().svg
     assert html.index("<img") < html.index("<table>") and "title=" in html
-    # No address from which anything is loaded.
+    # The page contains no address from which a browser would load something.
     assert not re.search("<script|src=.http|url[(]http", html + shown.chart().svg.decode())
 
 
@@ -251,7 +251,7 @@ def test_a_report_equals_that_of_the_command_line_and_displays_itself(faulty: Ru
     assert "a%20%3Cb%3E.html" in html and '<iframe sandbox="allow-scripts" title="a &lt;b&gt;.html"' in html
     shown = re.search(' srcdoc="([^"]*)"></iframe>', html)
     assert shown and unescape(shown[1]) == written
-    # An earlier report is replaced.
+    # The second report replaces the earlier one.
     assert faulty.report(page, "en").path == page.path
 
 
@@ -285,7 +285,7 @@ def test_no_text_browser_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def under_limit(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """A Python command with a 32 GB address space limit, as on login nodes."""
+    """Runs Python with an address space limit of 32 GB, as on login nodes."""
     limited = ["sh", "-c", 'ulimit -c 0; ulimit -v 32000000; exec "$@"', "sh", sys.executable, *command]
     return subprocess.run(limited, capture_output=True, text=True)
 
@@ -302,7 +302,7 @@ def test_without_memory_for_the_renderer_a_chart_gives_an_error(mixed_path: Path
     done = under_limit([*show, str(tmp_path / "a.svg")])
     assert done.returncode == 1 and done.stderr.startswith("error: no chart can be drawn: ")
     assert not list(tmp_path.iterdir())
-    # Drawn by the browser.
+    # The HTML file works, because the browser draws the chart.
     assert under_limit([*show, str(tmp_path / "a.html")]).returncode == 0
 
 
@@ -330,7 +330,8 @@ def test_a_notebook_gets_the_text_in_one_piece(faulty: Run, monkeypatch: pytest.
     from rich.console import Console
 
     said = repr(faulty.findings("en"))
-    # Simulates a notebook in the way that rich detects one, where it displays lines instead of writing them.
+    # The library rich detects a notebook by this class, and in a notebook it displays lines instead of
+    # writing them.
     kernel = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setattr("builtins.get_ipython", lambda: kernel, raising=False)
     assert Console().is_jupyter
@@ -340,7 +341,7 @@ def test_a_notebook_gets_the_text_in_one_piece(faulty: Run, monkeypatch: pytest.
 def test_the_documented_notebook_code_runs(
     faulty: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every Python example of the how-to, in order."""
+    """Runs every Python example of the how-to, in order."""
     pieces = re.findall("```python\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
     assert len(pieces) == 6
     shutil.copytree(faulty.store.path, tmp_path / "demo.iodock")

@@ -1,4 +1,4 @@
-"""The Python interface: open, show, query, Arrow output, notebooks."""
+"""Tests the Python interface: open, show, query, Arrow output, notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The report in a real browser: keyboard, sorting, drill-down, print, narrow screens, no network access."""
+"""Tests the report in a real browser: keyboard, sorting, drill-down, print, narrow screens, no network
+access."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """A page, and the errors on it."""
+    """An opened page, its errors and its network requests."""
 
     def __init__(self, browser: Any, path: Path, width: int = 1280) -> None:
         self.page = browser.new_page(viewport={"width": width, "height": 900})
@@ -51,7 +52,7 @@ class Opened:
 
 
 def mapped() -> Report:
-    """The usual report, with a file that was read through a map."""
+    """Returns the usual report, with a file that was read through a memory map."""
     touched = {
         "faults": 1_028,
         "major_faults": 1,
@@ -120,7 +121,8 @@ def test_unknown_values_sort_last_in_both_orders(opened: Any) -> None:
 
 
 def wait_until(page: Any, condition: str) -> None:
-    """Playwright's own waiting evaluates text inside the page, which the page's policy forbids."""
+    """Waits until CONDITION is true. Playwright's own waiting evaluates text inside the page, which the
+    page's policy forbids."""
     for _ in range(200):
         if page.evaluate(condition):
             return
@@ -327,5 +329,5 @@ def test_a_printed_report_has_sums_last_and_no_page_with_only_a_footer(opened: A
     heights = page.locator("#print-panels svg.chart").evaluate_all(
         "charts => charts.map((chart) => chart.getBoundingClientRect().height)"
     )
-    # A file's three charts fit a page.
+    # The three charts of a file fit on one printed page.
     assert max(heights) <= 180

@@ -1,4 +1,4 @@
-"""The report's flame graph: there with stacks alone; weights, zoom, search and keys in a browser."""
+"""Tests the report's flame graph, which needs stacks: weights, zoom, search and keys in a browser."""
 
 from __future__ import annotations
 

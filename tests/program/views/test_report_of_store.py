@@ -1,4 +1,5 @@
-"""Reports and check-ups of whole stores: they contain the analyses' numbers, and the page stays small."""
+"""Tests reports and check-ups of whole stores: they contain the analyses' numbers, and the page stays
+small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report's document: safe with any names, small for any run, complete in both languages."""
+"""Tests the report's document: safe with any names, small for any run, complete in both languages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASSETS = SOURCE / "shared/pages/assets"
 
 
 class Outline(HTMLParser):
-    """Tags, attributes and text outside of scripts and styles."""
+    """Collects tags, attributes and the text outside of scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()

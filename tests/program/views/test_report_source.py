@@ -1,4 +1,5 @@
-"""`iodock report --source`: lines around those that findings name, of files that have not changed since."""
+"""Tests `iodock report --source`, which shows the lines around those that findings name, if the file has not
+changed since the run."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def made(folder: Path, source: object, line: int = 20, dated: bool = True) -> Path:
-    """The store of a program that writes small pieces from that line."""
+    """Imports a run of a program that writes small pieces from LINE of SOURCE."""
     stack = (
         " > /usr/lib/libc.so.6(__write+0x14) [0xf78d4]\n"
         f" > /home/u/solver(step+0x20) [0x1176] {source}:{line}\n"
