@@ -96,7 +96,7 @@ def test_a_restarted_counter_gives_no_wrong_clock_offset() -> None:
 
 @pytest.mark.parametrize("seconds", [163, 200, 239])
 @pytest.mark.parametrize("phase", [0, 17, 40, 59])
-def test_few_sums_give_no_wrong_clock_offset(seconds: int, phase: int) -> None:
+def test_clock_offset_from_few_rows_is_unknown_or_right(seconds: int, phase: int) -> None:
     """The agent's rows cover one minute each, and the last one is cut. Only some of the possible clock
     offsets put enough rows inside the recording."""
     rows = [

@@ -309,7 +309,9 @@ def packed(archive: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("where", ["portal", "store"])
-def test_a_bundle_of_a_digest_id_contains_its_data(site: Server, tmp_path: Path, where: str) -> None:
+def test_bundle_of_a_digest_contains_the_digest_and_its_runs(
+    site: Server, tmp_path: Path, where: str
+) -> None:
     own = str(document(site, SLOW)["id"])
     token = tmp_path / "token"
     token.write_text(site.secrets["user"])

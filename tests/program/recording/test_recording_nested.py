@@ -38,7 +38,7 @@ def test_a_recorded_recorder_works_as_usual(tmp_path: Path) -> None:
     assert (captured["how"], captured["command"]) == ("rewrite", ["cat", "/etc/hostname"])
 
 
-def test_processes_that_outlive_the_recorder_start_programs_silently(tmp_path: Path) -> None:
+def test_processes_that_outlive_the_recorder_start_programs_without_messages(tmp_path: Path) -> None:
     command = [*record(tmp_path / "run.iodock"), "sh", "-c", OUTLIVES]
     with subprocess.Popen(
         command,

@@ -38,7 +38,9 @@ def read_again(name: str, piece: int, pause_us: int, took_us: int = 2, write_sha
 
 
 @pytest.mark.parametrize(("name", "piece"), [("/data/table.bin", 8192), ("/data/words.txt", 65536)])
-def test_savings_exclude_computation_on_repeated_reads(name: str, piece: int, tmp_path: Path) -> None:
+def test_gain_of_repeated_reads_excludes_the_computation_between_them(
+    name: str, piece: int, tmp_path: Path
+) -> None:
     log = read_again(name, piece, 2000, 100)
     _, most = saved(log, tmp_path, "redundant-reads")
     text = 39 * 2 * MIB * 5e-9 if name.endswith(".txt") else 0.0
