@@ -98,7 +98,7 @@ def test_other_jobs_are_reported_from_sums(tmp_path: Path) -> None:
     assert "from 12:00:00 to 12:10:00 (the agent's count)" in at
 
 
-def test_diagnosis_says_that_hourly_sums_are_too_coarse_to_compare_clocks(tmp_path: Path) -> None:
+def test_diagnosis_says_that_kept_sums_are_too_coarse_to_compare_clocks(tmp_path: Path) -> None:
     collector = centre_store(tmp_path / "m", None, 60.0, begin=HUNG - 5 * HOUR, until=HUNG + HOUR)
     node_rows(collector)
     aged(collector, 21)
