@@ -1,4 +1,4 @@
-# The few commands of the project; `make setup` first.
+# The project's commands. Run `make setup` first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,18 +15,18 @@ $(VENV)/.requirements: requirements.txt requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@
 
-# Rebuilt only when Rust sources change: Python sources are used where they lie.
+# Built again only when Rust sources change. Python sources are used in place (an editable install).
 $(VENV)/.built: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
 	IODOCK_COMMIT=$$(tools/commit.sh) VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 	touch $@
 
-# Translations as the program reads them; only the .po files are kept in git.
+# Compiles the translations that the program reads. Only the .po files are in git.
 %.mo: %.po tools/messages.py $(VENV)/.requirements
 	$(BIN)/python tools/messages.py --compile
 	touch $@
 
-# The main job on a small program of the casebook: record it, see what is found, record it mended, see what that
-# has brought, write the report.
+# Shows the main job on a small program of the casebook: records it, diagnoses it, records the corrected program,
+# compares both, and writes the report.
 DEMO ?= src/iodock/program/casebook/cases/open-close
 demo: setup
 	$(BIN)/iodock record --force -o demo-before.iodock -- $(BIN)/python $(DEMO)/before.py demo.log 8000
@@ -36,23 +36,23 @@ demo: setup
 	$(BIN)/iodock report demo-before.iodock -o demo.html
 	@echo "open demo.html in a browser; next: .venv/bin/iodock diagnose demo-before.iodock"
 
-# Tests start Python hundreds of times: without compiled modules each start compiles all of iodock again.
+# Tests start Python hundreds of times. Without bytecode files, each start would compile all of iodock again.
 unexport PYTHONDONTWRITEBYTECODE
-# Most tests wait for programs: two at a time take half as long on two cores.
+# Most tests wait for programs, so two at a time take half as long on two cores.
 TESTS_AT_ONCE ?= 2
-# More options of pytest.
+# Further options for pytest.
 PYTEST_MORE ?=
 PYTEST := $(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal $(PYTEST_MORE)
-# What a contributor needs, in minutes.
+# The tests that a contributor runs. They take some minutes.
 test: setup
 	cargo test --workspace --quiet
 	$(PYTEST) -m "not whole"
 
-# Everything that ends by itself here: besides `make test` hostile programs in all back ends, killed processes, browsers,
-# a real Slurm, Grid Engine, MooseFS and Prometheus. What can't be tried here is skipped and says so.
+# Runs every test that needs no second machine: `make test`, hostile programs in all back ends, killed processes, browsers,
+# a real Slurm, Grid Engine, MooseFS and Prometheus. A test whose program is missing is skipped and says so.
 test-all: test test-rest
 
-# What `make test` leaves out. Tests that print a measurement, or that another test starts, are neither.
+# The tests that `make test` leaves out. Tests that only print a measurement, or that another test starts, are in neither.
 WHOLE_SLURM := tests/trials/whole_slurm.py tests/trials/whole_slurm_health.py tests/trials/whole_slurm_actions.py \
 	tests/trials/whole_slurm_facts.py tests/trials/whole_slurm_merge.py tests/trials/whole_slurm_mpi.py tests/trials/whole_digests.py
 WHOLE_MOOSEFS := tests/trials/whole_moosefs.py
@@ -62,16 +62,17 @@ test-rest: setup
 	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_SLURM) $(WHOLE_MOOSEFS) $(WHOLE_GRID_ENGINE)
 	@program=$$(tools/prometheus.sh) || [ $$? = 3 ] || exit 1; IODOCK_PROMETHEUS="$$program" $(PYTEST) -m whole
 
-# Thousands of inputs that were damaged by chance, for every reader: no crash, no hang, no silent loss. A case that
-# fails is made again by what it prints: tests/trials/mutated.py --seed S --only N.
+# Gives every reader thousands of randomly damaged inputs: no crash, no hang, no silent loss. A case that fails prints
+# its seed and number; tests/trials/mutated.py --seed S --only N repeats it.
 MUTATIONS ?= 2000
 SEED ?= 1
 test-mutations: setup
 	cargo build --quiet --locked -p iodock-agent
 	PYTHONPATH=tests/kit $(BIN)/python tests/trials/mutated.py --count $(MUTATIONS) --seed $(SEED)
 
-# Prometheus itself scrapes real agents while a collector takes their pushes: what is read back must agree. Where there
-# is none it is fetched: release 2.53.3 of github.com/prometheus/prometheus, against its sha256sums.txt, or Debian's.
+# A real Prometheus scrapes agents that also push to a collector. Both must return the same values. If Prometheus is not
+# installed, release 2.53.3 is fetched from github.com/prometheus/prometheus (checked against its sha256sums.txt), or
+# Debian's package.
 test-prometheus: setup
 	cargo build --quiet --locked -p iodock-agent
 	@if program=$$(tools/prometheus.sh); then \
@@ -79,32 +80,33 @@ test-prometheus: setup
 	elif [ $$? = 3 ]; then echo "skipped: test-prometheus, there is no Prometheus to be had here"; \
 	else exit 1; fi
 
-# A real Slurm of two nodes in temporary folders and namespaces, and jobs of known bytes: needs root and, of Debian,
-# slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. Says so and passes where they are missing.
+# Starts a real Slurm with two nodes in temporary folders and namespaces, and runs jobs whose bytes are known. Needs root
+# and the Debian packages slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. If they are missing,
+# it says so and passes.
 test-slurm: setup
 	cargo build --quiet --locked -p iodock-agent
 	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_SLURM)
 
-# Digests in the output of jobs of a real Grid Engine: needs root and, of Debian, gridengine-master gridengine-exec
-# gridengine-client. Says so and passes where they are missing.
+# Checks that jobs of a real Grid Engine get a digest in their output. Needs root and the Debian packages
+# gridengine-master gridengine-exec gridengine-client. If they are missing, it says so and passes.
 test-grid-engine: setup
 	$(BIN)/python -m pytest -rs $(PYTEST_MORE) $(WHOLE_GRID_ENGINE)
 
-# A real MooseFS on two machines that are namespaces: load, a stopped master, a restart and nothing, one round each. Needs
-# root and, of Debian, moosefs-master moosefs-chunkserver moosefs-client. Says so and passes where they are missing.
-# 20 rounds each take half an hour: benches/moosefs_rounds.py --agent target/release/iodock-agent.
+# Runs a real MooseFS on two namespaces that act as machines, one round each: load, a stopped master, a restart, and no
+# event. Needs root and the Debian packages moosefs-master moosefs-chunkserver moosefs-client. If they are missing, it says
+# so and passes. 20 rounds of each take half an hour: benches/moosefs_rounds.py --agent target/release/iodock-agent.
 test-moosefs: setup
 	cargo build --quiet --locked -p iodock-agent
 	$(BIN)/python -m pytest -rs $(WHOLE_MOOSEFS)
 
-# More than 100 real programs, each by every back end: output, files, status and calls beside those alone and under
-# strace. Takes an hour or more, wants strace and root (for bpf); programs that are not here are skipped, and it says which.
-# One alone: tests/trials/programs_everywhere.py --only NAME.
+# Records more than 100 real programs with every back end, and compares output, files and exit status with the program
+# alone, and calls with strace. Takes an hour or more. Needs strace, and root for bpf. Programs that are not installed
+# are skipped and listed. A single program: tests/trials/programs_everywhere.py --only NAME.
 test-programs: setup
 	PYTHONPATH=tests/kit $(BIN)/python tests/trials/programs_everywhere.py
 
-# Every value of Darshan's logs beside PyDarshan's, which is installed into a folder of its own (300 MB). LOGS names a
-# folder of more logs, such as a copy of darshan-hpc/darshan-logs. Says so and passes where PyDarshan can't be had.
+# Compares every value of Darshan's logs with PyDarshan, which is installed into a separate folder (300 MB). LOGS names a
+# folder with more logs, such as a copy of darshan-hpc/darshan-logs. If PyDarshan can't be installed, it says so and passes.
 LOGS ?=
 DARSHAN_BIN := .venv-darshan/bin
 test-darshan:
@@ -114,17 +116,18 @@ test-darshan:
 			cargo test --quiet -p iodock-darshan --test samples pydarshan -- --nocapture; \
 	else echo "skipped: test-darshan, PyDarshan can't be installed here"; fi
 
-# IOR and mdtest, built with Open MPI and MPICH, are recorded: calls and bytes of each interface are those that they say
-# and those of independent counters. Takes four minutes; IOR is fetched from github.com/hpc/ior (IOR_REPOSITORY names
-# another place). Says so and passes where it can't be had.
+# Builds IOR and mdtest with Open MPI and MPICH, records them, and compares calls and bytes of each interface with their
+# own output and with independent counters. Takes four minutes. IOR is fetched from github.com/hpc/ior (IOR_REPOSITORY
+# names another place). If it can't be fetched, it says so and passes.
 test-ior: setup
 	@if folders=$$(tools/ior.sh); then \
 		IODOCK_IOR="$$folders" $(PYTEST) --dist loadscope -rP tests/trials/ior_runs.py; \
 	elif [ $$? = 3 ]; then echo "skipped: test-ior, there is no IOR to be had here"; \
 	else exit 1; fi
 
-# MPICH 4.3 and 5.0 and Open MPI 5.0 of PyPI, MPI-5's ABI, and mpi4py: calls and bytes of MPI-IO beside a counter. Each is
-# installed into an environment of its own (400 MB). Takes five minutes. Says so and passes where they can't be had.
+# Compares calls and bytes of MPI-IO with an independent counter, for MPICH 4.3 and 5.0 and Open MPI 5.0 from PyPI, the ABI
+# of MPI-5, and mpi4py. Each is installed into a separate environment (400 MB). Takes five minutes. If they can't be
+# installed, it says so and passes.
 test-mpi: setup
 	@if folders=$$(tools/mpis.sh); then \
 		IODOCK_MPIS="$$folders" $(PYTEST) tests/trials/mpi_wheels.py; \
@@ -142,7 +145,7 @@ reference: setup
 	COLUMNS=100 $(BIN)/python tools/reference.py
 	$(BIN)/python tools/casebook.py
 
-# New texts of the code into the catalogues; lists what is to be translated.
+# Adds new texts of the code to the catalogues, and lists those without a translation.
 messages: setup
 	$(BIN)/python tools/messages.py
 
@@ -154,11 +157,11 @@ bench: setup
 	$(BIN)/python benches/health_engine.py
 	cargo run --quiet --release -p iodock-agent --example job_stats_speed
 
-# Programs with an I/O fault and the same mended as the advice says: was it right, and did it bring what was promised?
+# Measures programs with an I/O fault before and after the advice is followed, and compares the gain with the forecast.
 pairs: setup
 	$(BIN)/python benches/pairs.py
 
-# The bpf back end's programs from their C sources; the object is committed, so that nobody else needs the compiler.
+# Builds the BPF programs from their C sources. The object is committed, so a normal build does not need the compiler.
 bpf: $(VENV)/.requirements
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
 	$(BIN)/python tools/bpf.py

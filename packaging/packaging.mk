@@ -1,31 +1,31 @@
-# What is given to others: the wheel, packages, the site of documents. The Makefile includes this.
+# Builds what is published: the wheel, packages, the documentation site. The Makefile includes this file.
 .PHONY: wheel test-wheel
 
 WHEEL_VENV := .venv-wheel
-# An environment of its own, so that `make setup` stays as quick as it is.
+# A separate environment, so that `make setup` stays quick.
 $(WHEEL_VENV)/.requirements: requirements.txt requirements-wheel.txt
 	test -x $(WHEEL_VENV)/bin/python || $(PYTHON) -m venv $(WHEEL_VENV)
 	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
 	touch $@
 
-# A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs.
+# Builds a wheel for glibc 2.28 (RHEL 8) and newer and CPython 3.11 and newer, independent of this machine's versions.
 wheel: $(WHEEL_VENV)/.requirements
 	VENV=$(WHEEL_VENV) tools/build_wheel.sh
 
-# The wheel in the oldest root that can be had here, by a user without a compiler: record, diagnose, report, agent.
+# Tests the wheel in the oldest root file system that can be had here, without a compiler: record, diagnose, report, agent.
 test-wheel: $(WHEEL_VENV)/.requirements
 	VENV=$(WHEEL_VENV) tools/test_wheel.sh
 
 .PHONY: packages static-agent test-packages site release-check
-# The agent for Debian and RPM systems, from the newest wheel in dist/.
+# Builds the agent's Debian and RPM packages from the newest wheel in dist/.
 packages:
 	tools/build_packages.sh
 
-# The agent without any library of the system, in dist/, for machines with a glibc older than 2.28.
+# Builds a static agent in dist/, for machines with a glibc older than 2.28.
 static-agent: $(WHEEL_VENV)/.requirements
 	VENV=$(WHEEL_VENV) tools/build_static_agent.sh
 
-# Installs them, runs the agent, takes them away again.
+# Installs the packages, runs the agent, and removes them.
 test-packages:
 	tools/test_packages.sh
 
@@ -35,7 +35,7 @@ $(DOCS_VENV)/.requirements: requirements-docs.txt
 	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	touch $@
 
-# The documents as pages with a search that works offline: site/index.html. A warning is an error.
+# Builds the documentation as pages with an offline search: site/index.html. A warning is an error.
 SPHINX := $(DOCS_VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto -c packaging/site
 site: $(DOCS_VENV)/.requirements
 	rm -rf site
@@ -43,6 +43,6 @@ site: $(DOCS_VENV)/.requirements
 	$(SPHINX) -d build/site/ja -D language=ja -D root_doc=ja/index docs site/ja
 	cp packaging/site/index.html site/
 
-# What a release must be, each thing in one line; ONLY="versions licences" checks those.
+# Checks a release and prints one line per check. ONLY="versions licences" runs only these two.
 release-check:
 	$(BIN)/python tools/release_check.py $(ONLY)
