@@ -1,6 +1,6 @@
-/* The stub for calls that are counted (--light) instead of recorded: nothing is noted before a call, and
- * the clock is read only for calls that are timed. See light_calls.c; stub_x86_64.S explains the parts
- * that both have in common. */
+/* The stub that counts calls (--light) and does not record them. It notes nothing before a call, and reads
+ * the clock only for calls that are timed. See light_calls.c. stub_x86_64.S explains the parts that both
+ * stubs share. */
 
 #include "hot.h"
 

@@ -1,4 +1,5 @@
-/* The stub that also sees where calls come from (record --stacks): a second one, so that the first need not ask whether to. */
+/* The stub that also records the callers of calls (record --stacks). It is a separate copy, so that the other
+ * stub needs no check of the option. */
 
 #define STACKS
 #define PLAIN iodock_plain_stacks

@@ -1,9 +1,9 @@
-/* Where the patched sites go. A site's trampoline puts its own return address into %rcx and the address
- * behind the original `syscall` into %r11 (the kernel destroys both anyway), and jumps here. Nothing else
- * may change but %rax. The 128 bytes below %rsp may be the function's (red zone).
+/* The stub to which patched sites jump. A site's trampoline puts its own return address into %rcx and the
+ * address behind the original `syscall` into %r11 (the kernel overwrites both anyway), and jumps here. No
+ * other register than %rax may change. The function may use the 128 bytes below %rsp (red zone).
  *
- * The call frame information makes this look as if the site had called it, so that unwinding out of a
- * signal handler (thread cancellation, C++ exceptions) finds the way into libc and on. */
+ * The call frame information describes a call by the site, so that unwinding from a signal handler (thread
+ * cancellation, C++ exceptions) continues into libc and its callers. */
 
 #include "hot.h"
 
@@ -11,12 +11,13 @@
 
 #include "frame_x86_64.h"
 
-/* stub_stacks_x86_64.S is the same with STACKS. */
+/* stub_stacks_x86_64.S includes this file with STACKS defined. */
 #ifndef STACKS
 #define PLAIN iodock_plain
 #endif
 
-/* Like put() in numbers.c, at %r8, but only for values of at most 56 bits. Changes the value and %rcx. */
+/* Does the same as put() in numbers.c, at %r8, but only for values of at most 56 bits. Changes the value
+ * and %rcx. */
 	.macro PUT value
 	movq	\value, %rcx
 	orq	$1, %rcx
@@ -31,7 +32,7 @@
 	leaq	1(%r8,%rcx), %r8
 	.endm
 
-/* As put_signed(), of %rdx. */
+/* Does the same as put_signed() for %rdx. */
 	.macro PUT_SIGNED
 	movq	%rdx, %rcx
 	addq	%rdx, %rdx
@@ -40,7 +41,7 @@
 	PUT	%rdx
 	.endm
 
-/* The call is made here. */
+/* This stub makes the call. */
 	.globl	PLAIN
 	.hidden	PLAIN
 	.type	PLAIN, @function
@@ -69,7 +70,8 @@ PLAIN:
 	/* From here on a handler does not touch the chunk. */
 	movl	$1, STATE_LEVEL(%r11)
 	movq	%rdx, STATE_WRITER(%r11)
-	/* Asked again, now that end_records() sees the level: this thread may have lost its CPU since the first time. */
+	/* Check again, now that end_records() sees the level: the thread may have been preempted after the first
+	 * check. */
 	cmpl	$1, STATE_TAKEN_AND_LEVEL(%r11)
 	jne	.Lno_chunk
 	movq	STATE_CHUNK(%r11), %rcx
@@ -80,7 +82,7 @@ PLAIN:
 	movl	8(%rsp), %eax
 	incl	%eax
 	movl	%eax, CHUNK_FLIGHT(%rcx)
-	/* As leave() in levels.c. */
+	/* The same as leave() in levels.c. */
 	cmpq	%rdx, STATE_WRITER(%r11)
 	jne	.Lbegun
 	movl	$0, STATE_LEVEL(%r11)
@@ -90,9 +92,10 @@ PLAIN:
 	syscall
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
-	/* The most frequent records, as write_fields() would write them but for their shorter head: read, write, pread64 and pwrite64. Nothing
-	 * but %rax, %rdx, %rsi, %r8, %r9, %rcx and %r11 is used, so little is to be restored. Other calls go on from .Lno_data. The clock is
-	 * read behind the first loads: reading it takes 12 ns, and they find their way meanwhile. */
+	/* Writes the records of read, write, pread64 and pwrite64, the most frequent ones. They are as from
+	 * write_fields(), with a shorter head. Only %rax, %rdx, %rsi, %r8, %r9, %rcx and %r11 are used, so few
+	 * registers must be restored. Other calls continue at .Lno_data. The clock is read after the first loads,
+	 * because the loads then complete during the 12 ns that it takes. */
 	movl	16(%rsp), %ecx
 	movq	iodock_own@gottpoff(%rip), %r11
 	movq	%fs:(%r11), %r11
@@ -102,10 +105,10 @@ PLAIN:
 	jne	.Learly
 	cmpq	%rsp, STATE_FLIGHT(%r11)
 	jne	.Learly
-	/* From here on a handler's calls go elsewhere. */
+	/* From here on a handler's calls go to another stream. */
 	movl	$1, STATE_LEVEL(%r11)
 	movq	%rsp, STATE_WRITER(%r11)
-	/* (Asked again: as above.) */
+	/* Check again, for the same reason as above. */
 	cmpl	$1, STATE_TAKEN_AND_LEVEL(%r11)
 	jne	.Lother_early
 	movq	STATE_CHUNK(%r11), %r8
@@ -115,7 +118,7 @@ PLAIN:
 	shlq	$32, %rdx
 	orq	%rdx, %rax
 #ifdef STACKS
-	/* Does it come from where the last call of its code came from? Else the general way writes where it comes from. */
+	/* If the stack is not that of the last call with this code, the general path writes it. */
 	movq	%r11, %rdi
 	movq	%rsp, %rsi
 	movq	%rbp, %rdx
@@ -155,7 +158,7 @@ PLAIN:
 	shrq	$TIME_SHIFT, %rdx
 	movq	%r9, %rsi
 	subq	%rdx, %rsi
-	/* Negative ones are too large for PUT. */
+	/* Negative values are too large for PUT. */
 	subq	STATE_END(%r11), %rdx
 	PUT	%rdx
 	PUT	%rsi
@@ -200,7 +203,7 @@ PLAIN:
 	addq	%r10, %rdx
 	movq	%rdx, STATE_OFFSET(%r11)
 .Lwritten:
-	/* As commit_landing() in chunks.c. */
+	/* The same as commit_landing() in chunks.c. */
 	movq	STATE_CHUNK(%r11), %rcx
 	testq	%rcx, %rcx
 	jz	.Lnot_next
@@ -276,7 +279,7 @@ PLAIN:
 	jne	.Learly
 	movl	$0, STATE_LEVEL(%r11)
 .Learly:
-	/* (A handler may have forbidden the clock meanwhile: then the state is not TAKEN either.) */
+	/* A handler may have forbidden the clock during the call. In that case the state is not TAKEN either. */
 	cmpl	$0, iodock_stopped(%rip)
 	jne	.Lrecorded
 	rdtsc
@@ -323,9 +326,9 @@ PLAIN:
 	.size	PLAIN, .-PLAIN
 
 #ifndef STACKS
-/* The call is made by the trampoline, on the program's own stack, since it may come back on another
- * (clone), twice on the same (vfork), or not at all (exec, exit). Also where the number is known only when
- * it comes (syscall(3)): rt_sigreturn needs the stack as it is. */
+/* The trampoline makes the call on the program's own stack, because the call may return on another stack
+ * (clone), twice on the same one (vfork), or never (exec, exit). This also applies if the number is known only
+ * at run time (syscall(3)), because rt_sigreturn needs an unchanged stack. */
 	.globl	iodock_before
 	.hidden	iodock_before
 	.type	iodock_before, @function
@@ -344,7 +347,7 @@ iodock_before:
 	.hidden	iodock_guarded
 	.type	iodock_guarded, @function
 	.p2align 4
-/* Calls that may take our memory away: made as any other, unless that was done here. */
+/* Calls that may unmap our memory. They are made like others, unless iodock_guard() has made them. */
 iodock_guarded:
 	ENTER
 	movq	%rsp, %rdi
