@@ -1,5 +1,5 @@
-/* Creates, writes, closes, stats, opens, reads, closes and unlinks many small files. small_files
- * FOLDER COUNT */
+/* Creates, writes, closes, stats, opens, reads, closes and unlinks many small files.
+ * Usage: small_files FOLDER COUNT */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

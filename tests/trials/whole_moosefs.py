@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-def test_states_and_suspects_of_a_real_moosefs_are_correct(agent: Path) -> None:
+def test_faults_of_a_real_moosefs_give_the_expected_states_and_suspects(agent: Path) -> None:
     words = [sys.executable, str(_ROUNDS), "--agent", str(agent), "--each", "1", "--learn", "25"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     # After such a short time the collector does not know the usual load of each job, so a stall may name

@@ -154,7 +154,7 @@ fn opened_and_read(
 }
 
 #[test]
-fn text_before_all_lines_is_removed() {
+fn prefixes_of_all_lines_are_removed() {
     let of = |name: &str| Run::of(&public("strace-with-prefixes").join(name), None);
     let none = [UNKNOWN; 3];
     for (name, pid, times) in [

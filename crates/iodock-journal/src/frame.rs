@@ -1,7 +1,7 @@
 //! Encodes frames: a header of 16 bytes, then the payload. All numbers are little endian.
 
-/// First bytes of every journal. The last two are changed by a transfer that converts line ends, so that
-/// readers detect it.
+/// First bytes of every journal. They end with a newline, so that readers detect a transfer that converted
+/// line ends.
 pub const MAGIC: [u8; 8] = *b"IODOCKJ\n";
 /// Version of the format. New kinds of frames and new keys do not need a new version, because readers skip
 /// unknown ones.

@@ -256,7 +256,8 @@ fn job_names(rows: &[NameRow], path: &Path) -> Result<(), MonitorError> {
     finish(table, path)
 }
 
-/// Converts a counter to a signed number, which tables contain. Real counters are below 2^63.
+/// Converts a counter to a signed number, because columns of tables are signed. Values of 2^63 and more,
+/// which no real counter reaches, become the maximum.
 fn wide<'a>(value: u64) -> Cell<'a> {
     Cell::Wide(i64::try_from(value).unwrap_or(i64::MAX))
 }

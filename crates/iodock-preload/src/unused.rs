@@ -16,7 +16,8 @@ const UNUSED: Duration = DAY.saturating_mul(30);
 /// Name of a file whose modification time is the time of the last check.
 const LOOKED: &str = "looked-for-unused";
 
-/// Checks the folders of tables and texts in `base`, once a day. Files that can't be removed are left.
+/// Removes unused files from the folders of tables and texts in `base`, at most once a day. Ignores files
+/// that can't be removed.
 pub fn remove(base: &Path, now: SystemTime) {
     if own::is_folder(base) && is_due(base, now) {
         let folders = entries(base).filter(|folder| is_ours(folder) && own::is_folder(folder));

@@ -58,7 +58,7 @@ fn calls_that_create_children_may_be_abandoned() {
 /// A call that is deeper in the stack than the call in flight could belong to a signal handler. Only when the
 /// frame of the call in flight is overwritten can the recorder find that it was abandoned.
 #[test]
-fn abandoned_calls_are_found_from_deeper_in_the_stack() {
+fn a_call_left_by_longjmp_is_noticed_by_a_later_call_deeper_in_the_stack() {
     let Reads { made, left, no_return, lost, .. } = reads("read", "deeper", "11");
     assert_eq!((made, left, no_return, lost), (11, 11, 11, 0));
 }

@@ -588,7 +588,7 @@ fn a_folder_that_is_not_a_store_is_never_replaced() {
 }
 
 #[test]
-fn a_recording_is_completed_in_its_folder() {
+fn an_unfinished_recording_is_finished_in_its_own_folder() {
     let folder = Folder::new("complete");
     assert!(matches!(StoreWriter::create(folder.store(), COMPLETE), Err(StoreError::Missing { .. })));
     fs::create_dir_all(folder.store().join("journal")).unwrap();

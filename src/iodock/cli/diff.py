@@ -170,7 +170,8 @@ def _sides(stores: tuple[str, ...]) -> tuple[list[str], list[str]]:
             "there is only one store: name another to compare it with"
             if len(stores) == 1
             else f"{len(stores)} stores: which are before and which after?",
-            "iodock diff BEFORE AFTER, or put -- between: iodock diff A1 A2 A3 -- B1 B2 B3",
+            "iodock diff BEFORE AFTER, or separate the runs before and after by --: "
+            "iodock diff A1 A2 A3 -- B1 B2 B3",
         )
     if not before or not after or _BETWEEN in after:
         raise RequestError("there must be stores before and after one --", "iodock diff A1 A2 A3 -- B1 B2 B3")

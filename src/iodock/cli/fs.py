@@ -148,7 +148,9 @@ def _shown(form: str, card: Card, text: Language, on_terminal: bool) -> str:
 )
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True)
 @click.option("--mount", metavar="DIR", help="mount point; default: that of the folder that was measured")
-@click.option("-o", "--output", metavar="FILE", help="the site's settings to change; default: stdout")
+@click.option(
+    "-o", "--output", metavar="FILE", help="site settings file to create or update; default: stdout"
+)
 @language
 @quiet
 def typical(

@@ -64,7 +64,8 @@ def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO
 
 
 def check_folder(output: str | None) -> None:
-    """Checks that a file can be created in this folder, before something long runs. Raises IodockError."""
+    """Checks, before a long operation, that the output file can be created in its folder. Raises
+    IodockError."""
     if output is None or output == "-" or Path(output).exists():
         return
     folder = Path(output).parent

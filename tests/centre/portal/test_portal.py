@@ -66,7 +66,7 @@ def test_all_users_see_an_overloaded_file_system(site: Server) -> None:
 
 @pytest.mark.parametrize("page", (*PAGES, *FOR_OPERATORS))
 @pytest.mark.parametrize("role", ["operator", "user"])
-def test_every_page_is_complete_and_safe(site: Server, page: str, role: str) -> None:
+def test_every_page_is_whole_html_and_needs_no_inline_code(site: Server, page: str, role: str) -> None:
     status, text, headers = site.get(page, role)
     assert status == (404 if role == "user" and page in FOR_OPERATORS else 200)
     assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")

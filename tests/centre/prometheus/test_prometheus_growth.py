@@ -103,7 +103,7 @@ def test_another_start_time_means_a_reset() -> None:
     assert grown([*busy, 50, 90], starts)[-2:] == [(50, False), (40, True)]
 
 
-def test_a_larger_value_hides_no_known_reset() -> None:
+def test_a_known_reset_counts_even_if_the_value_is_larger_afterwards() -> None:
     starts = [BEFORE] * 2 + [T + 1.5 * EVERY_S] * 2
     assert grown([100, 100, 5000, 5001], starts)[0][0] == 5000
 

@@ -1,5 +1,5 @@
 """Compares the data of a real Prometheus that scrapes agents with the store of a collector that receives the
-same agents' pushes. `make test-prometheus` says where the program is."""
+same agents' pushes. `make test-prometheus` passes the path of Prometheus."""
 
 from __future__ import annotations
 

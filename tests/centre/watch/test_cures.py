@@ -1,4 +1,5 @@
-"""Tests advice: sentences according to what a job did, and rules in the syntax of each Lustre version."""
+"""Tests the advice on a job: the sentences fit what the job did, and the rules have the syntax of the
+site's Lustre version."""
 
 from __future__ import annotations
 

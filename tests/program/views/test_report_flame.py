@@ -33,7 +33,7 @@ def test_boxes_have_the_sums_of_their_calls(store: Path) -> None:
     assert named["main solver.c:77"] == rows[1]["count"]
 
 
-def test_limited_boxes_are_the_widest_ones(store: Path) -> None:
+def test_a_limited_number_of_boxes_keeps_the_widest(store: Path) -> None:
     with Store.open(store) as opened:
         data = flame_data(opened, 4)
     assert data is not None

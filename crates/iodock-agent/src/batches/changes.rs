@@ -113,8 +113,8 @@ impl Comparison {
         if is_complete && self.part.full {
             self.known.full = self.round.full;
         }
-        // If the round rejected a piece, the collector lacks it, so the target's state is dropped and the
-        // next reading is a full one.
+        // The state of the target is kept only if the round accepted all parts. Otherwise the collector lacks
+        // a part, so the state is dropped here and the next reading is sent in full.
         if self.is_taken {
             self.round.put_back(&self.part, self.known);
         }

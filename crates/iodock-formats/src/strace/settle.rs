@@ -119,7 +119,8 @@ impl State {
         self.untimed += chunk.batch.counts.untimed;
     }
 
-    /// Counts lines as damaged that look like rows of a table but are outside of any table.
+    /// Counts as damaged the lines that look like rows of a table but belong to none, not even to one that
+    /// began in an earlier chunk.
     fn rows(&mut self, table: &Table, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
         if let Some((first, _)) = table.headless.first().filter(|(first, _)| self.table + 1 == *first) {
             self.table = first + table.headless.len() as u64 - 1;

@@ -39,7 +39,7 @@ pub fn twice(part: &Part, first: &Part) -> ImportError {
 
 pub fn rank_twice(part: &Part, first: &Part, rank: i32) -> ImportError {
     let (part, first) = (part.name(), first.name());
-    refused(format!("{part}: rank {rank} is in {first}, too"), "give each part of one run once")
+    refused(format!("{part}: rank {rank} is in {first}, too"), "name the log of each rank only once")
 }
 
 /// The property in which two parts differ, with both values.

@@ -189,7 +189,8 @@ fn a_late_step_total_adds_only_the_missing_part() {
         total(130, 1000, (105, 119)),
         processes(130, &[(job("step_0", Evidence::Cgroup), 50)], &[]),
     ]);
-    // The step's loss reduces init's gain, but not the gain of the other step.
+    // Init inherits the counters of the step's processes when they end. So what the step loses (300) is
+    // taken off init's growth, and the other step's 50 bytes count in full: 1000 of the total and 50.
     assert_eq!(node.sums().0, 1050);
 }
 

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 			}
 			wait(0);
 		}
-	/* The kernel continues its count over an exec. */
+	/* The kernel's count of the process's own calls continues across an exec. */
 	if (!strcmp(how, "exec")) {
 		own_calls();
 		execl("/proc/self/exe", argv[0], "calls", argv[2], (char *)0);

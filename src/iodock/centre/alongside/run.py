@@ -246,8 +246,8 @@ class Alongside:
         )
 
     def _of_run(self, found: Replay, server: str) -> Iterator[ServerStretch]:
-        """Cuts the periods of a server to the run. A server that was never read gets one period with the
-        state `no-samples`."""
+        """Yields the periods of a server within the run. If it has no samples after the run's begin, only
+        failovers are kept. If nothing is left, one period with the state `no-samples` covers the run."""
         begin, end = self._there(self.run.begin_ns), self._there(self.run.end_ns)
         told = found.stretches.get(server, [])
         if not any(one.observation.end_ns > begin for one in found.samples.get(server, ())):

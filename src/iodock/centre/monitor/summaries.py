@@ -239,8 +239,8 @@ def asked(
     resolution: str = COARSEST,
     need: Need = EVERYTHING,
 ) -> pa.Table:
-    """Answers a query over the rows of a kind. SQL: returns the query, given its FROM clause. Raises
-    StoreError, QueryError."""
+    """Runs a query over all rows of one kind and returns its result. SQL is a function that takes the FROM
+    clause and returns the query. Raises StoreError, QueryError."""
     if isinstance(store, MonitorStore):
         return _asked(store, within, lambda: sql(f"({_rows(store, kind, within, resolution)})"), resolution)
     rows = kind.select("SELECT * FROM job_io", resolution)

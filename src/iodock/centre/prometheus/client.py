@@ -117,7 +117,7 @@ class Client:
             )
         if status == 404 or 300 <= status < 400:
             return AnswerError(
-                f"{self.address}: there is no API of Prometheus: {status} {why}",
+                f"{self.address}: does not answer like Prometheus: {status} {why}",
                 "give the whole address, with the path before /api/v1",
             )
         return AnswerError(f"{self.address} refuses: {status} {why}")

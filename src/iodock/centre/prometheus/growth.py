@@ -179,7 +179,8 @@ def job_io(step: int, columns: tuple[str, ...]) -> str:
 
 
 def _column(name: str) -> str:
-    """SQL for a column: the first of its operations that grew, because a server may count one thing twice."""
+    """Returns the SQL expression for a column. It takes the first of the column's operations that grew,
+    because a server may count the same operation under two names."""
     columns, within_others = counted()
     if name == "time_us":
         return _bounded("sum(growth) FILTER (quantity = 'time_seconds')")

@@ -129,8 +129,8 @@ ANALYSIS = Analysis(
     name="accesses",
     title="Single calls",
     doc="""Every call on the chosen files, in the order in which calls ended: start, duration, size and
-offset of each. A call with two ends has a row for each end that is on a chosen file. Of Darshan's logs these
-are the reads and writes that DXT kept, with interface and rank.""",
+offset of each. A call on two files (rename, sendfile) has a row for each chosen file. For Darshan's logs
+these are the reads and writes that DXT recorded, with interface and rank.""",
     columns=COLUMNS,
     run=run,
     stream=stream,

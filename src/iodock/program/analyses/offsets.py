@@ -9,7 +9,7 @@ from iodock.shared.answer import Answer, Column
 
 COLUMNS = (
     Column("ts", "int", "ns", "time", "start of the cell in time, ns (see `clock`)", importance="first"),
-    Column("end_ts", "int", "ns", "time", "end of the cell in time (not included)"),
+    Column("end_ts", "int", "ns", "time", "end time of the cell (exclusive)"),
     Column("offset_bytes", "int", "bytes", "key", "first offset of the cell"),
     Column(
         "end_offset_bytes",

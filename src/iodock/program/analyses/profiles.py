@@ -87,8 +87,8 @@ ANALYSIS = Analysis(
     doc="""Counters by interface of a store that has counters instead of calls (iodock import of a log of
     Darshan): calls, bytes and times, added up over ranks and files. The same bytes are counted in each
     interface that they pass: those of mpi-io appear again in posix. Values that Darshan, or that version of
-    it, does not count are empty. Of the filters --file and --rank apply; `iodock query` reads the tables
-    themselves.""",
+    it, does not count are empty. Only the filters --file and --rank apply. To read the tables themselves, use
+    `iodock query`.""",
     columns=(_KEYS["interface"], *_MEASURES),
     run=run,
     profiles=True,

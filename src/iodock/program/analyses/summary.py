@@ -66,7 +66,9 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
 
 
 def _title(store: Store, asked: Request) -> str:
-    """Title of the answer. It counts calls without a file, too, and in tables of counts no file is known."""
+    """Returns the answer's title. It says "on files with a path" only if the answer leaves out all other
+    calls. It does not leave them out if the user filters by kind or file, or if the store has only counts,
+    without files."""
     filters = asked.filters
     any_call = store.manifest.counts_only or filters.kind or filters.file
     return N_("Calls by {keys}") if any_call else N_("Calls on files with a path by {keys}")

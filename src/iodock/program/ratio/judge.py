@@ -105,5 +105,5 @@ def _why_unknown(record: Record) -> tuple[str, str]:
 def _why_low(system: float | None, limits: Ratio) -> str:
     low = f"below {number_text(limits.io_below, 6)}"
     if system is not None and system >= _SYSTEM_HIGH:
-        return f"{low}; the kernel worked {system:.0%} of the time: copies into caches, page faults or calls"
+        return f"{low}; the kernel used {system:.0%} of the time for cache copies, page faults or calls"
     return low

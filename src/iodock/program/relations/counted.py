@@ -1,4 +1,5 @@
-"""Groups the calls in a store that has only counts (strace -c), like the calls of other stores."""
+"""Groups the calls of a store that has only counts (from strace -c) in the same way as those of other
+stores."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ RULE = Rule(
     title=N_("Large volumes through the C library's streams"),
     looks_for=N_("Jobs that transfer much of their data with fread, fwrite, fprintf and similar functions."),
     why=N_(
-        "A stream cuts all requests into pieces of its buffer, mostly 4 KiB, copies each byte once "
-        "more, and can't combine the requests of several ranks as MPI-IO can."
+        "A stream splits all requests into pieces of its buffer size, mostly 4 KiB, copies each byte an "
+        "extra time, and can't combine the requests of several ranks as MPI-IO can."
     ),
     advice=advise(
         any=N_(

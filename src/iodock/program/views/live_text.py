@@ -33,7 +33,9 @@ def _head(sight: Sight, text: Language, width: int) -> list[str]:
     if sight.so_far_seconds is not None:
         parts.append(text.gettext(N_("recording for {time}"), time=_seconds(sight.so_far_seconds)))
     if sight.behind_seconds is not None:
-        parts.append(text.gettext(N_("calls up to {time} ago"), time=_seconds(sight.behind_seconds)))
+        parts.append(
+            text.gettext(N_("shown: all calls up to {time} ago"), time=_seconds(sight.behind_seconds))
+        )
     return _filled(parts, width) + _filled(_rates(sight.rates, text), width)
 
 

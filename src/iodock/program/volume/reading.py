@@ -202,7 +202,8 @@ def _is_slower_than_typical(volume: Volume, settings: Settings) -> bool:
 
 
 def _below(moved: int, typical: float | None, volume: Volume) -> bool:
-    # The rate means something only if the volume would keep the file system busy for most of the run.
+    # At the typical rate the file system would have been busy for NEEDED seconds. Below 10 % of the run it
+    # was mostly idle, so the rate says nothing; from 50 % on the rate is at least half of the typical one.
     if typical is None or not volume.wall_seconds:
         return False
     needed = moved / typical

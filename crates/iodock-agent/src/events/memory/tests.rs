@@ -96,7 +96,7 @@ fn lost_and_restored_paths_are_reported() {
 }
 
 #[test]
-fn restarted_counters_and_changed_link_speeds_are_handled() {
+fn a_restarted_counter_gives_no_event_and_a_changed_link_speed_gives_one() {
     let mut memory = Memory::default();
     let least = |value| seen(Sight::Errors { kind: "link-flapped", name: "n".into(), value, least: 2 });
     assert_eq!(memory.see(least(10), 0), None);

@@ -95,7 +95,7 @@ impl Tracing<'_> {
     }
 }
 
-/// Ends the answering of requests when it is dropped.
+/// When dropped, it stops answering requests.
 struct End<'a>(&'a Asking, &'a Requests);
 
 impl Drop for End<'_> {

@@ -88,8 +88,8 @@ def alike(
 
 
 def with_names(store: MonitorTables, rows: pa.Table, begin: int, end: int) -> pa.Table:
-    """Rows of jobs (`name` is the number, `is_job` false for sessions) with an added column `job_name`.
-    Raises StoreError."""
+    """Returns ROWS with an added column `job_name`, which is empty for sessions. In ROWS, `name` is the
+    number of the job, and `is_job` is false for sessions. Raises StoreError."""
     jobs = rows.select(["name", "user", "is_job"]).to_pylist()
     found = names(store, (row["name"] for row in jobs if row["is_job"]), begin, end)
     called = [name_of(found, row["name"], row["user"]) if row["is_job"] else None for row in jobs]

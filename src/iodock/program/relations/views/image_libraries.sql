@@ -4,8 +4,8 @@
 -- library: HDF5, NetCDF, MPI-IO, h5py, numpy, pandas or zarr
 -- language: belongs to a run-time library: C++, Fortran or Python
 
--- The loader opens the libraries that a program needs itself before those that the libraries need. The C
--- library is the last one that the program needs itself.
+-- The loader opens a program's direct dependencies before the dependencies of these libraries. The C library
+-- is the last direct dependency, so libraries that are opened later are indirect ones.
 WITH opened AS (SELECT i.image, f.name, min(u.first_ts) AS ts FROM uses u
     JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id JOIN processes p ON p.utid = u.utid
     JOIN images i ON i.upid = p.upid

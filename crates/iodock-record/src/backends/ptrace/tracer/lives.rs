@@ -107,7 +107,8 @@ impl Tracer<'_> {
         self.early_ends.retain(|end| end.tid != tid);
         let slot = self.tasks.add(tid, tid, State::Unexpected, self.now);
         if event == libc::PTRACE_EVENT_EXIT {
-            // The child was killed. It need not be held, and its process waits for its end.
+            // The child was killed before its first stop. It continues immediately, because its process can't
+            // end before the child has ended.
             self.go(slot, tid, 0);
         }
         if self.aside {
@@ -146,7 +147,8 @@ impl Tracer<'_> {
         let tgid = process::tgid_of(tid).unwrap_or(tid);
         let maker = if tgid == tid { process::status_field(tid, "PPid:") } else { Some(tgid) };
         let waited = self.now - self.tasks.get(slot).born;
-        // With CLONE_PARENT the parent is not the creator, which may have ended. So the waiting time is limited.
+        // With CLONE_PARENT the parent is not the creator, which may have ended. So the waiting time is
+        // limited.
         waited < MOST_WAIT && self.tasks.iter().any(|task| Some(task.tgid) == maker)
     }
 

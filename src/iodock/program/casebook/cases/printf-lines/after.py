@@ -1,4 +1,4 @@
-"""Copies lines in capitals; the buffer of the file collects them."""
+"""Copies a file in upper case. The output file's buffer collects many lines for one call."""
 
 import sys
 
