@@ -116,7 +116,7 @@ fn memory(folder: &Path) -> Memory {
     })
 }
 
-/// Makes rounds at the interval, the first one at once.
+/// Starts the thread that reads all sources immediately and then once per interval.
 fn make_rounds(metrics: Arc<Metrics>, pace: Pace) {
     let rounds = move || loop {
         metrics.round();

@@ -172,8 +172,8 @@ static u32 find_row(struct table *table, const u8 *name, u64 bytes, u64 key, u32
 			continue;
 		if (!row->owner || row->owner == me)
 			return there;
-		/* Another thread has a row of this name. A row that was just created here stays without counts, or
-		 * becomes the row for all threads. */
+		/* Another thread has a row of this name. If a row was created here, it becomes the row for all threads
+		 * (owner 0). If such a row exists already, the new one stays without counts. */
 		has_other = 1;
 		if (new)
 			rows_of(table)[new - 1].owner = 0;

@@ -13,7 +13,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Frame header descriptor: the frame is a single segment, and its content size takes four bytes.
 const DESCRIPTOR: u8 = 2 << 6 | 1 << 5;
 
-/// Compression cannot make pages smaller that have fewer bytes than this.
+/// Pages with fewer bytes than this can't be made smaller by compression.
 const SMALL: usize = 64;
 
 /// Number of pages that are stored uncompressed after a page that did not shrink. Then compression is tried

@@ -73,8 +73,8 @@ impl NewStore {
     /// Makes a folder for the tables of a recording, inside the recording's folder.
     pub fn complete(target: &Path) -> Result<NewStore> {
         Manifest::read(target)?;
-        // A process that gave up its first attempt may make the tables a second time while the first attempt
-        // still runs. Each attempt therefore gets a different folder name.
+        // A process that stopped waiting for its first attempt may make the tables a second time while the first
+        // attempt still runs. Each attempt therefore gets a different folder name.
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = match MADE.fetch_add(1, Ordering::Relaxed) {
             0 => String::new(),

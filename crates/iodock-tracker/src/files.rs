@@ -186,7 +186,8 @@ impl Tracker {
         self.names.file(SHARED, FileKind::File, relative, &self.scratch)
     }
 
-    /// Returns the directory that the source's note shows; [`NONE`] if the note has none.
+    /// Returns the directory that the log names after a descriptor (strace -y: `3</path>`); [`NONE`] if it
+    /// names no path, or a device.
     pub(crate) fn noted_directory(&mut self, note: &[u8]) -> u32 {
         match Note::of(note) {
             Note::Path { name, device: false } => self.names.file(SHARED, FileKind::File, false, name),

@@ -107,7 +107,7 @@ struct Process {
     number: u64,
     folder: PathBuf,
     known: Known,
-    /// Part of the counters that is not reported.
+    /// I/O of a slurmstepd's own threads, which is left out of its counters. Zero for other processes.
     own: Values,
     /// Whether the environment should be read in this round.
     is_wanted: bool,

@@ -40,8 +40,8 @@ pub struct Thread {
 pub enum Crossing {
     /// The beginning of a call: its record, and the text of its arguments.
     Begun { record: usize, text: Box<[u8]>, line: u64 },
-    /// The end of a call: its record, and the rest of its arguments. `certain`: it is a system call, not a
-    /// library call.
+    /// The end of a call: its record, and the rest of its arguments. `certain` is false if it may also
+    /// be the end of a library call.
     Ended { record: usize, text: Box<[u8]>, line: u64, certain: bool },
     /// The thread continues, so its open call has no end in the log. `record` is the index at which that call
     /// is inserted.

@@ -86,7 +86,7 @@ impl Births {
         Some(Birth { tid: child, pid, parent: Some(parent), fork: Some(fork) })
     }
 
-    /// Returns the task that has written to `stream` so far, if it belongs to another process than `pid`:
+    /// Returns the task that has written to `stream` so far, if it belongs to a process other than `pid`:
     /// then `pid` is its child by vfork, which writes to its parent's stream.
     pub fn lender(&self, stream: usize, pid: u32) -> Option<u32> {
         let before = self.of_stream.get(&stream)?;
