@@ -138,14 +138,16 @@ pub mod plan {
     pub const EXITS: u64 = 8;
     /// The call is mmap, which is recorded only with a descriptor.
     pub const MAPS: u64 = 16;
-    /// The pages that the call adds to the page cache may be written ones. It writes through its first
-    /// argument, or with TWO_ENDED to the other descriptor.
+    /// The call writes to the file of its first argument: pages of this file that it adds to the page cache
+    /// may be written ones.
     pub const WRITES: u64 = 32;
+    /// The call moves data between two descriptors: with WRITES from the second argument to the first,
+    /// otherwise from the first argument to the third.
     pub const TWO_ENDED: u64 = 64;
+    /// The pages that the call adds to the page cache may belong to requests that it submits.
+    pub const SUBMITS: u64 = 128;
     /// The call opens a file. Its record has the mode of the file in place of a sixth argument, which no such
     /// call has.
-    pub const SUBMITS: u64 = 128;
-    /// The call opens a file. Its record has the mode of the file in place of the sixth argument.
     pub const OPENS: u64 = 1 << 32;
     /// First bit of the descriptions of up to three pieces of memory. Each description takes a byte: 5 bits
     /// for the kind of piece, 3 bits for the number of the argument.

@@ -165,8 +165,8 @@ static void record_exit(struct state *state, const struct shape *shape, const st
 }
 
 static void record_fork_or_exec(struct state *state, const struct shape *shape, struct frame *frame, u64 now) {
-	/* The call in flight is recorded now if this call's handler has abandoned it. Otherwise the child
-	 * would inherit it. */
+	/* If the call in flight was abandoned, it is recorded now. Otherwise the child of a fork would
+	 * inherit it. */
 	if (state->flight && was_abandoned(state, state->flight, flight_around(frame)))
 		write_no_return(state, now);
 	if (shape->kind == KIND_FORK) {

@@ -163,8 +163,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	return go_on_in(state, level, turn, chunk, memory + first_bytes);
 }
 
-/* A stream's existing pages are at most doubled, and by no more than GROW_MOST bytes at a time: creating a
- * page of shared memory takes longer than the request itself. */
+/* Unless the next record needs more, a chunk's existing pages are at most doubled, and by no more than
+ * GROW_MOST bytes at a time: creating a page of shared memory takes longer than the request itself. */
 #define GROW_MOST 8192ul
 
 /* Makes room for `bytes` more bytes at stream->at. */

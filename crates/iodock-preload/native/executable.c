@@ -36,8 +36,8 @@ static long read_segment(long fd, const struct segment *segment, u8 *to) {
 	return kernel(SYS_pread64, fd, (long)to, (long)(segment->file_bytes - more), (long)from, 0, 0);
 }
 
-/* Determines whether an ELF program will load the library. `head` contains the first `bytes` of the file, and
- * has space for a note. */
+/* Determines whether the library will see an ELF program's calls. A Go program may load the library, but
+ * makes its calls without libc. `head` contains the first `bytes` of the file, and has space for a note. */
 static enum sight sight_of_elf(long fd, u8 *head, u64 bytes) {
 	const struct elf *elf = (const struct elf *)head;
 	const struct segment *segment = (const struct segment *)(head + elf->segments_at);
@@ -109,9 +109,9 @@ void close_program(const struct program *program) {
 		kernel1(SYS_close, program->file);
 }
 
-/* Determines whether the program (for a script its interpreter) will load the library, and closes its file.
- * An unreadable file is assumed to load it. If no descriptor is free the result is BLIND: the program is
- * traced, because a tracer needs no descriptor. `head` has space for HEAD_BYTES + NOTE_BYTES. */
+/* Determines whether the library will see the calls of the program (for a script its interpreter), and closes
+ * its file. For an unreadable file this is assumed. If no descriptor is free the result is BLIND: the
+ * program is traced, because a tracer needs no descriptor. `head` has space for HEAD_BYTES + NOTE_BYTES. */
 enum sight sight_of(struct program program, u8 *head, u32 *is_foreign) {
 	for (u32 depth = 0; depth <= SCRIPTS && !failed(program.file); depth++) {
 		long bytes = kernel(SYS_pread64, program.file, (long)head, HEAD_BYTES - 1, 0, 0, 0);

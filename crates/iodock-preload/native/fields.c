@@ -201,7 +201,7 @@ static inline s64 likely_result(const struct stream *stream, u32 kind, const str
 	return kind == KIND_OPEN ? stream->last_opened : 0;
 }
 
-/* One number holds a file's size, shifted by STAT_SHIFT, and its type. If the size has 60 bits or more, or
+/* One number holds a file's size, shifted by STAT_SHIFT, and its type. If the size has more than 60 bits, or
  * the type is 15, which no real file has, STAT_APART is written, and then both as separate numbers. */
 #define STAT_SHIFT 4
 #define STAT_APART 15

@@ -54,7 +54,8 @@ u64 copy_live(void *to, u64 from, u64 count) {
 	return count;
 }
 
-/* Waits until no other thread is reading Python's memory. A thread that reads has a nonzero level. */
+/* Waits until no other thread is reading Python's memory, up to a limit. A thread that reads has a nonzero
+ * level. */
 static NOINLINE void wait_for_readers(void) {
 	struct state *state;
 	u64 left = SEEN_AFTER;
@@ -67,8 +68,9 @@ static NOINLINE void wait_for_readers(void) {
 }
 
 /* Whether the frames of the thread with this interpreter state may be read. An interpreter that shuts down
- * frees the memory of all threads except the one that shuts it down. At the first call of that thread, the
- * recorder waits for other threads to finish reading. `thread` is 0 if memory is about to be unmapped. */
+ * frees the memory of all threads except the one that shuts it down. So the recorder waits once for other
+ * threads to finish reading: at the first call of that thread, or before memory is unmapped. In the latter
+ * case `thread` is 0. */
 static ALWAYS int python_is_there(u64 thread) {
 	struct python *python = &stack_tables->python;
 	u64 runtime = *(const volatile u64 *)&python->runtime;

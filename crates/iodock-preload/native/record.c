@@ -77,8 +77,8 @@ static void record_plain(struct state *state, struct plain_frame *plain, u64 end
 	land(state, level, &here, lands ? (u64)plain : 0);
 }
 
-/* The stub calls this for every call that it does not record itself. `base` is the program's %rbp; it is
- * valid only with --stacks. */
+/* The stub calls this for every call that neither it nor iodock_record_short() has recorded. `base` is the
+ * program's %rbp; it is valid only with --stacks. */
 void iodock_record(struct plain_frame *plain, u64 end, u64 base) {
 	/* A handler may have stopped recording and installed a filter that forbids the clock. Then there is no
 	 * end time. */

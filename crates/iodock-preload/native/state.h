@@ -103,7 +103,8 @@ struct place {
 
 /* Values of state.flight: an address on the thread's stack, with the call's kind in the lowest bits.
  *
- *   0                     The thread makes no call.
+ *   0                     No call is in flight, and no record is being written. (A fork or exec may be
+ *                         pending.)
  *   a plain_frame         The stub makes a call. The stub or take_off() sets the value before the call; the
  *                         stub, commit_landing() or land() clears it with the call's record.
  *   a place | NO_FRAME    A trampoline makes a call. It has no frame: this is where the stub's would be.

@@ -6,8 +6,8 @@
 
 enum { PIECE_BYTES = 256, ENTRIES_AT_ONCE = 32, KEPT_MOST = 4, ENTRIES_MOST = 1 << 24, SKIPPED_MOST = 1 << 16 };
 enum { REGISTER_BASE = 6, REGISTER_STACK = 7, REGISTER_RETURN = 16 };
-/* Encodings in .eh_frame_hdr. Addresses have 32 bits, signed, relative to their own address or to the
- * index. */
+/* Supported encodings in .eh_frame_hdr (the index) and .eh_frame. Addresses have 32 bits, signed, relative to
+ * their own address or to the index; counts have 32 bits, unsigned. */
 enum { RELATIVE_HERE = 0x1b, RELATIVE_INDEX = 0x3b, COUNTED = 0x03 };
 
 /* A reader of the program's memory, which copies it piece by piece. */
@@ -128,7 +128,8 @@ static int read_common(struct entry *entry, u64 at) {
 			u8 kind = take(&bytes) & 15;
 			skip(&bytes, kind == 0 || kind == 4 || kind == 12 ? 8 : kind == 2 || kind == 10 ? 2 : 4);
 		} else {
-			/* For example 'S' marks the frame of a signal handler, which is not supported. */
+			/* For example 'S' marks the frame to which a signal handler returns, which is not
+			 * supported: the kernel has called the handler at an arbitrary instruction. */
 			return 0;
 		}
 	}

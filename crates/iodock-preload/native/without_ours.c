@@ -1,6 +1,7 @@
 /* Removes our variables from the environment of an exec in a process where recording has stopped. A program
  * inherits the seccomp filter of the process that executes it, and the first call of our library could kill
- * it. The functions here make no system calls except the exec, because the filter may forbid them. */
+ * it. After recording has stopped, the functions here make no system calls except the exec, because
+ * the filter may forbid them. */
 
 #include "recorder.h"
 

@@ -162,7 +162,7 @@ impl Shape {
 
 /// Bits that say which programs the recorder traces after an exec.
 pub mod trace {
-    /// Programs that can't load the preloaded library.
+    /// Programs whose calls the preloaded library does not see.
     pub const UNSEEN: u64 = 1;
     /// All programs, until they have loaded the library.
     pub const ALL: u64 = 2;

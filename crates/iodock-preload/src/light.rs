@@ -159,7 +159,8 @@ fn counted_as(id: CallId) -> Counting {
 
 /// Indices of the words of a row (`struct row` in native/light.h).
 pub mod words {
-    /// A bit for each entry of [`super::ALIGNMENTS`] that the offset of some access was a multiple of.
+    /// A bit for each entry of [`super::ALIGNMENTS`] that was the largest divisor of the offset of some
+    /// access.
     pub const ALIGNMENTS: usize = 4;
     pub const FIRST: usize = 5;
     pub const LAST: usize = 6;

@@ -86,8 +86,8 @@ impl Births {
         Some(Birth { tid: child, pid, parent: Some(parent), fork: Some(fork) })
     }
 
-    /// Returns the task that has written to `stream` so far, if it belongs to a process other than `pid`:
-    /// then `pid` is its child by vfork, which writes to its parent's stream.
+    /// Returns the task that has written to `stream` so far, if it belongs to a process other than `pid`. A
+    /// child of vfork writes to its parent's stream, so one of the two processes is the other's child.
     pub fn lender(&self, stream: usize, pid: u32) -> Option<u32> {
         let before = self.of_stream.get(&stream)?;
         self.tasks.get(before).filter(|&&other| other != pid).map(|_| *before)

@@ -342,7 +342,7 @@ fn take_rest(file: &CallsFile, session: &Session) -> io::Result<()> {
     keeper.end()
 }
 
-/// Returns the number of calls that are lost because the file at `path` could not be written: those in the
+/// Returns the number of calls that are lost if the file at `path` can't be written: those that are in the
 /// session and not in the file, and those that the library could not record.
 pub fn count_lost(path: &Path, session: &Session) -> u64 {
     let counter = |at| session.counter(at).unwrap_or(0);

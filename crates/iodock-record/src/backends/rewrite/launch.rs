@@ -74,8 +74,8 @@ pub fn run(
             return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
         }
     };
-    // This name lets a later iodock find the file of calls. Without it the session stays in memory if this
-    // process is killed and the store is lost, so an error is ignored.
+    // This link shows a later iodock where the file of calls is. An error is ignored, because without the
+    // link the session only stays in memory if this process is killed and the store is lost.
     let _ = left::name_calls(&session, &path);
     // An error is ignored, because the next flush reports that the file can't be written.
     let _ = file.clock(pair(&session, clock));
