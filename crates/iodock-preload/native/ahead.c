@@ -40,8 +40,8 @@ u8 *take_ahead(u64 *index) {
 	return 0;
 }
 
-/* Called when the process ends: returns unused chunk numbers to the session, unless another process has taken
- * later numbers since. */
+/* Called when the process ends: returns unused chunk numbers to the session, unless later numbers were taken
+ * since, by this process or another one. */
 void give_back_ahead(void) {
 	u64 next = blocks[0] ? __atomic_load_n(&blocks[0]->ahead.next, __ATOMIC_ACQUIRE) : 0, left = next & AHEAD_LEFT;
 	if (left && becomes(&blocks[0]->ahead.next, next, 0))

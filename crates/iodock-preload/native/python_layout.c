@@ -71,7 +71,7 @@ static const struct debug { u32 version, version_most, thread, frame, code, byte
 	{0x030e00f0, 0x030effff, 22, 31, 39, 48},
 };
 
-/* Whether words[from] and the following `count` words are offsets in a structure of words[size] bytes. */
+/* Whether the `count` words from words[from] on are offsets in a structure of words[size] bytes. */
 static int are_offsets(const u64 *words, u32 size, u32 from, u32 count) {
 	for (u32 i = from; i < from + count; i++)
 		if (words[i] >= words[size])

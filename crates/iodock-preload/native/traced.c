@@ -1,6 +1,6 @@
 /* Requests tracing before an exec. The recorder traces programs whose calls this library does not see, and
- * with --complete also the dynamic linker's calls before the library is loaded. A traced thread sends messages
- * to its tracer by a prctl that the kernel does not know; the tracer sets the call's result. */
+ * with --complete also the dynamic linker's calls before the library is loaded. A traced thread sends
+ * messages to its tracer by a prctl that the kernel does not know; the tracer sets the call's result. */
 
 #include "recorder.h"
 

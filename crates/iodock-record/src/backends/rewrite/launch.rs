@@ -388,8 +388,8 @@ impl Following<'_> {
         }
     }
 
-    /// Returns whether the library has started in the first program, which it records first of all. If not,
-    /// the program is traced, or nothing of it is recorded.
+    /// Returns whether the first program is recorded: it is traced, or the library has started in it, which
+    /// takes a chunk first of all.
     fn has_begun(&self) -> bool {
         self.requests.has_root() || self.session.counter(header::NEXT_CHUNK).is_ok_and(|chunks| chunks > 0)
     }
