@@ -130,8 +130,8 @@ pub mod start {
 /// Bits of a plan, which says how a call is recorded.
 pub mod plan {
     pub const RECORDED: u64 = 1;
-    /// The first argument is a descriptor and the third a size. Of other arguments only an offset (POSITIONED)
-    /// is recorded.
+    /// The first argument is a descriptor and the third a size. Of the others only an offset (POSITIONED) is
+    /// recorded.
     pub const SMALL: u64 = 2;
     /// The fourth argument is an offset.
     pub const POSITIONED: u64 = 4;

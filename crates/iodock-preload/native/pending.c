@@ -49,8 +49,8 @@ struct environment *environment_of(const struct pending *pending) {
 
 enum keeps { KEEPS_NOTHING, KEEPS_ENVIRONMENT /* for an exec that the kernel may still perform with that memory */ };
 
-/* Removes a call from the list, and with KEEPS_NOTHING frees the environment that was created for its
- * exec. */
+/* Removes a call from the list, and with KEEPS_NOTHING frees the environment that was created for its exec. A
+ * child of vfork leaves that memory to its parent, even if its exec succeeds. */
 static void forget_pending(struct state *state, struct pending *pending, enum keeps keeps) {
 	struct environment *made = environment_of(pending);
 	if (made)
