@@ -103,7 +103,7 @@ def _is_mostly_again(row: dict[str, Any]) -> bool:
 
 
 def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:
-    """Whether this time, or without durations this number of calls, matters in this run at all."""
+    """Returns whether this time, or without durations this number of calls, matters in this run at all."""
     cost = facts.wall_of(time_ns)
     if cost is not None and facts.wall_seconds:
         return cost >= LEAST_SHARE * facts.wall_seconds

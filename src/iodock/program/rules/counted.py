@@ -71,16 +71,16 @@ def main(faults: Faults) -> Faults:
 
 
 def matters(facts: Facts, time_ns: int | None, count: int) -> bool:
-    """Whether this time, or if times are unknown this number of calls, is a relevant part of the job's
-    I/O."""
+    """Returns whether this time, or if times are unknown this number of calls, is a relevant part of the
+    job's I/O."""
     if time_ns is not None and facts.summed_io_ns:
         return time_ns >= LEAST_PART * facts.summed_io_ns
     return count > 0 and count >= LEAST_PART * facts.calls
 
 
 def is_much(facts: Facts, moved: int) -> bool:
-    """Whether this number of bytes is a relevant part of the job's bytes, and more than settings and log
-    lines."""
+    """Returns whether this number of bytes is a relevant part of the job's bytes, and more than settings
+    and log lines."""
     total = int(facts.one("SELECT sum(read_bytes + written_bytes) AS n FROM counted_files")["n"] or 0)
     return moved >= max(LEAST_BYTES, LEAST_PART * total)
 
@@ -101,7 +101,7 @@ def threaded(facts: Facts) -> set[int]:
 
 
 def is_threaded(facts: Facts, faults: Faults) -> bool:
-    """Whether a process with several threads may have made the calls at fault."""
+    """Returns whether a process with several threads may have made the calls at fault."""
     known = threaded(facts)
     return bool(known) and any(row["rank"] is None or row["rank"] in known for row in faults.rows)
 

@@ -21,7 +21,7 @@ class CounterFacts(Facts):
 
     @property
     def durations(self) -> bool:
-        """Whether any time was recorded."""
+        """Returns whether any time was recorded."""
         return bool(self.summed_io_ns)
 
     @property
@@ -76,7 +76,7 @@ def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
 
 
 def _is_busiest_threaded(store: Store) -> bool:
-    """Whether the times of the process with most I/O are sums over several threads."""
+    """Returns whether the times of the process with most I/O are sums over several threads."""
     return store.manifest.is_light and bool(store.rows(_THREADED_SQL))
 
 

@@ -26,7 +26,7 @@ MayFind = Callable[[Facts, Thresholds], bool]
 
 
 def may_find(name: str, facts: Facts, settings: Thresholds) -> bool:
-    """Whether the rule of this name may find something. Unknown for stores without calls."""
+    """Returns whether the rule of this name may find something. Unknown for stores without calls."""
     if facts.store.manifest.profiles_only or facts.store.manifest.counts_only:
         return True
     condition = CONDITIONS.get(name)
@@ -34,7 +34,7 @@ def may_find(name: str, facts: Facts, settings: Thresholds) -> bool:
 
 
 def _worth(facts: Facts, of: Sums, more_ns: int = 0) -> bool:
-    """Whether these calls together, or those without a time, are worth reporting."""
+    """Returns whether these calls together, or those without a time, are worth reporting."""
     untimed = of.where(untimed=True).total()
     if untimed and costs.worth_a_word(facts, None, untimed):
         return True

@@ -114,7 +114,7 @@ class Facts:
 
     @property
     def failed(self) -> bool:
-        """Whether the program is known to have failed. A part of it may then not have run."""
+        """Returns whether the program is known to have failed. A part of it may then not have run."""
         return bool(self.exit_status or self.exit_signal)
 
     @property
@@ -124,7 +124,7 @@ class Facts:
 
     @property
     def durations(self) -> bool:
-        """Whether calls have durations."""
+        """Returns whether calls have durations."""
         return self.store.manifest.durations
 
     def wall_of(self, time_ns: int | None) -> float | None:
@@ -154,13 +154,13 @@ class Facts:
 
     @cached_property
     def is_tracer_unknown(self) -> bool:
-        """Whether a tracer may have added much to the times, by an unknown amount."""
+        """Returns whether a tracer may have added much to the times, by an unknown amount."""
         most = 2 * tracing.MOST_STOP_NS * self.all_calls
         return most > (1 - LEAST_OWN) * (self.wall_ns or 0) and tracing.is_unknown(self.store)
 
     @cached_property
     def is_traced(self) -> bool:
-        """Whether a tracer added, or may have added, much of the run's length."""
+        """Returns whether a tracer added, or may have added, much of the run's length."""
         wall, alone = self.wall_seconds, self.alone_seconds
         is_long = wall is not None and alone is not None and alone < LEAST_OWN * wall
         return is_long or self.is_tracer_unknown
@@ -252,7 +252,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return rows[0] if rows else {}
 
     def sees(self, need: Need) -> bool:
-        """Whether the source has the needed data."""
+        """Returns whether the source has the needed data."""
         return self._seen[need]
 
     @cached_property
@@ -294,16 +294,16 @@ FROM processes"""
 
     @cached_property
     def is_still(self) -> bool:
-        """Whether the run has no transfer at all. Losses among transfers then do not matter."""
+        """Returns whether the run has no transfer at all. Losses among transfers then do not matter."""
         return not self._any("direction IN (1, 2)")
 
     @property
     def only_starts(self) -> bool:
-        """Whether little more is known than that programs started, as in a run of `true`."""
+        """Returns whether little more is known than that programs started, as in a run of `true`."""
         return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
-        """Whether any event fulfils the condition, which is one of `ASKED_OF_EVENTS`."""
+        """Returns whether any event fulfils the condition, which is one of `ASKED_OF_EVENTS`."""
         if self.store.rows_of("events") <= MOST_AT_ONCE:
             return self._are_any[condition]
         # The search ends at the first match.
@@ -317,21 +317,21 @@ FROM processes"""
 
     @cached_property
     def mpi_io(self) -> bool:
-        """Whether ranks opened files with MPI-IO."""
+        """Returns whether ranks opened files with MPI-IO."""
         return bool(self.rows(f"{mpi_io.FILES} LIMIT 1"))
 
     @property
     def _could_call_mpi_io(self) -> bool:
-        """Whether calls of MPI-IO by all ranks would have been recorded. This requires that each rank uses a
-        shared library of MPI."""
+        """Returns whether calls of MPI-IO by all ranks would have been recorded. This requires that each
+        rank uses a shared library of MPI."""
         if (self.store.manifest.raw.get("captured") or {}).get("interfaces") != "recorded":
             return False
         return bool(self.one(mpi_io.HAVE_LIBRARY)["have"])
 
     @cached_property
     def collects(self) -> bool | None:
-        """Whether ranks moved data with collective calls of MPI-IO; None if calls of MPI-IO were not
-        recorded."""
+        """Returns whether ranks moved data with collective calls of MPI-IO; None if calls of MPI-IO were
+        not recorded."""
         if not self.store.rows_of("interface_calls"):
             return False if self._could_call_mpi_io else None
         return bool(self.rows("SELECT 1 FROM interface_calls WHERE is_collective AND direction > 0 LIMIT 1"))

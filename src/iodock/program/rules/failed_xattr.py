@@ -51,7 +51,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _is_a_tools_habit(faults: Faults, failed: int, settings: Settings) -> bool:
-    """Whether only tools made the requests and got fast answers. No change is worthwhile then."""
+    """Returns whether only tools made the requests and got fast answers. No change is worthwhile then."""
     quick = faults.time_ns is not None and faults.time_ns <= settings.quick_ns * failed
     return quick and faults.total("by_others") == 0
 

@@ -67,7 +67,7 @@ def _advice(facts: Facts, faults: Faults, settings: Settings, direction: int) ->
 
 
 def _is_most_needed(facts: Facts, faults: Faults, settings: Settings) -> bool:
-    """Whether the requests cover most of the files, or may do so because the size of some files is
+    """Returns whether the requests cover most of the files, or may do so because the size of some files is
     unknown."""
     places = ", ".join(str(row["place"]) for row in faults.rows)
     known = facts.one(

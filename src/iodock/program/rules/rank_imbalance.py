@@ -39,9 +39,9 @@ def _is_unequal(team: Team, busiest: Worker, ratio: float) -> bool:
 
 
 def _is_waited_for(team: Team, busiest: Worker, ratio: float) -> bool:
-    """Whether the other threads have nothing to do. Threads may divide the work by kind, so that they compute
-    while one does the I/O. A runtime that moves one task from thread to thread distributes its I/O unevenly,
-    but over the whole time."""
+    """Returns whether the other threads have nothing to do. Threads may divide the work by kind, so that
+    they compute while one does the I/O. A runtime that moves one task from thread to thread distributes
+    its I/O unevenly, but over the whole time."""
     busy = [one.busy_ns for one in team.workers if one.busy_ns is not None]
     if busiest.busy_ns is None or len(busy) < len(team.workers):
         return False

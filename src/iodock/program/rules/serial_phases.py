@@ -73,9 +73,9 @@ def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
 
 
 def _collects(facts: Facts) -> bool:
-    """Whether one rank may have moved the others' data, as MPI-IO's collective calls do for the ranks of a
-    node. All of them then have the files open. A source without queries of the file system's type can't show
-    MPI-IO. If calls of MPI-IO are recorded, nothing has to be guessed."""
+    """Returns whether one rank may have moved the others' data, as MPI-IO's collective calls do for the
+    ranks of a node. All of them then have the files open. A source without queries of the file system's
+    type can't show MPI-IO. If calls of MPI-IO are recorded, nothing has to be guessed."""
     if facts.collects is not None:
         return False
     can_be = facts.mpi_io or not facts.one(_ASKED_SQL)["asked"]
@@ -83,7 +83,7 @@ def _collects(facts: Facts) -> bool:
 
 
 def _is_aggregator(facts: Facts, row: Mapping[str, Any]) -> bool:
-    """Whether the rank moved most of its bytes in collective calls. `two-phase` reports this."""
+    """Returns whether the rank moved most of its bytes in collective calls. `two-phase` reports this."""
     moved = facts.one(f"SELECT sum(moved_bytes) AS n FROM collective_io WHERE rank = {row['worker']}")["n"]
     return 2 * int(moved or 0) >= int(row["bytes"])
 

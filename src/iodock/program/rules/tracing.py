@@ -79,7 +79,7 @@ def between_ns(store: Store) -> int:
 
 
 def is_unknown(store: Store) -> bool:
-    """Whether a tracer added an unknown amount to the times of a log."""
+    """Returns whether a tracer added an unknown amount to the times of a log."""
     return _is_log(store) and (not store.manifest.durations or shown_ns(store) is None)
 
 

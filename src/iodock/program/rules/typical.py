@@ -55,13 +55,13 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the rate was far below the usual one."""
+        """Returns whether the rate was far below the usual one."""
         return self.measured < SLOW_SHARE * self.typical
 
     @property
     def is_fast(self) -> bool:
-        """Whether the rate was far above what the file system can reach, because of a cache or a wrong
-        typical value."""
+        """Returns whether the rate was far above what the file system can reach, because of a cache or a
+        wrong typical value."""
         return self.measured > FAST_FACTOR * self.typical
 
 

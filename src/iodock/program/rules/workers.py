@@ -51,7 +51,7 @@ class Team:
 
 
 def side_by_side(facts: Facts) -> bool:
-    """Whether the run has ranks, or processes that did the same at the same time."""
+    """Returns whether the run has ranks, or processes that did the same at the same time."""
     return bool(facts.one("SELECT count(*) AS n FROM workers")["n"])
 
 

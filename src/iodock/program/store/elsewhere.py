@@ -14,8 +14,8 @@ _SPARE_BYTES = 1 << 20
 
 
 def lacks_room(store: Path) -> bool:
-    """Whether the store is not writable, or its disk has too little space for the tables in addition to the
-    journal."""
+    """Returns whether the store is not writable, or its disk has too little space for the tables in
+    addition to the journal."""
     if not os.access(store, os.W_OK):
         return True
     wanted = sum(path.stat().st_size for path in _journals(store)) * _TABLES_TO_JOURNAL + _SPARE_BYTES

@@ -145,12 +145,12 @@ class Engine:
                     self._given.add(view.name)
 
     def has(self, table: str) -> bool:
-        """Whether the store has files for this table."""
+        """Returns whether the store has files for this table."""
         return self._stored is not None and self._stored.has(table)
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has the whole of this table, which is one of those that import makes from
-        events."""
+        """Returns whether the store has the whole of this table, which is one of those that import makes
+        from events."""
         with self._fold_lock:
             if name not in self._folds:
                 self._folds[name] = self._take_fold(name)

@@ -135,8 +135,8 @@ def _check_parts(parsed: Any) -> None:
 
 
 def _is_readable(schema: str, table: str) -> bool:
-    """Whether users may read this name: it is no table of the engine, or a table without settings. A WITH may
-    not define such a name either, because its scope is not examined."""
+    """Returns whether users may read this name: it is no table of the engine, or a table without settings.
+    A WITH may not define such a name either, because its scope is not examined."""
     if schema not in _SYSTEM_SCHEMAS and not _SYSTEM_TABLE.fullmatch(table):
         return True
     return table in _READABLE or f"{schema}.{table}" in _READABLE

@@ -82,28 +82,28 @@ class Manifest:
 
     @property
     def durations(self) -> bool:
-        """Whether any call has an elapsed time."""
+        """Returns whether any call has an elapsed time."""
         return bool(self.source.get("durations"))
 
     @property
     def counts_only(self) -> bool:
-        """Whether the source has counts by call instead of single calls (strace -c)."""
+        """Returns whether the source has counts by call instead of single calls (strace -c)."""
         return bool(self.rows.get("call_totals"))
 
     @property
     def profiles_only(self) -> bool:
-        """Whether the source has counters by file and process instead of calls (Darshan), even if there are
-        no counters."""
+        """Returns whether the source has counters by file and process instead of calls (Darshan), even if
+        there are no counters."""
         return "profiles" in self.rows and not self.rows.get("events")
 
     @property
     def is_light(self) -> bool:
-        """Whether calls were counted instead of recorded (`iodock record --light`)."""
+        """Returns whether calls were counted instead of recorded (`iodock record --light`)."""
         return self.profiles_only and "light" in self.source
 
     @property
     def is_partly_counted(self) -> bool:
-        """Whether some processes were recorded and others only counted (`iodock record --ranks`)."""
+        """Returns whether some processes were recorded and others only counted (`iodock record --ranks`)."""
         return "light" in self.source and bool(self.rows.get("profiles") and self.rows.get("events"))
 
     @property

@@ -48,7 +48,7 @@ class Store:
 
     @staticmethod
     def is_unfinished(path: str | os.PathLike[str]) -> bool:
-        """Whether opening the store would end its recording or make its tables. Raises StoreError."""
+        """Returns whether opening the store would end its recording or make its tables. Raises StoreError."""
         return _is_unfinished(Path(path), read_manifest(Path(path)))
 
     @property
@@ -127,7 +127,7 @@ class Store:
         return self.engine.rows(sql)
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has this table, which is one of those that import makes from events
+        """Returns whether the store has this table, which is one of those that import makes from events
         (schema.FOLDS)."""
         return self.engine.has_fold(name)
 

@@ -105,7 +105,7 @@ class StoredTables:
         return self._viewed[table.name]
 
     def has(self, name: str) -> bool:
-        """Whether the table has files."""
+        """Returns whether the table has files."""
         return bool(self._viewed.get(name))
 
     def _paths(self, table: StoreTable) -> list[Path]:
@@ -234,7 +234,7 @@ def _naming() -> dict[StoreTable, frozenset[str]]:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether the engine accepts the name unchanged. It must be UTF-8, and without wildcards."""
+    """Returns whether the engine accepts the name unchanged. It must be UTF-8, and without wildcards."""
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -232,7 +232,7 @@ def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
 
 
 def _has_several(top: TopList) -> bool:
-    """Whether the second row adds information to the first."""
+    """Returns whether the second row adds information to the first."""
     costs = [line.count if line.time_ns is None else line.time_ns for line in top.lines[:2]]
     return len(costs) > 1 and costs[1] >= LEAST_BESIDE * costs[0]
 

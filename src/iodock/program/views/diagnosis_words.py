@@ -108,7 +108,7 @@ def gain_text(finding: Finding, text: Language) -> str:
 
 
 def has_pattern(finding: Finding, shown: int) -> bool:
-    """Whether one of the first SHOWN names of files is a pattern."""
+    """Returns whether one of the first SHOWN names of files is a pattern."""
     return any("*" in name for name in finding.files[:shown])
 
 

@@ -41,8 +41,8 @@ class Line:
 
     @property
     def judged(self) -> bool:
-        """Whether a larger value is worse, as for time and failures. For bytes and access sizes it may be
-        worse or better, and for noise it is neither."""
+        """Returns whether a larger value is worse, as for time and failures. For bytes and access sizes it
+        may be worse or better, and for noise it is neither."""
         if self.change.sureness is Sureness.NOISE:
             return False
         return self.measure == "failed" or self.measure.endswith("_ns")

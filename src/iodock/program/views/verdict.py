@@ -207,7 +207,7 @@ def whole_ns(overview: Overview) -> int:
 
 
 def _is_shared(overview: Overview) -> bool:
-    """Whether simultaneous calls of several threads share the wall time."""
+    """Returns whether simultaneous calls of several threads share the wall time."""
     summed = sum(part.time_ns or 0 for part in overview.parts if part.name != "waiting")
     return overview.io_ns is None or summed > 1.1 * overview.io_ns
 
@@ -268,7 +268,7 @@ def _sentences(overview: Overview, level: Level, text: Language, is_worth_changi
 
 
 def _waits(overview: Overview) -> bool:
-    """Whether waiting on pipes and sockets took a share of the run that is worth mentioning."""
+    """Returns whether waiting on pipes and sockets took a share of the run that is worth mentioning."""
     return bool(overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns)
 
 

@@ -174,7 +174,7 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
 
 
 def is_searcher(command: str) -> bool:
-    """Whether the program is one for which small I/O is normal."""
+    """Returns whether the program is one for which small I/O is normal."""
     return PurePath(command).name in SEARCHERS
 
 
@@ -195,7 +195,8 @@ def _step(
 
 
 def _is_slower_than_typical(volume: Volume, settings: Settings) -> bool:
-    """Whether a mount with a typical value reached less than half of it while the program moved much data."""
+    """Returns whether a mount with a typical value reached less than half of it while the program moved
+    much data."""
     return any(_below(one.read_bytes, typical.read_bytes_per_s, volume)
                or _below(one.written_bytes, typical.write_bytes_per_s, volume)
                for one in volume.mounts if (typical := settings.file_system(one.mount)))  # fmt: skip

@@ -87,7 +87,8 @@ pseudo-terminals."""
 
 
 def _gives_little(device: int) -> bool:
-    """Whether reads from a device count as no volume: /dev/null, and terminals, on which people type."""
+    """Returns whether reads from a device count as no volume: /dev/null, and terminals, on which people
+    type."""
     return (os.major(device), os.minor(device)) == _NULL or os.major(device) in _TERMINALS
 
 
@@ -103,8 +104,8 @@ def _access(info: Path) -> int:
 
 
 def has_had_children(pid: int, root: Path = Path("/")) -> bool:
-    """Whether this process's counters include those of a child that it waited for. Only then does it have
-    page faults of children (`cminflt`, proc_pid_stat(5))."""
+    """Returns whether this process's counters include those of a child that it waited for. Only then does
+    it have page faults of children (`cminflt`, proc_pid_stat(5))."""
     try:
         text = (root / "proc" / str(pid) / "stat").read_text(errors="replace")
     except OSError:

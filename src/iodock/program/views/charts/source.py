@@ -45,7 +45,7 @@ class Bar:
 
 
 def has(answer: Answer, *columns: str) -> bool:
-    """Whether the answer's table has all these columns."""
+    """Returns whether the answer's table has all these columns."""
     return set(columns) <= set(answer.table.column_names)
 
 
@@ -64,7 +64,7 @@ def unit_in(answer: Answer, column: str) -> Unit:
 
 
 def all_null(answer: Answer, column: str) -> bool:
-    """Whether a column is absent or has no value at all."""
+    """Returns whether a column is absent or has no value at all."""
     if not has(answer, column):
         return True
     values = answer.table.column(column)
