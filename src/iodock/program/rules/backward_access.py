@@ -1,4 +1,4 @@
-"""Files that are read or written from their end to their beginning."""
+"""Finds files that are read or written from their end to their beginning."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
     return faults if faults.total("count") >= settings.least_count else Faults([])
 
 
-# The seeks that lead back to each small block are part of the cost, because large blocks would need few of
-# them.
+# Large blocks would need few seeks, so the cost includes the seeks that lead back to each small block.
 def _seeks_ns(facts: Facts, faults: Faults) -> int:
     places = ", ".join(str(row["place"]) for row in faults.rows)
     row = facts.one(
@@ -74,8 +73,9 @@ WHERE c.class = 'seek' AND u.errno_id IS NULL AND l.place IN ({places})"""
 
 
 def _sql(direction: int, settings: Settings) -> str:
-    # A step forward by less than was read is also backward, because the next read begins before the end of
-    # the previous one. Steps of equal length are strided, in either direction.
+    # A step forward by less than was read counts as backward, too, because the next read begins before the
+    # end of the previous one. Steps of equal length are strided access and not counted here, in either
+    # direction.
     back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count - t.overlapping END)
     FILTER (WHERE t.pattern IN (4, 5)), 0)"""
     ahead = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"

@@ -1,4 +1,4 @@
-"""Finds requests for extended attributes and access lists that the file system always rejects."""
+"""Finds requests for extended attributes and access control lists that the file system always rejects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _is_a_tools_habit(faults: Faults, failed: int, settings: Settings) -> bool:
-    """Returns whether only tools made the requests and got fast answers. No change is worthwhile then."""
+    """Returns whether only tools made the requests and each took little time. No change is worthwhile
+    then."""
     quick = faults.time_ns is not None and faults.time_ns <= settings.quick_ns * failed
     return quick and faults.total("by_others") == 0
 

@@ -1,4 +1,4 @@
-"""Finds much data that is moved through the C library's streams."""
+"""Finds large amounts of data that are moved through the C library's streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Settings:
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for reads and one for writes."""
+    """Yields one candidate for reads through streams and one for writes."""
     for direction, verb in counted.DIRECTIONS:
         faults = counted.transfers(
             facts, f"t.interface = 'stdio' AND t.direction = {direction}", together=True
