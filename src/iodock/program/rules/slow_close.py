@@ -1,5 +1,5 @@
-"""Explains close calls that take most of the I/O time because the file system then writes out the data, so
-that no one searches for a fault."""
+"""Explains close calls that take most of the I/O time because the file system writes out the data when a
+file is closed. Otherwise a user might search for a fault in the program."""
 
 from __future__ import annotations
 
