@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `backward-access`."""
+    """Holds the thresholds of the rule `backward-access`."""
 
     least_count: int = 200
     "Number of accesses, in all such files together, below which nothing is reported."

@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `bytewise-read`."""
+    """Holds the thresholds of the rule `bytewise-read`."""
 
     least_count: int = 1000
     "Number of reads of one byte below which nothing is reported."

@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `cache-speed`."""
+    """Holds the thresholds of the rule `cache-speed`."""
 
     least_bytes: int = 67108864
     "Bytes below which the rate of a file is not judged."

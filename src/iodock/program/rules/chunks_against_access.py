@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `chunks-against-access`."""
+    """Holds the thresholds of the rule `chunks-against-access`."""
 
     least_factor: float = 4.0
     """Bytes of chunks divided by the bytes requested: a somewhat higher value is normal at the edges of a

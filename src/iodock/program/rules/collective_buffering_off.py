@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `collective-buffering-off`."""
+    """Holds the thresholds of the rule `collective-buffering-off`."""
 
     least_each: int = 100
     """System calls of each rank in one collective call. With fewer, the messages between the ranks take as

@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `collective-overhead`."""
+    """Holds the thresholds of the rule `collective-overhead`."""
 
     least_calls: int = 8
     "Number of collective calls for large pieces. Fewer may be a checkpoint that is made once."

@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `copy-through-user-space`."""
+    """Holds the thresholds of the rule `copy-through-user-space`."""
 
     most_pause: float = 0.5
     """Maximum time outside of the calls from the first read to the last write, as a share of the time in

@@ -105,8 +105,8 @@ def _is_mostly_again(row: dict[str, Any]) -> bool:
 
 
 def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:
-    """Returns whether this time is large enough to report in this run. If durations are unknown, the
-    number of calls decides."""
+    """Returns whether this time is large enough to report in this run. If durations are unknown, it
+    compares the number of calls with that of the run."""
     cost = facts.wall_of(time_ns)
     if cost is not None and facts.wall_seconds:
         return cost >= LEAST_SHARE * facts.wall_seconds

@@ -71,8 +71,8 @@ def main(faults: Faults) -> Faults:
 
 
 def matters(facts: Facts, time_ns: int | None, count: int) -> bool:
-    """Returns whether this time is a relevant part of the job's I/O time. If times are unknown, the number
-    of calls decides."""
+    """Returns whether this time is a relevant part of the job's I/O time. If times are unknown, it
+    compares the number of calls with that of the job."""
     if time_ns is not None and facts.summed_io_ns:
         return time_ns >= LEAST_PART * facts.summed_io_ns
     return count > 0 and count >= LEAST_PART * facts.calls

@@ -17,7 +17,7 @@ O_DIRECT = 0o40000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `direct-io-unaligned`."""
+    """Holds the thresholds of the rule `direct-io-unaligned`."""
 
     block_bytes: int = 4096
     """Offsets and sizes must be multiples of this number: the block size of most file systems. Requests

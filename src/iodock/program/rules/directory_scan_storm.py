@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `directory-scan-storm`."""
+    """Holds the thresholds of the rule `directory-scan-storm`."""
 
     least_scans: int = 5
     """Number of times that one process lists a folder: from this number on it is too many."""

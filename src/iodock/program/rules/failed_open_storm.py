@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `failed-open-storm`."""
+    """Holds the thresholds of the rule `failed-open-storm`."""
 
     least_count: int = 300
     "Minimum number of failed look-ups of one process; fewer are part of its start."

@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `failed-xattr`."""
+    """Holds the thresholds of the rule `failed-xattr`."""
 
     least_count: int = 1000
     "Number of failed queries below which nothing is reported."

@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `file-per-process`."""
+    """Holds the thresholds of the rule `file-per-process`."""
 
     least_workers: int = 3
     "Ranks, or parallel processes, that each write their own files."

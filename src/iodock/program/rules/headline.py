@@ -15,7 +15,8 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """Describes the run in a few numbers, with their interpretation. FOUND has its findings and notes."""
+    """Describes the run in a few numbers, with their interpretation. FOUND contains the run's findings and
+    notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     waiting = facts.overview.get("waiting_time_ns")
     worth = _worth(found)

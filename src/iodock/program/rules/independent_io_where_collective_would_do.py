@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `independent-io-where-collective-would-do`."""
+    """Holds the thresholds of the rule `independent-io-where-collective-would-do`."""
 
     least_share: float = 0.9
     """Minimum share of independent calls among a file's MPI-IO reads or writes: even with collective I/O, a

@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `io-not-overlapped`."""
+    """Holds the thresholds of the rule `io-not-overlapped`."""
 
     least_turns: int = 10
     "Minimum number of turns of I/O and computing: a few are the steps of a program, not a rhythm."

@@ -13,7 +13,7 @@ from iodock.shared.message import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `low-level-interface`."""
+    """Holds the thresholds of the rule `low-level-interface`."""
 
     least_share: float = 0.25
     """Minimum share of the bytes read, or written, that go through streams: a smaller share is a job's

@@ -14,7 +14,7 @@ from iodock.shared.message import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `many-processes-without-parallel-io`."""
+    """Holds the thresholds of the rule `many-processes-without-parallel-io`."""
 
     least_share: float = 0.5
     "Minimum share of the job's bytes that several ranks transfer without MPI-IO."

@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `metadata-heavy`."""
+    """Holds the thresholds of the rule `metadata-heavy`."""
 
     least_count: int = 1000
     "Number of unnecessary metadata calls below which nothing is reported."

@@ -20,7 +20,7 @@ page."""
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `mmap-random`."""
+    """Holds the thresholds of the rule `mmap-random`."""
 
     most_near: float = 0.3
     """Maximum share of a file's page faults directly after the previous one: with more the file is read
@@ -34,7 +34,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all mapped files that a process accesses at random and waits for."""
+    """Yields one candidate: all mapped files that a process accesses at random, if it waits for their
+    pages."""
     found = Faults(facts.rows(_sql(settings)))
     count, cost = found.total("count"), found.time_ns
     if not count or not costs.worth_a_word(facts, cost, count):

@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `open-close-loop`."""
+    """Holds the thresholds of the rule `open-close-loop`."""
 
     least_count: int = 200
     "Number of unnecessary opens below which nothing is reported."

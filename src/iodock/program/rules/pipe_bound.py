@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `pipe-bound`."""
+    """Holds the thresholds of the rule `pipe-bound`."""
 
     most_bytes: int = 3072
     """Largest mean size of the writes; tools with a buffer write 4 KiB and more."""

@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `polling-at-end`."""
+    """Holds the thresholds of the rule `polling-at-end`."""
 
     least_count: int = 1000
     """Number of empty reads below which nothing is reported: one per second does no harm."""

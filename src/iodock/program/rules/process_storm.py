@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `process-storm`."""
+    """Holds the thresholds of the rule `process-storm`."""
 
     least_alike: int = 20
     """Number of processes that run the same program for one loop, from which on they are a process storm;

@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `random-access`."""
+    """Holds the thresholds of the rule `random-access`."""
 
     least_needed: float = 0.5
     """Minimum share of a file that is read, for the advice to read the whole file."""

@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `rank-imbalance`."""
+    """Holds the thresholds of the rule `rank-imbalance`."""
 
     least_ratio: float = 1.6
     """I/O time of the busiest rank divided by the mean of all ranks, and the same ratio for its bytes, or

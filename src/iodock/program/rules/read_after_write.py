@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `read-after-write`."""
+    """Holds the thresholds of the rule `read-after-write`."""
 
     least_share: float = 0.5
     """Minimum share of the bytes read from a file (or file pattern) that the same process had written."""

@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `redundant-reads`."""
+    """Holds the thresholds of the rule `redundant-reads`."""
 
     least_factor: float = 1.9
     """Minimum number of times that a process reads the bytes that it needs."""

@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `redundant-writes`."""
+    """Holds the thresholds of the rule `redundant-writes`."""
 
     least_factor: float = 1.9
     """Minimum number of times that the final contents of a file are written."""

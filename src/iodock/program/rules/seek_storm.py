@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `seek-storm`."""
+    """Holds the thresholds of the rule `seek-storm`."""
 
     least_count: int = 1000
     "Number of seeks, in all such files together, below which nothing is reported."

@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `serial-phases`."""
+    """Holds the thresholds of the rule `serial-phases`."""
 
     least_workers: int = 3
     "Number of ranks, or parallel processes: if two alternate, each waits half of the time at most."

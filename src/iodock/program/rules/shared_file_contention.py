@@ -17,7 +17,7 @@ APPEND = 0o2000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `shared-file-contention`."""
+    """Holds the thresholds of the rule `shared-file-contention`."""
 
     least_each: int = 20
     """Number of writes of one process to the file from which on it counts as a writer."""

@@ -28,7 +28,7 @@ LONG_NS = 300_000_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `slow-call`."""
+    """Holds the thresholds of the rule `slow-call`."""
 
     least_seconds: float = 0.1
     "Duration below which calls are not outliers."

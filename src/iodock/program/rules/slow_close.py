@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `slow-close`."""
+    """Holds the thresholds of the rule `slow-close`."""
 
     least_share: float = 0.5
     "Minimum share of the time in I/O calls that closes of written files take."

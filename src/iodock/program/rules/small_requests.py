@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `small-requests`."""
+    """Holds the thresholds of the rule `small-requests`."""
 
     below_bytes: int = 4096
     "Size below which requests are small on a local file system; powers of two are counted."

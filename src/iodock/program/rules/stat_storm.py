@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `stat-storm`."""
+    """Holds the thresholds of the rule `stat-storm`."""
 
     least_repeats: int = 3
     """Number of stats of one file by one process: from this number on there are too many."""

@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `stdout-unbuffered`."""
+    """Holds the thresholds of the rule `stdout-unbuffered`."""
 
     below_bytes: int = 512
     "Size below which writes count as line by line."

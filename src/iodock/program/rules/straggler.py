@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `straggler`."""
+    """Holds the thresholds of the rule `straggler`."""
 
     least_ratio: float = 2.0
     """Time of the slowest worker divided by the median of all; or the delay of the last one, divided by

@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `sync-heavy`."""
+    """Holds the thresholds of the rule `sync-heavy`."""
 
     least_count: int = 20
     "Number of syncs below which they are considered checkpoints of a program."

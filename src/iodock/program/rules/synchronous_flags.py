@@ -17,7 +17,7 @@ O_DSYNC = 0o10000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `synchronous-flags`."""
+    """Holds the thresholds of the rule `synchronous-flags`."""
 
     least_count: int = 20
     "Number of writes, in all such files together, below which nothing is reported."

@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `tiny-file-flood`."""
+    """Holds the thresholds of the rule `tiny-file-flood`."""
 
     least_files: int = 500
     "Number of small files below which nothing is reported."

@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `two-phase`."""
+    """Holds the thresholds of the rule `two-phase`."""
 
     least_bytes: int = 65536
     "Minimum number of bytes that a collective call transferred; a header is too small to matter."

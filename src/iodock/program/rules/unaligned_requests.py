@@ -18,7 +18,7 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `unaligned-requests`."""
+    """Holds the thresholds of the rule `unaligned-requests`."""
 
     least_share: float = 0.5
     """Minimum share of the requests to a file (or file pattern) that are unaligned."""

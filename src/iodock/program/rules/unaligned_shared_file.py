@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `unaligned-shared-file`."""
+    """Holds the thresholds of the rule `unaligned-shared-file`."""
 
     block_bytes: int = 4096
     """Unit that the file system locks. A recording does not contain its size. 4096 is the page: every

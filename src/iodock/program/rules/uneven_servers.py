@@ -14,7 +14,7 @@ from iodock.shared.message import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `uneven-servers`."""
+    """Holds the thresholds of the rule `uneven-servers`."""
 
     least_bytes: int = 1 << 22
     """Minimum number of bytes transferred to or from files whose layout is known: less than this fits into a

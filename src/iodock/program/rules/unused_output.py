@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `unused-output`."""
+    """Holds the thresholds of the rule `unused-output`."""
 
     least_bytes: int = 1048576
     "Minimum number of bytes that are written and never used, in all files together."

@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `whole-file-for-a-few-bytes`."""
+    """Holds the thresholds of the rule `whole-file-for-a-few-bytes`."""
 
     least_times: int = 10
     """Number of commands that must read a file, or number of files that one process reads in turn: a few

@@ -18,7 +18,7 @@ COARSE = 8
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `write-in-compute-loop`."""
+    """Holds the thresholds of the rule `write-in-compute-loop`."""
 
     most_bytes: int = 2048
     "Maximum mean size of a write: a buffer that is full when it is written holds 4 KiB or more."

@@ -29,7 +29,7 @@ def check_target(path: Path) -> None:
 
 
 def page_bytes(page: str) -> bytes:
-    """Encodes the report as it is written to a file."""
+    """Encodes the report as UTF-8. Characters that UTF-8 can't represent become backslash escapes."""
     return page.encode("utf-8", "backslashreplace")
 
 
