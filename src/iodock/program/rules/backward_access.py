@@ -54,7 +54,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
-    """Finds the places that are read (DIRECTION 1) or written (2) backward."""
+    """Returns the places that are read (DIRECTION 1) or written (2) backward."""
     faults = Faults(facts.rows(_sql(direction, settings)))
     return faults if faults.total("count") >= settings.least_count else Faults([])
 

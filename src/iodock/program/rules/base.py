@@ -77,7 +77,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern that a diagnosis checks for. Its texts are marked for translation."""
+    """Defines one pattern for which a diagnosis searches. Its texts are marked for translation."""
 
     name: str
     """The pattern's name in kebab case."""

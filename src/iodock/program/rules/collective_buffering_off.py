@@ -37,7 +37,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _lost_ns(row: dict[str, int]) -> int:
-    """Returns the time that the slowest rank would save if one aggregator wrote the pieces of all ranks."""
+    """Returns the time in ns that the slowest rank would save if one aggregator wrote the pieces of all
+    ranks."""
     return costs.beyond_large(row["time_ns"], row["count"] // row["ranks"], row["requested"], 2) or 0
 
 

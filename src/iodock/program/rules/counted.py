@@ -55,7 +55,7 @@ def _faults(facts: Facts, source: str, where: str, together: bool) -> Faults:
 
 
 def counted_together(facts: Facts) -> int:
-    """Returns the minimum number of files whose counters the source summed up."""
+    """Returns a lower bound of the number of files that share counters with other files."""
     row = facts.one("SELECT sum(files) AS n FROM counted_files WHERE is_together")
     return int(row["n"] or 0)
 

@@ -32,7 +32,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """Returns the next step: to make a change, to obtain missing data, or to record single calls."""
+    """Returns the next step: the user makes a change, obtains missing data, or records single calls."""
     if _worth(found):
         return Message(
             N_("Next: make the first change, run the job again, and compare the counters of both runs.")

@@ -130,8 +130,9 @@ class Facts:
         return self.store.manifest.durations
 
     def wall_of(self, time_ns: int | None) -> float | None:
-        """Converts TIME_NS, a sum over tasks, to wall time in s. Tasks that are in I/O at the same time share
-        the wall time."""
+        """Converts TIME_NS, a sum over tasks, to wall time in s. Tasks that are in I/O at the same time
+        share the wall time, so the sum is scaled by the run's wall time in I/O divided by its summed I/O
+        time."""
         if time_ns is None or not self.durations:
             return None
         summed, union = self.summed_io_ns, self.io_ns

@@ -27,7 +27,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for all files."""
+    """Yields one candidate for the failed requests on all files together."""
     faults = Faults(facts.rows(_SQL))
     failed, asked = faults.total("count"), faults.total("asked")
     if failed < settings.least_count or failed < settings.least_failed * asked:

@@ -26,7 +26,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all places whose files are each written by one worker."""
+    """Yields one candidate: all places in which each file is written by only one worker."""
     faults = faults_of(facts, settings)
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):

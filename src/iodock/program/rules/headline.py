@@ -35,7 +35,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """Returns remarks that readers need to interpret the times; empty if there are none."""
+    """Returns remarks that readers need to interpret the times. The result is empty if there are none."""
     if not facts.store.manifest.is_partly_counted:
         return ()
     counted = facts.one(f"SELECT count(*) AS n FROM ({counted_ranks_sql(facts.store)})")["n"]
@@ -54,8 +54,8 @@ _PROCESSES_COUNTED = N_(
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """Returns the next step of the method (SS-ken report, 2.3): change and measure again, contact the
-    administrator, or nothing."""
+    """Returns the next step of the method (SS-ken report, 2.3): the user changes the program and measures
+    it again, contacts the administrator, or does nothing."""
     share = _io_share(facts)
     if _worth(found):
         return Message(

@@ -57,7 +57,8 @@ def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> 
 
 
 def authors_of(candidate: Candidate, facts: Facts) -> list[Author]:
-    """Returns the programs that made most of the calls at fault, the most active first."""
+    """Returns the programs that made most of the calls at fault. The program with the most calls comes
+    first."""
     rows = _rows(candidate, facts)
     made: dict[frozenset[str], list[dict[str, Any]]] = {}
     for row in rows:

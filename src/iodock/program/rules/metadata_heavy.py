@@ -28,7 +28,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files with more metadata calls than a file needs."""
+    """Yields one candidate: all files with more metadata calls than a program needs to use a file."""
     faults = Faults(facts.rows(_sql(settings)))
     count, spent = faults.total("count"), faults.total("metadata_ns")
     if count < settings.least_count or not _dominates(facts, spent, faults, settings):

@@ -1,4 +1,4 @@
-"""Finds requests that jump back and forth in a file."""
+"""Finds reads and writes that jump forward and backward in a file."""
 
 from __future__ import annotations
 

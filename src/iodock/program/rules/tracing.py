@@ -25,7 +25,8 @@ _TRIVIAL = (
 
 
 def how(store: Store) -> str:
-    """Returns how the run was recorded, from its manifest; empty if unknown."""
+    """Returns the name of the method that recorded the run, from its manifest. It is empty if the method
+    is unknown."""
     return str((store.manifest.raw.get("captured") or {}).get("how") or "")
 
 

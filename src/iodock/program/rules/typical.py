@@ -122,7 +122,7 @@ class Comparison:
         return 0.0 if any(one.is_fast for one in chosen) else SURER
 
     def remarks(self) -> Iterator[Message]:
-        """Yields the results as sentences."""
+        """Yields one sentence for each result of the comparison."""
         for pace in self.paces:
             yield Message(
                 (_SLOW if pace.is_slow else _FAST if pace.is_fast else _USUAL)[pace.work],

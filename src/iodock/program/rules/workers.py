@@ -38,7 +38,7 @@ class Team:
     are_threads: bool = False
 
     def most(self, measure: Callable[[Worker], int]) -> Worker:
-        """Returns the worker with the largest value."""
+        """Returns the worker for which MEASURE has the largest value."""
         return max(self.workers, key=lambda one: (measure(one), -one.number))
 
     def mean(self, measure: Callable[[Worker], int]) -> float:

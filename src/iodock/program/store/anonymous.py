@@ -1,8 +1,8 @@
-"""Makes an anonymised copy of a store. The copy shows what a run did, without names of users or data.
+"""Makes an anonymised copy of a store. The copy shows what a run did, but contains no names of users or data.
 
-Every component of a path gets a made-up name, the same one wherever it occurs. The names listed here are
-kept: files of the system, well-known endings, programs and libraries. Mount points are kept, too, because an
-administrator needs them. Arguments of commands are left out.
+Each component of a path gets a made-up name, which is the same wherever the component occurs. Names of system
+files, well-known file name endings, programs and libraries are kept; this module lists them. Mount points are
+kept, too, because an administrator needs them. Arguments of commands are left out.
 """
 
 from __future__ import annotations
@@ -234,8 +234,8 @@ def anonymiser_of(store: Path) -> Anonymiser:
 
 
 def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None) -> Path:
-    """Copies a complete store to INTO with all names replaced; returns INTO. Raises OSError and
-    ArrowInvalid."""
+    """Copies a complete store to the folder INTO, replaces all names in the copy, and returns INTO. Raises
+    OSError and ArrowInvalid."""
     raw = from_json(files.content(store / "manifest.json", MANIFEST, StoreError))
     names = anonymiser or anonymiser_of(store)
     into.mkdir(parents=True)
@@ -282,7 +282,7 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
 
 
 def _mount_points(store: Path) -> set[str]:
-    """Returns the mount points in the table of mounts and in the files."""
+    """Returns the mount points that occur in the table of mounts and in the table of files."""
     tables = [one for one in (store / "mounts.parquet", store / "files.parquet") if one.exists()]
     read = (_read(one, ["mount_point"])["mount_point"].unique().to_pylist() for one in tables)
     return {one for mounts in read for one in mounts if one}

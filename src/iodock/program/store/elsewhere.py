@@ -35,6 +35,6 @@ def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def _journals(store: Path) -> list[Path]:
-    """Returns the journals, and the raw calls that a back end stores with them."""
+    """Returns the journals of a store, and the files in which a back end stores raw calls."""
     folder = store / "journal"
     return sorted([*folder.glob("*.journal"), *folder.glob("*.calls")])

@@ -1,4 +1,4 @@
-"""The SQL engine of a store. Only this package names DuckDB."""
+"""Runs SQL on the tables of a store. Only this package names the engine, DuckDB."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ class Engine:
         return found
 
     def _name_tables(self, tables: Iterable[StoreTable]) -> None:
-        """Registers the tables that a query names when they are first used, because registering each takes a
-        while. Raises StoreError."""
+        """Makes the tables that a query names available to it. Each is registered when a query first names
+        it, because this takes a while. Raises StoreError."""
         with self._giving:
             for table in tables:
                 if table.name not in self._given:

@@ -91,7 +91,7 @@ Places = tuple[bytes, bytes]
 
 
 def places_of(rows: Iterable[tuple[int, int]]) -> Places:
-    """Builds places from rows of `file_id` and `place`."""
+    """Returns the columns of rows of `file_id` and `place`, each as the bytes of unsigned 32-bit integers."""
     files, places = array("I"), array("I")
     for file, place in rows:
         files.append(file)
@@ -100,7 +100,8 @@ def places_of(rows: Iterable[tuple[int, int]]) -> Places:
 
 
 def places_in(rows: pa.Table) -> Places:
-    """Builds places from a table of `file_id` and `place`, none of which is null."""
+    """Returns the columns `file_id` and `place` of a table, each as the bytes of unsigned 32-bit integers.
+    The columns must not contain nulls."""
     return _numbers(rows["file_id"]), _numbers(rows["place"])
 
 

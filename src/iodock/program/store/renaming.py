@@ -1,4 +1,4 @@
-"""Replaces names of files, hosts and programs by made-up ones in texts about a store."""
+"""Replaces names of files, hosts and programs in texts about a store by made-up names."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ class Store:
         self.engine.check()
 
     def need_calls(self) -> None:
-        """Raises RequestError if the store has counts by call or profiles instead of calls."""
+        """Raises RequestError if the store has no single calls, but counts for each kind of call, or
+        profiles (counters by file)."""
         self.need_no_profiles()
         if self.manifest.counts_only:
             raise RequestError(
@@ -89,7 +90,7 @@ class Store:
             )
 
     def need_no_profiles(self) -> None:
-        """Raises RequestError if the store has profiles instead of calls."""
+        """Raises RequestError if the store has profiles (counters by file) instead of calls."""
         if self.manifest.profiles_only:
             raise RequestError(
                 f"{self.name}: contains counters by file, and no calls. This command needs calls, so it "
@@ -99,7 +100,7 @@ class Store:
             )
 
     def need_profiles(self) -> None:
-        """Raises RequestError if the store has no profiles."""
+        """Raises RequestError if the store has no profiles (counters by file)."""
         if not self.manifest.profiles_only and not self.manifest.is_partly_counted:
             raise RequestError(
                 f"{self.name}: contains no profiles, which replace calls in stores of Darshan's logs "

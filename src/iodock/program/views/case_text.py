@@ -82,5 +82,5 @@ def effect_text(effect: Effect, text: Language) -> str:
 
 
 def seconds(value: float) -> str:
-    """Formats seconds in a readable unit. A loss is negative."""
+    """Formats seconds in a readable unit. A loss is a negative value."""
     return f"-{NANOSECONDS.text(-value * 1e9)}" if value < 0 else NANOSECONDS.text(value * 1e9)

@@ -189,7 +189,7 @@ def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
 
 
 def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
-    """Prints the finding, its gain, its location, and the first thing to do."""
+    """Prints the title of the finding, its gain, its location, and the first piece of advice."""
     severity = text.gettext(SEVERITIES[finding.severity])
     print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}]", "bold")
     if saves := gain_text(finding, text):

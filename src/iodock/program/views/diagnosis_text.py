@@ -61,7 +61,7 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> N
 
 
 def print_findings(diagnosis: Diagnosis, console: Console, text: Language) -> None:
-    """Writes the findings and notes, without verdict and next step."""
+    """Writes the findings and notes of a diagnosis, without its verdict and next step."""
     worth = diagnosis.worth_changing
     for number, finding in enumerate(worth[:MOST_SHOWN], 1):
         console.print()

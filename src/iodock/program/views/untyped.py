@@ -34,7 +34,7 @@ def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
 
 
 def _unlike(names: Sequence[str]) -> list[str]:
-    """Makes the names unique: `a a` becomes `a a_2`."""
+    """Makes the names unique by appending a number: `a a` becomes `a a_2`."""
     unlike: list[str] = []
     for name in names:
         new, number = name, 1

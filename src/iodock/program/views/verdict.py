@@ -16,7 +16,7 @@ from iodock.shared.units import BYTES, NANOSECONDS, share_text
 
 Level = Literal["fine", "unjudged", "some", "heavy", "no_durations", "no_wall", "no_io"]
 HEADLINES: Mapping[Level, str] = {
-    "unjudged": "",  # See `iodock.program.unseen.says`.
+    "unjudged": "",  # See `iodock.program.unseen.says`, which writes this headline.
     "fine": N_("Your I/O is fine: {share} of the run was spent in it."),
     "some": N_("{share} of the run was spent in I/O."),
     "heavy": N_("I/O dominates this run: {share} of the time was spent in it."),
@@ -147,7 +147,7 @@ def judge(
 
 
 def level_of(overview: Overview, thresholds: Thresholds) -> Level:
-    """Returns the level of the verdict."""
+    """Returns the level of the verdict. It is `unjudged` if calls that were not recorded could change it."""
     judged = _level_of_seen(overview, thresholds)
     # If the recorded I/O already dominates the run, calls that were not recorded can't change this.
     hangs_on_all = judged in ("fine", "some", "no_io")

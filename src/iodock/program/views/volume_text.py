@@ -89,7 +89,7 @@ def interval_text(volume: Volume, text: Language) -> str:
 
 
 def volume_json(volume: Volume, reading: Reading, text: Language) -> str:
-    """Formats the volume as JSON."""
+    """Formats the volume and the conclusions about it as a JSON document."""
     document: dict[str, Any] = {
         "wall_seconds": volume.wall_seconds,
         "user_seconds": volume.user_seconds,

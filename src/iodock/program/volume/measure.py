@@ -112,7 +112,8 @@ class _Seen:
         )
 
     def look_again(self) -> None:
-        """Reads sizes again, because files may have grown since they were last found open."""
+        """Reads the sizes of the files again, because they may have grown since a process last had them
+        open."""
         for name in self.sizes:
             try:
                 self.sizes[name] = max(self.sizes[name], Path(name).stat().st_size)

@@ -83,7 +83,8 @@ def process_io(pid: int, root: Path = Path("/")) -> ProcessIo:
 
 
 def own_io(pid: int, root: Path = Path("/")) -> Mapping[str, ProcessIo]:
-    """Reads the counters of each living thread, without those of children. Raises OSError."""
+    """Reads the counters of each living thread, by thread id. They don't include counters of child
+    processes. Raises OSError."""
     return {
         one.name: parse_process_io((one / "io").read_text())
         for one in (root / "proc" / str(pid) / "task").iterdir()

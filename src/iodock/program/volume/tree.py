@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def descendants(pid: int, root: Path = Path("/")) -> list[int]:
-    """Returns PID and all its living descendants, parents first."""
+    """Returns the ids of process PID and all its living descendants. Parents come before their children."""
     children: dict[int, list[int]] = {}
     for entry in (root / "proc").iterdir():
         if entry.name.isdigit():

@@ -154,7 +154,7 @@ def select(answer: Answer, options: ChartOptions, value: str, missing: str) -> A
 
 
 def span_of(answer: Answer, first: float, last: float) -> Span:
-    """Returns the time axis for events from `first` to `last`, in the clock's ns."""
+    """Makes the time axis for events from `first` to `last`, which are times of the source's clock in ns."""
     origin = run_start(answer, first)
     later = first - origin
     later = later if later >= _LATE * (last - origin) else 0.0

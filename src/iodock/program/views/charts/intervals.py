@@ -22,7 +22,7 @@ from iodock.shared.charts.frame import Picture, colour, theme_of, tips, values
 from iodock.shared.charts.options import ChartOptions
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, NANOSECONDS, Unit
 
-# Number of steps that remain visible in a picture of ordinary width.
+# Number of steps that can be distinguished in a picture of ordinary width.
 _MOST_STEPS = 400
 _SECOND = 1e9
 
@@ -196,9 +196,8 @@ def _outline(steps: Steps, side: Side, per: float) -> list[dict[str, Any]]:
         if previous is not None and start - previous > steps.width * 1.01:
             rows.append({"at": previous + steps.width, "value": 0.0, "series": side.name})
         if index and not rows[-1]["value"] and not value and index + 1 < len(steps.starts):
-            previous = (
-                start  # An interval without values between others without values needs no corner of its own.
-            )
+            # This interval and the previous one have no values, so the outline needs no corner here.
+            previous = start
             continue
         rows.append({"at": start, "value": sign * value / per, "series": side.name})
         previous = start

@@ -173,7 +173,7 @@ def _outcome(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _command(row: dict[str, Any]) -> str:
-    """Returns the programs of the task. Several programs in sequence are joined by arrows."""
+    """Returns the programs that the task ran. If there are several, arrows join them."""
     for name in ("commands", "command"):
         found = row.get(name)
         if found:

@@ -61,7 +61,7 @@ class Names:
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str | None) -> int | None:
-        """Returns the number of a name; None for calls without a file."""
+        """Returns the number of a file name. For calls without a file, NAME and the result are None."""
         if name is None:
             return None
         if name not in self._numbers:

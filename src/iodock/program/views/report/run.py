@@ -1,4 +1,4 @@
-"""Makes the report of a store."""
+"""Makes the report of a store: collects its content and renders the page."""
 
 from __future__ import annotations
 
