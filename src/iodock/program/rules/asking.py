@@ -55,8 +55,8 @@ def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[list[int]]:
-    """Holds back Ctrl-C while threads start, or while they end after an earlier Ctrl-C. Yields a list to
-    which each signal that arrives is added."""
+    """Holds back Ctrl-C while threads start, or while they end after an earlier Ctrl-C. Yields a list.
+    Each SIGINT that arrives in this time is appended to it."""
     pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield pressed

@@ -73,9 +73,9 @@ WHERE c.class = 'seek' AND u.errno_id IS NULL AND l.place IN ({places})"""
 
 
 def _sql(direction: int, settings: Settings) -> str:
-    # A step forward by less than was read counts as backward, too, because the next read begins before the
-    # end of the previous one. Steps of equal length are strided access and not counted here, in either
-    # direction.
+    # Pattern 5 (backward) also contains steps forward by less than was read, because the next read then
+    # begins before the end of the previous one. These overlapping accesses are subtracted. Pattern 4
+    # (strided) contains steps of equal length in either direction, so only its backward steps (`back`) count.
     back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count - t.overlapping END)
     FILTER (WHERE t.pattern IN (4, 5)), 0)"""
     ahead = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"

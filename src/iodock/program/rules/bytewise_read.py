@@ -45,8 +45,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
-# Reads from pipes are included, because the shell reads pipes byte by byte, too. The time that they wait
-# hardly counts, because the typical time leaves out long calls.
+# Reads from pipes are included, because the shell reads pipes byte by byte, too. A few long waits for data
+# hardly change the typical time.
 def _sql(settings: Settings) -> str:
     one = "t.size_bin = 0 AND t.pattern IN (0, 1, 2)"
     kinds = f"""(p.place IN (FROM plain_places) OR p.kind IN ('standard', 'pipe', 'fifo')

@@ -64,7 +64,8 @@ def _candidate(faults: Faults, is_small: bool) -> Candidate:
     )
 
 
-# If no aggregators were used, all ranks would move their own pieces at the same time.
+# The lost time is that of the messages between ranks. For large pieces, it also contains the time that would
+# be saved if all ranks, and not only a few aggregators, moved pieces at the same time.
 def _sql(settings: Settings) -> str:
     return f"""WITH judged AS (SELECT *, requested_bytes < {settings.below_bytes} AS is_small
   FROM collective_calls WHERE requested_bytes < {settings.below_bytes}

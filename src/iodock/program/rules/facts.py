@@ -92,13 +92,14 @@ class Facts:
     @property
     def io_ns(self) -> int | None:
         """Returns the wall time in ns in which at least one thread was in an I/O call, without calls that
-        waited on pipes."""
+        wait on pipes and sockets."""
         found: int | None = self.overview.get("io_time_ns")
         return found
 
     @cached_property
     def summed_io_ns(self) -> int | None:
-        """Returns the time in ns inside I/O calls, summed over tasks, without calls that waited."""
+        """Returns the time in ns inside I/O calls, summed over tasks, without calls that wait on pipes and
+        sockets."""
         found: int | None = self.overview.get("summed_io_ns")
         return found
 

@@ -1,5 +1,5 @@
 """Finds opens of missing files: those of a loader or interpreter with a long search path, and those of
-names that a program tries again and again."""
+names that a program tries repeatedly."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         goes_seconds=lived + around,
         gain=costs.CALLS_GO,
         authors=_STARTED_BY,
-        # The source code has no line for the start of a process. Python and popen make a pipe for each
+        # No line of the source code stands for the start of a process. Python and popen make a pipe for each
         # process, so the finding shows the line that calls pipe2.
         placed_by="pipe2",
     )

@@ -81,8 +81,8 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
 
 
 def _usual_ns(facts: Facts, row: dict[str, Any]) -> int | None:
-    """Returns the median duration of the other calls of this name on the file, in ns. If there are none,
-    it is that of the calls on all files; None if this call is the only one."""
+    """Returns the median duration in ns of the faster calls of this name on the file. If there are none,
+    it is that of the faster calls on all files; None if there are none either."""
     of_file = f"e.file_id = {row['file_id']} AND e.dur < {row['shortest_ns']}"
     for others in (of_file, f"e.dur < {row['shortest_ns']}"):
         found = facts.one(

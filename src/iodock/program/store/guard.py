@@ -62,8 +62,8 @@ def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
 
 
 def _explained(connection: bare.DuckDBPyConnection, sql: str) -> str:
-    """Returns the statement after the word EXPLAIN. Options in brackets may precede it, and the statement
-    itself may be in brackets, too."""
+    """Returns the statement after the word EXPLAIN. Options in parentheses may precede it, and the
+    statement itself may be in parentheses, too."""
     rest = _EXPLAIN.sub("", sql, count=1)
     try:
         connection.extract_statements(rest)

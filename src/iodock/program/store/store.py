@@ -49,7 +49,7 @@ class Store:
 
     @staticmethod
     def is_unfinished(path: str | os.PathLike[str]) -> bool:
-        """Returns whether the store has a journal instead of tables, so that `open` would have to make the
+        """Returns whether the store is incomplete and has a journal, so that `open` would have to make its
         tables. Raises StoreError."""
         return _is_unfinished(Path(path), read_manifest(Path(path)))
 
@@ -145,8 +145,8 @@ class Store:
         return self.engine.fold(name, fold)
 
     def hold_small(self, most_rows: int = 200_000) -> None:
-        """Loads each small table, except those of events, samples and page faults, into memory when a
-        query first names it. Many queries then run faster."""
+        """Loads each small table into memory when a query first names it, except the tables of events,
+        samples, page faults and cached pages. Many queries then run faster."""
         for table in TABLES:
             if (
                 table.name not in ("events", "samples", "faults", "pages")
