@@ -194,8 +194,8 @@ _NAMELESS = re.compile(
 
 
 class Anonymiser:
-    """Makes up names with a keyed hash. Nobody can compute the original names without the key, which is
-    not stored."""
+    """Makes up names with a keyed hash. Without the key, which is not stored, the original names can't be
+    computed."""
 
     def __init__(self, mount_points: Iterable[str] = (), key: bytes | None = None) -> None:
         self._key = key or os.urandom(32)

@@ -218,7 +218,7 @@ class Engine:
         try:
             yield from reader
         except (OSError, pa.ArrowException) as error:
-            # If the engine finds an error while it produces rows, Arrow raises the exception.
+            # While rows are produced, Arrow passes the engine's errors on as its own exceptions.
             if self._stored is None or self._stored.damaged(TABLES) is None:
                 raise
             raise self._query_error(error) from error
