@@ -1,4 +1,5 @@
-"""All rules: the modules in this folder that declare one, and the entry points `iodock.rules`."""
+"""Collects all rules: from the modules in this folder that define one, and from installed packages with an
+entry point `iodock.rules`."""
 
 from __future__ import annotations
 
@@ -44,12 +45,12 @@ def every() -> tuple[Rule, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all rules."""
+    """Returns the names of all rules."""
     return tuple(rule.name for rule in every())
 
 
 def find(name: str) -> Rule:
-    """Returns the rule of this name. Raises RequestError."""
+    """Returns the rule of this name. Raises RequestError if there is none."""
     for rule in every():
         if rule.name == name:
             return rule

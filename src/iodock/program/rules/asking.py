@@ -1,4 +1,5 @@
-"""Runs the rules in parallel. The engine uses only one thread to plan a query, and most queries are small."""
+"""Runs the rules in parallel. This is faster because most queries are small, and the engine uses only one
+thread to plan a query."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ AT_ONCE = 2
 
 
 def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
-    """Returns the candidates of each of RULES. If a rule raises an exception it is raised here, and no
-    further query starts."""
+    """Returns the candidates of each of RULES. If a rule raises an exception, this function raises it, and
+    starts no further query."""
     pool = ThreadPoolExecutor(AT_ONCE, "rules")
     answers: list[Future[list[Candidate]]] = []
     try:
@@ -45,7 +46,7 @@ def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
 
 
 def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
-    """Stops further queries of rules, because the store is about to be closed."""
+    """Stops the queries of the rules, because the caller is about to close the store."""
     for answer in answers:
         answer.cancel()
     while wait(answers, timeout=0.02).not_done:
@@ -54,8 +55,8 @@ def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[list[int]]:
-    """Blocks Ctrl-C while threads start, or while they end after an earlier Ctrl-C. Yields the list of
-    signals that arrive."""
+    """Holds back Ctrl-C while threads start, or while they end after an earlier Ctrl-C. Yields a list.
+    Each SIGINT that arrives in this time is appended to it."""
     pressed: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield pressed

@@ -1,4 +1,4 @@
-"""Files that are read or written from their end to their beginning."""
+"""Finds files that are read or written from their end to their beginning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `backward-access`."""
+    """Holds the thresholds of the rule `backward-access`."""
 
     least_count: int = 200
     "Number of accesses, in all such files together, below which nothing is reported."
@@ -54,13 +54,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
-    """Finds the places that are read (DIRECTION 1) or written (2) backward."""
+    """Returns the places that are read (DIRECTION 1) or written (2) backward."""
     faults = Faults(facts.rows(_sql(direction, settings)))
     return faults if faults.total("count") >= settings.least_count else Faults([])
 
 
-# The seeks that lead back to each small block are part of the cost, because large blocks would need few of
-# them.
+# Large blocks would need few seeks, so the cost includes the seeks that lead back to each small block.
 def _seeks_ns(facts: Facts, faults: Faults) -> int:
     places = ", ".join(str(row["place"]) for row in faults.rows)
     row = facts.one(
@@ -74,8 +73,9 @@ WHERE c.class = 'seek' AND u.errno_id IS NULL AND l.place IN ({places})"""
 
 
 def _sql(direction: int, settings: Settings) -> str:
-    # A step forward by less than was read is also backward, because the next read begins before the end of
-    # the previous one. Steps of equal length are strided, in either direction.
+    # Pattern 5 (backward) also contains steps forward by less than was read, because the next read then
+    # begins before the end of the previous one. These overlapping accesses are subtracted. Pattern 4
+    # (strided) contains steps of equal length in either direction, so only its backward steps (`back`) count.
     back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count - t.overlapping END)
     FILTER (WHERE t.pattern IN (4, 5)), 0)"""
     ahead = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"

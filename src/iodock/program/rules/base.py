@@ -1,4 +1,5 @@
-"""Defines a rule: explanatory texts, its own thresholds, and a function from facts to candidates."""
+"""Defines what a rule consists of: explanatory texts, its own thresholds, and a function from facts to
+candidates."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ __all__ = ["Candidate", "Facts", "Need", "Pieces", "Rule", "advise", "needs_of",
 
 
 class Pieces(enum.Enum):
-    """What a piece at fault is. The work of the program's libraries for each piece would be saved, too, and
-    counts towards the gain (`iodock.program.rules.work`)."""
+    """The kind of work at fault: calls, opened files or listed folders. The program's libraries do work
+    around each of them, which would be saved, too, and counts towards the gain
+    (`iodock.program.rules.work`)."""
 
     CALLS = "calls"
     """Single calls."""
@@ -28,7 +30,8 @@ class Pieces(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a rule found in one place. Its severity, share and gain in seconds follow from its cost."""
+    """Describes what a rule found in one place. Its severity, share and gain in seconds follow from its
+    cost."""
 
     message: Message
     """The observation, in one or two sentences with the numbers."""
@@ -74,7 +77,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern that a diagnosis checks for. Its texts are marked for translation."""
+    """Defines one pattern for which a diagnosis searches. Its texts are marked for translation."""
 
     name: str
     """The pattern's name in kebab case."""
@@ -121,14 +124,14 @@ class Rule:
 
 
 def needs_of(rule: Rule, facts: Facts) -> tuple[Need, ...]:
-    """Returns the data that a rule needs from its source."""
+    """Returns the data that the rule needs. Without it, the rule is not checked."""
     if facts.has_calls:
         return rule.needs
     return (Need.EVENTS,) if rule.counters is None else rule.counters_need
 
 
 def not_of_calls(facts: Facts, settings: Any) -> Iterable[Candidate]:
-    """Finds nothing. Rules that check only counters use it for calls."""
+    """Finds nothing. A rule that checks only counters uses this as its function for recorded calls."""
     return ()
 
 

@@ -1,5 +1,5 @@
-"""Finds reads of one byte, as by the shell's `read` and unbuffered getc, and reads of one line, as by
-bash."""
+"""Finds reads of one byte, as the shell's `read` and unbuffered getc make them, and reads of one line, as
+bash makes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `bytewise-read`."""
+    """Holds the thresholds of the rule `bytewise-read`."""
 
     least_count: int = 1000
     "Number of reads of one byte below which nothing is reported."
@@ -24,8 +24,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for all places that are mostly read byte by byte, and one for those that a shell
-    reads line by line, seeking back to the line's end after each read."""
+    """Yields one candidate for all places that are mostly read byte by byte. Yields another for files that
+    a shell reads line by line: after each read it seeks back to the end of the line."""
     for text, sql, query in ((_BYTES, _sql(settings), _BYTES_QUERY), (_LINES, _LINES_SQL, _LINES_QUERY)):
         faults = Faults(facts.rows(sql))
         count = faults.total("count")
@@ -45,8 +45,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
-# Reads from pipes are included, because the shell reads pipes in the same way, and waiting hardly counts in
-# the typical time.
+# Reads from pipes are included, because the shell reads pipes byte by byte, too. A few long waits for data
+# hardly change the typical time.
 def _sql(settings: Settings) -> str:
     one = "t.size_bin = 0 AND t.pattern IN (0, 1, 2)"
     kinds = f"""(p.place IN (FROM plain_places) OR p.kind IN ('standard', 'pipe', 'fifo')
@@ -64,7 +64,7 @@ SHELLS = "/(ba|da|a|z|k|mk|c|tc|fi)?sh$"
 """Regular expression for programs that are shells. tclsh is not one."""
 
 
-# If bash can seek, it reads a block and then seeks back to the end of the line.
+# If bash can seek in a file, it reads a block and then seeks back to the end of the line.
 _LINES_SQL = f"""WITH work AS (SELECT u.file_id, sum(u.count) FILTER (WHERE u.direction = 1) AS reads,
     sum(u.count) FILTER (WHERE c.class = 'seek') AS seeks,
     sum(u.time_ns) FILTER (WHERE u.direction = 1 OR c.class = 'seek') AS time_ns

@@ -1,4 +1,4 @@
-"""Notes rates that are faster than any link or disk, because they measure a cache."""
+"""Finds rates that are faster than any link or disk. They are the speed of a cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `cache-speed`."""
+    """Holds the thresholds of the rule `cache-speed`."""
 
     least_bytes: int = 67108864
     "Bytes below which the rate of a file is not judged."
@@ -23,7 +23,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one note for each direction in which a file system or file was faster than possible."""
+    """Yields one note for each direction in which data was moved faster than the file system or its link
+    could."""
     for direction, verb in ((1, "read"), (2, "write")):
         rows = [row for row in facts.rows(_sql(direction, settings)) if _too_fast(row, facts, settings)]
         if not rows:

@@ -1,4 +1,4 @@
-"""Finds chunks of HDF5's data sets that do not fit the way in which a program accesses them."""
+"""Finds chunks of HDF5 data sets whose size or shape does not fit the program's accesses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `chunks-against-access`."""
+    """Holds the thresholds of the rule `chunks-against-access`."""
 
     least_factor: float = 4.0
     """Bytes of chunks divided by the bytes requested: a somewhat higher value is normal at the edges of a
@@ -29,8 +29,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields up to two candidates for reads and two for writes: chunks that are moved for a small part of
-    them, and calls that make many small requests."""
+    """Yields up to two candidates for reads and two for writes: one for whole chunks that are moved
+    although a call needs a small part of them, one for calls that cause many small requests."""
     for row in facts.rows(_sql(settings)):
         wall = int(row["slowest_ns"]) / 1e9
         if facts.wall_seconds and wall < costs.LEAST_SHARE * facts.wall_seconds:

@@ -1,4 +1,5 @@
-"""Finds collective writes of MPI-IO without collective buffering, and hints for it that had no effect."""
+"""Finds collective writes of MPI-IO without collective buffering, and MPI-IO hints for collective
+buffering or striping that had no effect."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `collective-buffering-off`."""
+    """Holds the thresholds of the rule `collective-buffering-off`."""
 
     least_each: int = 100
     """System calls of each rank in one collective call. With fewer, the messages between the ranks take as
@@ -24,8 +25,9 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """Yields one candidate for collective writes to network and parallel file systems in which each rank
-    wrote small pieces by itself, and a note on hints for collective buffering and striping without effect.
-    Reads are left out: in measurements they gained nothing, because data sieving is as fast."""
+    wrote small pieces itself. Yields a note on hints for collective buffering and striping without effect.
+    Collective reads are left out: in measurements, collective buffering did not make them faster than data
+    sieving."""
     faults = Faults(facts.rows(_sql(settings)))
     lost = sum(_lost_ns(row) for row in faults.rows)
     if faults and lost >= costs.LEAST_SHARE * (facts.wall_ns or 0):
@@ -35,7 +37,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _lost_ns(row: dict[str, int]) -> int:
-    """Returns the time that the slowest rank would save if one aggregator wrote the pieces of all ranks."""
+    """Returns the time in ns that the slowest rank would save if one aggregator wrote the pieces of all
+    ranks."""
     return costs.beyond_large(row["time_ns"], row["count"] // row["ranks"], row["requested"], 2) or 0
 
 
@@ -94,7 +97,8 @@ WHERE c.direction = 2 AND c.movers = c.ranks AND c.requests >= {settings.least_e
 GROUP BY f.name, c.call ORDER BY time_ns DESC, f.name"""
 
 
-# If no hint at all was reported, the implementation does not report its hints, so nothing follows from this.
+# If an implementation reports no value for any hint of a call, it does not report hints at all, so a missing
+# value does not mean that a hint had no effect.
 _HINTS_SQL = """SELECT key, any_value(asked) AS asked, min(taken) AS taken, min(name) AS file,
   count(DISTINCT name) AS files
 FROM (SELECT h.*, f.name, max(h.taken) OVER (PARTITION BY h.interface_call_id) AS told FROM hints h

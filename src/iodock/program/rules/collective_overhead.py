@@ -1,4 +1,5 @@
-"""Finds collective calls of MPI-IO that take longer than independent ones, for large and for small pieces."""
+"""Finds collective calls of MPI-IO that take longer than independent ones would. The pieces may be large
+or small."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `collective-overhead`."""
+    """Holds the thresholds of the rule `collective-overhead`."""
 
     least_calls: int = 8
     "Number of collective calls for large pieces. Fewer may be a checkpoint that is made once."
@@ -26,8 +27,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for large pieces that aggregators moved for the other ranks, and one for small
-    pieces whose ranks spent more time on messages to each other than on the file."""
+    """Yields one candidate for large pieces that aggregators moved for the other ranks. Yields one for
+    small pieces if the ranks spent more time on messages to each other than on the file."""
     rows = facts.rows(_sql(settings))
     for is_small in (False, True):
         faults = Faults([row for row in rows if row["is_small"] == is_small])
@@ -63,7 +64,8 @@ def _candidate(faults: Faults, is_small: bool) -> Candidate:
     )
 
 
-# Without aggregators, all ranks would move their own pieces at the same time.
+# The lost time is that of the messages between ranks. For large pieces, it also contains the time that would
+# be saved if all ranks, and not only a few aggregators, moved pieces at the same time.
 def _sql(settings: Settings) -> str:
     return f"""WITH judged AS (SELECT *, requested_bytes < {settings.below_bytes} AS is_small
   FROM collective_calls WHERE requested_bytes < {settings.below_bytes}

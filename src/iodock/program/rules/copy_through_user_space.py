@@ -1,5 +1,5 @@
-"""Finds files that were copied by reading and writing, although the kernel or file system could copy them
-alone."""
+"""Finds files that a program copied by reading and writing them, although the kernel or file system can
+copy files without passing the data through the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `copy-through-user-space`."""
+    """Holds the thresholds of the rule `copy-through-user-space`."""
 
     most_pause: float = 0.5
     """Maximum time outside of the calls from the first read to the last write, as a share of the time in
@@ -24,8 +24,9 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: files from which one process read as much as it wrote into others. The cost is
-    the reads, which copying in the kernel avoids."""
+    """Yields one candidate: files from which one process read as many bytes as it then wrote to another
+    file. The cost is the time of the reads, which the program would not need if the kernel copied the
+    data."""
     faults = Faults(facts.rows(_sql(facts, settings)))
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -48,9 +49,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 _IN_MEMORY_NS = 2 * (1e9 / costs.READ_BYTES_PER_S + 1e9 / costs.WRITE_BYTES_PER_S)
 
 
-# Pairs each written file with the last file of its size that the same process read before. Opening and
-# closing a file does not change its bytes. If all pieces are read before anything is written, the file was
-# needed as a whole, for example to be sorted, so there is no pair.
+# The query pairs each written file with the last file of the same size that the same process read before. It
+# ignores calls that open or close a file, because they do not change its bytes. A process that reads all
+# pieces before it writes any needs the file as a whole, for example to sort it, so this is not a copy.
 def _sql(facts: Facts, settings: Settings) -> str:
     return f"""WITH pairs AS (SELECT g.file_id, t.count + g.count AS count, t.time_ns, t.bytes,
     t.spent_ns + g.spent_ns AS spent_ns, {facts.added_ns} * (t.calls + g.calls) AS tracing_ns,

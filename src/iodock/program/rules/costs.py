@@ -1,5 +1,5 @@
-"""Estimates the time that efficient calls would still need, and decides whether the rest is worth
-reporting."""
+"""Estimates the time that efficient calls would still need, and decides whether the remaining time is
+worth reporting."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
 
 
 def descriptors(place: str) -> str:
-    """SQL condition: PLACE is a descriptor that was opened by its name, such as a shell's <(...), which is
-    usually a pipe."""
+    """Returns an SQL condition: the file in the table PLACE is a descriptor opened by its name, such as a
+    shell's <(...). Such a descriptor is usually a pipe."""
     return f"regexp_matches({place}.name, '^/(dev/fd|proc/(self|[0-9]+)/fd)/[0-9]+$|^/dev/stdin$')"
 
 
 def data_links(place: str) -> str:
-    """SQL condition: PLACE is a symbolic link, and does not belong to the system or to a program."""
+    """Returns an SQL condition: the file in the table PLACE is a symbolic link that belongs neither to the
+    system nor to an installed program."""
     not_data = f"^/(proc|sys|dev)/|{SYSTEM_NAMES}"
     return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '{not_data}'))"
 
@@ -50,8 +51,9 @@ def data_links(place: str) -> str:
 def beyond_large(
     time_ns: int | None, count: int, moved: int, direction: int, read_rate: float = READ_BYTES_PER_S
 ) -> int | None:
-    """Returns the part of TIME_NS that large requests would save. They would move MOVED bytes in few calls,
-    at memory's rate or at the rate of these calls, whichever is higher. None: no durations are known."""
+    """Returns the part of TIME_NS that large requests would save. They would move the MOVED bytes in few
+    calls, at memory's rate or at the rate of the present calls, whichever is higher. Returns None if no
+    durations are known."""
     if time_ns is None or not count:
         return None
     rate = read_rate if direction == 1 else WRITE_BYTES_PER_S
@@ -61,22 +63,22 @@ def beyond_large(
 
 
 def repeated_ns(time_ns: str, calls: str, longest_ns: str) -> str:
-    """SQL for the cost of all but one of CALLS, which take TIME_NS. The longest call counts as the necessary
-    one: the first call waits for the disk or server, and the others use what it loaded. A call that hung is
-    included."""
+    """Returns SQL for the time of all but one of CALLS, which take TIME_NS together. The longest call
+    counts as the necessary one: the first call waits for the disk or server, and the others find the data
+    in the cache. If the longest call hung, an average call counts as the necessary one instead."""
     return f"({time_ns} - greatest({time_ns} / {calls}, {unless_hung(longest_ns)}))"
 
 
 def unless_hung(longest_ns: str) -> str:
-    """SQL for LONGEST_NS, or 0 if the call hung."""
+    """Returns SQL for LONGEST_NS, or for 0 if that call hung, that is, took HUNG_NS or more."""
     return f"CASE WHEN {longest_ns} < {HUNG_NS} THEN {longest_ns} ELSE 0 END"
 
 
 def text_ns(facts: Facts, faults: Faults, direction: int) -> int:
     """Returns the minimum time in ns for formatting (DIRECTION 2) or parsing (1) the bytes that are moved
-    `again`, in files whose names indicate text. This time is outside of calls but would be saved with them.
-    It is at most the computing time of the processes while they moved the bytes, and 0 if that is unknown or
-    if the data is moved only twice."""
+    `again`, in files whose names indicate text. The program spends this time outside of calls, but would
+    save it with them. It is at most the computing time of the processes while they moved the bytes, and 0
+    if that is unknown or if the data is moved only twice."""
     text = [row for row in faults.rows if re.search(_TEXT, str(row["name"])) and _is_mostly_again(row)]
     if not text:
         return 0
@@ -97,13 +99,14 @@ FROM spans s JOIN busy b ON b.upid = s.upid LEFT JOIN called c ON c.upid = s.upi
     return min(TEXT_NS * Faults(text).total("again"), int(computed["ns"] or 0))
 
 
-# If data is moved only twice, the second pass may cost less than keeping the results of the first.
+# If data is moved only twice, keeping the results of the first pass may cost more than the second pass.
 def _is_mostly_again(row: dict[str, Any]) -> bool:
     return 3 * int(row["again"] or 0) >= 2 * int(row["bytes"] or 0)
 
 
 def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:
-    """Whether this time, or without durations this number of calls, matters in this run at all."""
+    """Returns whether this time is large enough to report in this run. If durations are unknown, it
+    compares the number of calls with that of the run."""
     cost = facts.wall_of(time_ns)
     if cost is not None and facts.wall_seconds:
         return cost >= LEAST_SHARE * facts.wall_seconds

@@ -1,4 +1,4 @@
-"""The facts of a run that has counters instead of calls."""
+"""Provides the facts of a run that has counters instead of calls."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from iodock.shared.settings import Settings
 
 @dataclass(frozen=True)
 class CounterFacts(Facts):
-    """A run that was counted. The processes measured their elapsed times themselves, so no tracer adds to
-    them."""
+    """Facts of a run with counters. The processes measured their elapsed times themselves, so no tracer
+    adds to them."""
 
     has_calls = False
 
     @property
     def durations(self) -> bool:
-        """Whether any time was recorded."""
+        """Returns whether any time was recorded."""
         return bool(self.summed_io_ns)
 
     @property
     def tracing_ns(self) -> int:
-        """Always 0: counters have no tracing overhead."""
+        """Returns 0, because counting needs no tracer."""
         return 0
 
     within_ns = tracing_ns
@@ -34,7 +34,7 @@ class CounterFacts(Facts):
 
     @property
     def is_tracer_unknown(self) -> bool:
-        """Always false: counters are not traced."""
+        """Returns false, because counting needs no tracer."""
         return False
 
     @cached_property
@@ -42,17 +42,18 @@ class CounterFacts(Facts):
         return dict.fromkeys(Need, False) | {
             Need.COUNTERS: True,
             Need.DURATIONS: self.durations,
-            # A light recording shows ranks only if there are several. Otherwise its processes may be the
-            # commands of a script, one after the other.
+            # In a light recording, ranks count only if there are several. A single one may be a script whose
+            # commands ran one after the other.
             Need.RANKS: not self.store.manifest.is_light or self.ranks > 1,
-            # A light recording counts system calls only.
+            # A light recording counts system calls only, and no calls of MPI-IO.
             Need.MPI_IO: not self.store.manifest.is_light,
             Need.LAYOUT: bool(self.rows("SELECT 1 FROM layouts LIMIT 1")),
         }
 
     @cached_property
     def ranks(self) -> int:
-        """Number of processes of the job, as the source states it or as it was counted."""
+        """Returns the number of the job's processes: the largest of the number that the source states, the
+        number in its counters, and the number of processes with counters."""
         told = self.store.manifest.raw.get("ranks")
         worker = "rank" if self.store.manifest.is_light else "coalesce(rank, upid)"
         seen = self.one(f"SELECT max(ranks) AS most, count(DISTINCT {worker}) AS n FROM profiles")
@@ -60,7 +61,7 @@ class CounterFacts(Facts):
 
 
 def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
-    """The facts of a store with counters."""
+    """Returns the facts of a store with counters."""
     profile = Profile(store, settings)
     profile.need(["counted_files", "counted_work"])
     (calls,) = store.rows(_CALLS_SQL)
@@ -76,7 +77,8 @@ def counter_facts_of(store: Store, settings: Settings) -> CounterFacts:
 
 
 def _is_busiest_threaded(store: Store) -> bool:
-    """Whether the times of the process with most I/O are sums over several threads."""
+    """Returns whether the process with most I/O time has several threads, so that its time is a sum over
+    them."""
     return store.manifest.is_light and bool(store.rows(_THREADED_SQL))
 
 
@@ -85,8 +87,8 @@ WHERE coalesce(p.rank, p.upid) = (SELECT worker FROM counted_work ORDER BY time_
 GROUP BY p.upid HAVING count(DISTINCT t.utid) > 1"""
 _CALLS_SQL = """SELECT CAST(coalesce(sum(opens + stats + seeks + syncs + transfers), 0) AS BIGINT) AS calls,
   CAST(coalesce(sum(time_ns), 0) AS BIGINT) AS time_ns FROM counted_files"""
-# It is unknown how long several processes ran in parallel, but the time of the busiest one is known, at least
-# nearly.
+# Counters don't show how long several processes ran in parallel, but the I/O time of the busiest one is known
+# almost exactly.
 _TIMES_SQL = """SELECT CAST(coalesce(max(time_ns) FILTER (WHERE worker IS NOT NULL), 0)
   + coalesce(any_value(time_ns) FILTER (WHERE worker IS NULL), 0) AS BIGINT) AS busiest_ns
 FROM counted_work"""

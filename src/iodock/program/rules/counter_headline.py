@@ -1,4 +1,4 @@
-"""The verdict on a run with counters instead of calls, and the next step."""
+"""Derives the verdict on a run with counters instead of calls, and the next step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """Describes the run in a few numbers, with their interpretation. FOUND: its findings and notes."""
+    """Describes the run in a few numbers, with their interpretation. FOUND contains the run's findings and
+    notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     worth = _worth(found)
     return Verdict(
@@ -31,7 +32,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """Returns the next step: to make a change, to obtain missing data, or to record single calls."""
+    """Returns the next step: the user makes a change, obtains missing data, or records single calls."""
     if _worth(found):
         return Message(
             N_("Next: make the first change, run the job again, and compare the counters of both runs.")
@@ -52,7 +53,7 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """Yields remarks on the meaning of the times, and on rules that were not checked."""
+    """Returns remarks on the meaning of the times, and on rules that were not checked."""
     return tuple(_remarks(facts))
 
 
@@ -75,7 +76,7 @@ def _remarks(facts: Facts) -> Iterator[Message]:
 
 
 def spoken_by(facts: Facts) -> Iterator[str]:
-    """Yields the languages and interfaces whose advice applies."""
+    """Yields the languages and interfaces for which advice is shown."""
     rows = facts.rows("SELECT DISTINCT interface FROM profiles")
     used = {str(row["interface"]).split("-")[0] for row in rows}
     yield "administrator"

@@ -1,4 +1,4 @@
-"""Finds direct I/O (O_DIRECT) whose requests don't fit the blocks of the device."""
+"""Finds direct I/O (O_DIRECT) whose requests don't fit the blocks of the file system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ O_DIRECT = 0o40000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `direct-io-unaligned`."""
+    """Holds the thresholds of the rule `direct-io-unaligned`."""
 
     block_bytes: int = 4096
     """Offsets and sizes must be multiples of this number: the block size of most file systems. Requests
@@ -29,7 +29,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """Yields one candidate: requests on files opened with O_DIRECT that fail because they don't fit the
-    blocks, or that the file system must handle without direct I/O."""
+    blocks, or that the file system has to handle without direct I/O."""
     if not facts.rows(f"SELECT 1 FROM opens WHERE {_DIRECT} LIMIT 1"):
         return
     faults = Faults(facts.rows(_sql(settings)))
@@ -58,8 +58,8 @@ _DIRECT = f"errno_id IS NULL AND flags & {O_DIRECT} <> 0"
 def _sql(settings: Settings) -> str:
     block = settings.block_bytes
     odd = f"(e.offset_bytes % {block} <> 0 OR e.requested_bytes % {block} <> 0)"
-    # Only the requested size of the last read must fit, because the read reaches the end of the file. A tool
-    # (dd) switches the flag off for the last piece, which fits no block.
+    # The last read of a file reaches its end, so only its requested size must fit the blocks, not the bytes
+    # that it returns. The last write may fit no block: a tool such as dd clears the flag O_DIRECT before it.
     return f"""WITH direct AS (SELECT file_id FROM opens WHERE {_DIRECT}),
 switched AS (SELECT handle_id, ts, flags & {O_DIRECT} <> 0 AS is_on FROM events
   WHERE direction = 0 AND flags IS NOT NULL AND errno_id IS NULL AND file_id IN (FROM direct)

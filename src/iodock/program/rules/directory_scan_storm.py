@@ -1,4 +1,4 @@
-"""Finds folders that are listed again and again."""
+"""Finds folders that a process lists many times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `directory-scan-storm`."""
+    """Holds the thresholds of the rule `directory-scan-storm`."""
 
     least_scans: int = 5
     """Number of times that one process lists a folder: from this number on it is too many."""
@@ -26,8 +26,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all folders that a process listed too often. The first listing of each is not
-    counted."""
+    """Yields one candidate: all folders that a process listed too often. The first listing of each folder
+    is not counted."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
     if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -50,7 +50,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 # A listing begins with an open, or with a seek back to the start (rewinddir). Libraries make more calls on
-# the open folder: fstat, and Go's runtime four of fcntl.
+# the open folder: most make one fstat, and Go's runtime makes four fcntl.
 def _sql(settings: Settings) -> str:
     return f"""WITH teams AS (SELECT upid, min(upid) OVER (PARTITION BY owner, program) AS first
   FROM siblings WHERE program IS NOT NULL AND alike_of_owner >= {settings.least_scans_elsewhere}),
@@ -74,9 +74,9 @@ WHERE l.scans >= CASE WHEN l.elsewhere THEN {settings.least_scans_elsewhere}
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-# Folders that libraries search for processors, devices and modules when a program starts.
+# In these folders, libraries search for processors, devices and modules when a program starts.
 _SYSTEM = "regexp_matches(f.name, '^/(proc|sys|dev|usr|lib|lib32|lib64|etc|opt)(/|$)')"
-# Folders in which each process looks for its modules when it starts, whatever it does later.
+# In these folders, each process looks for its modules when it starts, whatever it does later.
 _MODULES = "regexp_matches(f.name, '/(s?bin|lib|lib32|lib64|libexec|site-packages|node_modules)(/|$)')"
 _QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call

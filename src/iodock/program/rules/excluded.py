@@ -1,7 +1,8 @@
-"""Decides from sums of a run's calls which rules can't find anything, so that they are skipped.
+"""Decides from sums of a run's calls which rules can't find anything. iodock skips them.
 
-Each condition is necessary for a finding of its rule, and cheaper than the rule's query. It may be true
-although the rule finds nothing. tests/program/rules/test_excluded.py compares both on runs.
+Each condition must hold if its rule is to find something, and is cheaper than the rule's query. It may hold
+although the rule finds nothing. tests/program/rules/test_excluded.py compares conditions and rules on
+recorded runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from iodock.program.rules.synchronous_flags import O_DSYNC
 
 
 class Thresholds(Protocol):
-    """A rule's settings: numbers by name."""
+    """Describes a rule's settings, which are numbers by name."""
 
     def __getattr__(self, name: str) -> float: ...
 
@@ -26,7 +27,8 @@ MayFind = Callable[[Facts, Thresholds], bool]
 
 
 def may_find(name: str, facts: Facts, settings: Thresholds) -> bool:
-    """Whether the rule of this name may find something. Unknown for stores without calls."""
+    """Returns whether the rule of this name may find something. For stores without single calls this is
+    unknown, so it returns true."""
     if facts.store.manifest.profiles_only or facts.store.manifest.counts_only:
         return True
     condition = CONDITIONS.get(name)
@@ -34,12 +36,12 @@ def may_find(name: str, facts: Facts, settings: Thresholds) -> bool:
 
 
 def _worth(facts: Facts, of: Sums, more_ns: int = 0) -> bool:
-    """Whether these calls together, or those without a time, are worth reporting."""
+    """Returns whether these calls together, or those of them without a time, are worth reporting."""
     untimed = of.where(untimed=True).total()
     if untimed and costs.worth_a_word(facts, None, untimed):
         return True
-    # For the geometric mean, one ns is added to each time and later subtracted, so the result may be slightly
-    # too large.
+    # The typical time is a geometric mean, for which 1 ns is added to each time and later subtracted.
+    # Rounding may make it slightly larger than the sum of the times, so 2 ns are added for each call.
     spent = None if of.time_ns is None else of.time_ns + 2 * of.total() + more_ns
     return costs.worth_a_word(facts, spent, of.total())
 
@@ -59,7 +61,7 @@ def _backward(facts: Facts, settings: Thresholds) -> bool:
 
 def _bytewise(facts: Facts, settings: Thresholds) -> bool:
     single = _moved(facts, direction=READS, pattern=(0, 1, 2), size_bin=0).total()
-    # A shell that reads line by line seeks back after nine of ten reads.
+    # A shell that reads line by line seeks back after nine of ten reads or more.
     sought = _calls(facts, **{"class": "seek"}).total()
     return single >= settings.least_count or sought >= 0.9 * settings.least_count
 
@@ -249,7 +251,7 @@ def _whole_files(facts: Facts, settings: Thresholds) -> bool:
 def _small_writes(facts: Facts, settings: Thresholds) -> bool:
     writes = _calls(facts, direction=WRITES)
     moved = _moved(facts, direction=WRITES)
-    # The mean size is small only if one of the transfers is small, or moved nothing.
+    # The mean size can be small only if at least one write is small, or moved nothing.
     small = moved.where(size_bin=range(-1, (int(settings.most_bytes) - 1).bit_length() + 1)).total()
     are_small = small > 0 or writes.total() > moved.total()
     return are_small and moved.total("bytes") > 0 and _worth(facts, writes)

@@ -1,4 +1,4 @@
-"""The facts about a run as a whole. Rules use them to make further queries."""
+"""Provides the facts about a run as a whole, from which the rules start."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ LEAST_ALONE = 0.02
 
 
 class Need(enum.Enum):
-    """Data that a rule needs from its source."""
+    """A kind of data that a rule needs from its source, with the reason that is shown if the source lacks
+    it."""
 
     DURATIONS = N_("this source has no call durations")
     TIMES = N_("this source does not have the times of calls")
@@ -61,13 +62,13 @@ class Need(enum.Enum):
 
     @property
     def why(self) -> Message:
-        """Sentence that says why a rule is not checked without this data."""
+        """Returns a text that says why a rule is not checked without this data."""
         return Message(self.value)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """One run as rules see it."""
+    """Describes one run for the rules, and runs their queries."""
 
     store: Store
     settings: Settings
@@ -80,56 +81,59 @@ class Facts:
 
     @property
     def wall_ns(self) -> int | None:
-        """The run's length, ns."""
+        """Returns the run's length in ns."""
         return self.store.manifest.wall_ns
 
     @property
     def wall_seconds(self) -> float | None:
-        """The run's length, s."""
+        """Returns the run's length in s."""
         return None if self.wall_ns is None else self.wall_ns / 1e9
 
     @property
     def io_ns(self) -> int | None:
-        """Wall time in which at least one thread was in an I/O call, without waiting on pipes, ns."""
+        """Returns the wall time in ns in which at least one thread was in an I/O call, without calls that
+        wait on pipes and sockets."""
         found: int | None = self.overview.get("io_time_ns")
         return found
 
     @cached_property
     def summed_io_ns(self) -> int | None:
-        """Time inside I/O calls, summed over tasks, without waiting, ns."""
+        """Returns the time in ns inside I/O calls, summed over tasks, without calls that wait on pipes and
+        sockets."""
         found: int | None = self.overview.get("summed_io_ns")
         return found
 
     @property
     def exit_status(self) -> int | None:
-        """The program's exit status; None if it is unknown, or if a signal ended it."""
+        """Returns the program's exit status; None if it is unknown, or if a signal ended the program."""
         found = (self.store.manifest.raw.get("captured") or {}).get("exit_status")
         return found if isinstance(found, int) else None
 
     @property
     def exit_signal(self) -> str | None:
-        """The signal that ended the program; None: it was not ended by a signal, or this is unknown."""
+        """Returns the signal that ended the program; None if no signal did, or if this is unknown."""
         found = (self.store.manifest.raw.get("captured") or {}).get("exit_signal")
         return str(found) if found else None
 
     @property
     def failed(self) -> bool:
-        """Whether the program is known to have failed. A part of it may then not have run."""
+        """Returns whether the program is known to have failed. Parts of it may then not have run."""
         return bool(self.exit_status or self.exit_signal)
 
     @property
     def calls(self) -> int:
-        """Number of I/O calls of the run."""
+        """Returns the number of I/O calls of the run."""
         return int(self.overview.get("calls") or 0)
 
     @property
     def durations(self) -> bool:
-        """Whether calls have durations."""
+        """Returns whether the source has durations of calls."""
         return self.store.manifest.durations
 
     def wall_of(self, time_ns: int | None) -> float | None:
-        """Converts TIME_NS, a sum over tasks, to wall time in s. Tasks that are in I/O at the same time share
-        the wall time."""
+        """Converts TIME_NS, a sum over tasks, to wall time in s. Tasks that are in I/O at the same time
+        share the wall time, so the sum is scaled by the run's wall time in I/O divided by its summed I/O
+        time."""
         if time_ns is None or not self.durations:
             return None
         summed, union = self.summed_io_ns, self.io_ns
@@ -138,64 +142,67 @@ class Facts:
 
     @cached_property
     def tracing_ns(self) -> int:
-        """Time that tracing adds around each call of a live recording, in addition to the call's own
-        duration: see `tracing.around_ns`."""
+        """Returns the time in ns that a tracer adds around each call of a live recording, outside of the
+        call's own duration: see `tracing.around_ns`."""
         return tracing.around_ns(self.store)
 
     @cached_property
     def within_ns(self) -> int:
-        """Time that tracing adds to each call's own duration: see `tracing.within_ns`."""
+        """Returns the time in ns that a tracer adds to each call's own duration: see `tracing.within_ns`."""
         return tracing.within_ns(self.store)
 
     @cached_property
     def added_ns(self) -> int:
-        """Time that tracing adds to each pause between calls: see `tracing.between_ns`."""
+        """Returns the time in ns that a tracer adds to each pause between calls: see `tracing.between_ns`."""
         return tracing.between_ns(self.store)
 
     @cached_property
     def is_tracer_unknown(self) -> bool:
-        """Whether a tracer may have added much to the times, by an unknown amount."""
+        """Returns whether a tracer may have added much to the times, by an unknown amount."""
         most = 2 * tracing.MOST_STOP_NS * self.all_calls
         return most > (1 - LEAST_OWN) * (self.wall_ns or 0) and tracing.is_unknown(self.store)
 
     @cached_property
     def is_traced(self) -> bool:
-        """Whether a tracer added, or may have added, much of the run's length."""
+        """Returns whether a tracer added a large part of the run's length, or may have done so."""
         wall, alone = self.wall_seconds, self.alone_seconds
         is_long = wall is not None and alone is not None and alone < LEAST_OWN * wall
         return is_long or self.is_tracer_unknown
 
     @property
     def all_calls(self) -> int:
-        """Number of calls of the run, including those that are not I/O."""
+        """Returns the number of calls of the run, including those that are not I/O."""
         return max(self.calls, int(self.store.manifest.source.get("calls") or 0))
 
     @cached_property
     def alone_seconds(self) -> float | None:
-        """The run's duration in s without a tracer that stops it at each call. If there was none, it is the
-        run's length."""
-        # A tracer stops the program twice for each call. One stop is in the call's duration, the other in the
-        # pause.
+        """Returns the estimated duration of the run in s if no tracer had stopped it at each call. Without
+        a tracer, this is the run's length."""
+        # A tracer stops the program twice for each call. One stop is a part of the call's duration, the other
+        # a part of the pause after it.
         each = self.within_ns + self.added_ns
         wall, added = self.wall_seconds, self.wall_of(self.all_calls * each)
         return wall if wall is None or not added else max(wall - added, LEAST_ALONE * wall)
 
     @cached_property
     def alone_io_seconds(self) -> float | None:
-        """`io_ns` in s, without the time that a tracer adds to each call."""
+        """Returns `io_ns` converted to s, without the time that a tracer adds to each call."""
         if self.io_ns is None:
             return None
         spent, added = self.io_ns / 1e9, self.wall_of(self.calls * self.within_ns) or 0.0
-        # If calls take hardly longer than a stop, only their number is known.
+        # If calls take hardly longer than a tracer's stop, their own time can't be measured and is estimated
+        # from their number.
         least = self.wall_of(self.calls * tracing.UNTRACED_NS) if added else None
         return max(spent - added, min(spent, least or 0.0))
 
     @cached_property
     def stretch(self) -> float:
-        """Factor by which everything takes longer because other programs use the processors, too. For the
-        task that computes most, two values show it: its lifetime compared with its computing time, and the
-        share of few long pauses in its total pause time. Tasks that wait in calls affect only the first,
-        tasks that compute only the second. 1 if CPU times are unknown."""
+        """Returns the factor by which everything takes longer because other programs use the processors,
+        too. It looks at the task that computes most, and takes the smaller of two ratios, because waiting
+        in calls affects only the first, and computing only the second. The first is the task's lifetime
+        divided by its computing time. The second is the sum of the pauses between its calls, divided by
+        their number times their geometric mean: a few long pauses make it large. The factor is 1 if CPU
+        times are unknown."""
         task = self.one(_BUSIEST_SQL)
         if not task:
             return 1.0
@@ -204,8 +211,8 @@ class Facts:
         return min(MOST_STRETCH, max(1.0, found))
 
     def _uneven_sql(self, utid: int) -> str:
-        """SQL for the pauses between a task's calls: their sum, and an estimate of it as their number times
-        their geometric mean."""
+        """Returns SQL for the sum of the pauses between a task's calls, divided by the number of pauses
+        times their geometric mean."""
         return f"""WITH seen AS (SELECT e.ts, e.dur, {self.slice_of} AS slice FROM events e
   WHERE e.utid = {utid} AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
     AND {self.is_in_sample}),
@@ -214,7 +221,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
 
     @property
     def slice_of(self) -> str:
-        """SQL for the slice of the run in which the event `e` began."""
+        """Returns SQL for the number of the time slice in which the event `e` began."""
         if self._every_slice == 1 or not self.wall_ns:
             return "0"
         first, length = self.store.manifest.first_ts or 0, self.wall_ns // (_SLICES * self._every_slice)
@@ -222,7 +229,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
 
     @property
     def is_in_sample(self) -> str:
-        """SQL condition: the pauses before the event `e` are examined."""
+        """Returns an SQL condition: the event `e` is in one of the time slices whose pauses are examined."""
         return f"{self.slice_of} % {self._every_slice} = 0"
 
     @property
@@ -230,19 +237,20 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return max(1, -(-self.all_calls // MOST_SAMPLED))
 
     def typical(self, typical_ns: int | None, time_ns: int | None) -> int | None:
-        """Time of calls without the few that waited for a disk. It is TYPICAL_NS, their number times their
-        geometric mean, scaled by the run's share of processors, and at most TIME_NS, their sum."""
+        """Returns an estimate of the time of calls without the few that waited for a disk. TYPICAL_NS is
+        the number of calls times their geometric mean; it is multiplied by `stretch`, because other
+        programs used the processors. The estimate is at most TIME_NS, the sum of the calls' times."""
         if typical_ns is None or time_ns is None:
             return typical_ns
         return max(typical_ns, min(time_ns, round(self.stretch * typical_ns)))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Returns a small result of a query on the store's tables and views."""
+        """Returns a small result of a query on the store's tables and views as one dictionary per row."""
         self.profile.need_for(sql)
         return self.store.rows(sql)
 
     def keep(self, name: str, sql: str) -> None:
-        """Stores a result under a name for later queries of the same rule."""
+        """Stores the result of a query as a table named NAME, for later queries of the same rule."""
         self.profile.need_for(sql)
         self.store.keep(name, sql)
 
@@ -252,7 +260,7 @@ SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM paus
         return rows[0] if rows else {}
 
     def sees(self, need: Need) -> bool:
-        """Whether the source has the needed data."""
+        """Returns whether the source has the data that NEED names."""
         return self._seen[need]
 
     @cached_property
@@ -283,54 +291,55 @@ FROM processes"""
 
     @cached_property
     def known(self) -> Known:
-        """Sums over all calls."""
+        """Returns sums over all calls, by their properties."""
         return known_of(self.rows, self.store.rows_of)
 
     @cached_property
     def opened_flags(self) -> int:
-        """The union of all flags with which files were opened."""
+        """Returns the bitwise OR of the flags of all opens."""
         found = self.one(FLAGS_SQL)
         return int(found["flags"] or 0)
 
     @cached_property
     def is_still(self) -> bool:
-        """Whether the run has no transfer at all. Losses among transfers then do not matter."""
+        """Returns whether the run has no reads and writes at all. Losses among reads and writes then do
+        not matter."""
         return not self._any("direction IN (1, 2)")
 
     @property
     def only_starts(self) -> bool:
-        """Whether little more is known than that programs started, as in a run of `true`."""
+        """Returns whether the source shows little more than the start of programs, as in a run of `true`."""
         return self.io_ns is None and self.calls <= self.processes and self.is_still
 
     def _any(self, condition: str) -> bool:
-        """Whether any event fulfils the condition, which is one of `ASKED_OF_EVENTS`."""
+        """Returns whether any event fulfils CONDITION, which must be in `ASKED_OF_EVENTS`."""
         if self.store.rows_of("events") <= MOST_AT_ONCE:
             return self._are_any[condition]
-        # The search ends at the first match.
+        # In a large store each condition has a query of its own, which ends at the first match.
         return bool(self.rows(any_sql(condition)))
 
     @cached_property
     def _are_any(self) -> Mapping[str, bool]:
-        """Evaluates all conditions. If there are few events, all are checked together."""
+        """Evaluates all conditions in one query, which is faster if there are few events."""
         (found,) = self.rows(ANY_SQL)
         return dict(zip(ASKED_OF_EVENTS, found["found"], strict=True))
 
     @cached_property
     def mpi_io(self) -> bool:
-        """Whether ranks opened files with MPI-IO."""
+        """Returns whether ranks opened files with MPI-IO."""
         return bool(self.rows(f"{mpi_io.FILES} LIMIT 1"))
 
     @property
     def _could_call_mpi_io(self) -> bool:
-        """Whether calls of MPI-IO by all ranks would have been recorded. This requires that each rank uses a
-        shared library of MPI."""
+        """Returns whether iodock would have recorded calls of MPI-IO if ranks had made any. This requires
+        that each rank uses a shared library of MPI."""
         if (self.store.manifest.raw.get("captured") or {}).get("interfaces") != "recorded":
             return False
         return bool(self.one(mpi_io.HAVE_LIBRARY)["have"])
 
     @cached_property
     def collects(self) -> bool | None:
-        """Whether ranks moved data with collective calls of MPI-IO; None if calls of MPI-IO were not
+        """Returns whether ranks moved data with collective calls of MPI-IO; None if MPI-IO calls were not
         recorded."""
         if not self.store.rows_of("interface_calls"):
             return False if self._could_call_mpi_io else None
@@ -338,24 +347,25 @@ FROM processes"""
 
     @cached_property
     def ranks(self) -> int:
-        """Number of MPI ranks in the store; 0 for a program without MPI."""
+        """Returns the number of MPI ranks in the store; 0 for a program without MPI."""
         return int(self.one("SELECT count(DISTINCT rank) AS n FROM processes")["n"])
 
     @cached_property
     def processes(self) -> int:
-        """Number of processes in the run, without threads."""
+        """Returns the number of processes in the run, without threads."""
         return int(self.one("SELECT count(DISTINCT upid) AS n FROM processes")["n"])
 
     @cached_property
     def nodes(self) -> int | None:
-        """Number of nodes of the job according to its scheduler, or else the number of hosts in the store."""
+        """Returns the number of nodes of the job according to its scheduler, or otherwise the number of
+        hosts in the store."""
         job, hosts = (self.store.manifest.raw.get(name) for name in ("job", "hosts"))
         return (job or {}).get("nodes") or len(hosts or ()) or None
 
     @cached_property
     def mount_kinds(self) -> Mapping[str, FileSystemKind]:
-        """Kind of file system (local, network or parallel) by mount point, for the mounts with files of the
-        run."""
+        """Returns the kind of file system (local, network or parallel) by mount point, for the mounts that
+        have files of the run."""
         return self.profile.facts.mount_kinds
 
 

@@ -1,5 +1,5 @@
-"""Finds opens of missing files: long search paths of a loader or interpreter, and names that are tried again
-and again."""
+"""Finds opens of missing files: those of a loader or interpreter with a long search path, and those of
+names that a program tries repeatedly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `failed-open-storm`."""
+    """Holds the thresholds of the rule `failed-open-storm`."""
 
     least_count: int = 300
     "Minimum number of failed look-ups of one process; fewer are part of its start."
@@ -37,7 +37,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     most = faults.rows[0]
-    # The longest call waits for the disk or server, and the others use what it loaded.
+    # The longest call is not part of the cost. It waits for the disk or server, and the others find the
+    # folder in the cache.
     cold_ns = max(int(row["longest_ns"] or 0) for row in faults.rows)
     time_ns = None if faults.time_ns is None else faults.time_ns - cold_ns
     values: dict[str, Scalar] = {

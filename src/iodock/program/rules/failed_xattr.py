@@ -1,4 +1,4 @@
-"""Finds requests for extended attributes and access lists that the file system always rejects."""
+"""Finds requests for extended attributes and access control lists that the file system always rejects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `failed-xattr`."""
+    """Holds the thresholds of the rule `failed-xattr`."""
 
     least_count: int = 1000
     "Number of failed queries below which nothing is reported."
@@ -27,7 +27,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for all files."""
+    """Yields one candidate for the failed requests on all files together."""
     faults = Faults(facts.rows(_SQL))
     failed, asked = faults.total("count"), faults.total("asked")
     if failed < settings.least_count or failed < settings.least_failed * asked:
@@ -51,7 +51,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _is_a_tools_habit(faults: Faults, failed: int, settings: Settings) -> bool:
-    """Whether only tools made the requests and got fast answers. No change is worthwhile then."""
+    """Returns whether only tools made the requests and each took little time. No change is worthwhile
+    then."""
     quick = faults.time_ns is not None and faults.time_ns <= settings.quick_ns * failed
     return quick and faults.total("by_others") == 0
 

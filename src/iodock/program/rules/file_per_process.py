@@ -1,4 +1,4 @@
-"""Finds files that each rank writes for itself. Their number is ranks times steps."""
+"""Finds files that each rank writes for itself, so that their number is ranks times steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `file-per-process`."""
+    """Holds the thresholds of the rule `file-per-process`."""
 
     least_workers: int = 3
     "Ranks, or parallel processes, that each write their own files."
@@ -26,7 +26,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all places whose files are each written by one worker."""
+    """Yields one candidate: all places in which each file is written by only one worker."""
     faults = faults_of(facts, settings)
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -56,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def faults_of(facts: Facts, settings: Settings) -> Faults:
-    """Finds name patterns whose files are numerous and each written by one worker; with `workers`. Needs the
-    derived tables `file_work` and `workers`."""
+    """Returns the name patterns that have many files, each written by one worker, with the number of
+    `workers`. Needs the derived tables `file_work` and `workers`."""
     if not workers.side_by_side(facts):
         return Faults([])
     rows = facts.rows(_sql(settings))
@@ -70,7 +70,7 @@ def _stripes(facts: Facts, mount_point: str | None) -> int | None:
 
 
 def _objects(facts: Facts, row: dict[str, object]) -> int:
-    """Number of objects on the storage servers. Each file has as many objects as stripes."""
+    """Returns the number of objects on the storage servers. Each file has as many objects as stripes."""
     mount = row["mount_point"]
     return int(str(row["file_count"])) * (_stripes(facts, str(mount) if mount is not None else None) or 1)
 
@@ -107,7 +107,7 @@ _STRIPED = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files that one rank alone wrote, found in counters over all ranks."""
+    """Yields one candidate for files that one rank alone wrote, found in counters over all ranks."""
     faults = counted.files(facts, "t.rank IS NOT NULL AND t.written_bytes > 0")
     own = Counter(row["rank"] for row in faults.rows)
     is_even = bool(own) and min(own.values()) >= settings.least_balance * max(own.values())

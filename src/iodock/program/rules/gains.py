@@ -1,5 +1,5 @@
-"""Estimates the gain of correcting a fault, in seconds of the run without a tracer, and the severity that
-follows."""
+"""Estimates the gain of correcting a fault, in seconds of the run without a tracer, and derives the
+finding's severity."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _FLUSHING = 0.5
 
 
 def gain_of(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[Gain | None, float]:
-    """Returns the saving of the change, and how much of it can be outside of calls. None: no change is
-    needed, or times are unknown."""
+    """Returns the gain of the change, and how many seconds of it can be outside of calls. The gain is None
+    if no change is needed, or if times are unknown."""
     going = _going(candidate, cost, facts)
     if candidate.gain is None or going is None:
         return None, 0.0
@@ -35,22 +35,24 @@ def gain_of(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[Gai
     outside = could_go + (
         facts.wall_of(candidate.work_ns) or 0.0 if candidate.wall_seconds is None else all_calls
     )
-    # If a tracer added an unknown amount, the gain is not shown, but used for ranking.
+    # If a tracer added an unknown amount, the gain is used for ranking, but without the run's length no share
+    # is shown.
     of = None if facts.is_tracer_unknown else facts.alone_seconds
     return _narrowed(Gain(low, high, of)), outside
 
 
 def _between(candidate: Candidate, calls: float, around: work.Work) -> float:
-    """Returns the largest saving of the time between pieces. A library's work to open a file is at most the
-    time that library and system spend in the piece; the rest is the program's own work."""
+    """Returns the largest possible saving of time between pieces, in seconds. For opened files and listed
+    folders, the library's work between two pieces is assumed to take at most as long as the calls and the
+    library's work within a piece. Any further time between pieces is the program's own work."""
     if candidate.pieces is Pieces.CALLS:
         return _FLUSHING * around.between
     return min(around.between, calls + around.inside)
 
 
 def _going(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[float, float] | None:
-    """Returns the seconds of the calls at fault without a tracer: the cost, and everything that could be
-    saved."""
+    """Returns two times in seconds without a tracer: the calls at fault, and all calls that the change
+    could save."""
     if candidate.wall_seconds is None:
         if candidate.time_ns is None:
             return None
@@ -65,8 +67,8 @@ def _going(candidate: Candidate, cost: float | None, facts: Facts) -> tuple[floa
 
 
 def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
-    """Returns the time of the calls at fault without a tracer. If they take hardly longer than calls without
-    work, only their number is known."""
+    """Returns the time in ns of the calls at fault without a tracer. If they take hardly longer than a
+    tracer's stop, their own time can't be measured and is estimated from their number."""
     time_ns, added = candidate.time_ns or 0, candidate.count * facts.within_ns
     if time_ns < 2 * added:
         return min(time_ns, candidate.count * tracing.UNTRACED_NS)
@@ -74,7 +76,8 @@ def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
 
 
 def _narrowed(gain: Gain) -> Gain:
-    """Returns a gain with the same middle value, whose limits are not too far apart."""
+    """Returns a gain with the same middle value. Its upper limit is at most MOST_SPREAD times the lower
+    one."""
     low, high = gain.low_seconds, gain.high_seconds
     if low <= 0 or high <= MOST_SPREAD * low:
         return gain
@@ -84,8 +87,9 @@ def _narrowed(gain: Gain) -> Gain:
 
 
 def within(gains: Sequence[Gain | None], limit: float | None) -> list[Gain | None]:
-    """Scales the gains so that the sum of their upper values does not exceed LIMIT. The uncertain part is
-    reduced first; if even the lower values exceed the limit, all are scaled equally."""
+    """Scales the gains so that the sum of their upper values does not exceed LIMIT. The uncertain parts,
+    from lower to upper value, are reduced first. If even the sum of the lower values exceeds the limit,
+    all gains are scaled by the same factor."""
     known = [one for one in gains if one is not None]
     low, high = (sum(max(0.0, end) for end in ends) for ends in _ends(known))
     if limit is None or high <= limit or not high:
@@ -100,22 +104,22 @@ def _ends(gains: Sequence[Gain]) -> tuple[list[float], list[float]]:
 
 
 def total(gains: Sequence[Gain | None]) -> Gain | None:
-    """The total saving; None if no gain is known."""
+    """Returns the sum of the gains; None if no gain is known."""
     known = [one for one in gains if one is not None]
     low, high = (sum(ends) for ends in _ends(known))
     return Gain(low, high, known[0].of_seconds) if known else None
 
 
 def _shrunk(gain: Gain, part: float, share: float) -> Gain:
-    """Scales the part of the gain beyond the lower value by PART, and then the whole gain by SHARE."""
+    """Multiplies the distance from the lower to the upper value by PART, and then both values by SHARE."""
     low = max(0.0, gain.low_seconds)
     high = low + part * (gain.high_seconds - low)
     return replace(gain, low_seconds=min(gain.low_seconds, low) * share, high_seconds=high * share)
 
 
 def severity_of(candidate: Candidate, gain: Gain | None, cost: float | None, facts: Facts) -> Severity:
-    """Determines the severity from the share of the run that the change saves. If times are unknown, the
-    share of calls at fault is used."""
+    """Determines the severity from the share of the run that the change saves. If times are unknown, it
+    uses the share of the calls that are at fault."""
     limits, alone = facts.settings.severity, facts.alone_seconds
     if cost is None or not alone:
         found = _by_calls(candidate, facts)
@@ -128,8 +132,7 @@ def severity_of(candidate: Candidate, gain: Gain | None, cost: float | None, fac
 
 
 def severity_at_most(seconds: float | None, at_most: Severity, facts: Facts) -> Severity:
-    """Returns AT_MOST, or the severity of a wall time of SECONDS if that is lower. SECONDS are an upper
-    bound."""
+    """Returns AT_MOST, or the severity that a wall time of SECONDS would have if that is lower."""
     if seconds is None or not facts.alone_seconds:
         return at_most
     found = _by_share(seconds / facts.alone_seconds, facts.settings.severity)
@@ -145,7 +148,8 @@ def _by_share(share: float, limits: SeverityLimits) -> Severity:
 
 
 def _by_calls(candidate: Candidate, facts: Facts) -> Severity:
-    """Determines the severity from the share of calls if there are no durations. It is never high."""
+    """Determines the severity from the share of the calls that are at fault, because there are no
+    durations. It is never high."""
     share = candidate.count / facts.calls if facts.calls else 0.0
     if share >= 0.3:
         return Severity.MEDIUM

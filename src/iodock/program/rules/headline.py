@@ -1,5 +1,5 @@
-"""The headline of a run: how much of it was I/O, and whether changing this is worthwhile. It is the same in
-all views."""
+"""Derives the headline of a run: how much of it was I/O, and whether a change is worthwhile. All views
+show the same headline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from iodock.shared.message import Message
 
 
 def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
-    """Describes the run in a few numbers, with their interpretation. FOUND: its findings and notes."""
+    """Describes the run in a few numbers, with their interpretation. FOUND contains the run's findings and
+    notes."""
     io, unseen = facts.io_ns, unseen_of(facts.store)
     waiting = facts.overview.get("waiting_time_ns")
     worth = _worth(found)
@@ -34,7 +35,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
 
 
 def remarks_of(facts: Facts) -> tuple[Message, ...]:
-    """Returns remarks that readers need to interpret the times; empty if there are none."""
+    """Returns remarks that readers need to interpret the times. The result is empty if there are none."""
     if not facts.store.manifest.is_partly_counted:
         return ()
     counted = facts.one(f"SELECT count(*) AS n FROM ({counted_ranks_sql(facts.store)})")["n"]
@@ -53,8 +54,8 @@ _PROCESSES_COUNTED = N_(
 
 
 def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
-    """Returns the next step of the method (SS-ken report, 2.3): change and measure again, contact the
-    administrator, or nothing."""
+    """Returns the next step of the method (SS-ken report, 2.3): the user changes the program and measures
+    it again, contacts the administrator, or does nothing."""
     share = _io_share(facts)
     if _worth(found):
         return Message(
@@ -131,8 +132,8 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
 
 
 def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
-    """Text that is added to the share of I/O. The program's work around the calls may take longer than the
-    calls, so the share alone would contradict the findings."""
+    """Returns the text that follows the share of I/O. The program may work longer around the calls than in
+    them. The share alone would then seem to contradict the findings."""
     if facts.is_traced:
         return N_(
             "I/O took {io_share} of the traced run (without the tracer it may be more or less). Things "

@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `independent-io-where-collective-would-do`."""
+    """Holds the thresholds of the rule `independent-io-where-collective-would-do`."""
 
     least_share: float = 0.9
     """Minimum share of independent calls among a file's MPI-IO reads or writes: even with collective I/O, a
@@ -26,9 +26,10 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for reads and one for writes: files on network and parallel file systems whose
-    pieces ranks moved in turns by independent calls. Local disks are left out, because there the messages of
-    a collective call take longer than small requests."""
+    """Yields one candidate for reads and one for writes: files on network and parallel file systems in
+    which the pieces of different ranks are interleaved, and which ranks accessed by independent calls.
+    Local disks are left out, because there the messages of a collective call take longer than small
+    requests."""
     rows = facts.rows(_sql(settings))
     for direction, call in ((1, "read"), (2, "write")):
         faults = Faults([{**row, "call": call} for row in rows if row["direction"] == direction])
@@ -61,8 +62,8 @@ def _candidate(faults: Faults, wall: float) -> Candidate:
 
 
 def _slowest_ns(row: Mapping[str, Any]) -> int:
-    """Returns the time that large requests would save for the slowest rank, which would transfer an equal
-    share."""
+    """Returns the time in ns that the slowest rank would save if each rank moved an equal share in large
+    requests."""
     ranks, direction = int(row["ranks"]), int(row["direction"])
     saved = costs.beyond_large(
         int(row["slowest_ns"]), int(row["count"]) // ranks, int(row["bytes"]) // ranks, direction
@@ -70,7 +71,7 @@ def _slowest_ns(row: Mapping[str, Any]) -> int:
     return saved or 0
 
 
-# A turn is a piece that, in the order of offsets, follows a piece of another rank.
+# A piece is a turn if, in the order of offsets, it follows a piece of another rank.
 def _sql(settings: Settings) -> str:
     return f"""WITH alone AS (SELECT file_id, direction, mode(call) AS made FROM interface_calls
   WHERE interface = 'MPI-IO' AND direction > 0 GROUP BY ALL
@@ -104,8 +105,9 @@ _RECORDED = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for reads and one for writes: files of MPI-IO, and files that ranks share without
-    it in interleaved pieces. Large pieces in order gain little, and give only a note."""
+    """Yields one candidate for reads and one for writes: files that ranks access by MPI-IO, and files that
+    they share without MPI-IO in interleaved pieces. For large sequential pieces the gain is small, so
+    there is only a note."""
     if facts.ranks < 2:
         return
     for direction, verb in counted.DIRECTIONS:

@@ -1,4 +1,4 @@
-"""Finds computing and large I/O that strictly alternate, although they could overlap."""
+"""Finds threads in which computing and large I/O strictly alternate, although they could overlap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `io-not-overlapped`."""
+    """Holds the thresholds of the rule `io-not-overlapped`."""
 
     least_turns: int = 10
     "Minimum number of turns of I/O and computing: a few are the steps of a program, not a rhythm."
@@ -27,7 +27,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: the thread that moves most of the bytes in large requests."""
+    """Yields one candidate for the thread that moves most of the bytes in large requests."""
     row = facts.one(_TURNS_SQL)
     if not row or row["pause_ns"] is None:
         return
@@ -35,11 +35,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     read, written = int(row["read_bytes"]), int(row["written_bytes"])
     if turns < settings.least_turns or read + written < settings.least_turn_bytes * turns:
         return
-    # If a thread waits between its requests, for example for computing threads, it computes less than its
-    # pauses. (Without processor times, only processes with a single thread are judged.)
+    # A thread that waits between its requests, for example for computing threads, computes less than its
+    # pauses last, so the processor time limits the computing. (Without processor times, only processes with a
+    # single thread are judged.)
     computing = pause if row["cpu_user_ns"] is None else min(pause, int(row["cpu_user_ns"]))
-    # Transfers from or to memory do not wait for a device. A first read from memory takes up to twice as
-    # long.
+    # Transfers between a file in the page cache and memory do not wait for a device. The first read of cached
+    # data may take up to twice as long as later ones.
     memory = 1e9 * (2 * read / READ_BYTES_PER_S + written / WRITE_BYTES_PER_S)
     if min(io, computing) < settings.least_share * int(row["whole_ns"]) or io < memory:
         return
@@ -103,9 +104,9 @@ RULE = Rule(
         *("read-after-write", "redundant-writes", "random-access", "backward-access"),
         *("copy-through-user-space", "whole-file-for-a-few-bytes"),
     ),
-    # The cost is all I/O that could overlap, whether it is necessary or not.
+    # The cost is the time of all I/O that could overlap with computing, whether it is necessary or not.
     yields_at=0.2,
     is_of_waiting=True,
-    # When other faults are corrected, less I/O is left that could overlap.
+    # If the program's other faults are corrected first, less I/O remains that could overlap.
     comes_last=True,
 )

@@ -1,4 +1,5 @@
-"""Finds the languages for a finding's advice: those of the programs that made the calls at fault."""
+"""Determines for which languages a finding shows advice: those of the programs that made the calls at
+fault."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ WRITTEN = frozenset({"C", "C++", "Fortran", "Python", "shell"})
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Programs in the same languages, which made a part of the calls at fault."""
+    """Describes programs in the same languages that made a part of the calls at fault."""
 
     program: str
     """Name of the program with the most calls; empty if unknown."""
@@ -36,8 +37,9 @@ class Author:
 
 
 def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> tuple[Advice, ...]:
-    """Returns the advice for the programs that made the calls at fault and for their libraries; for C if no
-    language is known. If programs in several languages share the calls, each is named."""
+    """Returns the advice for the programs that made the calls at fault and for their libraries. If no
+    language is known, it is the advice for C. If programs in several languages share the calls, the advice
+    names the program that it is for."""
     authors = authors_of(candidate, facts)
     libraries = _libraries(frozenset().union(*(one.libraries for one in authors)), candidate)
     spoken = frozenset().union(*(one.languages for one in authors)) & WRITTEN
@@ -55,7 +57,8 @@ def advice_for(advice: Sequence[Advice], candidate: Candidate, facts: Facts) -> 
 
 
 def authors_of(candidate: Candidate, facts: Facts) -> list[Author]:
-    """Returns the programs that made most of the calls at fault, the most active first."""
+    """Returns the programs that made most of the calls at fault. The program with the most calls comes
+    first."""
     rows = _rows(candidate, facts)
     made: dict[frozenset[str], list[dict[str, Any]]] = {}
     for row in rows:
@@ -86,8 +89,8 @@ def _author(languages: frozenset[str], rows: Sequence[dict[str, Any]], facts: Fa
 
 
 def _program(row: dict[str, Any], facts: Facts) -> str:
-    """Name by which a user knows the program. For an interpreter it is the script that it runs, if that is a
-    file of the run."""
+    """Returns the name by which a user knows the program. For an interpreter this is the script that it
+    runs, if the run opened that script."""
     if row["path"] is None:
         return ""
     if row["is_interpreted"] and not row["is_script"]:
@@ -102,8 +105,9 @@ def _program(row: dict[str, Any], facts: Facts) -> str:
 
 
 def _rows(candidate: Candidate, facts: Facts) -> list[dict[str, Any]]:
-    """Returns the number of calls of each program: those that the candidate names, or else those on its
-    files, or else those on data of the run."""
+    """Returns the number of calls of each program. It counts the calls of the processes that the candidate
+    names. Without such processes, it counts calls similar to the candidate's, or if there are none, calls
+    on its files, then all calls that move data, then all calls."""
     if candidate.authors is not None:
         return facts.rows(_SQL.format(at_fault=_of_processes(candidate.authors)))
     ways = [_of_calls(candidate), _of_files(candidate), "u.direction > 0", "true"]
@@ -123,8 +127,8 @@ def _of_files(candidate: Candidate) -> str:
 
 
 def _of_calls(candidate: Candidate) -> str:
-    """SQL condition for calls like the candidate's. For data, these are all calls in the same direction; else
-    all calls of the same family."""
+    """Returns an SQL condition for calls similar to the candidate's. For calls that move data, these are
+    all calls in the same direction; for other calls, all calls of the same family."""
     if candidate.call is None:
         return ""
     like = f"""(SELECT k.id FROM calls k JOIN calls c ON c.name = {quoted(candidate.call)}
@@ -152,8 +156,8 @@ GROUP BY a.path, a.languages, a.is_unclear, a.is_script, a.is_interpreted"""
 
 
 def _libraries(used: frozenset[str], candidate: Candidate) -> frozenset[str]:
-    """Selects libraries with fitting advice. numpy is loaded by the others, so it counts only alone and for
-    its own files."""
+    """Selects libraries for which advice is shown. Other libraries load numpy, so numpy counts only if
+    none of them is used, or if the candidate has files in its format."""
     if "NetCDF" in used or "h5py" in used:
         used |= {"HDF5"}
     own = any(name.endswith((".npy", ".npz")) for name in candidate.files)

@@ -1,4 +1,4 @@
-"""Finds much data that is moved through the C library's streams."""
+"""Finds large amounts of data that are moved through the C library's streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.shared.message import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `low-level-interface`."""
+    """Holds the thresholds of the rule `low-level-interface`."""
 
     least_share: float = 0.25
     """Minimum share of the bytes read, or written, that go through streams: a smaller share is a job's
@@ -21,7 +21,7 @@ class Settings:
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for reads and one for writes."""
+    """Yields one candidate for reads through streams and one for writes."""
     for direction, verb in counted.DIRECTIONS:
         faults = counted.transfers(
             facts, f"t.interface = 'stdio' AND t.direction = {direction}", together=True

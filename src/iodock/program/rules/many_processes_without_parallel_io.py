@@ -1,4 +1,4 @@
-"""Finds several ranks that move their data without MPI-IO."""
+"""Finds jobs in which several ranks move their data without MPI-IO."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from iodock.shared.message import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `many-processes-without-parallel-io`."""
+    """Holds the thresholds of the rule `many-processes-without-parallel-io`."""
 
     least_share: float = 0.5
     "Minimum share of the job's bytes that several ranks transfer without MPI-IO."
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate, which is a note: other rules state the cost, if there is any. Files that one rank
-    moves for all are left out, because this is not parallel work."""
+    """Yields one candidate, which is only a note, because other rules report the cost if there is any.
+    Files that one rank moves for all others are left out, because this is not parallel work."""
     faults = counted.transfers(facts, _WHERE, together=True)
     movers = counted.processes(faults)
     moved = faults.total("bytes")

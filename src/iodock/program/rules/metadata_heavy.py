@@ -1,5 +1,5 @@
-"""Finds files that are accessed again and again, and on which opens, stats, locks and similar calls cost more
-than the data."""
+"""Finds files that are accessed repeatedly, and on which opens, stats, locks and similar calls take longer
+than reads and writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `metadata-heavy`."""
+    """Holds the thresholds of the rule `metadata-heavy`."""
 
     least_count: int = 1000
     "Number of unnecessary metadata calls below which nothing is reported."
@@ -28,7 +28,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files with more metadata calls than a file needs."""
+    """Yields one candidate: all files with more metadata calls than a program needs to use a file."""
     faults = Faults(facts.rows(_sql(settings)))
     count, spent = faults.total("count"), faults.total("metadata_ns")
     if count < settings.least_count or not _dominates(facts, spent, faults, settings):
@@ -76,12 +76,12 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _STATIONS = """SELECT u.file_id FROM uses u JOIN calls c ON c.id = u.call_id
 WHERE c.family = 'rename' AND u.errno_id IS NULL AND u.file_id IS NOT NULL
 GROUP BY u.file_id HAVING bool_or(u.side = 3) AND bool_or(u.side = 4)"""
-# SQL for the time of opens that truncate a file which this process wrote before. They take long because of
-# that data, so they are no metadata fault.
+# SQL for the time of opens that truncate a file which this process wrote before. They take long because the
+# file system frees that data, so they are not counted as a metadata fault.
 _EMPTYING = """CASE WHEN w.opens > 1 AND w.written_bytes >= 65536 * w.opens
   THEN coalesce(w.open_ns, 0) ELSE 0 END"""
-# SQL condition: a folder is created and removed again and again. It is a lock, or a temporary folder for each
-# step.
+# SQL condition: a process creates and removes a folder repeatedly. It uses the folder as a lock, or as a
+# temporary folder for each step.
 _MADE_AGAIN = "(f.kind = 'directory' AND w.metadata - w.opens - w.stats - w.closes > w.metadata / 2)"
 _QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE class = 'metadata' GROUP BY file, call ORDER BY time_ns DESC"""
@@ -92,8 +92,9 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files, if metadata calls take more time than reads and writes. A few calls
-    are at most a note, because the run was short; very few are ignored."""
+    """Yields one candidate for all files together, if metadata calls take more time than reads and writes.
+    If there are few calls, the run was short, so the candidate is at most a note. If there are very few,
+    nothing is yielded."""
     faults = counted.files(facts, "t.meta_ns > 0", together=True)
     spent = faults.total("meta_ns")
     if not facts.summed_io_ns or spent < settings.least_share * facts.summed_io_ns:

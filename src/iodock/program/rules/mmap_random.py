@@ -1,4 +1,5 @@
-"""Finds memory-mapped files that are accessed at random, so that each access waits."""
+"""Finds memory-mapped files that a process accesses at random, so that it waits for the disk or server at
+each access."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ page."""
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `mmap-random`."""
+    """Holds the thresholds of the rule `mmap-random`."""
 
     most_near: float = 0.3
     """Maximum share of a file's page faults directly after the previous one: with more the file is read
@@ -33,7 +34,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files whose maps are accessed at random, with waiting."""
+    """Yields one candidate: all mapped files that a process accesses at random, if it waits for their
+    pages."""
     found = Faults(facts.rows(_sql(settings)))
     count, cost = found.total("count"), found.time_ns
     if not count or not costs.worth_a_word(facts, cost, count):
@@ -52,7 +54,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         ),
         count=count,
         time_ns=cost,
-        # Page faults are not calls, so the cost is time outside of calls.
+        # Page faults are not calls, so their time counts as time outside of calls.
         work_ns=cost or 0,
         evidence={
             "count": count,
@@ -71,9 +73,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# A page fault is recorded when its page is available. So the time since the task's previous page fault
-# contains both waiting and computing. CPU time and time in calls are subtracted, because they are not
-# waiting.
+# The kernel reports a page fault when its page is available. The time since the task's previous page fault
+# therefore contains both waiting and computing. CPU time and time in calls are subtracted, because they are
+# not spent waiting for pages.
 def _sql(settings: Settings) -> str:
     stepped = faults.steps(where="WHERE is_major IS NOT NULL AND file_id IN (FROM data_files)")
     return f"""WITH stepped AS (SELECT *,

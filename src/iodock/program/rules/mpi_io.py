@@ -1,10 +1,12 @@
-"""Finds files that ranks opened with MPI-IO, if its own calls were not recorded. One rank may move what
-others requested, in other pieces, so the system calls do not show what each rank did."""
+"""Finds files that ranks opened with MPI-IO in runs whose MPI-IO calls were not recorded. With MPI-IO, one
+rank may move data that others requested, in other pieces, so the system calls do not show what each rank
+requested."""
 
 from __future__ import annotations
 
-# MPI-IO queries the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), for the file
-# or its folder. Other programs hardly do this. MPI itself does it for its own files.
+# MPI-IO queries the type of the file system when it opens a file (fstype of ROMIO and of OMPIO). It makes
+# this query for the file or its folder. Other programs rarely do this. The MPI library itself does it for its
+# own files.
 ASKED = """SELECT DISTINCT f.name, p.upid FROM uses u JOIN calls c ON c.id = u.call_id
   JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid WHERE c.family = 'statfs'"""
 """SQL for the names for which a process queried the type of the file system: `name upid`."""

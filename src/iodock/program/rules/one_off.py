@@ -1,4 +1,5 @@
-"""Recognises work that fills a cache for the next run: a font list, compiled modules, translated code."""
+"""Recognises work that fills a cache for later runs, such as a font list, compiled modules or translated
+code."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ ADVICE = advise(
 
 
 def judged(facts: Facts, candidate: Candidate) -> Candidate:
-    """Returns the candidate. It becomes a note if it concerns files of programs and caches before a cache was
-    written."""
+    """Returns the candidate. It becomes a note if its calls are on files of programs and caches, and came
+    before the program wrote a cache."""
     if not candidate.files:
         return candidate
     names = ", ".join(quoted(name) for name in candidate.files)

@@ -1,4 +1,4 @@
-"""Finds files that are opened, used a little and closed, again and again."""
+"""Finds files that a process repeatedly opens, uses a little and closes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `open-close-loop`."""
+    """Holds the thresholds of the rule `open-close-loop`."""
 
     least_count: int = 200
     "Number of unnecessary opens below which nothing is reported."
@@ -25,8 +25,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files that a process opened too often. One open and close of each is not
-    counted."""
+    """Yields one candidate: all files that a process opened too often. One open and one close of each file
+    are not counted."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
     if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -57,8 +57,9 @@ _MOST_REST = 4
 calls."""
 
 
-# SQL for the calls that are saved with an open: the close, and libraries' fstat, ioctl, fcntl and seeks
-# before an access. If the file stays open, its buffer also combines the small accesses.
+# The cost includes the calls that a program saves with each open: the close, and the fstat, ioctl, fcntl and
+# seeks that libraries make before an access. If the file stays open, its buffer also combines the small
+# accesses.
 def _sql(settings: Settings) -> str:
     spared = "(w.opens - 1) / w.opens"
     with_it = " + ".join(
@@ -83,14 +84,14 @@ WHERE w.opens >= {settings.least_opens} AND (f.file_id IN (FROM plain_files) OR 
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-# SQL for the time that is saved if a buffer stays and moves the data in large pieces.
+# SQL for the time that is saved if the file's buffer stays allocated and moves the data in large pieces.
 _BUFFERED = f"""greatest(0, coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0)
   - 1e9 * (w.read_bytes + w.written_bytes) / {costs.WRITE_BYTES_PER_S})"""
-# SQL condition: a database, which is opened once for each connection. Its journal is opened for each
-# transaction.
+# SQL condition: the file is a database, which is opened once for each connection. Its journal does not count,
+# because it is opened for each transaction.
 _CONNECTED = """(f.file_id IN (FROM database_files) AND NOT regexp_matches(f.name, '-(journal|wal|shm)$'))"""
-# SQL condition: a file with the kernel's information on a process or the machine. It is generated again when
-# the file is read from its beginning.
+# SQL condition: the file shows the kernel's information on a process or the machine. A process must read it
+# from its beginning to get current values.
 _KERNEL = "(f.kind IN ('file', 'regular', 'unknown') AND regexp_matches(f.name, '^/proc/'))"
 _QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
   count(*) FILTER (WHERE direction IS NOT NULL) AS transfers, sum(bytes) AS bytes, sum(dur) AS time_ns
@@ -102,8 +103,8 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields repeated opens in counters. The cost is the part of a file's metadata time for all opens except
-    the first."""
+    """Yields one candidate for repeated opens in counters. The cost is the part of a file's metadata time
+    for all opens except the first of each rank."""
     moved = "t.read_bytes + t.written_bytes"
     faults = counted.files(
         facts,
@@ -158,7 +159,8 @@ RULE = Rule(
     find=find,
     counters=in_counters,
     views=("file_work", "places", "database_files", "plain_files", "counted_files"),
-    # A program that rewrites a file each time must also truncate it, so the opens are only a symptom.
+    # A program that rewrites a file each time must also truncate it, so the opens are a consequence of the
+    # rewriting.
     yields_to=("shared-file-contention", "slow-call", "redundant-writes"),
     case="open-close",
 )

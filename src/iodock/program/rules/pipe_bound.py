@@ -1,4 +1,5 @@
-"""Finds processes that pass data through pipes in small pieces, or only forward it, and wait."""
+"""Finds processes that wait for each other because they pass data through pipes in small pieces, or only
+forward it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `pipe-bound`."""
+    """Holds the thresholds of the rule `pipe-bound`."""
 
     most_bytes: int = 3072
     """Largest mean size of the writes; tools with a buffer write 4 KiB and more."""
@@ -25,14 +26,14 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all pipes between processes of the run, if they are used in small pieces, or if
-    their processes only forward data."""
+    """Yields one candidate: all pipes between processes of the run, if the pieces are small, or if the
+    processes only forward data."""
     row = facts.one(_PIPES_SQL)
     waited = facts.overview.get("waiting_time_ns")
     if not row or not row["writes"] or not waited or not facts.wall_ns:
         return
     writing = int(facts.one(_WRITING_SQL)["time_ns"] or 0)
-    # Apart from waiting, reading a piece takes as long as writing it.
+    # Reading a piece takes as long as writing it, apart from the waiting.
     handing = 2 * writing
     count, moved = int(row["count"]), int(row["bytes"])
     in_pieces = int(row["written_bytes"]) <= settings.most_bytes * int(row["writes"])
@@ -73,7 +74,7 @@ _PIPES_SQL = """SELECT CAST(sum(u.count) AS BIGINT) AS count, CAST(sum(u.bytes) 
     WHERE file_id IN (FROM own_pipes))) AS cpu_ns
 FROM uses u JOIN processes p ON p.utid = u.utid
 WHERE u.file_id IN (FROM own_pipes) AND u.direction IN (1, 2)"""
-# Typical times are used, because waiting for room in the pipe hardly affects them.
+# The query uses typical times, because a process that waits for space in the pipe hardly affects them.
 _WRITING_SQL = """SELECT CAST(sum(typical_ns) AS BIGINT) AS time_ns FROM transfers
 WHERE direction = 2 AND place IN (SELECT place FROM places WHERE file_id IN (FROM own_pipes))"""
 _QUERY = """SELECT pid, file, direction, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns

@@ -1,4 +1,4 @@
-"""Finds reads that get no data, because a program repeatedly checks whether a file has grown."""
+"""Finds reads that return no data, because a program repeatedly checks whether a file has grown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `polling-at-end`."""
+    """Holds the thresholds of the rule `polling-at-end`."""
 
     least_count: int = 1000
     """Number of empty reads below which nothing is reported: one per second does no harm."""
@@ -25,7 +25,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all places that are mostly read at their end."""
+    """Yields one candidate: all places where most reads return no data."""
     faults = Faults(facts.rows(_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
     if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
@@ -48,7 +48,8 @@ _GAIN = (0.0, 1.0)
 are relieved."""
 
 
-# A stream can read at its end again only after a seek, so one seek for each read is included.
+# A stream of the C library can read at its end again only after a seek, so the cost includes one seek for
+# each empty read.
 def _sql(settings: Settings) -> str:
     return f"""WITH empty AS (SELECT t.place, sum(t.count) AS reads, arg_max(c.name, t.count) AS call,
     sum(t.count) FILTER (WHERE t.size_bin = -1) AS nothing,

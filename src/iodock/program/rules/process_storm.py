@@ -1,5 +1,5 @@
-"""Finds many short processes, one after the other, for the same small task. An example is a shell loop that
-starts a command per record."""
+"""Finds many short processes that do the same small task one after the other. An example is a shell loop
+that starts a command per record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `process-storm`."""
+    """Holds the thresholds of the rule `process-storm`."""
 
     least_alike: int = 20
     """Number of processes that run the same program for one loop, from which on they are a process storm;
@@ -59,8 +59,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         goes_seconds=lived + around,
         gain=costs.CALLS_GO,
         authors=_STARTED_BY,
-        # The start of a process has no place in the source. Python and popen make a pipe for each process, so
-        # the pipe's place is used.
+        # No line of the source code stands for the start of a process. Python and popen make a pipe for each
+        # process, so the finding shows the line that calls pipe2.
         placed_by="pipe2",
     )
 
@@ -69,9 +69,9 @@ def _names(rows: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(str(row["name"]) for row in rows[:MOST_FILES])
 
 
-# A start ends when the process accesses its data, but not before its program's files are loaded. If a process
-# lives for more than twice its computing time and time in calls, it is asleep or waits for others. This
-# waiting would remain.
+# The start of a process ends when the process accesses its data, but not before the files of its program are
+# loaded. If a start takes more than twice the process's computing time and time in calls, the process sleeps
+# or waits for others. Such waiting is not saved, so it is not counted.
 def _storm_sql(settings: Settings) -> str:
     return f"""WITH lives AS (SELECT *, end_ts - start_ts AS life, least(end_ts, greatest(loaded_ts, least(
     coalesce(data_ts, end_ts), start_ts + {settings.most_start_seconds * 1e9}))) - start_ts AS start
@@ -84,7 +84,8 @@ SELECT upid, owner, program, start_ts, end_ts,
 WHERE least(alike, turns) >= {settings.least_alike} AND of_life >= {settings.least_start}"""
 
 
-# Between these processes, a shell forks, waits and reads for them, so the time of the whole storm counts.
+# Between these processes, a shell forks, waits and reads their output, so the time from the first to the last
+# process counts.
 _SQL = """WITH lived AS (SELECT count(*) AS processes, sum(ns) AS ns, sum(end_ts - start_ts) AS life,
     max(end_ts) - min(start_ts) AS span FROM storm),
 work AS (SELECT CAST(sum(u.count) AS BIGINT) AS calls, CAST(sum(u.time_ns) AS BIGINT) AS time_ns,

@@ -1,4 +1,4 @@
-"""Finds requests that jump back and forth in a file."""
+"""Finds reads and writes that jump forward and backward in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `random-access`."""
+    """Holds the thresholds of the rule `random-access`."""
 
     least_needed: float = 0.5
     """Minimum share of a file that is read, for the advice to read the whole file."""
@@ -59,16 +59,17 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _advice(facts: Facts, faults: Faults, settings: Settings, direction: int) -> tuple[Advice, ...]:
-    """Returns the advice that fits the needed share of the files and of each request."""
-    # Buffers of libraries have the size of a page or more, and the used part of them is unknown.
+    """Returns the advice that fits the share of the files, and of each request, that the program needs."""
+    # If requests have the size of a page or more, they may fill the buffer of a library, and the program may
+    # use only a part of it.
     fills = direction == 1 and faults.total("bytes") >= PAGE_BYTES * faults.total("count")
     known = RULE.advice if _is_most_needed(facts, faults, settings) else _FEW_NEEDED
     return (*(_BUFFERED if fills else ()), *known)
 
 
 def _is_most_needed(facts: Facts, faults: Faults, settings: Settings) -> bool:
-    """Whether the requests cover most of the files, or may do so because the size of some files is
-    unknown."""
+    """Returns whether the requests cover most of the files. If the size of some files is unknown, it
+    returns true."""
     places = ", ".join(str(row["place"]) for row in faults.rows)
     known = facts.one(
         f"""SELECT CAST(sum(size_bytes) AS BIGINT) AS bytes, sum(sized) = sum(file_count) AS are_known
@@ -79,11 +80,12 @@ FROM place_names WHERE place IN ({places})"""
 
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
-    """Finds places that are read (DIRECTION 1) or written (2) at random."""
+    """Returns the places that are read (DIRECTION 1) or written (2) at random."""
     return Faults(facts.rows(_sql(direction, settings)))
 
 
-# Data that is rewritten, such as a header between records, is left to `redundant-writes`.
+# Places where at least half of the written bytes replace earlier ones are left out, such as headers that are
+# updated between records. `redundant-writes` reports them.
 def _sql(direction: int, settings: Settings) -> str:
     back = "sum(t.back) FILTER (WHERE t.pattern IN (4, 5, 6))"
     ahead = "sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4))"
@@ -152,9 +154,9 @@ _FEW_NEEDED = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files in which most requests do not begin at the previous end. If several ranks share the file,
-    the pieces in between belong to others, so the servers see all jumps. If one process only jumps forward,
-    this is not random."""
+    """Yields one candidate for reads and one for writes: files in which most requests do not begin where
+    the previous one ended. If several ranks share a file, the data in between belongs to other ranks, so
+    the servers see all these jumps. If one process only jumps forward, its access is not random."""
     for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
         count, moved = faults.total("count"), faults.total("bytes")
         jumps = count - faults.total("consecutive")
@@ -173,7 +175,7 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )  # fmt: skip
 
 
-# At least half of the requests must jump. With fewer, the file is mostly accessed in order.
+# At least half of the requests must jump. With fewer, the file is mostly accessed sequentially.
 def _counted_sql(settings: Settings) -> str:
     return f"""t.interface = 'posix' AND 2 * (t.count - t.consecutive) >= t.count
   AND CASE WHEN t.movers > 1 AND t.rank IS NULL THEN t.count / t.movers ELSE t.count - t.forward END

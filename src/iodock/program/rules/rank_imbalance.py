@@ -1,4 +1,4 @@
-"""Finds ranks that do far more I/O than the others, which wait for them."""
+"""Finds ranks that do far more I/O than the others, so that the others wait for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `rank-imbalance`."""
+    """Holds the thresholds of the rule `rank-imbalance`."""
 
     least_ratio: float = 1.6
     """I/O time of the busiest rank divided by the mean of all ranks, and the same ratio for its bytes, or
@@ -25,7 +25,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for each team whose busiest worker has far more I/O than the mean."""
+    """Yields one candidate for each team whose busiest worker has far more I/O than the team's mean."""
     for team in (*workers.teams(facts), *workers.thread_teams(facts)):
         busiest = team.most(_time)
         is_unequal = len(team.workers) >= 3 and _is_unequal(team, busiest, settings.least_ratio)
@@ -39,9 +39,9 @@ def _is_unequal(team: Team, busiest: Worker, ratio: float) -> bool:
 
 
 def _is_waited_for(team: Team, busiest: Worker, ratio: float) -> bool:
-    """Whether the other threads have nothing to do. Threads may divide the work by kind, so that they compute
-    while one does the I/O. A runtime that moves one task from thread to thread distributes its I/O unevenly,
-    but over the whole time."""
+    """Returns whether the other threads are idle while the busiest one does I/O. Threads may divide the
+    work by kind, so that the others compute during that time. A runtime that moves one task from thread to
+    thread also distributes its I/O unevenly, but then no thread does I/O long after the others."""
     busy = [one.busy_ns for one in team.workers if one.busy_ns is not None]
     if busiest.busy_ns is None or len(busy) < len(team.workers):
         return False
@@ -106,7 +106,8 @@ _TITLE_THREADS = N_("Unequal I/O among the threads")
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields imbalance in counters. A rank that transfers more but does not need longer gives a note."""
+    """Yields one candidate if a rank transfers far more bytes than the mean of all. If it does not need
+    longer for them, the candidate is only a note."""
     rows, ranks = facts.rows("FROM counted_work"), facts.ranks
     shared = next((row for row in rows if row["worker"] is None), {"bytes": 0, "time_ns": 0})
     own = [row for row in rows if row["worker"] is not None]

@@ -1,4 +1,4 @@
-"""Finds processes that read data which they have written themselves."""
+"""Finds processes that read data which they wrote themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `read-after-write`."""
+    """Holds the thresholds of the rule `read-after-write`."""
 
     least_share: float = 0.5
     """Minimum share of the bytes read from a file (or file pattern) that the same process had written."""
@@ -23,8 +23,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all places whose readers wrote them. If the data stayed in memory, it would not
-    be written for each reading either."""
+    """Yields one candidate: all places that a process wrote and then read. If the program kept the data in
+    memory, it would save the reads, and the writes that are only made to be read."""
     faults = _without_refills(facts, Faults(facts.rows(_sql(settings))))
     count, cost = faults.total("count"), faults.time_ns
     handed = Faults(facts.rows(_handed_sql(settings)))
@@ -56,7 +56,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _without_refills(facts: Facts, faults: Faults) -> Faults:
-    """Returns the places without those where a library only refills its buffer after updating a header. The
+    """Returns the places without those where a library refills its buffer after it updated a header. The
     program did not request these bytes."""
     known = redundant_writes.headers_of(facts) if faults else Faults([])
     updates = {row["place"]: int(row["count"]) for row in known.rows}
@@ -73,8 +73,9 @@ _BUFFER = 65536
 """Largest buffer that libraries use for a file, unless the program requests another size."""
 
 
-# Regular expression for files of sort and SQLite, whose data did not fit into memory. Other files that are
-# deleted afterwards were made only to be read, so writing, opening and deleting them would be saved, too.
+# Regular expression for temporary files of sort and SQLite, which contain data that did not fit into memory.
+# Other files that a program deletes after reading were written only to be read, so writing, opening and
+# deleting them would be saved, too.
 _SPILLED = "/(sort[A-Za-z0-9]{6}|etilqs_[0-9a-f]+)$"
 
 
@@ -95,8 +96,9 @@ WHERE NOT regexp_matches(f.name, '{_SPILLED}') AND w.file_id IN (
     )
 
 
-# Data that is read more often than written is left to `redundant-reads`. For the reader, the written data is
-# new, and so is the piece around each range that was rewritten.
+# Bytes that are read more often than they are written are left to `redundant-reads`, so the count is limited
+# to the written bytes. After a rewrite the data is new for the reader, and so is the whole piece that it
+# reads around the rewritten range.
 def _sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
     read = "FILTER (WHERE t.direction = 1)"
@@ -117,7 +119,7 @@ def _sql(settings: Settings) -> str:
     )
 
 
-# SQL for writes that a later write replaced, up to the number of bytes that were read back.
+# SQL for writes to a range that the process writes again later, up to the number of bytes that it read back.
 def _handed_sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
     again = f"coalesce(sum({own}) FILTER (WHERE t.direction = 2), 0)"

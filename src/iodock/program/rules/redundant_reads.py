@@ -1,4 +1,4 @@
-"""Finds bytes of a file that are read again, by one process or by many."""
+"""Finds bytes of a file that are read several times, by one process or by many."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `redundant-reads`."""
+    """Holds the thresholds of the rule `redundant-reads`."""
 
     least_factor: float = 1.9
     """Minimum number of times that a process reads the bytes that it needs."""
@@ -32,7 +32,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for data that processes read again themselves, and one for data that many
+    """Yields one candidate for data that a process reads several times. Yields another for data that many
     processes read once each."""
     for shared in (False, True):
         found = _without_random(facts, Faults(facts.rows(_sql(shared, settings))), settings)
@@ -73,8 +73,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
-    """Returns the places without those whose parts are accessed here and there, with no part being
-    preferred."""
+    """Returns the places without those that are accessed at random and in which no offset is read often."""
     jumping = {row["place"] for row in _jumping(facts)} if faults else set()
     places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
     if not places:
@@ -98,9 +97,9 @@ def _jumping(facts: Facts) -> Iterator[dict[str, Any]]:
 
 
 def _read_alike(facts: Facts, faults: Faults, least: float) -> Faults:
-    """Returns the places that at least this number of processes of one program read, with their number.
-    Compilers and build tools do not count: they examine their own output, to sign or link it, and users can't
-    change that."""
+    """Returns the places that at least LEAST processes of one program read, with the number of these
+    processes. Compilers and build tools do not count: they examine their own output, to sign or link it,
+    and users can't change that."""
     if not faults:
         return faults
     places = ", ".join(str(row["place"]) for row in faults.rows)
@@ -126,7 +125,7 @@ def _sql(shared: bool, settings: Settings) -> str:
     in_order = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)"
     scanned = f"""(NOT p.place IN (FROM database_places)
   OR {in_order} >= {settings.least_scanned} * sum(t.count))"""
-    # A place may fulfil both conditions. It is then reported once, as read repeatedly by each process.
+    # A place may fulfil both conditions. It is then reported once, as read several times by each process.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
     return transfers.by_place(
         transfers.again(again),
@@ -163,8 +162,8 @@ _ADVICE_MANY = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files from which more was read than lies before the furthest byte that was read: again by each
-    process, or once by each of many."""
+    """Yields files from which more bytes were read than lie before the furthest byte that was read: either
+    each process read them several times, or each of many processes read them once."""
     more = [f"t.bytes >= {settings.least_factor} * t.extent_bytes * t.movers"]
     more.append(f"t.bytes >= {settings.least_factor_shared} * t.extent_bytes AND NOT ({more[0]})")
     for text, condition in zip((_ONE, _MANY), more, strict=True):

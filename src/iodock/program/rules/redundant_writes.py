@@ -1,4 +1,4 @@
-"""Finds ranges of a file that are written again and again."""
+"""Finds ranges of a file that are written repeatedly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `redundant-writes`."""
+    """Holds the thresholds of the rule `redundant-writes`."""
 
     least_factor: float = 1.9
     """Minimum number of times that the final contents of a file are written."""
@@ -24,9 +24,9 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all places whose ranges are rewritten. A program that truncates a file to rewrite
-    it opens and closes it each time. This can take far longer than the writes, and is included, as is the
-    formatting of text."""
+    """Yields one candidate: all places whose ranges are rewritten. A program that truncates a file to
+    rewrite it also opens and closes it each time. These calls can take far longer than the writes, so the
+    cost includes them. It also includes the time for formatting text."""
     away = {row["place"] for row in facts.rows(_AWAY_SQL)}
     whole = _without(Faults(facts.rows(_sql(settings))), away)
     headers = _without(headers_of(facts), away)
@@ -76,8 +76,9 @@ _AGAIN = "coalesce(t.any_written_bytes, 0)"
 
 
 def headers_of(facts: Facts) -> Faults:
-    """Finds places with a few ranges that are rewritten repeatedly between other writes. `count` is the
-    number of these writes, `bytes` their bytes, `again` the bytes of all of them except the last."""
+    """Returns places with a few ranges that are rewritten repeatedly between other writes. `count` is the
+    number of writes to these ranges, `bytes` the number of their bytes, and `again` the same without the
+    last write of each."""
     settings = facts.settings.of_rule("redundant-writes", Settings)
     if not facts.sees(Need.OFFSETS):
         return Faults([])
@@ -96,8 +97,8 @@ ORDER BY time_ns DESC NULLS LAST, p.name"""
     )
 
 
-# SQL for files that were renamed repeatedly to different names, because each was a different file. Files that
-# replaced the previous one are handled below.
+# SQL for files that a program wrote and renamed repeatedly, each time to a different name. The contents were
+# kept under these names. Files that replaced an earlier one of the same name are handled below.
 _AWAY_SQL = """SELECT l.place FROM renamed_files m JOIN places l ON l.file_id = m.source
 GROUP BY l.place HAVING count(*) > 1 OR bool_or(m.target IN (SELECT file_id FROM replaced_files))"""
 
@@ -106,7 +107,8 @@ def _without(faults: Faults, places: set[int]) -> Faults:
     return Faults([row for row in faults.rows if row["place"] not in places])
 
 
-# SQL for files that were written in order to be renamed to a permanent name, except the last one.
+# SQL for temporary files that a program wrote and then renamed to a permanent name, which replaced the
+# previous file. The last one is not counted.
 _REPLACED_SQL = """WITH written AS (SELECT DISTINCT m.target, m.source FROM renamed_files m)
 SELECT any_value(l.place) AS place, f.name, 1 AS file_count, 'rename' AS call,
   CAST(sum(w.writes) * (1 - 1 / any_value(r.turns)) AS BIGINT) AS count,
@@ -119,8 +121,9 @@ WHERE f.file_id IN (FROM plain_files) AND w.written_bytes > 0 GROUP BY f.file_id
 ORDER BY time_ns DESC NULLS LAST, f.name"""
 
 
-# Adds the opens of files that are read less often than rewritten. Files that are read in between, such as a
-# compiler's output by an assembler, were needed. One call of each kind is necessary or hung: the longest.
+# Returns the opens and closes of files that are read less often than rewritten. If another program reads a
+# file after each rewrite, as an assembler reads a compiler's output, each rewrite was necessary. The longest
+# call of each kind is not counted, because it was necessary or hung.
 def _opened(facts: Facts, faults: Faults) -> Faults:
     if not faults:
         return faults
@@ -148,10 +151,11 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files into which more was written than lies before the furthest byte that was written."""
+    """Yields files into which more bytes were written than lie before the furthest byte that was written."""
     more = f"t.bytes >= {settings.least_factor} * t.extent_bytes"
     if not facts.sees(Need.RANKS):
-        # Commands of a script may append to a file one after the other, each counting from its own beginning.
+        # The commands of a script may append to a file one after the other. Each counts bytes from where it
+        # began, so their sum is no sign of rewriting.
         more += " AND t.movers = 1"
     faults = counted.transfers(facts, f"t.direction = 2 AND t.interface = 'posix' AND {more}")
     count, moved, kept = (faults.total(name) for name in ("count", "bytes", "extent_bytes"))
@@ -204,6 +208,6 @@ RULE = Rule(
         *("synchronous-flags", "read-after-write", "chunks-against-access"),
         "collective-buffering-off",
     ),
-    # If data is written again before it is read, reading it is only a part of the problem.
+    # If a program writes data again before it reads it, reading the data is only a part of the problem.
     yields_at=0.4,
 )

@@ -1,5 +1,5 @@
-"""Texts of `failed-open-storm` for search paths of many folders, which a loader, an interpreter or a shell
-tries without success."""
+"""Contains texts of `failed-open-storm` for search paths of many folders, in which a loader, an
+interpreter or a shell looks for a file without success."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ADMINISTRATOR = N_(
 
 
 def advice(variable: str) -> tuple[Advice, ...]:
-    """Returns advice on a long search path, by the variable that contains it."""
+    """Returns advice on a long search path. VARIABLE is the environment variable that contains it."""
     return (
         Advice("any", Message(_ANY, {"variable": variable})),
         Advice("any", Message(_OF_VARIABLE[variable])),

@@ -1,5 +1,5 @@
-"""Finds seeks without effect: querying the current position, seeking to it, or seeking back to data that was
-just read."""
+"""Finds seeks without effect: a program queries the current position, seeks to it, or seeks back to data
+that it has just read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `seek-storm`."""
+    """Holds the thresholds of the rule `seek-storm`."""
 
     least_count: int = 1000
     "Number of seeks, in all such files together, below which nothing is reported."
@@ -28,8 +28,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all places with more seeks than their accesses need. A seek is needed if the next
-    access does not begin at the previous end, unless it is within the data just read."""
+    """Yields one candidate: all places with more seeks than their accesses need. A seek is needed if the
+    next access does not begin where the previous one ended, unless it begins in the data just read."""
     faults = needless(facts, settings)
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -53,13 +53,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def needless(facts: Facts, settings: Settings) -> Faults:
-    """Finds places with too many seeks. `count` and `time_ns` are those of the unnecessary ones."""
+    """Returns places with too many seeks. `count` and `time_ns` are those of the unnecessary seeks."""
     faults = Faults(facts.rows(_sql(settings)))
     return faults if faults.total("seeks") >= settings.least_count else Faults([])
 
 
 def _sql(settings: Settings) -> str:
-    # A step back into data that was just read needs no seek.
+    # A step back into data that was just read needs no seek, because the program could use its buffer.
     return f"""WITH moved AS (SELECT t.place, sum(t.count) AS transfers,
     coalesce(sum(t.count - t.overlapping) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0) AS moves
   FROM transfers t GROUP BY t.place),
@@ -91,8 +91,9 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields seeks in counters beyond those of opens and of requests that do not begin at the previous end.
-    Their time is estimated as their part of the metadata calls' time."""
+    """Yields one candidate for the seeks in counters. Seeks are not counted as unnecessary if they belong
+    to an open, or to a request that does not begin where the previous one ended. The time of the others is
+    estimated as their share of the time of metadata calls."""
     faults = Faults(facts.rows(_counted_sql(settings)))
     count, seeks, moved = (faults.total(name) for name in ("needless", "seeks", "transfers"))
     if seeks < settings.least_count or not counted.matters(facts, None, count):

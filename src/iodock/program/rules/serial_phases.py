@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `serial-phases`."""
+    """Holds the thresholds of the rule `serial-phases`."""
 
     least_workers: int = 3
     "Number of ranks, or parallel processes: if two alternate, each waits half of the time at most."
@@ -24,8 +24,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for each crew in which a single process accesses some kinds of files, or all of
-    them."""
+    """Yields one candidate for each group of ranks or parallel processes in which a single process
+    accesses some kinds of files, or all of them."""
     for row in facts.rows(_alone_sql(settings)):
         if int(row["crew"]) < 0 and facts.collects and _is_aggregator(facts, row):
             continue
@@ -64,8 +64,9 @@ def _candidate(facts: Facts, row: Mapping[str, Any], alone: int, settings: Setti
 
 
 def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
-    """Returns the time that one process was in I/O longer than all others. For a leader, it is the time when
-    none of them lived, or all of it if they mostly waited for their pipes."""
+    """Returns the time in ns that one process was in I/O longer than all others. For a leader, which
+    starts the others, it is the time when none of the others existed. If they mostly waited for their
+    pipes, it is the leader's whole time in I/O."""
     time_ns, alone = int(row["time_ns"]), int(facts.one(_beside_sql(row))["time_ns"] or 0)
     if row["leads"] and 2 * int(facts.one(_waits_sql(row))["time_ns"] or 0) > time_ns - alone:
         return time_ns
@@ -73,9 +74,10 @@ def _alone_ns(facts: Facts, row: Mapping[str, Any]) -> int:
 
 
 def _collects(facts: Facts) -> bool:
-    """Whether one rank may have moved the others' data, as MPI-IO's collective calls do for the ranks of a
-    node. All of them then have the files open. A source without queries of the file system's type can't show
-    MPI-IO. If calls of MPI-IO are recorded, nothing has to be guessed."""
+    """Returns whether one rank may have moved the data of others, as collective calls of MPI-IO let it do
+    for the ranks of a node. All of these ranks then have the files open. If the source lacks queries of
+    the file system's type, MPI-IO may have been used unseen. If MPI-IO calls were recorded, there is
+    nothing to guess, so it returns false."""
     if facts.collects is not None:
         return False
     can_be = facts.mpi_io or not facts.one(_ASKED_SQL)["asked"]
@@ -83,13 +85,14 @@ def _collects(facts: Facts) -> bool:
 
 
 def _is_aggregator(facts: Facts, row: Mapping[str, Any]) -> bool:
-    """Whether the rank moved most of its bytes in collective calls. `two-phase` reports this."""
+    """Returns whether the rank moved most of its bytes in collective calls. If so, `two-phase` reports
+    this."""
     moved = facts.one(f"SELECT sum(moved_bytes) AS n FROM collective_io WHERE rank = {row['worker']}")["n"]
     return 2 * int(moved or 0) >= int(row["bytes"])
 
 
 def _is_alone(settings: Settings) -> str:
-    """SQL condition on `crew_files`: one process has nearly all of the bytes."""
+    """Returns an SQL condition on `crew_files`: one process has nearly all of the bytes."""
     return f"bytes > 0 AND bytes >= {settings.least_alone} * kind_bytes"
 
 
@@ -108,7 +111,7 @@ WHERE crew = {row["crew"]} AND worker = {row["worker"]} AND NOT is_followed
 
 
 def _waits_sql(row: Mapping[str, Any]) -> str:
-    """SQL for the average time that each of the others waited for pipes."""
+    """Returns SQL for the mean time that each of the other processes waited for pipes."""
     return f"""SELECT CAST(sum(u.time_ns) / {row["size"]} AS BIGINT) AS time_ns FROM crews c
   JOIN processes p ON p.upid = c.upid JOIN uses u ON u.utid = p.utid JOIN files f ON f.file_id = u.file_id
 WHERE c.crew = {row["crew"]} AND NOT c.leads AND u.direction = 1 AND f.kind IN ('pipe', 'fifo', 'socket')"""

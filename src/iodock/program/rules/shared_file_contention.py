@@ -17,7 +17,7 @@ APPEND = 0o2000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `shared-file-contention`."""
+    """Holds the thresholds of the rule `shared-file-contention`."""
 
     least_each: int = 20
     """Number of writes of one process to the file from which on it counts as a writer."""
@@ -28,8 +28,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for files that several processes wrote at the same time in interleaved pieces, and
-    one for files whose locks they waited for."""
+    """Yields one candidate for files that several processes wrote at the same time in interleaved pieces,
+    and one for files on whose locks they waited."""
     known: set[str] = set()
     for sql, call in ((_written_sql(settings), "write"), (_locked_sql(settings), "fcntl")):
         faults = Faults([row for row in facts.rows(sql) if row["name"] not in known])
@@ -63,9 +63,9 @@ def _candidate(facts: Facts, faults: Faults, call: str) -> Candidate:
     )
 
 
-# Workers that alternate on few processors write in groups, one after the other, with no writes in between;
-# such files are left out. Locks on the file are included, because processes that share a file in small pieces
-# use them. Small means less than one large request.
+# If workers take turns on few processors, each writes a group of pieces while the others do not write; such
+# files are left out. The cost includes locks on the file, because processes that share a file in small pieces
+# use them. A piece is small if it is less than one large request.
 def _written_sql(settings: Settings) -> str:
     return f"""WITH writers AS (SELECT *, write_ns + coalesce(metadata_ns, 0) - coalesce(open_ns, 0) AS ns,
     last_ts - greatest(first_ts, coalesce(max(last_ts) OVER (PARTITION BY file_id ORDER BY first_ts, last_ts
@@ -85,8 +85,8 @@ FROM shared s JOIN places p ON p.file_id = s.file_id WHERE p.place IN (FROM mixe
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-# Taking a free lock is immediate, and so is releasing one, which is half of the calls. The faster half of the
-# calls therefore shows how long a lock takes without waiting.
+# Taking a free lock is immediate, and so is releasing a lock, and half of the calls release one. The fastest
+# quarter of the calls therefore shows how long a call takes without waiting.
 def _locked_sql(settings: Settings) -> str:
     return f"""WITH lockers AS (SELECT u.file_id FROM uses u JOIN calls c ON c.id = u.call_id
     JOIN processes q ON q.utid = u.utid
@@ -135,8 +135,8 @@ _MESSAGE_UNTIMED = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files that several processes use. Counters do not show whether they wait for each other. Small
-    pieces of several writers make it likely; everything else is a note."""
+    """Yields files that several processes use. Counters do not show whether the processes wait for each
+    other. If several of them write small pieces, this is likely; otherwise the candidate is a note."""
     faults = counted.transfers(facts, _COUNTED_SQL)
     count, moved = faults.total("count"), faults.total("bytes")
     if not faults or not counted.is_much(facts, moved):
@@ -159,7 +159,8 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     yield found if small else replace(found, title=_TITLE_SHARED)
 
 
-# SQL condition that leaves out files of MPI-IO, in which a few ranks may move what all of them requested.
+# SQL condition that leaves out files of MPI-IO, in which a few ranks may move the data that all of them
+# requested.
 _COUNTED_SQL = """t.interface <> 'mpi-io' AND t.bytes > 0
   AND t.file_id IN (SELECT file_id FROM counted_transfers WHERE movers > 1)"""
 _TITLE_SHARED = N_("Several processes share a file")

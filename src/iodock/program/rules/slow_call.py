@@ -1,4 +1,5 @@
-"""Finds single calls that took far longer than similar ones, and reports when, and what else ran then."""
+"""Finds single calls that took far longer than similar ones. It reports when they ran, and which other
+calls ran at the same time."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ LONG_NS = 300_000_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `slow-call`."""
+    """Holds the thresholds of the rule `slow-call`."""
 
     least_seconds: float = 0.1
     "Duration below which calls are not outliers."
@@ -42,8 +43,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields outliers combined by call and file, the most expensive first, with the date of the longest
-    one."""
+    """Yields slow calls, combined by call and file, the most expensive first. Each candidate states the
+    date of its longest call."""
     for row in facts.rows(_sql(settings))[:MOST_CANDIDATES]:
         yield _candidate(facts, row)
 
@@ -80,8 +81,8 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
 
 
 def _usual_ns(facts: Facts, row: dict[str, Any]) -> int | None:
-    """Returns the median of the other calls of this name on the file, or else on any file; None if it is the
-    only one."""
+    """Returns the median duration in ns of the faster calls of this name on the file. If there are none,
+    it is that of the faster calls on all files; None if there are none either."""
     of_file = f"e.file_id = {row['file_id']} AND e.dur < {row['shortest_ns']}"
     for others in (of_file, f"e.dur < {row['shortest_ns']}"):
         found = facts.one(
@@ -94,8 +95,8 @@ WHERE e.call_id = {row["call_id"]} AND e.side IN (0, 1, 3) AND {others}"""
 
 
 def _advice(facts: Facts, row: dict[str, Any]) -> tuple[Advice, ...] | None:
-    """Returns advice. A program that opens a file only once can't avoid waiting for one open and one
-    close."""
+    """Returns advice for slow opens and closes; None for the rule's own advice. A program that opens a
+    file only once can't avoid one open and one close, so only repeated opens get additional advice."""
     if row["family"] not in ("open", "close"):
         return None
     opens = facts.one(f"SELECT max(opens) AS most FROM file_work WHERE file_id = {row['file_id']}")["most"]
@@ -103,9 +104,10 @@ def _advice(facts: Facts, row: dict[str, Any]) -> tuple[Advice, ...] | None:
 
 
 def _sql(settings: Settings) -> str:
-    """SQL for calls far above the median of their own name. If there are few of these, the median is that of
-    all metadata or data calls; if a short run has few of these, too, the limit is a millisecond. A time that
-    the bytes explain is no outlier, and neither are many such calls."""
+    """Returns SQL for calls that take far longer than the median of the calls of the same name. If there
+    are few of these, the median is that of all calls of the same class (metadata or data). If a short run
+    has few of these, too, the median is limited to about a millisecond. A call is not an outlier if the
+    number of its bytes explains its time, or if there are many such calls."""
     needed = (
         "least(s.dur, coalesce(s.bytes, CASE WHEN k.class = 'sync' OR k.family = 'close' THEN w.bytes END, 0)"
     )
@@ -141,7 +143,7 @@ GROUP BY o.call, f.name, o.file_id ORDER BY time_ns DESC, o.call, f.name"""
 
 
 def _others(facts: Facts, began: int, ended: int, row: dict[str, Any]) -> int:
-    """Returns the number of calls of other tasks that began in that time."""
+    """Returns the number of calls of other tasks that began between BEGAN and ENDED."""
     found = facts.one(
         f"""SELECT count(*) AS n FROM events WHERE ts BETWEEN {began} AND {ended} AND utid <> {row["utid"]}
   AND file_id IS NOT NULL AND side IN (0, 1, 3)"""
@@ -150,8 +152,8 @@ def _others(facts: Facts, began: int, ended: int, row: dict[str, Any]) -> int:
 
 
 def _machine(facts: Facts, began: int, ended: int) -> dict[str, float]:
-    """Returns the machine's load, and the share of time in which a task waited for I/O or for a processor, if
-    they were sampled at that time."""
+    """Returns the machine's load, and the shares of time in which a task waited for I/O and for a
+    processor, as far as they were sampled near that time."""
     margin = 2_000_000_000
     (row,) = facts.rows(
         f"""SELECT max(value) FILTER (WHERE source = 'loadavg' AND metric = 'load_1min') AS load,
@@ -165,8 +167,8 @@ FROM samples WHERE ts BETWEEN {began - margin} AND {ended + margin}"""
 
 
 def _ceiling(longest: int, machine: dict[str, float]) -> Severity:
-    """Returns the highest severity. If there were too few processors, any call may have waited for one, so
-    nothing follows from it."""
+    """Returns the highest severity that the finding can have. If the machine had too few processors, the
+    call may have waited for one, so a call shorter than LONG_NS gives only a note."""
     crowded = machine.get("processor_share", 0.0) >= CROWDED_SHARE
     return Severity.NOTE if crowded and longest < LONG_NS else Severity.HIGH
 
@@ -227,7 +229,7 @@ RULE = Rule(
     needs=(Need.DURATIONS, Need.TIMES),
     views=(
         *("slow_calls", "durations", "file_work", "database_files", "places", "plain_files"),
-        # The advice of `open-close-loop` applies here, too.
+        # The advice of `open-close-loop` may be shown here, and needs this view.
         "counted_files",
     ),
     yields_to=("slow-close", "sync-heavy"),

@@ -1,5 +1,5 @@
-"""Explains close calls that take most of the I/O time because the file system then writes out the data, so
-that no one searches for a fault."""
+"""Explains close calls that take most of the I/O time because the file system writes out the data when a
+file is closed. Otherwise a user might search for a fault in the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `slow-close`."""
+    """Holds the thresholds of the rule `slow-close`."""
 
     least_share: float = 0.5
     "Minimum share of the time in I/O calls that closes of written files take."

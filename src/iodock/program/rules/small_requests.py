@@ -1,4 +1,4 @@
-"""Finds reads and writes that are far smaller than what a file system handles at once."""
+"""Finds reads and writes that are far smaller than the units that a file system handles at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `small-requests`."""
+    """Holds the thresholds of the rule `small-requests`."""
 
     below_bytes: int = 4096
     "Size below which requests are small on a local file system; powers of two are counted."
@@ -29,8 +29,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for reads and one for writes: all places with mostly small, mostly ordered
-    requests."""
+    """Yields one candidate for reads and one for writes: all places where most requests are small and
+    sequential."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = Faults(facts.rows(_sql(direction, settings, facts)))
         count, moved = faults.total("count"), faults.total("bytes")
@@ -65,8 +65,8 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     )
 
 
-# SQL for places of files that were opened with MPI-IO, which may have split or combined what the ranks
-# requested.
+# SQL for places of files that were opened with MPI-IO. The library may have split or combined the requests of
+# the ranks, so the sizes are not the program's.
 _MPI_IO_SQL = f"SELECT place FROM places WHERE file_id IN ({mpi_io.FILES})"
 
 
@@ -84,8 +84,8 @@ _MESSAGES = {
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files whose requests are mostly small according to counters, in any order: histograms show
-    sizes, but not the order of requests."""
+    """Yields files whose requests are mostly small according to counters. The requests may be in any
+    order, because histograms show their sizes but not their order."""
     for direction, verb, faults in counted.in_each_direction(facts, _counted_sql(settings), together=True):
         count, moved = faults.total("count"), faults.total("bytes")
         if count < settings.least_counted:
@@ -100,8 +100,8 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )  # fmt: skip
 
 
-# If the limit is inside a bin of the histogram, the file's mean size decides on which side of it the bin's
-# requests are.
+# If the limit is inside a bin of the histogram, the requests of this bin count as small if the file's mean
+# size is below the limit.
 def _counted_sql(settings: Settings) -> str:
     limit = f"CASE WHEN t.is_remote THEN {settings.below_bytes_remote} ELSE {settings.below_bytes} END"
     return f"""t.interface = 'posix' AND NOT (t.direction = 2 AND coalesce(t.{counted.IS_SYNCED}, false))

@@ -1,4 +1,4 @@
-"""Finds files whose attributes are queried again and again, far more often than the files are opened."""
+"""Finds files whose attributes a process queries repeatedly, far more often than it opens files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `stat-storm`."""
+    """Holds the thresholds of the rule `stat-storm`."""
 
     least_repeats: int = 3
     """Number of stats of one file by one process: from this number on there are too many."""
@@ -27,8 +27,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files that a process queried too often. The first query of each is not
-    counted."""
+    """Yields one candidate: all files that a process queried too often. The first query of each file is
+    not counted."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -54,8 +54,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# SQL that excludes tools, which do what the user requested: make examines each file, and a compiler follows
-# the path of each included file.
+# The SQL excludes tools, because they do what the user requested: make examines each file, and a compiler
+# follows the path of each included file.
 def _sql(settings: Settings) -> str:
     return f"""WITH opened AS (SELECT p.upid, sum(u.count) AS opens
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes p ON p.utid = u.utid
@@ -82,7 +82,8 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields stats in counters. Their time is estimated as their part of the metadata calls' time."""
+    """Yields one candidate for stats in counters. Their time is estimated as their share of the time of
+    metadata calls."""
     faults = counted.files(
         facts,
         f"t.stats >= {settings.least_repeats} * t.ranks AND t.stats >= {settings.least_ratio} * t.opens",

@@ -1,4 +1,5 @@
-"""Finds lines that are written one by one to standard output or error that is redirected to a file."""
+"""Finds programs that write lines one by one to standard output or standard error, if these are redirected
+to a file."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `stdout-unbuffered`."""
+    """Holds the thresholds of the rule `stdout-unbuffered`."""
 
     below_bytes: int = 512
     "Size below which writes count as line by line."
@@ -25,8 +26,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files to which standard output or error is redirected and that are written
-    line by line."""
+    """Yields one candidate: all files to which standard output or standard error is redirected and that
+    are written line by line."""
     faults = Faults(facts.rows(_sql(settings, _duplicates(facts))))
     count, moved = faults.total("count"), faults.total("bytes")
     cost = costs.beyond_large(facts.typical(faults.sum_of("typical_ns"), faults.time_ns), count, moved, 2)
@@ -48,8 +49,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _duplicates(facts: Facts) -> list[int]:
-    """Returns the files of duplicates of descriptors 1 and 2. Reading all events for them is expensive, so it
-    is done only if a descriptor was duplicated at all."""
+    """Returns the files to which copies of descriptors 1 and 2 lead (dup). This reads all events, which is
+    expensive, so it is done only if the run duplicated any descriptor."""
     calls = "(SELECT id FROM calls WHERE family = 'dup')"
     if not facts.rows(f"SELECT 1 FROM uses WHERE call_id IN {calls} AND file_id IS NOT NULL LIMIT 1"):
         return []
@@ -60,8 +61,9 @@ WHERE call_id IN {calls} AND fd IN (1, 2) AND file_id IS NOT NULL ORDER BY file_
     return [int(row["file_id"]) for row in rows]
 
 
-# dd also writes to descriptor 1, but in sizes that the user chose, so it is left out. The target of a stream
-# is not always known ("standard"). On a terminal lines must be written one by one, but there are few.
+# The SQL leaves out dd, which also writes to descriptor 1, but in sizes that the user chose. The target of a
+# stream is not always known (kind "standard"). It may be a terminal, to which lines must be written one by
+# one, but then there are few.
 def _sql(settings: Settings, duplicates: Sequence[int]) -> str:
     small = f"e.bytes > 0 AND e.bytes < {settings.below_bytes}"
     time = "coalesce(e.dur, e.sys_cpu_ns)"

@@ -1,4 +1,5 @@
-"""Finds a rank or process that is far slower, or far later, with the same work."""
+"""Finds a rank or process that is far slower than the others, or ends far later, although its work is the
+same."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `straggler`."""
+    """Holds the thresholds of the rule `straggler`."""
 
     least_ratio: float = 2.0
     """Time of the slowest worker divided by the median of all; or the delay of the last one, divided by
@@ -28,7 +29,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for each team with a worker that is slower, or later, than all others."""
+    """Yields one candidate for each team in which one worker is slower, or ends later, than all others."""
     least_ns = settings.least_share * (facts.wall_ns or 0)
     for team in workers.teams(facts):
         if len(team.workers) < 3 or team.median(_bytes) <= 0:
@@ -55,9 +56,9 @@ def _slower(team: Team, least_ns: float, settings: Settings) -> list[Candidate]:
 
 
 def _hung_ns(one: Worker) -> int:
-    """Returns the time by which the worker's longest call exceeds the average of its others. A single call
-    that hung does not make a slow rank: `slow-call` reports it, and in the next run another rank may be
-    affected."""
+    """Returns the time in ns by which the worker's longest call exceeds the mean of its other calls. A
+    single call that hung does not make a rank slow, because another rank may be affected in the next run.
+    `slow-call` reports it."""
     others = max(1, one.calls - 1)
     return max(0, one.longest_ns - (one.time_ns - one.longest_ns) // others) if one.calls > 1 else 0
 

@@ -1,4 +1,4 @@
-"""Finds forced writes to the disk after each small piece."""
+"""Finds programs that force data to the disk after each small piece."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `sync-heavy`."""
+    """Holds the thresholds of the rule `sync-heavy`."""
 
     least_count: int = 20
     "Number of syncs below which they are considered checkpoints of a program."
@@ -28,8 +28,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for all places with many syncs and little written for each, and one for databases
-    that repeatedly commit a little and do hardly anything else."""
+    """Yields one candidate for all places that are synced often, with few bytes written for each sync.
+    Yields another for databases that often commit few bytes, in runs that do hardly anything else."""
     rows = facts.rows(_SQL)
     plain = Faults([row for row in rows if not row["is_kept"]])
     if plain.total("count") >= settings.least_count and _is_worth(facts, plain):
@@ -64,8 +64,9 @@ def _candidate(
     )
 
 
-# A folder is synced so that a new name in it is safe; databases do that, too. msync and sync name no file. Of
-# several syncs of a file, the last one is needed. Little means less than one large request.
+# A program syncs a folder to make a new file name in it permanent; databases do that, too. msync and sync
+# name no file. If a file is synced several times, only the last sync is needed. Few bytes means less than one
+# large request for each sync.
 _SQL = f"""WITH kept AS (SELECT file_id FROM files WHERE file_id IN (FROM database_files)
   OR name IN (SELECT rtrim(folder, '/') FROM files WHERE file_id IN (FROM database_files))),
 written AS (SELECT file_id, sum(written_bytes) AS bytes FROM file_work GROUP BY file_id),
@@ -101,8 +102,8 @@ _COMMITS_ADVICE = advise(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files that were synced often, with little written for each. The time of syncs is included in
-    that of writes. If there are many writes for each sync, the cost of syncs is unknown."""
+    """Yields files that were synced often, with few bytes written for each sync. Counters include the time
+    of syncs in that of writes. If there are many writes for each sync, the time of the syncs is unknown."""
     faults = counted.files(facts, f"t.syncs > 1 AND t.written_bytes < {costs.PIECE_BYTES} * t.syncs")
     count = faults.total("syncs")
     if count < settings.least_count:

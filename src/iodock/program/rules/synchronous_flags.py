@@ -17,14 +17,14 @@ O_DSYNC = 0o10000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `synchronous-flags`."""
+    """Holds the thresholds of the rule `synchronous-flags`."""
 
     least_count: int = 20
     "Number of writes, in all such files together, below which nothing is reported."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files that are opened with such a flag and written."""
+    """Yields one candidate: all files that were written and had been opened with such a flag."""
     faults = Faults(facts.rows(_sql(bool(facts.rows(_HAS_FLAGGED)))))
     count, moved = faults.total("count"), faults.total("bytes")
     cost = costs.beyond_large(faults.time_ns, count, moved, 2)
@@ -44,12 +44,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# pwritev2 has flags for each write. Only runs with such calls are searched for these flags.
+# pwritev2 takes flags for each write, so only runs with such calls are searched for these flags.
 _HAS_FLAGGED = """SELECT 1 FROM uses WHERE direction = 2 AND call_id IN
   (SELECT id FROM calls WHERE name IN ('pwritev2', 'pwritev64v2')) LIMIT 1"""
 
 
-# A write whose file is a folder goes into a file without a name that was created there (O_TMPFILE).
+# If the file of a write is a folder, the write goes into a file without a name that was created in that
+# folder (O_TMPFILE).
 def _sql(has_flagged: bool) -> str:
     flagged = f"""UNION ALL SELECT file_id, call_id, count(*), sum(coalesce(dur, sys_cpu_ns)), sum(bytes)
     FROM events WHERE direction = 2 AND errno_id IS NULL AND flags & {O_DSYNC} <> 0

@@ -1,4 +1,4 @@
-"""Finds thousands of small files that are each created or read with their own open."""
+"""Finds thousands of small files, each of which is opened to be created or read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `tiny-file-flood`."""
+    """Holds the thresholds of the rule `tiny-file-flood`."""
 
     least_files: int = 500
     "Number of small files below which nothing is reported."
@@ -26,8 +26,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: the numbered small files of all places. Source trees, whose files have individual
-    names, and tools that traverse trees are left out."""
+    """Yields one candidate: the small files of all places that have numbers in their names. Source trees,
+    whose files have individual names, are left out, and so are tools that traverse trees."""
     faults = Faults(facts.rows(_sql(settings, _of_workers(facts, settings))))
     if faults.file_count < settings.least_files:
         return
@@ -56,8 +56,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _of_workers(facts: Facts, settings: Settings) -> str:
-    """SQL list of the name patterns that are numerous only because there are many workers. `file-per-process`
-    reports these."""
+    """Returns an SQL list of the name patterns that have many files only because there are many workers.
+    `file-per-process` reports these."""
     chosen = facts.settings.of_rule("file-per-process", file_per_process.Settings)
     few = [
         str(row["name"])
@@ -67,9 +67,9 @@ def _of_workers(facts: Facts, settings: Settings) -> str:
     return ", ".join(quoted(name) for name in few) or "NULL"
 
 
-# Files of one folder with names of equal length count as numbered, even if the numbers are letters, as from
-# `split`; so do files in numbered folders with similar names. In a single file the small pieces would be
-# buffered, so their calls would be saved, too, but not all of their time.
+# Files of one folder with names of equal length count as numbered, even if the numbers are letters, as in the
+# output of `split`. Files in numbered folders count as well if their names are similar. In a single file, a
+# buffer would combine the small pieces, so their calls would be saved, but not all of their time.
 def _sql(settings: Settings, of_workers: str) -> str:
     return f"""WITH lengths AS (SELECT file_id, count(*) OVER (PARTITION BY length(name), {_FOLDER}) AS alike
   FROM files f WHERE f.file_id IN (FROM plain_files)),
@@ -95,8 +95,9 @@ FROM small s JOIN places p ON p.file_id = s.file_id JOIN files f ON f.file_id = 
 GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.name"""
 
 
-# Rate of a device, at least. Nothing is read ahead from one file to the next, so each file waits for its
-# device again. Data in one file would come at the device's rate. Data from memory is faster.
+# Lowest rate of a device, in bytes/s. The kernel does not read ahead from one file to the next, so each file
+# waits for its device again. If all data were in one file, it would be read at the device's rate. Files that
+# were read faster than this came from the page cache.
 _DEVICE_BYTES_PER_S = 200_000_000
 _FETCHING = f"greatest(0, coalesce(w.read_ns, 0) - 1e9 * w.read_bytes / {_DEVICE_BYTES_PER_S})"
 _NUMBERED = r"regexp_matches(f.name, '[0-9][^/]*$')"
@@ -112,7 +113,8 @@ _MESSAGE = N_(
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields tiny files in counters: many files with few bytes transferred for each open."""
+    """Yields one candidate for tiny files in counters: many files with few bytes transferred for each
+    open."""
     moved = "t.read_bytes + t.written_bytes"
     few = f"t.opens BETWEEN 1 AND {settings.most_opens} * t.ranks * t.files"
     faults = counted.files(facts, f"{few} AND {moved} <= {settings.most_bytes} * t.opens", together=True)

@@ -1,5 +1,5 @@
-"""Estimates the time that a tracer adds by stopping the program at each call: around the call, and to its
-duration."""
+"""Estimates the time that a tracer adds because it stops the program at each call. A part of this time is
+in the call's duration, the other part around the call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_STOP_NS = 100 * UNTRACED_NS
 _LEAST_TRIVIAL = 20
 """If there are fewer calls without work than this, they do not show how much tracing adds."""
 
-# Calls without work: they change or return a number in the kernel, and involve no file system or device.
+# These calls only change or return a number in the kernel, so they take almost no time themselves.
 _TRIVIAL = (
     *("rt_sigaction", "rt_sigprocmask", "sigaction", "sigprocmask", "sigaltstack", "arch_prctl", "umask"),
     *("getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getpgrp", "getpgid", "brk"),
@@ -25,38 +25,42 @@ _TRIVIAL = (
 
 
 def how(store: Store) -> str:
-    """Returns how the run was recorded, from its manifest; empty if unknown."""
+    """Returns the name of the method that recorded the run, from its manifest. It is empty if the method
+    is unknown."""
     return str((store.manifest.raw.get("captured") or {}).get("how") or "")
 
 
 def around_ns(store: Store) -> int:
-    """Time that tracing adds around each call of a live recording, in addition to the call's own duration.
-    Only few pauses of a thread are shorter, in the run or while its programs started, when calls follow each
-    other at once. 0 for logs, for which it is unknown."""
+    """Returns the time in ns that tracing adds around each call of a live recording, outside of the call's
+    own duration. It is estimated from the shortest quarter of the pauses between a thread's calls, because
+    calls of a starting program follow each other at once. The result is 0 for logs, for which it is
+    unknown."""
     if how(store) != "ptrace" or not store.manifest.durations:
         return 0
     return int(store.rows(_PAUSES_SQL)[0]["pause"] or 0)
 
 
 def within_ns(store: Store) -> int:
-    """Time that tracing adds to each call's own duration. In live recordings it equals the time around the
-    call, because the tracer stops the program before and after it. For logs it is estimated. 0 if unknown."""
+    """Returns the time in ns that tracing adds to each call's own duration. In live recordings it equals
+    the time around the call, because the tracer stops the program before and after each call. For logs it
+    is estimated; 0 if it is unknown."""
     if not _is_log(store) or not store.manifest.durations:
         return around_ns(store)
     return shown_ns(store) or 0
 
 
 def shown_ns(store: Store) -> int | None:
-    """Duration of a stop according to a log: the mean of calls without work. This includes the tracer's
-    waiting for a processor on a busy machine, and few outliers. If there are too few such calls, an upper
-    limit is the duration of the fastest calls; 0 if one of them is too short to contain a stop. None if they
-    are longer than any stop."""
+    """Returns the duration in ns of a tracer's stop according to a log. It is the mean duration of calls
+    without work. It includes time in which the tracer waited for a processor, and a limited share of
+    outliers. If there are too few such calls, the duration of the fastest calls is an upper limit. The
+    result is 0 if a call or a pause is too short to contain a stop, and None if the fastest calls take
+    longer than any stop."""
     (row,) = store.rows(_TRIVIAL_SQL)
     if int(row["count"]) >= _LEAST_TRIVIAL:
         return int(row["mean"] or 0)
     (row,) = store.rows(_CHEAPEST_SQL)
-    # A tracer that stops a program in its calls also stops it between them. A pause that is too short for a
-    # stop shows that there is none.
+    # A tracer that stops a program in its calls also stops it between them. A pause shorter than a stop shows
+    # that the tracer did not stop the program.
     pause = store.rows(_PAUSES_SQL)[0]["pause"]
     if any(one is not None and one < LEAST_STOP_NS for one in (row["shortest"], pause)):
         return 0
@@ -65,10 +69,10 @@ def shown_ns(store: Store) -> int | None:
 
 
 def between_ns(store: Store) -> int:
-    """Time that tracing adds to the pause between two calls: see `around_ns`. For logs it is the typical
-    pause in the run or while its programs started, if that is not longer than a stop can be; otherwise one
-    stop, as in `within_ns`. With stacks (`strace -k`) it is the typical pause of any length, because the
-    tracer reads the stack of each call there."""
+    """Returns the time in ns that tracing adds to the pause between two calls: see `around_ns`. For logs
+    it is the typical pause, in the run or while its programs started, if a stop can take that long.
+    Otherwise it is one stop, as in `within_ns`. If the log has stacks (`strace -k`), it is the typical
+    pause of any length, because the tracer reads the stack between calls."""
     if not _is_log(store) or not store.manifest.durations:
         return around_ns(store)
     stop = within_ns(store)
@@ -79,7 +83,7 @@ def between_ns(store: Store) -> int:
 
 
 def is_unknown(store: Store) -> bool:
-    """Whether a tracer added an unknown amount to the times of a log."""
+    """Returns whether a tracer added an unknown amount to the times of a log."""
     return _is_log(store) and (not store.manifest.durations or shown_ns(store) is None)
 
 
@@ -87,9 +91,9 @@ def _is_log(store: Store) -> bool:
     return not LOGS.isdisjoint(how(store).split("+"))
 
 
-# Only the first calls are read, because stops cost the same throughout the run. In a loop that computes
-# between calls, all pauses are longer than the time that tracing adds, but the pauses of the loader before it
-# are not.
+# Only the first calls are read, because a stop takes equally long throughout the run. In a loop that computes
+# between calls, all pauses are longer than the time that tracing adds. The loader runs before that loop, and
+# its pauses are short.
 _PAUSES_SQL = """WITH seen AS (SELECT utid, ts, coalesce(end_ts, ts + dur) AS ended FROM events
     WHERE dur IS NOT NULL AND ts IS NOT NULL AND side IN (0, 1, 3) LIMIT 100000),
 pauses AS (SELECT ts - lag(ended) OVER w AS pause, row_number() OVER w <= 16 AS first FROM seen
@@ -101,7 +105,7 @@ _TRIVIAL_SQL = f"""SELECT count(*) AS count, least(avg(dur), 3 * median(dur)) AS
 WHERE dur IS NOT NULL AND side IN (0, 1, 3)
   AND call_id IN (SELECT id FROM calls WHERE name IN ({", ".join(f"'{name}'" for name in _TRIVIAL)}))"""
 
-# Only the first calls of each kind are read, so that the many calls of a loop do not hide those of the
+# Only the first calls of each kind are read. Otherwise the many calls of a loop would outnumber those of the
 # loader.
 _CHEAPEST_SQL = """WITH first AS (SELECT dur FROM (FROM events WHERE side IN (0, 1, 3) LIMIT 100000)
   WHERE dur IS NOT NULL QUALIFY row_number() OVER (PARTITION BY call_id ORDER BY ts) <= 20)

@@ -1,4 +1,4 @@
-"""Queries on reads and writes by place that several rules share."""
+"""Contains queries on reads and writes by place, for several rules."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ because a fault may be distributed over hundreds of files."""
 
 
 def by_place(sums: Mapping[str, str], where: str, having: str, first: str = "time_ns") -> str:
-    """SQL for the places whose transfers fulfil HAVING, sorted by FIRST: `place name file_count call` and an
-    integer for each of SUMS (name -> aggregate). WHERE and SUMS can use `t`, a row of `transfers`, `p`, of
-    `place_names`, and `c`, of `calls`."""
+    """Returns SQL for the places whose transfers fulfil HAVING, sorted by the column FIRST: `place name
+    file_count call` and an integer for each of SUMS (a mapping of names to aggregates). WHERE and SUMS can
+    use a row of `transfers` as `t`, of `place_names` as `p` and of `calls` as `c`."""
     columns = ",\n  ".join(f"CAST({expression} AS BIGINT) AS {name}" for name, expression in sums.items())
     return f"""SELECT p.place, p.name, p.file_count, arg_max(c.name, t.count) AS call,
   {columns}
@@ -23,8 +23,9 @@ ORDER BY {first} DESC NULLS LAST, count DESC, p.name"""
 
 
 def moved() -> dict[str, str]:
-    """SQL for sums of transfers: `count`, `time_ns`, `bytes`, and `again`, bytes that the same process had
-    read before. Library buffers do this, for example, if requests jump."""
+    """Returns SQL for sums of transfers: `count`, `time_ns`, `bytes` and `again`. The last is the number
+    of bytes that the same process had read before. Libraries read such bytes, for example, when they
+    refill their buffers after a jump."""
     return {
         "count": "sum(t.count)",
         "time_ns": "sum(t.time_ns)",
@@ -34,8 +35,9 @@ def moved() -> dict[str, str]:
 
 
 def again(column: str) -> dict[str, str]:
-    """SQL for sums of transfers that move bytes again. COLUMN: an expression for the number of these bytes.
-    `count` and `time_ns` are in proportion to it, `bytes` are all bytes, `again` is this number."""
+    """Returns SQL for sums of transfers that move bytes again. COLUMN is an expression for the number of
+    these bytes, and `again` is its sum. `bytes` is the sum of all bytes. `count` and `time_ns` are the
+    number and time of the transfers in proportion to COLUMN."""
     share = f"{column} / t.bytes"
     return {
         "count": f"round(sum(t.count * {share}))",

@@ -1,5 +1,5 @@
-"""Notes collective calls in which few ranks move the bytes of all ranks. This is collective buffering and not
-an imbalance."""
+"""Finds collective calls in which few ranks move the bytes of all ranks. This is collective buffering, so
+the rule explains that it is no imbalance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `two-phase`."""
+    """Holds the thresholds of the rule `two-phase`."""
 
     least_bytes: int = 65536
     "Minimum number of bytes that a collective call transferred; a header is too small to matter."
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate, which is never more than a note."""
+    """Yields one candidate, which is always a note."""
     rows = facts.rows(_sql(settings))
     if not rows:
         return

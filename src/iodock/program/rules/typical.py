@@ -1,5 +1,5 @@
-"""Compares a run with the typical values of a site's file systems: rates of small calls, and the number of
-simultaneous processes."""
+"""Compares a run with a site's typical values for its file systems: rates of small calls, and the number
+of processes that a metadata server can serve at the same time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ OF_RULES: dict[str, tuple[Work, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Rate of one kind of call on one file system, and its usual rate, in calls per second of one process."""
+    """Describes the rate of one kind of call on one file system, and its typical rate, in calls per second
+    of one process."""
 
     mount_point: str
     work: Work
@@ -55,19 +56,20 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the rate was far below the usual one."""
+        """Returns whether the rate was far below the typical one."""
         return self.measured < SLOW_SHARE * self.typical
 
     @property
     def is_fast(self) -> bool:
-        """Whether the rate was far above what the file system can reach, because of a cache or a wrong
-        typical value."""
+        """Returns whether the rate was far above what the file system can reach. A cache or a wrong
+        typical value explains such a rate."""
         return self.measured > FAST_FACTOR * self.typical
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """More processes used the metadata server at the same time than it serves without slowing down."""
+    """States that more processes used the metadata server at the same time than it can serve without
+    slowing down."""
 
     mount_point: str
     processes: int
@@ -76,7 +78,7 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Small requests, compared with the rate of one stream of large requests."""
+    """Describes the rate of small requests, compared with the rate of one stream of large requests."""
 
     mount_point: str
     work: Work
@@ -87,7 +89,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class BelowKnee:
-    """Requests that are smaller than the size below which this file system becomes slower."""
+    """Describes requests that are smaller than the size below which this file system becomes slower."""
 
     mount_point: str
     is_read: bool
@@ -98,7 +100,7 @@ class BelowKnee:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Results of the comparison; empty if there are no typical values."""
+    """Holds the results of the comparison. They are empty if the settings have no typical values."""
 
     paces: tuple[Pace, ...] = ()
     crowds: tuple[Crowd, ...] = ()
@@ -106,8 +108,8 @@ class Comparison:
     below_knee: tuple[BelowKnee, ...] = ()
 
     def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
-        """Change of the confidence in a rule's finding on FILES that follows from the rates; 0 if nothing is
-        known."""
+        """Returns the number to add to the confidence in the finding that RULE made on FILES. It follows
+        from the rates, and is 0 if they are unknown."""
         mounts = sorted({one.mount_point for one in self.paces}, key=len, reverse=True)
         of_files = {next((mount for mount in mounts if _below(name, mount)), None) for name in files}
         chosen = [
@@ -120,7 +122,7 @@ class Comparison:
         return 0.0 if any(one.is_fast for one in chosen) else SURER
 
     def remarks(self) -> Iterator[Message]:
-        """Yields the results as sentences."""
+        """Yields one sentence for each result of the comparison."""
         for pace in self.paces:
             yield Message(
                 (_SLOW if pace.is_slow else _FAST if pace.is_fast else _USUAL)[pace.work],
@@ -157,7 +159,7 @@ class Comparison:
 
 
 def compare(facts: Facts) -> Comparison:
-    """Compares the run with the values in the settings. If there are none, no query is made."""
+    """Compares the run with the typical values in the settings. If there are none, it makes no query."""
     known = {mount: one for mount, one in facts.settings.file_systems.items() if _has_values(one)}
     if not known:
         return Comparison()
@@ -177,12 +179,14 @@ def _has_values(one: FileSystem) -> bool:
 
 
 def _rates(facts: Facts) -> list[dict[str, Any]]:
-    """Returns calls, time and bytes of each kind of work on each mount; empty if calls have no durations."""
+    """Returns the number of calls, their time and their bytes for each kind of work on each mount; empty
+    if calls have no durations."""
     return _rows(facts, _RATES_SQL, ("file_work", "transfers", "place_names")) if facts.durations else []
 
 
 def _streams(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any]]) -> Iterator[Stream]:
-    """Yields mounts on which small requests cost time and reach only a small part of the stream's rate."""
+    """Yields mounts on which small requests cost time and reach only a small part of the rate of a stream
+    of large requests."""
     for row in rates:
         one, work = known.get(str(row["mount_point"])), row["work"]
         calls, moved = int(row["calls"] or 0), int(row["bytes"] or 0)
@@ -207,15 +211,15 @@ def _paces(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any
             "small reads": one.small_read_per_s,
             "small writes": one.small_write_per_s,
         }[work]
-        # In a live recording, durations include stops by the tracer, which are subtracted.
+        # In a live recording, durations include the tracer's stops, so these are subtracted.
         spent = int(row["time_ns"] or 0) - calls * facts.tracing_ns
         if typical and spent > 0:
             yield Pace(str(row["mount_point"]), work, calls, calls * 1e9 / spent, typical)
 
 
 def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKnee]:
-    """Yields mounts on which requests below the knee cost time, and are slower than one stream if its rate is
-    known."""
+    """Yields mounts on which requests below the knee size cost time. If the rate of a stream is known,
+    they must also be slower than that."""
     if not facts.durations or not any(one.read_knee_bytes or one.write_knee_bytes for one in known.values()):
         return
     rows = _rows(facts, _SIZES_SQL, ("transfers", "place_names"))
@@ -224,7 +228,7 @@ def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKn
             (True, one.read_knee_bytes, one.read_bytes_per_s),
             (False, one.write_knee_bytes, one.write_bytes_per_s),
         ):
-            # A bin ends with a power of two, so only bins that are completely below the knee are taken.
+            # A bin ends at a power of two, so only bins that lie completely below the knee size are used.
             chosen = [
                 row
                 for row in rows
@@ -273,7 +277,7 @@ _SIZES_SQL = """SELECT p.mount_point, t.direction = 1 AS is_read,
   CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
 FROM transfers t JOIN place_names p ON p.place = t.place
 WHERE p.mount_point IS NOT NULL AND t.size_bin >= 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
-# A process counts from its first to its last call on files of the mount.
+# A process counts from its first to its last call on files of the mount point.
 _CROWDS_SQL = """WITH spans AS (SELECT f.mount_point, w.upid, min(w.first_ts) AS first_ts,
     max(w.last_ts) AS last_ts
   FROM file_work w JOIN files f ON f.file_id = w.file_id

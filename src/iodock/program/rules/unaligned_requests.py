@@ -1,5 +1,5 @@
-"""Finds requests that begin inside a page or block, so that they affect one page or block more than
-necessary."""
+"""Finds requests that begin inside a page or block. They affect one page or block more than an aligned
+request of the same size."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `unaligned-requests`."""
+    """Holds the thresholds of the rule `unaligned-requests`."""
 
     least_share: float = 0.5
     """Minimum share of the requests to a file (or file pattern) that are unaligned."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for reads and one for writes: all places with mostly unaligned requests of a page
-    or more. The cost of a request is the share of its time for the page that an aligned request would not
-    affect."""
+    """Yields one candidate for reads and one for writes: all places where most requests are unaligned and
+    as large as a page or larger. The cost of a request is the share of its time for the one page that an
+    aligned request would not affect."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = Faults(facts.rows(_sql(direction, settings)))
         count, cost = faults.total("count"), faults.sum_of("extra_ns")
@@ -49,14 +49,16 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _by_tools(direction: int) -> str:
-    """SQL for places that tools access in blocks whose size the tool chose. Users can't change this."""
+    """Returns SQL for places that tools access in blocks whose size the tool chose. Users can't change
+    this size."""
     moved = "reads" if direction == 1 else "writes"
     return f"""SELECT l.place FROM file_work w JOIN programs g ON g.upid = w.upid
     JOIN places l ON l.file_id = w.file_id WHERE g.is_tool AND w.{moved} > 0"""
 
 
-# Contiguous reads come from memory, whatever their edges. Contiguous writes wait for the page at an edge only
-# if it already contains data, or if the file system is shared.
+# Contiguous reads find the page at their beginning in memory, so alignment does not matter for them.
+# Contiguous writes wait for that page only if it already contains data in the file, or if the file system is
+# shared.
 def _sql(direction: int, settings: Settings) -> str:
     odd = f"""(t.pattern IN (3, 4, 5, 6, 7) OR t.direction = 2
     AND (p.place IN (FROM remote_places) OR p.place IN ({_OVERWRITTEN})))"""
@@ -75,8 +77,8 @@ def _sql(direction: int, settings: Settings) -> str:
     )
 
 
-# SQL for places that were opened for writing, but neither created nor truncated: 3 is O_ACCMODE, 576 is
-# O_CREAT and O_TRUNC on Linux.
+# SQL for places that were opened for writing, and not created or truncated by that open. On Linux, 3 is
+# O_ACCMODE and 576 is O_CREAT | O_TRUNC.
 _OVERWRITTEN = """SELECT l.place FROM opens o JOIN places l ON l.file_id = o.file_id
     WHERE o.flags & 3 <> 0 AND o.flags & 576 = 0 AND o.errno_id IS NULL
       AND o.call_id IN (SELECT id FROM calls WHERE family = 'open')"""
@@ -102,8 +104,8 @@ _MESSAGES = {
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields unaligned requests in counters, with the block or stripe sizes that the source knows. Smaller
-    requests mostly begin inside a block, so their cost is unknown."""
+    """Yields unaligned requests in counters, based on the block or stripe sizes that the source states.
+    Requests smaller than a block mostly begin inside one anyway, so their cost is unknown."""
     for _, verb, faults in counted.in_each_direction(facts, _counted_sql(settings)):
         count = faults.total("unaligned")
         block = max(int(row["alignment_bytes"] or PAGE_BYTES) for row in faults.rows)

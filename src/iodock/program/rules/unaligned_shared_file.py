@@ -1,5 +1,5 @@
-"""Finds files that several processes write in pieces that meet inside blocks. The blocks then move back and
-forth between the processes."""
+"""Finds files that several processes write in pieces whose borders lie inside blocks. These blocks then
+move back and forth between the processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iodock.shared.message import Message, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `unaligned-shared-file`."""
+    """Holds the thresholds of the rule `unaligned-shared-file`."""
 
     block_bytes: int = 4096
     """Unit that the file system locks. A recording does not contain its size. 4096 is the page: every
@@ -33,9 +33,9 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files that several processes wrote in turns, in pieces of a block or more that meet inside
-    blocks: one candidate for files where the run shows the cost, and one for other files on file systems of
-    several nodes."""
+    """Yields files that several processes wrote alternately, in pieces of a block or more whose borders
+    lie inside blocks. One candidate is for files for which the run shows the cost. Another is for other
+    files on file systems that several nodes share."""
     rows = facts.rows(_sql(settings))
     shown = [row for row in rows if float(row["slower"] or 0) >= settings.least_slower]
     remote = [row for row in rows if row not in shown and row["is_remote"] and facts.nodes != 1]
@@ -46,13 +46,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _waited_ns(row: dict[str, Any]) -> int:
-    """Returns the additional time of pieces in a block that another process wrote before."""
+    """Returns the additional time in ns of writes to a block that another process wrote before."""
     return round(int(row["late_ns"]) * (1 - 1 / float(row["slower"])))
 
 
 def _most_ns(row: dict[str, Any]) -> int | None:
-    """Returns the time of the writes without the transfer of their bytes. The part of it that is waiting is
-    unknown."""
+    """Returns the time in ns of the writes without the transfer of their bytes. The run does not show
+    which part of it is waiting."""
     if row["time_ns"] is None:
         return None
     return max(0, int(row["time_ns"]) - round(int(row["bytes"]) / costs.WRITE_BYTES_PER_S * 1e9))
@@ -82,8 +82,8 @@ def _candidate(faults: Faults, settings: Settings, gain: tuple[float, float]) ->
     )
 
 
-# Processes of a node share its client and its pages. If one process overwrites bytes of another, both mean
-# the same place, and blocks do not matter.
+# Processes on one node share its client and its pages, so they count as one writer. If a process overwrites
+# bytes of another, both want to write the same bytes, so the borders of blocks do not matter.
 def _sql(settings: Settings) -> str:
     block = settings.block_bytes
     return f"""WITH pieces AS (SELECT e.file_id, e.ts, e.dur, e.bytes, q.upid,
@@ -129,7 +129,7 @@ _MESSAGE_UNKNOWN = N_(
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """Yields files with known stripes that several processes wrote in pieces beginning inside stripes, so
-    that a stripe is shared by several processes."""
+    that several processes wrote to the same stripe."""
     faults = counted.transfers(facts, _COUNTED_SQL)
     count = faults.total("unaligned")
     cost = Faults([{**row, "extra_ns": _most_ns(row)} for row in faults.rows]).sum_of("extra_ns")

@@ -14,7 +14,7 @@ from iodock.shared.message import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `uneven-servers`."""
+    """Holds the thresholds of the rule `uneven-servers`."""
 
     least_bytes: int = 1 << 22
     """Minimum number of bytes transferred to or from files whose layout is known: less than this fits into a
@@ -25,9 +25,9 @@ class Settings:
 
 
 def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate for each file system whose traffic goes to at most half of the targets that could
-    serve it. Their number is limited by processes and stripes: a single process or stripe uses only one
-    target."""
+    """Yields one candidate for each file system whose traffic goes to at most half of the storage targets
+    that could serve it. The number of targets that could serve it is limited by the number of processes
+    and of stripes, because a single process or stripe uses only one target."""
     for row in facts.rows(_TARGETS_SQL):
         moved = int(row["bytes"])
         stripes = -(-moved // int(row["stripe_bytes"] or costs.PIECE_BYTES))
@@ -44,8 +44,9 @@ def in_counters(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             yield counted.candidate(facts, faults, _MESSAGE, values, cost_ns=faults.time_ns, count=count)
 
 
-# A file's bytes are distributed evenly over its targets. The square of the sum, divided by the sum of
-# squares, is the number of equally loaded targets with the same unevenness.
+# The bytes of a file are distributed evenly over its targets. `even` is the square of the sum of the targets'
+# bytes, divided by the sum of squares. It is the number of targets that would have the same unevenness if
+# each had the same traffic and the others none.
 _TARGETS_SQL = f"""WITH parts AS (SELECT coalesce(f.mount_point, '') AS mount_point, l.file_system_targets,
     l.stripe_bytes, unnest(l.targets) AS target,
     s.bytes / (sum(len(l.targets)) OVER (PARTITION BY l.file_id)) AS bytes

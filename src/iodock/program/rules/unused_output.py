@@ -1,4 +1,4 @@
-"""Finds files that are written, never read, and deleted in the same run."""
+"""Finds files that a run writes, never reads, and deletes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `unused-output`."""
+    """Holds the thresholds of the rule `unused-output`."""
 
     least_bytes: int = 1048576
     "Minimum number of bytes that are written and never used, in all files together."
@@ -28,7 +28,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files that no process could have read. The cost is all calls on them."""
+    """Yields one candidate: all files that no process can have read. The cost is the time of all calls on
+    them."""
     facts.keep("moved_on", _MOVED_SQL if facts.rows(_HAS_MOVES) else _NONE_MOVED)
     faults = Faults(facts.rows(_sql()))
     moved, count, cost = faults.total("bytes"), faults.total("count"), faults.time_ns
@@ -46,8 +47,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="write",
         confidence=0.85,
         gain=(0.5, 1.0),
-        # For small files the cost is creating and deleting, which the program may need for another reason. So
-        # the finding is only a note.
+        # For small files the cost is the time to create and delete them, which the program may do for another
+        # reason, such as locking. The severity is therefore low at most.
         at_most=Severity.HIGH if moved >= settings.least_bytes else Severity.LOW,
     )
 
@@ -61,16 +62,15 @@ def _is_much(facts: Facts, faults: Faults, settings: Settings) -> bool:
     return are_small and spent >= settings.least_small_share * (facts.wall_seconds or 0.0)
 
 
-# SQL for files that are kept, or read without a read call, because they are linked, mapped or executed.
-# Renamed files are kept, too, unless the new name is deleted.
+# SQL for calls after which a file is kept, or by which it is read without a read call, because it is linked,
+# mapped or executed. A rename also keeps a file, unless the new name is deleted.
 _READ_ELSEWHERE = "('mmap', 'link', 'exec', 'sendfile', 'splice', 'copy_file_range')"
 _KEPT = f"""(c.family IN {_READ_ELSEWHERE}
   OR c.family = 'rename' AND u.file_id NOT IN (SELECT source FROM moved_on))"""
 _HAS_MOVES = """SELECT 1 FROM uses u JOIN calls c ON c.id = u.call_id
 WHERE c.family = 'rename' AND u.errno_id IS NULL LIMIT 1"""
 _NONE_MOVED = "SELECT CAST(0 AS UINTEGER) AS source WHERE false"
-# SQL for files whose later names were all deleted after the last rename, without being read or kept under one
-# of them.
+# SQL for renamed files whose later names were all deleted after the last rename, without being read or kept.
 _MOVED_SQL = f"""WITH ends AS (SELECT u.file_id, max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted,
     coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS read_bytes,
     count(*) FILTER (WHERE c.family IN {_READ_ELSEWHERE}
@@ -109,13 +109,13 @@ WHERE p.place IN (FROM plain_places) AND (t.file_id IN (SELECT file_id FROM name
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 
-# If a file's name is removed while the file is open, as by users of tempfile and mkstemp, the file is gone
-# with its last descriptor, and so is data written later: no open followed the unlink. A file opened with
-# O_TMPFILE (tmpfile() in C) never has a name. It is listed under its folder's name, and stays if a link gives
-# it a name.
+# If a program deletes a file's name while the file is open, as users of tempfile and mkstemp do, the kernel
+# deletes the file when its last descriptor is closed. Data written after the deletion is then lost, too, if
+# no open followed. A file opened with O_TMPFILE (tmpfile() in C) never has a name. The store has it under the
+# name of its folder. It stays if a link gives it a name.
 _O_TMPFILE = 0o20200000
-# The first bit of this flag is the highest that Linux uses. The condition on it makes the engine skip row
-# groups without such flags.
+# The highest bit of O_TMPFILE, 1 << 22, is the highest open flag of Linux. The first condition lets the
+# engine skip row groups without such flags.
 _NAMELESS = f"""nameless AS (SELECT e.file_id FROM events e
   WHERE e.flags >= {1 << 22} AND e.flags & {_O_TMPFILE} = {_O_TMPFILE} AND e.errno_id IS NULL
     AND NOT EXISTS (SELECT 1 FROM uses k JOIN calls n ON n.id = k.call_id

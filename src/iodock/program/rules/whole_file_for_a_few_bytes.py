@@ -1,4 +1,4 @@
-"""Finds files that are read completely again and again, for a few bytes each time."""
+"""Finds files that a program reads completely and repeatedly, although it needs a few bytes each time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `whole-file-for-a-few-bytes`."""
+    """Holds the thresholds of the rule `whole-file-for-a-few-bytes`."""
 
     least_times: int = 10
     """Number of commands that must read a file, or number of files that one process reads in turn: a few
@@ -35,7 +35,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _read_anew(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files that commands read repeatedly. All readings except one are the cost."""
+    """Yields files that commands read repeatedly. The cost is the time of all readings except one."""
     faults = Faults(facts.rows(_anew_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -60,8 +60,8 @@ def _read_anew(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _not_looked_at(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields files that were hardly examined. The cost is all reading, except for what the system reads ahead
-    after the first pages anyway."""
+    """Yields files that a process read completely but hardly examined. The cost is the time of all reads,
+    except for the bytes that the system reads ahead after the first pages anyway."""
     if not facts.sees(Need.DURATIONS):
         return
     faults = Faults(facts.rows(_passed_sql(settings)))
@@ -90,7 +90,7 @@ def _written(faults: Faults) -> int:
     return sum({int(row["upid"]): int(row["written"] or 0) for row in faults.rows}.values())
 
 
-# The data is examined between the first and the last call on the file, so this time is included.
+# A command examines the data between its first and its last call on the file, so the cost includes this time.
 def _anew_sql(settings: Settings) -> str:
     return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, count(*) AS times,
   CAST(sum(w.reads) AS BIGINT) AS count, CAST(sum(w.read_bytes) AS BIGINT) AS bytes,
@@ -110,8 +110,8 @@ ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 _ONCE_NS = 1e9 / costs.READ_BYTES_PER_S
 
 
-# A file was read completely if a read reached its end, or if all bytes of its known size were read. Each
-# thread reads its own files in turn.
+# A file was read completely if a read reached its end, or if a process read all bytes of its known size. Each
+# thread reads files of its own, one after the other.
 def _passed_sql(settings: Settings) -> str:
     return f"""WITH seen AS (SELECT p.upid, e.utid, e.file_id, min(e.ts) AS since, sum(e.bytes) AS bytes,
     max(e.ts + e.dur) FILTER (WHERE e.direction = 1) AS until,

@@ -1,4 +1,4 @@
-"""Estimates the work of a program and its libraries around the I/O at fault, and how much of it would be
+"""Estimates the work of a program and its libraries around the calls at fault, and how much of it would be
 saved with the calls."""
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ MOST_NAME_BYTE_NS = 10
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Time around the calls of a candidate, in seconds of wall time, without the time that a tracer adds."""
+    """Holds the time around the calls of a candidate, in seconds of wall time, without the time that a
+    tracer adds."""
 
     inside: float = 0.0
     """Time between the calls of a piece that is opened and closed separately. Nearly all of it is the
@@ -33,8 +34,8 @@ class Work:
 
 
 def around(candidate: Candidate, facts: Facts) -> Work:
-    """Returns the work that could be saved together with the pieces of a candidate; None: times or files are
-    unknown."""
+    """Returns the work that could be saved together with the pieces of a candidate. It is 0 if times or
+    files are unknown."""
     if candidate.pieces is None or not candidate.files or not facts.durations:
         return Work()
     if candidate.pieces is Pieces.LISTINGS:
@@ -54,14 +55,16 @@ def around(candidate: Candidate, facts: Facts) -> Work:
 
 
 def _shared_ns(row: dict[str, float], facts: Facts) -> float:
-    """Sum of all pauses, each counted only up to a limit. A task that shares processors is stopped for long
-    in some pauses, even beyond the limit."""
+    """Returns the sum in ns of all pauses, of which each counts only up to a limit. The limited sum is
+    multiplied by `stretch`, because a task that shares processors is stopped for a long time in some
+    pauses."""
     return min(float(row["pause_ns"] or 0), facts.stretch * float(row["least_ns"] or 0))
 
 
 def _sorting(candidate: Candidate, facts: Facts) -> float:
-    """Seconds in which names that were listed before are processed again. They are at most the time between a
-    call on the folders and the next one, and at most the time of such work."""
+    """Returns the seconds in which a program processes names that it had listed before. This is at most
+    the time from each call on the folders to the next call, and at most MOST_NAME_BYTE_NS for each byte of
+    names."""
     row = facts.one(_listings_sql(candidate, facts))
     if not row or not row["looked"]:
         return 0.0
@@ -71,8 +74,8 @@ def _sorting(candidate: Candidate, facts: Facts) -> float:
 
 
 def _sql(candidate: Candidate, facts: Facts, most_ns: int) -> str:
-    """SQL for the pauses before calls on the files at fault. For pieces that are opened, only pauses inside
-    them count."""
+    """Returns SQL for the pauses before calls on the files at fault. If the pieces are files that are
+    opened, only pauses between calls of the same piece count."""
     begins = "coalesce(opens OR closed_before OR NOT at_fault_before, true)"
     counted = "true" if candidate.pieces is Pieces.CALLS else "NOT begins"
     return f"""{_seen_sql(candidate, facts)},
@@ -89,7 +92,8 @@ FROM pauses, whole"""
 
 
 def _listings_sql(candidate: Candidate, facts: Facts) -> str:
-    """SQL for the pauses after calls on the folders at fault, and for the bytes of their listings."""
+    """Returns SQL for the pauses after calls on the folders at fault, and for the number of bytes in their
+    listings."""
     return f"""{_seen_sql(candidate, facts)},
 steps AS (SELECT *, lead(ts) OVER (PARTITION BY utid, slice ORDER BY ts) AS next_ts FROM seen)
 SELECT sum(greatest(0, next_ts - ended - {facts.added_ns})) AS pause_ns, sum(listed) AS listed,
@@ -98,8 +102,8 @@ FROM steps, whole WHERE at_fault"""
 
 
 def _seen_sql(candidate: Candidate, facts: Facts) -> str:
-    """SQL for two CTEs: `seen`, the calls of tasks that use the files at fault, and `whole`, the calls on
-    these files."""
+    """Returns SQL for two CTEs: `seen` has the calls of tasks that use the files at fault, and `whole` has
+    sums of the calls on these files."""
     names = ", ".join(quoted(name) for name in candidate.files)
     return f"""WITH fault AS (SELECT file_id FROM places WHERE name IN ({names})
   UNION SELECT file_id FROM files WHERE name IN ({names})),

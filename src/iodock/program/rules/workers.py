@@ -1,4 +1,4 @@
-"""The I/O of each rank of a job, or of parallel processes, for rules that compare them."""
+"""Returns the I/O of each rank of a job, or of each parallel process, for rules that compare them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iodock.program.rules.facts import Facts
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """I/O of one rank or process on the user's files."""
+    """Holds the I/O of one rank, process or thread on the user's files."""
 
     number: int
     """Number of the rank, or of the process in the store."""
@@ -31,33 +31,33 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Workers that existed at the same time."""
+    """A group of workers that existed at the same time."""
 
     are_ranks: bool
     workers: tuple[Worker, ...]
     are_threads: bool = False
 
     def most(self, measure: Callable[[Worker], int]) -> Worker:
-        """Returns the worker with the largest value."""
+        """Returns the worker for which MEASURE has the largest value."""
         return max(self.workers, key=lambda one: (measure(one), -one.number))
 
     def mean(self, measure: Callable[[Worker], int]) -> float:
-        """Mean over all workers."""
+        """Returns the mean over all workers."""
         return sum(map(measure, self.workers)) / len(self.workers)
 
     def median(self, measure: Callable[[Worker], int]) -> float:
-        """Median over all workers."""
+        """Returns the median over all workers."""
         return median(map(measure, self.workers))
 
 
 def side_by_side(facts: Facts) -> bool:
-    """Whether the run has ranks, or processes that did the same at the same time."""
+    """Returns whether the run has ranks, or processes that did the same work at the same time."""
     return bool(facts.one("SELECT count(*) AS n FROM workers")["n"])
 
 
 def teams(facts: Facts) -> list[Team]:
-    """Returns the ranks, or else each group of at least three processes that did the same at the same time.
-    Needs the derived table `worker_io`."""
+    """Returns the ranks of a job. For a program without ranks, it returns each group of at least three
+    processes that did the same work at the same time. Needs the derived table `worker_io`."""
     rows = facts.rows("SELECT * FROM worker_io ORDER BY team, worker")
     found = []
     for number, members in groupby(rows, key=lambda row: int(row["team"])):

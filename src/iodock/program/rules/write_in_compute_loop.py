@@ -1,4 +1,4 @@
-"""Finds small writes throughout a long computation, such as debug output that was left in."""
+"""Finds small writes throughout a long computation, such as debug output that was not removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COARSE = 8
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Thresholds of `write-in-compute-loop`."""
+    """Holds the thresholds of the rule `write-in-compute-loop`."""
 
     most_bytes: int = 2048
     "Maximum mean size of a write: a buffer that is full when it is written holds 4 KiB or more."
@@ -33,7 +33,8 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Yields one candidate: all files that are written in this way by processes that mainly compute."""
+    """Yields one candidate: all files into which processes that mainly compute write small pieces
+    throughout their run."""
     faults = Faults(facts.rows(_sql(facts, settings)))
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -59,10 +60,10 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# The cost is the typical time, so that a few writes that waited or were interrupted do not make all of them
-# expensive. Other calls count only if they fall into the time of the writes, because other steps of the run
-# are separate. The time that tracing adds to a call is not computing, so a pause that is not longer shows no
-# computing.
+# The cost is based on the typical time, so that a few writes that waited or were interrupted do not make all
+# of them look expensive. Other calls count only if they happen while the file is written, because other steps
+# of the run are separate. A pause that is not longer than the time that tracing adds to a call does not count
+# as computing.
 def _sql(facts: Facts, settings: Settings) -> str:
     first, step = facts.store.manifest.first_ts or 0, max(1, (facts.wall_ns or 0) // MOMENTS)
     return f"""WITH chosen AS (SELECT w.*, (w.first_ts - {first}) // {step} AS since,
@@ -134,7 +135,7 @@ RULE = Rule(
     views=("file_work", "places", "transfers", "moments", "plain_files"),
     yields_to=(
         *("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),
-        "stdout-unbuffered",  # the same writes, and how to keep the lines without cost
+        "stdout-unbuffered",  # the same writes, with advice that keeps the lines but buffers them
     ),
     case="debug-output",
 )

@@ -1,4 +1,5 @@
-"""Opens a store and runs SQL on it. This is the only package for programs that names an engine."""
+"""Opens a store and runs SQL on it. Of the packages that work on a program's I/O, only this one names the
+SQL engine."""
 
 from iodock.program.store.manifest import Manifest, read_manifest
 from iodock.program.store.schema import TABLES, StoreColumn, StoreTable

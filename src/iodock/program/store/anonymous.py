@@ -1,8 +1,8 @@
-"""Makes an anonymised copy of a store. The copy shows what a run did, without names of users or data.
+"""Makes an anonymised copy of a store. The copy shows what a run did, but contains no names of users or data.
 
-Every component of a path gets a made-up name, the same one wherever it occurs. The names listed here are
-kept: files of the system, well-known endings, programs and libraries. Mount points are kept, too, because an
-administrator needs them. Arguments of commands are left out.
+Each component of a path gets a made-up name, which is the same wherever the component occurs. Names of system
+files, well-known file name endings, programs and libraries are kept; this module lists them. Mount points are
+kept, too, because an administrator needs them. Arguments of commands are left out.
 """
 
 from __future__ import annotations
@@ -194,7 +194,8 @@ _NAMELESS = re.compile(
 
 
 class Anonymiser:
-    """Makes up names. They can't be reversed without the key, which is not stored."""
+    """Makes up names with a keyed hash. Without the key, which is not stored, the original names can't be
+    computed."""
 
     def __init__(self, mount_points: Iterable[str] = (), key: bytes | None = None) -> None:
         self._key = key or os.urandom(32)
@@ -202,7 +203,7 @@ class Anonymiser:
         self.component = lru_cache(1 << 16)(self._component)
 
     def path(self, name: str) -> str:
-        """Replaces a file's name, or the pattern of names."""
+        """Replaces the name of a file, or a pattern that stands for several names."""
         if _NAMELESS.fullmatch(name) or (_SYSTEM.fullmatch(name) and not _ELSEWHERE.search(name)):
             return name
         mount = next((one for one in self._mounts if name == one or name.startswith(f"{one}/")), "")
@@ -212,7 +213,7 @@ class Anonymiser:
         return kept + "/".join(self.component(part) if part else part for part in rest.split("/"))
 
     def word(self, text: str, prefix: str) -> str:
-        """Makes up a word such as `host-1a2b3c`."""
+        """Returns a made-up word such as `host-1a2b3c` for a name that is not a path."""
         return f"{prefix}-{self._digest(text)}"
 
     def _component(self, part: str) -> str:
@@ -228,13 +229,13 @@ class Anonymiser:
 
 
 def anonymiser_of(store: Path) -> Anonymiser:
-    """Returns an instance that keeps the store's mount points. Raises OSError and ArrowInvalid."""
+    """Returns an anonymiser that keeps the store's mount points. Raises OSError and ArrowInvalid."""
     return Anonymiser(_mount_points(store))
 
 
 def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None) -> Path:
-    """Copies a complete store to INTO with all names replaced; returns INTO. Raises OSError and
-    ArrowInvalid."""
+    """Copies a complete store to the folder INTO, replaces all names in the copy, and returns INTO. Raises
+    OSError and ArrowInvalid."""
     raw = from_json(files.content(store / "manifest.json", MANIFEST, StoreError))
     names = anonymiser or anonymiser_of(store)
     into.mkdir(parents=True)
@@ -244,7 +245,7 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
         shutil.copy(store / table, into / table)
     # These tables contain only numbers, so they are copied unchanged.
     for fold in FOLDS:
-        # A file that can't be read is not needed, so it is left out.
+        # A store works without these tables, so the copy leaves out those that are missing.
         if (store / fold.files).is_file():
             (into / fold.files).parent.mkdir(exist_ok=True)
             shutil.copy(store / fold.files, into / fold.files)
@@ -266,21 +267,22 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     for table in ("stacks.parquet", "interface_calls.parquet"):
         if (store / table).is_file():
             shutil.copy(store / table, into / table)
-    # A hint may contain hosts or folders.
+    # The values of MPI-IO hints may contain names of hosts or folders.
     _rewrite(store, into, "hints.parquet", {"asked": _nothing, "taken": _nothing})
     _rewrite(store, into, "datasets.parquet", {"name": names.path})
     _rewrite(store, into, "mounts.parquet", {"source": _nothing, "options": _nothing, "host": _host(names)})
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})
     manifest = _manifest(raw, names)
-    # If the store has no checksums its files may be damaged, so the copy gets none either.
+    # A store without checksums may have damaged files. New checksums would declare them sound, so the copy
+    # gets none either.
     said = with_checksums(manifest, into) if raw.get("checksums") else json.dumps(manifest, indent=1)
     (into / "manifest.json").write_text(said, encoding="utf-8")
     return into
 
 
 def _mount_points(store: Path) -> set[str]:
-    """Returns the mount points in the table of mounts and in the files."""
+    """Returns the mount points that occur in the table of mounts and in the table of files."""
     tables = [one for one in (store / "mounts.parquet", store / "files.parquet") if one.exists()]
     read = (_read(one, ["mount_point"])["mount_point"].unique().to_pylist() for one in tables)
     return {one for mounts in read for one in mounts if one}
@@ -293,7 +295,8 @@ def _host(names: Anonymiser) -> Callable[[str], str]:
 def _each(
     change: Callable[[str], str], parts: Callable[[Any], list[str]], whole: Callable[[list[str]], Any]
 ) -> Callable[[Any], Any]:
-    """Applies CHANGE to each part of a value."""
+    """Returns a function that splits a value into its parts, applies CHANGE to each part and joins the
+    results."""
     return lambda value: whole([change(part) for part in parts(value)])
 
 
@@ -302,7 +305,7 @@ def _nothing(text: object) -> None:
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    # The file is opened here, because its name may not be UTF-8.
+    # The file is opened here, because Arrow opens only files whose names are valid UTF-8.
     with path.open("rb") as file:
         return pq.read_table(file, columns=columns)
 

@@ -1,5 +1,5 @@
-"""Stores the tables of a recording elsewhere if its own folder has no space for them or is not writable, so
-that a full disk does not prevent reading the recording."""
+"""Stores the tables of a recording in a temporary folder if the recording's own folder is not writable or
+its disk has no space for them. Otherwise a full disk would prevent reading the recording."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
-# Tables are smaller than this multiple of their journal.
+# The tables take up less than this multiple of the size of their journal.
 _TABLES_TO_JOURNAL = 4
 _SPARE_BYTES = 1 << 20
 
 
 def lacks_room(store: Path) -> bool:
-    """Whether the store is not writable, or its disk has too little space for the tables in addition to the
-    journal."""
+    """Returns whether the store is not writable, or its disk has too little space for the tables in
+    addition to the journal."""
     if not os.access(store, os.W_OK):
         return True
     wanted = sum(path.stat().st_size for path in _journals(store)) * _TABLES_TO_JOURNAL + _SPARE_BYTES
@@ -23,7 +23,7 @@ def lacks_room(store: Path) -> bool:
 
 
 def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
-    """Makes a temporary store with links to the same journal. It is deleted when it is cleaned up. Raises
+    """Makes a temporary store with links to the same journal. The caller deletes it with `cleanup`. Raises
     OSError."""
     shadow = tempfile.TemporaryDirectory(prefix="iodock-", suffix=".iodock")
     folder = Path(shadow.name)
@@ -35,6 +35,6 @@ def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def _journals(store: Path) -> list[Path]:
-    """Returns the journals, and the raw calls that a back end stores with them."""
+    """Returns the journals of a store, and the files in which a back end stores raw calls."""
     folder = store / "journal"
     return sorted([*folder.glob("*.journal"), *folder.glob("*.calls")])

@@ -1,4 +1,4 @@
-"""The SQL engine of a store. Only this package names DuckDB."""
+"""Runs SQL on the tables of a store. Only this package names the engine, DuckDB."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iodock.shared.engine.sql import quoted
 from iodock.shared.errors import QueryError, RequestError, StoreError, suggested
 
 if TYPE_CHECKING:
-    # The import is in the functions that return Arrow, because it takes long.
+    # The functions that return Arrow tables import it when they run, because importing takes long.
     import pyarrow as pa
 
 KEPT = "kept"
@@ -32,8 +32,8 @@ name."""
 FOLDING = "folding"
 """Schema of intermediate tables that are folded further."""
 
-# Settings with which the engine keeps the order of rows. Without them, it swaps the sides of joins, and it
-# holds back a few rows until there are more, so that others overtake them.
+# These settings make the engine keep the order of rows. Without them, it swaps the sides of joins. It also
+# collects a few rows until it has more, so that later rows overtake them.
 KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
 KEPT_FIRST = f"SET search_path = '{KEPT},main'"
@@ -41,7 +41,8 @@ FEW_ROWS = 2_000
 """For fewer rows than this, loading Arrow takes longer than exchanging the rows without it."""
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
-# Conditions that values in tables made at import fulfil. They detect bytes that changed in these tables.
+# Values in tables made at import fulfil these conditions. A row that does not shows that bytes of its table
+# changed.
 _CREDIBLE = {
     "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
     "AND call_id IN (SELECT id FROM calls)",
@@ -66,14 +67,14 @@ _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
 def interrupt_all() -> None:
-    """Stops the queries that run in this process. Another thread calls this."""
+    """Stops all queries that run in this process. It may be called from any thread."""
     for engine in list(_engines):
         engine.interrupt()
 
 
 class Engine:
-    """DuckDB in memory, with one view per table of the store. Several threads may run queries at the same
-    time."""
+    """Runs SQL in a DuckDB database in memory, which has one view per table of the store. Several threads
+    may run queries at the same time."""
 
     def __init__(
         self,
@@ -82,9 +83,9 @@ class Engine:
         checksums: Mapping[str, str] = MappingProxyType({}),
         unsafe: bool = False,
     ) -> None:
-        """FOLDER: folder of the store; None for an engine that has only tables passed to it. ROWS: number of
-        rows of each table, and CHECKSUMS: of its files, both from the manifest. UNSAFE: queries of users may
-        do anything, not only read the store."""
+        """FOLDER is the folder of the store, or None for an engine that has only tables passed to it. ROWS
+        has the number of rows of each table, and CHECKSUMS the checksum of each file; both come from the
+        manifest. If UNSAFE is true, queries of users may do anything, not only read the store."""
         self._own = threading.local()
         self._connections = [connected()]
         self._own.connection = self._connections[0]
@@ -109,7 +110,8 @@ class Engine:
 
     @property
     def _connection(self) -> bare.DuckDBPyConnection:
-        """The connection of this thread. A connection can only run one query at a time."""
+        """Returns the connection of this thread. Each thread needs its own, because a connection can only
+        run one query at a time."""
         if not hasattr(self._own, "connection"):
             connection = self._connections[0].cursor()
             connection.execute(KEPT_FIRST)
@@ -119,8 +121,8 @@ class Engine:
         return found
 
     def _name_tables(self, tables: Iterable[StoreTable]) -> None:
-        """Registers the tables that a query names when they are first used, because registering each takes a
-        while. Raises StoreError."""
+        """Makes the tables that a query names available to it. Each is registered when a query first names
+        it, because this takes a while. Raises StoreError."""
         with self._giving:
             for table in tables:
                 if table.name not in self._given:
@@ -145,12 +147,12 @@ class Engine:
                     self._given.add(view.name)
 
     def has(self, table: str) -> bool:
-        """Whether the store has files for this table."""
+        """Returns whether the store has files for this table."""
         return self._stored is not None and self._stored.has(table)
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has the whole of this table, which is one of those that import makes from
-        events."""
+        """Returns whether the store has a complete and undamaged copy of this table, which import computes
+        from events."""
         with self._fold_lock:
             if name not in self._folds:
                 self._folds[name] = self._take_fold(name)
@@ -160,7 +162,7 @@ class Engine:
         if not self.has(name):
             return False
         try:
-            # The table is small, so all of it is read to detect damage.
+            # The table is small, so the query reads all of it, which detects damage.
             self.keep(name, f'FROM main."{name}"')
             credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False
@@ -197,8 +199,8 @@ class Engine:
             raise self._query_error(error) from error
 
     def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
-        """Returns the result of a SELECT, batch by batch, in the order of the rows of its first table. Raises
-        QueryError."""
+        """Returns the result of a SELECT in batches, in the order of the rows of the first table that it
+        reads. Raises QueryError."""
         import pyarrow as pa
 
         self._check_named(sql)
@@ -216,22 +218,24 @@ class Engine:
         try:
             yield from reader
         except (OSError, pa.ArrowException) as error:
-            # Errors that the engine finds while rows are read come from Arrow.
+            # While rows are produced, Arrow passes the engine's errors on as its own exceptions.
             if self._stored is None or self._stored.damaged(TABLES) is None:
                 raise
             raise self._query_error(error) from error
 
     def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
-        """Returns the result of a SELECT as one column of text: each row is a JSON object after a comma and a
-        line break. The engine builds this at a tenth of the cost of Python objects. Raises QueryError."""
+        """Returns the result of a SELECT as one column of text: each row is a JSON object after a comma
+        and a line break. DuckDB builds this text ten times as fast as Python could from objects. Raises
+        QueryError."""
         fields = ", ".join(f'{quoted(name)}: "{name}"' for name in names)
         return self.reader(f"SELECT concat(',', chr(10), to_json({{{fields}}})) AS text FROM ({sql}) r", rows)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Returns a small result as dictionaries."""
+        """Returns a small result as one dictionary per row."""
         self._check_named(sql)
         try:
-            # Arrow is not used here, because fetching through it plans each query twice.
+            # Arrow is not used here, because the engine plans a query twice if its result is fetched as
+            # Arrow.
             answer = self._connection.execute(sql)
             names = [column[0] for column in answer.description]
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
@@ -239,7 +243,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def keep(self, name: str, sql: str) -> None:
-        """Stores the result of a SELECT as a table with this name, for later queries."""
+        """Stores the result of a SELECT as a table named NAME, for later queries."""
         self._check_named(sql)
         try:
             self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
@@ -247,9 +251,10 @@ class Engine:
             raise self._query_error(error) from error
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Stores a fold of all events as a table with this name. Returns False if this is not possible,
-        because events are damaged or in another form than iodock's (types, nulls, impossible numbers, another
-        compression). SQL then reports errors, if there are any. Raises QueryError."""
+        """Computes FOLD over all events and stores the result as a table named NAME. Returns False if this
+        is not possible, because events are damaged or in another form than iodock writes (types, nulls,
+        impossible numbers, another compression). The caller then uses SQL, which reports errors if there
+        are any. Raises QueryError."""
         if self._stored is None:
             return False
         self._check_named(EVENTS.name)
@@ -260,7 +265,8 @@ class Engine:
             return False
         if self._rows.get("events", folding.rows) != folding.rows:
             return False
-        # Only one thread does this at a time, because the intermediate table always has the same name.
+        # Only one thread runs this at a time, because all threads use the same name for the intermediate
+        # table.
         with self._bringing:
             return self._run(name, fold, folding)
 
@@ -300,7 +306,7 @@ class Engine:
             raise self._query_error(error) from error
 
     def bring(self, name: str, rows: pa.Table) -> None:
-        """Stores rows from outside of this store as a table with this name. Raises QueryError."""
+        """Stores rows from outside of this store as a table named NAME. Raises QueryError."""
         with self._bringing:
             self._bring(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS', rows)
 
@@ -316,7 +322,7 @@ class Engine:
                 self._connection.unregister("brought")
 
     def hold(self, table: str) -> None:
-        """Loads one of the store's tables into memory for later queries that name it."""
+        """Loads one of the store's tables into memory when the next query names it."""
         self._to_hold.add(table)
 
     def user_query(self, sql: str) -> pa.Table:
@@ -345,30 +351,31 @@ class Engine:
             raise self._query_error(error, asked=True) from error
 
     def interrupt(self) -> None:
-        """Stops the running query. Another thread calls this."""
+        """Stops the running queries. It may be called from any thread."""
         for folding in list(self._running):
             folding.stop()
-        # An engine that is being closed has no connection.
+        # A closing engine may have no connection any more, so the list may be empty.
         for connection in list(self._connections):
             with contextlib.suppress(bare.Error):
                 connection.interrupt()
 
     def close(self) -> None:
-        """Frees the engine's memory."""
+        """Frees the engine's memory and closes the store's files."""
         for connection in reversed(self._connections):
             connection.close()
         if self._stored is not None:
             self._stored.close()
 
     def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
-        """Makes an error from an exception of the engine. ASKED: a user wrote the query, so the query itself
-        may be wrong."""
+        """Makes an error from an exception of the engine. ASKED is true if a user wrote the query. The
+        query itself may then be wrong."""
         if isinstance(error, bare.OutOfMemoryException):
             return QueryError(f"the query needs more memory than {MEMORY_LIMIT}", "query fewer rows or keys")
         if asked and (refused := guard.refusal(error, self._named(error))):
             return refused
         if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):
-            # If a page can't be decompressed, the engine's error does not say that the file is damaged.
+            # If a page of a file can't be decompressed, the engine's message does not say that the file is
+            # damaged, so the files are checked here.
             where = self._stored.damaged(TABLES)
             if where is None and isinstance(error, _WRONG_VALUE):
                 where = self._stored.folder
@@ -385,7 +392,7 @@ _NEAR = re.compile(r'^(?:Candidate bindings|Did you mean)[: ]*("[^"]*"(?:, "[^"]
 
 
 def _hint(error: Exception) -> str:
-    """The table that the engine suggests, else the list of tables."""
+    """Returns a hint: the table that the engine suggests, or the list of tables if it suggests none."""
     near = _NEAR.search(str(error))
     if near is not None:
         return suggested(near[1].replace('"', "").split(", "))

@@ -1,4 +1,5 @@
-"""Folds events outside the SQL engine, in one pass over the columns that are needed (crates/iodock-fold)."""
+"""Groups and sums events outside the SQL engine, in one pass over the columns that are needed
+(crates/iodock-fold)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from iodock import _native
 
 if TYPE_CHECKING:
-    # Arrow is imported where it is needed, because it takes long to load and small folds do without it.
+    # The function that returns an Arrow table imports Arrow, because this takes long and small folds don't
+    # need it.
     import pyarrow as pa
 
 _TYPES = {
@@ -27,7 +29,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class EventFold:
-    """A derived table that can be computed without the SQL engine."""
+    """Describes a derived table that can be computed without the SQL engine."""
 
     name: str
     """Name of the fold: `uses` or `transfers`."""
@@ -39,25 +41,26 @@ class EventFold:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Rows of a fold, column by column: name, type, values and validity, as they are in memory."""
+    """Holds rows of a fold, column by column: name, type, values and validity bits, in the memory layout
+    of Arrow."""
 
     rows: int
     columns: Sequence[tuple[str, str, bytes, bytes | None]]
 
     @property
     def select(self) -> str:
-        """SQL that selects the rows, with a parameter for each of `values`."""
+        """Returns SQL that selects the rows. It has a parameter for each entry of `values`."""
         names = [f'unnest($c{at}::{_TYPES[kind][1]}[]) AS "{name}"' for at, (name, kind, *_) in self._all]
         return f"SELECT {', '.join(names)}"
 
     @property
     def values(self) -> dict[str, list[Any]]:
-        """The columns as Python's numbers."""
+        """Returns the columns as lists of Python's numbers."""
         return {f"c{at}": _listed(_TYPES[kind][0], of, valid) for at, (_, kind, of, valid) in self._all}
 
     @property
     def arrow(self) -> pa.Table:
-        """Returns the rows as an Arrow table, without copying."""
+        """Returns the rows as an Arrow table that uses the same memory."""
         import pyarrow as pa
 
         return pa.table(
@@ -88,7 +91,7 @@ Places = tuple[bytes, bytes]
 
 
 def places_of(rows: Iterable[tuple[int, int]]) -> Places:
-    """Builds places from rows of `file_id` and `place`."""
+    """Returns the columns of rows of `file_id` and `place`, each as the bytes of unsigned 32-bit integers."""
     files, places = array("I"), array("I")
     for file, place in rows:
         files.append(file)
@@ -97,36 +100,38 @@ def places_of(rows: Iterable[tuple[int, int]]) -> Places:
 
 
 def places_in(rows: pa.Table) -> Places:
-    """Builds places from a table of `file_id` and `place`, none of which is null."""
+    """Returns the columns `file_id` and `place` of a table, each as the bytes of unsigned 32-bit integers.
+    The columns must not contain nulls."""
     return _numbers(rows["file_id"]), _numbers(rows["place"])
 
 
 class Folding:
-    """One pass over the events in several files. Another thread can stop it."""
+    """Makes one pass over the events in several files. Another thread can stop it."""
 
     def __init__(self, paths: Sequence[Path], name: str, places: Places | None) -> None:
-        """Raises NativeError if the fold is not possible."""
+        """Starts a pass over the files in PATHS. Raises NativeError if the fold is not possible."""
         self._folding = _native.EventFolding(list(paths), name, places)
         self.stopped = False
 
     @property
     def rows(self) -> int:
-        """Total number of events."""
+        """Returns the total number of events."""
         return self._folding.rows
 
     def tables(self) -> Iterator[Groups]:
-        """Yields the groups in parts; no part if there are none. Raises NativeError, KeyboardInterrupt."""
+        """Yields the groups in parts, or nothing if there are no groups. Raises NativeError,
+        KeyboardInterrupt."""
         while table := self._folding.next_table():
             yield Groups(*table)
 
     def stop(self) -> None:
-        """Stops the pass. The part in progress is the last one, and raises NativeError."""
+        """Stops the pass: the call that computes the current part raises NativeError."""
         self.stopped = True
         self._folding.cancel()
 
 
 def _numbers(column: pa.ChunkedArray) -> bytes:
-    """Returns a column of unsigned 32-bit integers as a buffer. The column has no nulls."""
+    """Returns the bytes of a column of unsigned 32-bit integers, which has no nulls."""
     return b"".join(_bytes(chunk) for chunk in column.chunks)
 
 

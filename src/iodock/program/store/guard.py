@@ -1,9 +1,9 @@
-"""Limits what a user's query can do: read the tables of one store, and nothing else.
+"""Limits what a user's query can do: it may read the tables of one store, and nothing else.
 
-There are two barriers. The engine is closed: it can open only the store's own files. And each query is
-checked before it runs, because some functions of the engine change settings, write logs or show settings.
-Only table functions that are known to be harmless are allowed, because each version of the engine adds new
-ones.
+There are two barriers. First, the engine is configured so that it can open only the store's own files.
+Second, each query is checked before it runs, because some functions of the engine change settings, write logs
+or show settings. Only table functions that are known to be harmless are allowed, because each version of the
+engine adds new ones.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ _LIKE_A_FILE = re.compile(r"[/\\.:*]")
 
 
 def check(connection: bare.DuckDBPyConnection, sql: str) -> None:
-    """Raises QueryError for a query that may do more than read the store, and bare.Error for invalid
-    SQL."""
+    """Raises QueryError for a query that may do more than read the store, and bare.Error for invalid SQL."""
     kind = _kind(connection, sql)
     if kind == "EXPLAIN":
         sql = _explained(connection, sql)
@@ -54,7 +53,7 @@ def check(connection: bare.DuckDBPyConnection, sql: str) -> None:
 
 
 def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
-    """Returns the kind of statement. Raises QueryError if there is no statement, or more than one."""
+    """Returns the kind of the SQL statement. Raises QueryError if there is no statement, or more than one."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         message = "there are several statements" if statements else "there is no statement"
@@ -63,8 +62,8 @@ def _kind(connection: bare.DuckDBPyConnection, sql: str) -> str:
 
 
 def _explained(connection: bare.DuckDBPyConnection, sql: str) -> str:
-    """Returns the statement that an EXPLAIN is about. The word may be followed by options in brackets, or by
-    a query in brackets."""
+    """Returns the statement after the word EXPLAIN. Options in parentheses may precede it, and the
+    statement itself may be in parentheses, too."""
     rest = _EXPLAIN.sub("", sql, count=1)
     try:
         connection.extract_statements(rest)
@@ -74,15 +73,16 @@ def _explained(connection: bare.DuckDBPyConnection, sql: str) -> str:
 
 
 def closed(connection: bare.DuckDBPyConnection, files: list[str]) -> None:
-    """Closes the engine permanently: it can then open only these files and its own temporary ones."""
-    # By default, the engine takes names of Python variables for tables.
+    """Restricts the engine permanently: from now on it can open only these files and its own temporary
+    ones."""
+    # By default, the engine treats an unknown table name as the name of a Python variable.
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET allowed_paths = $files", {"files": files})
     connection.execute("SET enable_external_access = false")
 
 
 def refusal(error: Exception, said: str) -> QueryError | None:
-    """Returns the error for a query that the closed engine refused; None for other errors."""
+    """Returns the error to show if the restricted engine refused to open something; None for other errors."""
     if not isinstance(error, bare.PermissionException):
         return None
     named = re.search(r'"([^"]*)"', said)
@@ -104,7 +104,7 @@ def _instead(kind: str) -> str:
 
 
 def _parsed(connection: bare.DuckDBPyConnection, sql: str) -> Any:
-    """Returns the statement as the engine's own parser understands it."""
+    """Returns the syntax tree of a SELECT statement from the engine's own parser."""
     (text,) = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()[0]
     try:
         parsed = json.loads(text)
@@ -135,8 +135,8 @@ def _check_parts(parsed: Any) -> None:
 
 
 def _is_readable(schema: str, table: str) -> bool:
-    """Whether users may read this name: it is no table of the engine, or a table without settings. A WITH may
-    not define such a name either, because its scope is not examined."""
+    """Returns whether users may read a table of this name. They may not read the engine's own tables that
+    show settings. A WITH may not define such a name either, because its scope is not examined."""
     if schema not in _SYSTEM_SCHEMAS and not _SYSTEM_TABLE.fullmatch(table):
         return True
     return table in _READABLE or f"{schema}.{table}" in _READABLE
@@ -147,8 +147,8 @@ def _entries(cte_map: Any) -> list[dict[str, Any]]:
 
 
 def _parts(parsed: Any) -> Iterator[dict[str, Any]]:
-    """Yields all objects in a parsed statement. It uses no recursion, because a query may be deeply
-    nested."""
+    """Yields all objects in a parsed statement. It uses no recursion, because a query may be nested too
+    deeply for that."""
     waiting = [parsed]
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""A store's manifest.json, checked."""
+"""Reads and checks a store's manifest.json."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_COUNTERS = N_(
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """State of a recording in progress at the time when it was read."""
+    """Describes a recording in progress at the time when it was read."""
 
     so_far_seconds: float | None
     """Time since the recording began, s."""
@@ -44,12 +44,12 @@ class InProgress:
 
     @property
     def so_far(self) -> str:
-        """The time as text."""
+        """Returns the time since the recording began, as text."""
         return _tenths(self.so_far_seconds)
 
     @property
     def behind(self) -> str:
-        """The age as text."""
+        """Returns the age of the data, as text."""
         return _tenths(self.behind_seconds)
 
 
@@ -59,7 +59,7 @@ def _tenths(seconds: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The description of a store, from its manifest.json."""
+    """Describes a store, with the contents of its manifest.json."""
 
     state: str
     """State of the store: `complete`, `recording` or `cut`."""
@@ -75,40 +75,41 @@ class Manifest:
 
     @property
     def checksums(self) -> Mapping[str, str]:
-        """Checksum of each file of a table, by its name in the store. Empty if the store was written without
-        checksums."""
+        """Returns the checksum of each file of a table, by its name in the store. The result is empty if
+        the store was written without checksums."""
         found: Mapping[str, str] = self.raw.get("checksums") or {}
         return found
 
     @property
     def durations(self) -> bool:
-        """Whether any call has an elapsed time."""
+        """Returns whether any call has an elapsed time."""
         return bool(self.source.get("durations"))
 
     @property
     def counts_only(self) -> bool:
-        """Whether the source has counts by call instead of single calls (strace -c)."""
+        """Returns whether the source has only counts for each kind of system call, as `strace -c` prints,
+        and no single calls."""
         return bool(self.rows.get("call_totals"))
 
     @property
     def profiles_only(self) -> bool:
-        """Whether the source has counters by file and process instead of calls (Darshan), even if there are
-        no counters."""
+        """Returns whether the source has counters by file and process instead of calls (Darshan), even if
+        there are no counters."""
         return "profiles" in self.rows and not self.rows.get("events")
 
     @property
     def is_light(self) -> bool:
-        """Whether calls were counted instead of recorded (`iodock record --light`)."""
+        """Returns whether calls were counted instead of recorded (`iodock record --light`)."""
         return self.profiles_only and "light" in self.source
 
     @property
     def is_partly_counted(self) -> bool:
-        """Whether some processes were recorded and others only counted (`iodock record --ranks`)."""
+        """Returns whether some processes were recorded and others only counted (`iodock record --ranks`)."""
         return "light" in self.source and bool(self.rows.get("profiles") and self.rows.get("events"))
 
     @property
     def counted_ranks(self) -> str:
-        """Ranks that have only counters, such as `1-6,8`; empty if none is known."""
+        """Returns the ranks that have only counters, such as `1-6,8`; an empty text if none is known."""
         return str(self.source.get("counted_ranks") or "") if self.is_partly_counted else ""
 
     @property
@@ -125,12 +126,12 @@ class Manifest:
 
     @property
     def calls_hint(self) -> str:
-        """Hint if counters do not suffice."""
+        """Returns the hint for a command that needs calls if the store has only counters."""
         return "record without --light" if "light" in self.source else "record the program"
 
     @property
     def in_progress(self) -> InProgress | None:
-        """State of a recording in progress when it was read; None: it had ended."""
+        """Returns the state of a recording that was in progress when it was read; None if it had ended."""
         said = self.raw.get("in_progress")
         if not isinstance(said, dict) or not isinstance(said.get("read_ns"), int):
             return None
@@ -140,7 +141,7 @@ class Manifest:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for every result of this store."""
+        """Returns notes that apply to every result of this store."""
         found = []
         if now := self.in_progress:
             found.append(f"still being recorded: {now.so_far} so far, including calls up to {now.behind} ago")
@@ -165,7 +166,8 @@ class Manifest:
 
     @property
     def wall_ns(self) -> int | None:
-        """The run's duration: as recorded, else from the first to the last event of any process."""
+        """Returns the run's duration, in ns: as recorded, otherwise from the first to the last event of
+        any process."""
         captured = self.raw.get("captured") or {}
         if captured.get("wall_ns") is not None:
             return int(captured["wall_ns"])
@@ -201,7 +203,8 @@ def read_manifest(folder: Path) -> Manifest:
         )
         raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
     try:
-        # The manifest's own checksum is removed, because it applies only to exactly these bytes.
+        # The manifest's own checksum is removed, because it no longer applies if these contents are changed
+        # and written again.
         raw.pop("checksum", None)
         return _checked(raw)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -210,12 +213,12 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _meant(folder: Path) -> str:
-    """Hint for a missing store: a store with a similar name, or how to make one."""
+    """Returns the hint for a missing store: the name of a similar store, or how to make one."""
     try:
         beside = [one.name for one in folder.parent.iterdir() if (one / "manifest.json").is_file()]
     except OSError:
         beside = []
-    # The user may have left out the ending, because iodock names stores NAME.iodock.
+    # iodock names stores NAME.iodock, and the user may have left out the ending.
     otherwise = "create one with iodock import LOG or iodock record CMD"
     named = f"{folder.name}.iodock"
     if named in beside:

@@ -1,4 +1,4 @@
-"""Replaces names of files, hosts and programs by made-up ones in texts about a store."""
+"""Replaces names of files, hosts and programs in texts about a store by made-up names."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _HOSTS_SQL = "SELECT DISTINCT host AS name FROM processes UNION SELECT host FROM
 def renaming_of(
     store: Store, names: Anonymiser, texts: Iterable[str], paths: Iterable[str] = ()
 ) -> Callable[[str], str]:
-    """Returns a function that replaces names in texts. In TEXTS, the names in a store are replaced by those
-    that NAMES makes up. PATHS: patterns that were made from these names. Raises QueryError."""
-    # There are few texts but possibly many names, so only names that occur in a text are kept.
+    """Returns a function that replaces names in texts. It replaces each name from the store that occurs in
+    TEXTS by the one that NAMES makes up. PATHS has patterns that were made from these names and are
+    replaced, too. Raises QueryError."""
+    # There are few texts but possibly many names, so only names that occur in a text are remembered.
     said = "\n".join(texts)
     made: dict[str, str] = {}
 
     def note(name: str, new: str) -> None:
-        # The second form is the name as SQL writes it in quotes.
+        # In SQL, each quotation mark within a name is doubled, so this form of the name is replaced, too.
         for old, instead in ((name, new), (name.replace("'", "''"), new.replace("'", "''"))):
             if len(old) > 1 and old != instead and old in said:
                 made[old] = instead
@@ -45,7 +46,7 @@ def renaming_of(
             if any(name in part for part in parts[::2]):
                 split = []
                 for place, part in enumerate(parts):
-                    # Every second part is a made-up name already, so it is not searched.
+                    # Every second part is a made-up name already, so it is not searched for names.
                     split += [part] if place % 2 else _around(part, name, made[name])
                 parts = split
         return "".join(parts)
@@ -54,7 +55,7 @@ def renaming_of(
 
 
 def _around(text: str, name: str, new: str) -> list[str]:
-    """Splits the text at the name, with the new name between the parts."""
+    """Splits the text at each occurrence of NAME, and puts NEW between the parts."""
     found: list[str] = []
     for part in text.split(name):
         found += [part, new]

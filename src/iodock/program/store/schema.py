@@ -1,6 +1,7 @@
-"""The store's tables and columns in this version (docs/explanation/store.md).
+"""Lists the store's tables and columns in this version (docs/explanation/store.md).
 
-A column that an older store lacks reads as null. A column that a newer store adds remains available.
+A column that an older store lacks reads as null. A column that a newer store adds remains available to
+queries.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StoreColumn:
-    """One column of a stored table: SQL type and meaning."""
+    """Describes one column of a stored table: its SQL type and meaning."""
 
     name: str
     type: str
@@ -21,7 +22,7 @@ class StoreColumn:
 
 @dataclass(frozen=True, slots=True)
 class StoreTable:
-    """One stored table: the path of its Parquet files in the store, and its columns."""
+    """Describes one stored table: the path of its Parquet files in the store, and its columns."""
 
     name: str
     files: str

@@ -1,8 +1,8 @@
-"""Two views with names instead of numbers, for users who write SQL: `calls_seen` counts calls, `call_ends`
-shows each of their ends (docs/reference/views.md).
+"""Defines two views with names instead of numbers, for users who write SQL: `calls_seen` has one row per
+call, `call_ends` one row for each file that a call uses (docs/reference/views.md).
 
-A call with two ends (rename, sendfile) has a row in `events` for each end. Counting calls needs it once;
-queries by file need it at both files.
+A call on two files (rename, sendfile) has a row in `events` for each file. A query that counts calls needs
+the call once; a query by file needs it at both files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SeenColumn:
-    """One column of a view, documented."""
+    """Describes one column of a view."""
 
     name: str
     doc: str
@@ -20,7 +20,7 @@ class SeenColumn:
 
 @dataclass(frozen=True, slots=True)
 class SeenView:
-    """One view over the store's tables."""
+    """Describes one view over the store's tables."""
 
     name: str
     doc: str
@@ -132,7 +132,8 @@ _OF_TWO_ENDS = {
     "direction": "CASE WHEN a.reads AND a.writes THEN 'both' WHEN a.reads THEN 'read' "
     "WHEN a.writes THEN 'write' END",
 }
-# A call's rows are adjacent among the rows of its task, and the first end comes first.
+# The rows of one call are adjacent among the rows of its task, and the row with `side` 1 or 3 comes first, so
+# a running count of these rows numbers the calls.
 _ADDED = f"""ends AS (SELECT *, row_number() OVER () AS place FROM events WHERE side <> 0),
 numbered AS (SELECT *, count(*) FILTER (WHERE side IN (1, 3)) OVER (PARTITION BY utid ORDER BY place)
     AS number FROM ends),

@@ -1,4 +1,4 @@
-"""An open store: its manifest, and SQL on its tables."""
+"""Opens a store, reads its manifest, and runs SQL on its tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Progress = Callable[[int, int], None]
 
 
 class Store:
-    """A folder of Parquet tables with a manifest. It is opened with `Store.open` and only read."""
+    """Represents a folder of Parquet tables with a manifest. `Store.open` opens it, and nothing changes
+    its tables."""
 
     def __init__(self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None) -> None:
         self.path = path
@@ -31,14 +32,14 @@ class Store:
         self._unsafe: Store | None = None
         self._is_unsafe = False
         self._engine: Engine | None = None
-        # Folder of the tables, if they are not in the store's own folder.
+        # The temporary folder that has the tables, or None if they are in the store's own folder.
         self._shadow = shadow
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
-        """Opens a store. If its recorder crashed, the store is completed first, in a temporary folder if its
-        own has no space for the tables. If its recording is in progress, the data flushed so far is read, in
-        a temporary folder. Raises StoreError."""
+        """Opens a store. If its recorder crashed, iodock first makes the tables, in a temporary folder if
+        the store's own has no space for them. If its recording is in progress, iodock reads the data
+        flushed so far into a temporary folder. Raises StoreError."""
         folder = Path(path)
         manifest = read_manifest(folder)
         if not _is_unfinished(folder, manifest):
@@ -48,25 +49,27 @@ class Store:
 
     @staticmethod
     def is_unfinished(path: str | os.PathLike[str]) -> bool:
-        """Whether opening the store would end its recording or make its tables. Raises StoreError."""
+        """Returns whether the store is incomplete and has a journal, so that `open` would have to make its
+        tables. Raises StoreError."""
         return _is_unfinished(Path(path), read_manifest(Path(path)))
 
     @property
     def tables(self) -> Path:
-        """Folder of the tables. It differs from the store's own folder if that can't hold the tables."""
+        """Returns the folder of the tables. It differs from the store's own folder if the tables are in a
+        temporary one."""
         return _tables_of(self.path, self._shadow)
 
     @property
     def engine(self) -> Engine:
-        """The SQL engine. It is started on first use."""
+        """Returns the SQL engine, and starts it on first use."""
         if self._engine is None:
             self._engine = Engine(self.tables, self.manifest.rows, self.manifest.checksums, self._is_unsafe)
         return self._engine
 
     @property
     def unsafe(self) -> Store:
-        """The same store with an engine that lets a user's query do anything, such as read and write other
-        files, or load extensions. It is closed with this store."""
+        """Returns the same store with an engine that lets a user's query do anything, such as read and
+        write other files, or load extensions. `close` of this store closes it, too."""
         if self._unsafe is None:
             self._unsafe = Store(self.path, self.manifest, self._shadow)
             self._unsafe._is_unsafe = True
@@ -77,7 +80,8 @@ class Store:
         self.engine.check()
 
     def need_calls(self) -> None:
-        """Raises RequestError if the store has counts by call or profiles instead of calls."""
+        """Raises RequestError if the store has no single calls, but counts for each kind of call, or
+        profiles (counters by file)."""
         self.need_no_profiles()
         if self.manifest.counts_only:
             raise RequestError(
@@ -86,7 +90,7 @@ class Store:
             )
 
     def need_no_profiles(self) -> None:
-        """Raises RequestError if the store has profiles instead of calls."""
+        """Raises RequestError if the store has profiles (counters by file) instead of calls."""
         if self.manifest.profiles_only:
             raise RequestError(
                 f"{self.name}: contains counters by file, and no calls. This command needs calls, so it "
@@ -96,7 +100,7 @@ class Store:
             )
 
     def need_profiles(self) -> None:
-        """Raises RequestError if the store has no profiles."""
+        """Raises RequestError if the store has no profiles (counters by file)."""
         if not self.manifest.profiles_only and not self.manifest.is_partly_counted:
             raise RequestError(
                 f"{self.name}: contains no profiles, which replace calls in stores of Darshan's logs "
@@ -106,43 +110,43 @@ class Store:
 
     @property
     def name(self) -> str:
-        """Name of the store's folder."""
+        """Returns the name of the store's folder."""
         return self.path.resolve().name
 
     def table(self, sql: str) -> pa.Table:
-        """Returns the whole result of a SELECT."""
+        """Returns the whole result of a SELECT as an Arrow table."""
         return self.engine.table(sql)
 
     def reader(self, sql: str) -> pa.RecordBatchReader:
-        """Returns the result of a SELECT, batch by batch."""
+        """Returns the result of a SELECT in batches."""
         return self.engine.reader(sql)
 
     def json_reader(self, sql: str, names: Sequence[str]) -> pa.RecordBatchReader:
-        """Returns the result of a SELECT as one column of JSON objects, each after a comma and a line
-        break."""
+        """Returns the result of a SELECT as one column of text: each row is a JSON object after a comma
+        and a line break."""
         return self.engine.json_reader(sql, names)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Returns a small result as dictionaries."""
+        """Returns a small result of a SELECT as one dictionary per row."""
         return self.engine.rows(sql)
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has this table, which is one of those that import makes from events
-        (schema.FOLDS)."""
+        """Returns whether the store has a complete and undamaged copy of this table, which import computes
+        from events (schema.FOLDS)."""
         return self.engine.has_fold(name)
 
     def keep(self, name: str, sql: str) -> None:
-        """Stores a result under a name, for later SELECTs on this store."""
+        """Stores the result of a SELECT as a table named NAME, for later SELECTs on this store."""
         self.engine.keep(name, sql)
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Stores a fold of all events under a name, for later SELECTs. Returns False if SQL must compute
-        it."""
+        """Computes FOLD over all events and stores the result as a table named NAME, for later SELECTs.
+        Returns False if the caller must compute it with SQL."""
         return self.engine.fold(name, fold)
 
     def hold_small(self, most_rows: int = 200_000) -> None:
-        """Loads all tables except events into memory if they are small. This helps if there are many
-        queries."""
+        """Loads each small table into memory when a query first names it, except the tables of events,
+        samples, page faults and cached pages. Many queries then run faster."""
         for table in TABLES:
             if (
                 table.name not in ("events", "samples", "faults", "pages")
@@ -151,7 +155,7 @@ class Store:
                 self.engine.hold(table.name)
 
     def rows_of(self, table: str) -> int:
-        """Number of rows of a table."""
+        """Returns the number of rows of a table."""
         found = self.manifest.rows.get(table)
         if found is None:
             found = (
@@ -162,7 +166,7 @@ class Store:
         return found
 
     def close(self) -> None:
-        """Frees the engine."""
+        """Frees the engine, and deletes the temporary folder of the tables if there is one."""
         if self._unsafe is not None:
             self._unsafe.close()
             self._unsafe = None
@@ -201,8 +205,8 @@ _SO_FAR = "so-far"
 
 
 def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
-    """Makes a temporary store from the data flushed so far of a recording in progress; None if no recording
-    is in progress."""
+    """Makes a temporary store from the data that a recording in progress has flushed so far. Returns None
+    if no recording is in progress."""
     from iodock.program import capture
 
     shadow = TemporaryDirectory(prefix="iodock-", suffix=".iodock")
@@ -210,7 +214,7 @@ def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
         if capture.read_in_progress(folder, Path(shadow.name) / _SO_FAR):
             return shadow
     except (IodockError, OSError) as error:
-        # The recording ended after the check, and removed its journal.
+        # If the recording has ended since the check above, its journal is gone. The error is then ignored.
         if _native.is_in_progress(folder):
             shadow.cleanup()
             raise StoreError(str(error), getattr(error, "hint", None)) from error
@@ -219,7 +223,8 @@ def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
 
 
 def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:
-    """Makes the tables. Returns the temporary store that contains them if the store's own folder can't."""
+    """Makes the tables of a store that has only a journal. If the store's own folder can't hold them,
+    makes them in a temporary store and returns it."""
     from iodock.program.store.elsewhere import lacks_room, shadow_of
 
     try:

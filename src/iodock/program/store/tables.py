@@ -1,5 +1,5 @@
-"""Gives the engine a store's Parquet files under names that it accepts. Checks that they are complete, and
-have the manifest's number of rows."""
+"""Passes a store's Parquet files to the engine under names that the engine accepts. Checks that the files
+are complete and have the number of rows that the manifest states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGAIN = "import or record again"
 
 
 class StoredTables:
-    """The files of one store. The engine gets absolute names in UTF-8."""
+    """Represents the files of one store. The engine gets their absolute names in UTF-8."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class StoredTables:
         checksums: Mapping[str, str],
         connection: Callable[[], bare.DuckDBPyConnection],
     ) -> None:
-        """CHECKSUMS: of files by their names in the store, from the manifest. CONNECTION: returns the
-        connection of the calling thread."""
+        """CHECKSUMS has the checksum of each file by its name in the store, from the manifest. CONNECTION
+        is a function that returns the connection of the calling thread."""
         self._checksums = checksums
         self._checked: set[str] = set()
         self.folder = folder
@@ -41,29 +41,30 @@ class StoredTables:
         self._found: dict[str, list[Path]] = {}
         self._viewed: dict[str, list[Path]] = {}
         self._shapes: dict[Path, tuple[int, list[str]]] = {}
-        # The engine may interpret a relative name differently, as with ~ or http:.
+        # The engine could interpret a relative name in its own way, for example one that begins with ~ or
+        # http:.
         self._plain = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
         if not _is_plain(str(self._plain)):
             self._descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
             self._plain = Path(f"/proc/self/fd/{self._descriptor}")
 
     def close(self) -> None:
-        """Ends the access to the files."""
+        """Closes the folder."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def files(self) -> list[str]:
-        """All files that the engine has to open, by the names under which it opens them."""
+        """Returns all files that the engine has to open, under the names that the engine uses."""
         return [str(path) for table in (*TABLES, *FOLDS) for path in self._paths(table)]
 
     def check_whole(self, rows: Mapping[str, int]) -> None:
-        """Raises StoreError for tables whose files are missing or damaged, or have another number of rows.
-        ROWS: number of rows of each table, from the manifest."""
+        """Raises StoreError if files of a table are missing or damaged, or have another number of rows
+        than ROWS states. ROWS comes from the manifest."""
         for table in TABLES:
             self._check_files(table, rows)
         for table in FOLDS:
-            # These tables are optional, so a damaged one counts as missing.
+            # iodock works without these tables, so a damaged one counts as missing.
             with contextlib.suppress(StoreError):
                 self._check_files(table, rows)
         for table in (*TABLES, *FOLDS):
@@ -85,8 +86,8 @@ class StoredTables:
         self._viewed[table.name] = paths
 
     def view(self, table: StoreTable) -> str | None:
-        """SQL for the whole table, with null for missing columns; None for a missing table that import would
-        make. Raises StoreError."""
+        """Returns SQL that selects the whole table, with null for missing columns. Returns None if the
+        table is missing and is one that import computes from events. Raises StoreError."""
         paths = self._viewed.get(table.name, [])
         if not paths and table in FOLDS:
             return None
@@ -101,15 +102,16 @@ class StoredTables:
         return StoreError(message, f"the file is damaged: {AGAIN}")
 
     def viewed(self, table: StoreTable) -> list[Path]:
-        """The files that the table's view reads, in order."""
+        """Returns the files that the table's view reads, in order."""
         return self._viewed[table.name]
 
     def has(self, name: str) -> bool:
-        """Whether the table has files."""
+        """Returns whether the table has files."""
         return bool(self._viewed.get(name))
 
     def _paths(self, table: StoreTable) -> list[Path]:
-        """The table's files as they were when the store was opened."""
+        """Returns the table's files. The folder is searched only once, so files that are added later are
+        ignored."""
         if table.name not in self._found:
             self._found[table.name] = self._look_for(table)
         return self._found[table.name]
@@ -138,15 +140,15 @@ class StoredTables:
         return checksums.is_as_written(path, self._checksums.get(self._name(path), ""))
 
     def _name(self, path: Path) -> str:
-        """Name of a file within the store."""
+        """Returns the name of a file within the store."""
         return path.relative_to(self._plain).as_posix()
 
     def _shown(self, path: Path) -> Path:
-        """Name of a file as the user gave it."""
+        """Returns the path of a file, below the store's folder as the user wrote it."""
         return self.folder / path.relative_to(self._plain)
 
     def _check_names(self, table: StoreTable, paths: Sequence[Path]) -> None:
-        """Raises StoreError if files are missing, or were added later."""
+        """Raises StoreError if files are missing, or if files were added after the store was written."""
         if not self._checksums:
             return
         written = {name for name in self._checksums if fnmatchcase(name, table.files)}
@@ -158,8 +160,8 @@ class StoredTables:
             raise StoreError(f"{self.folder / name}: is not part of this store", f"remove it, or {AGAIN}")
 
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
-        """Returns the first file that can't be read to its end. All data is read for this."""
-        # Small tables come first, because they are checked faster.
+        """Returns the first file that is damaged; None if there is none. Reads all data for this."""
+        # Tables in a single file come first, because they are small and take less time.
         for table in sorted(tables, key=lambda one: "/" in one.files):
             for path in self._paths(table):
                 if self._checksums:
@@ -175,7 +177,8 @@ class StoredTables:
         return None
 
     def named(self, text: str) -> str:
-        """Replaces file names in a message of the engine by those that the user gave."""
+        """Replaces the engine's name of the store's folder, in a message of the engine, by the one that
+        the user wrote."""
         return text.replace(str(self._plain), str(self.folder))
 
     def _select(self, table: StoreTable, paths: Sequence[Path]) -> str:
@@ -189,20 +192,21 @@ class StoredTables:
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
 
     def _shape(self, path: Path) -> tuple[int, list[str]]:
-        """Returns rows and columns of a file, without planning a query. Raises bare.Error."""
+        """Returns the number of rows and the columns of a file, without a query. Raises bare.Error."""
         if path not in self._shapes:
             self._shapes[path] = _native.table_shape(path) or self._asked_shape(path)
         return self._shapes[path]
 
     def _asked_shape(self, path: Path) -> tuple[int, list[str]]:
-        """Returns the same by a query, because the engine's error then says what is wrong with the file."""
+        """Returns the number of rows and the columns by a query. If the file is damaged, the engine's
+        error says how."""
         ask = self._connection().execute
         rows = ask(f"SELECT sum(num_rows) FROM parquet_file_metadata({_list([path])})").fetchall()[0][0]
         return rows, [row[0] for row in ask(f"DESCRIBE SELECT * FROM {_source([path])}").fetchall()]
 
     def _check_rows(self, table: StoreTable, expected: int | None) -> None:
-        """Raises StoreError if the number of rows is wrong: parts that are missing, duplicated or swapped
-        would give wrong numbers without any error."""
+        """Raises StoreError if the number of rows differs from the expected one. Otherwise, missing,
+        duplicated or swapped parts would give wrong results without any error."""
         try:
             found = sum(self._shape(path)[0] for path in self._viewed[table.name])
         except bare.Error as error:
@@ -234,7 +238,7 @@ def _naming() -> dict[StoreTable, frozenset[str]]:
 
 
 def _is_plain(path: str) -> bool:
-    """Whether the engine accepts the name unchanged. It must be UTF-8, and without wildcards."""
+    """Returns whether the engine accepts the name unchanged. It must be UTF-8, and without wildcards."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -243,7 +247,7 @@ def _is_plain(path: str) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Returns an engine's message without the query that it quotes."""
+    """Returns the first line of an engine's message, without the query that it quotes after that."""
     return " ".join(str(error).strip().split("\n")[0].split())
 
 
@@ -253,10 +257,10 @@ def _list(paths: Sequence[Path]) -> str:
 
 def _source(paths: Sequence[Path]) -> str:
     union = ", union_by_name=true" if len(paths) > 1 else ""
-    # With this setting, `year=2026` in a store's name does not become a column.
+    # Without this setting, `year=2026` in a store's path would become a column.
     return f"read_parquet({_list(paths)}{union}, hive_partitioning=false)"
 
 
 def _literal_path(path: Path) -> str:
-    """Returns the path with wildcards in brackets, so that they are literal."""
+    """Returns the path with each wildcard in brackets, so that the engine does not expand it."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))

@@ -1,1 +1,1 @@
-"""A run and its results as text, JSON, CSV, pages and charts."""
+"""Shows a run and its results as text, JSON, CSV, pages and charts."""

@@ -1,4 +1,4 @@
-"""A case as text for the terminal: its page, and the result of running it."""
+"""Formats a case for the terminal: its page, and the result of running its programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def case_page(case: Case, text: Language) -> Iterator[tuple[str, str]]:
 
 
 def case_list(cases: tuple[Case, ...], text: Language) -> str:
-    """Formats one line for each case: name, title, rules."""
+    """Formats one line for each case, with its name, title and rules."""
     width = max((len(case.name) for case in cases), default=0)
     lines = [f"{case.name:<{width}}  {visible(text.gettext(case.title))}{_rules(case)}" for case in cases]
     return "\n".join(lines) + "\n"
@@ -38,7 +38,7 @@ def _rules(case: Case) -> str:
 
 
 def case_text(case: Case, text: Language, width: int) -> str:
-    """Formats the whole page, with lines wrapped."""
+    """Formats the whole page of a case in lines of at most WIDTH cells."""
     from iodock.shared.lines import wrapped
 
     lines = [visible(text.gettext(case.title)), ""]
@@ -52,7 +52,7 @@ def case_text(case: Case, text: Language, width: int) -> str:
 
 
 def effect_text(effect: Effect, text: Language) -> str:
-    """Compares the measured gain with the expected range, in one sentence."""
+    """Formats one sentence that compares the measured gain with the expected range."""
     values = {
         "before": seconds(effect.before_seconds),
         "after": seconds(effect.after_seconds),
@@ -82,5 +82,5 @@ def effect_text(effect: Effect, text: Language) -> str:
 
 
 def seconds(value: float) -> str:
-    """Formats seconds in a readable unit. A loss is negative."""
+    """Formats seconds in a readable unit. A loss is a negative value."""
     return f"-{NANOSECONDS.text(-value * 1e9)}" if value < 0 else NANOSECONDS.text(value * 1e9)

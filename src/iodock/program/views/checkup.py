@@ -1,4 +1,4 @@
-"""The screen that `iodock record` prints at its end: the headline of the diagnosis, the run's figures, the
+"""Prints the screen at the end of `iodock record`: the headline of the diagnosis, the run's figures, the
 findings with the largest gains, tables if they add information, losses, and the next steps."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ VERY_NARROW = 50
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a small table: a call or a file."""
+    """Describes one row of a small table: a call, a file or a file pattern."""
 
     name: str
     count: int
@@ -64,7 +64,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class TopList:
-    """The first rows of a list, and the total number of rows."""
+    """Holds the first rows of a list, and the total number of rows."""
 
     lines: Sequence[Line]
     of: int
@@ -72,7 +72,7 @@ class TopList:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """The content of the screen for one run."""
+    """Holds the content of the screen for one run."""
 
     store: str
     """Name of the store as the user would type it."""
@@ -97,8 +97,8 @@ def checkup_of(
     settings: Settings | None = None,
     servers: Servers | None = None,
 ) -> Checkup:
-    """Makes the check-up of a store. TYPED: its name as the user would type it. SERVERS: source of the file
-    servers' state during the run."""
+    """Makes the check-up of a store. TYPED is the store's name as the user would type it. SERVERS is the
+    source of the file servers' state during the run."""
     return Checkup(
         store=typed or str(store.path),
         overview=overview_of(store),
@@ -141,8 +141,8 @@ def _line(
 
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
-    """Writes the check-up to a rich console, in the console's width. Raises ValueError for a language without
-    texts."""
+    """Writes the check-up to a rich console, in the console's width. Raises ValueError for a language
+    without texts."""
     text = language_in(language)
     _print_verdict(checkup, console, text)
     for number, finding in enumerate(_worth(checkup)[:MOST_FINDINGS], 1):
@@ -154,8 +154,8 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     for kind, top in _tables(checkup):
         console.print()
         _print_table(kind, top, checkup, console, text)
-    # This loss is not shown: calls of the loader before a program starts are not I/O on the user's files, and
-    # every recording lacks them.
+    # The loss `before-load` is shown only if it hides calls: the loader's calls before a program starts are
+    # not I/O on the user's files, and every recording lacks them.
     losses = [one for one in checkup.losses if one[0] != "before-load" or hides_calls(*one[:2])]
     print_losses(losses, console, text)
     _print_next(checkup, console, text)
@@ -189,7 +189,7 @@ def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
 
 
 def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
-    """Prints the finding, its gain, its location, and the first thing to do."""
+    """Prints the title of the finding, its gain, its location, and the first piece of advice."""
     severity = text.gettext(SEVERITIES[finding.severity])
     print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}]", "bold")
     if saves := gain_text(finding, text):
@@ -205,7 +205,7 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
 
 
 def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
-    """Prints the number of findings that `iodock diagnose` shows in addition."""
+    """Prints how many further findings and notes `iodock diagnose` shows."""
     if checkup.diagnosis is None:
         return
     more = len(_worth(checkup)) - MOST_FINDINGS
@@ -221,7 +221,8 @@ def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
 
 
 def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
-    """Returns the tables that fit and add information to the findings."""
+    """Returns the tables to print. Several findings need no table. A single finding is followed by the
+    table of files if that has a second important row."""
     findings, share = len(_worth(checkup)), checkup.overview.io_share
     is_fine = checkup.diagnosis is not None and share is not None and share < IO_FINE
     if findings > 1 or (findings and not _has_several(checkup.files)):
@@ -232,7 +233,8 @@ def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
 
 
 def _has_several(top: TopList) -> bool:
-    """Whether the second row adds information to the first."""
+    """Returns whether the second row costs at least LEAST_BESIDE times as much as the first. Otherwise the
+    table would add no information."""
     costs = [line.count if line.time_ns is None else line.time_ns for line in top.lines[:2]]
     return len(costs) > 1 and costs[1] >= LEAST_BESIDE * costs[0]
 
@@ -289,7 +291,7 @@ def _is_patterned(top: TopList) -> bool:
 def _columns(top: TopList, timed: bool, width: int) -> list[str]:
     wide = [*(["total_time_ns", "mean_time_ns"] if timed else []), "count", "failed", "bytes"]
     if _is_patterned(top):
-        # The number of files replaces the mean, which follows from time and calls.
+        # The number of files replaces the mean, because readers can compute the mean from time and calls.
         wide = ["file_count", *(name for name in wide if name != "mean_time_ns")]
     if width < VERY_NARROW:
         return [name for name in wide if name in ("file_count", "total_time_ns", "count")]
@@ -324,12 +326,12 @@ def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
     if max(map(cells, lines)) > console.width:
         lines = [line for command, why in steps for line in (f"  {command}", f"      {why}")]
     for line in lines:
-        # The line is never wrapped, so that users can copy the command.
+        # The console does not wrap this line, so that users can copy the command.
         console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _steps(checkup: Checkup, text: Language) -> list[tuple[str, str]]:
-    """Returns commands, each with its purpose."""
+    """Returns the commands for the next steps, each with its purpose."""
     store = shlex.quote(visible(checkup.store))
     report = (f"iodock report {store}", text.gettext("one page for an overview, to pass on"))
     if checkup.diagnosis is None or _worth(checkup):

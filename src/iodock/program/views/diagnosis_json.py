@@ -1,4 +1,4 @@
-"""A diagnosis as JSON, in the form of docs/reference/findings.schema.json."""
+"""Formats a diagnosis as JSON, as docs/reference/findings.schema.json specifies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SCHEMA = "iodock-findings-2"
 
 
 def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
-    """Formats the diagnosis as a document that ends with a line break. Sentences are in the language of
-    TEXT."""
+    """Formats the diagnosis as a JSON document that ends with a line break. Sentences are in the language
+    of TEXT."""
     verdict = diagnosis.verdict
     document = {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""Formats a diagnosis for the terminal: the verdict, then the few things worth changing, then the notes."""
+"""Formats a diagnosis for the terminal: first the verdict, then the things worth changing, then the notes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ MOST_FILES_SHOWN = 3
 
 
 def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> str:
-    """Formats the diagnosis as text. On a terminal it has the terminal's width and bold words."""
+    """Formats the diagnosis as text. On a terminal, lines have the terminal's width and some words are
+    bold."""
     from io import StringIO
 
     from rich.console import Console
@@ -42,10 +43,10 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
     styled = on_terminal and shape.is_terminal
     into = StringIO()
     width = shape.width if styled else FILE_WIDTH
-    # If this setting were missing, rich would display the lines itself in a notebook.
+    # Without `force_jupyter=False`, rich would display the lines itself in a notebook.
     console = Console(file=into, width=width, force_terminal=styled, force_jupyter=False, highlight=False)
     print_diagnosis(diagnosis, console, text)
-    # rich pads lines that are wrapped and indented with blanks, which are removed.
+    # rich adds blanks at the end of lines that it wraps and indents. They are removed here.
     return "".join(f"{line.rstrip()}\n" for line in into.getvalue().splitlines())
 
 
@@ -60,7 +61,7 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> N
 
 
 def print_findings(diagnosis: Diagnosis, console: Console, text: Language) -> None:
-    """Writes the findings and notes, without verdict and next step."""
+    """Writes the findings and notes of a diagnosis, without its verdict and next step."""
     worth = diagnosis.worth_changing
     for number, finding in enumerate(worth[:MOST_SHOWN], 1):
         console.print()
@@ -101,13 +102,14 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
 
 
 def advice_text(advice: Advice, text: Language) -> str:
-    """Formats advice: `-> C: what to change`."""
+    """Formats advice as `-> C: what to change`."""
     said, whose = say(advice.message, text), whose_advice(advice, text)
     return f"-> {whose}: {said}" if whose else f"-> {said}"
 
 
 def files_text(finding: Finding, most: int, width: int, text: Language) -> str:
-    """Returns the first files of a finding, or patterns of files, and the number of further ones."""
+    """Returns the names of the first MOST files or file patterns of a finding, and the number of further
+    ones."""
     names = [shorten(visible(name), max(20, width - 10)) for name in finding.files[:most]]
     if has_pattern(finding, most):
         all_named = len(names) == len(finding.files)

@@ -1,4 +1,5 @@
-"""Formats messages of a diagnosis in a language. The name of a number selects the number's format."""
+"""Formats messages of a diagnosis in a language. The name of a number in a message determines its unit and
+format (`iodock.shared.sentences`)."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ _ALL = 0.995
 
 
 def whose_advice(advice: Advice, text: Language) -> str:
-    """Returns whom advice is for, such as `C++`, or `in reduce.py (Python)` if programs in several languages
-    share a problem; empty for all."""
+    """Returns the language or role that advice is for, such as `C++`, or `in reduce.py (Python)` if
+    programs in several languages made the calls. It is empty for advice that applies to all."""
     whose = text.gettext(_HEADINGS.get(advice.heading, advice.heading))
     if advice.program is None:
         return whose
@@ -36,13 +37,13 @@ def whose_advice(advice: Advice, text: Language) -> str:
 
 
 def meanwhile_text(finding: Finding, text: Language) -> str:
-    """Describes the state of the servers while a call hung; empty if no monitor was queried."""
+    """Describes the state of the servers while a call hung. It is empty if no monitor was queried."""
     return " ".join(say(one, text) for one in finding.meanwhile)
 
 
 def location_text(finding: Finding, text: Language, most: int = 3) -> str:
-    """`at solver.c:412 in write_step, called from solver.c:80 in step (96 % of these calls)`; empty if lines
-    are not known."""
+    """Formats the source lines as `at solver.c:412 in write_step, called from solver.c:80 in step (96 % of
+    these calls)`. The text is empty if lines are not known."""
     shown = [one for at, one in enumerate(finding.locations[:most]) if at == 0 or one.share >= _LEAST_SHARE]
     places = [
         text.gettext(
@@ -72,7 +73,8 @@ def _place(one: Location | Caller, text: Language) -> str:
 
 
 def line_text(finding: Finding, text: Language) -> str:
-    """Formats a finding in a list: title, observation, and the state of the servers at that time."""
+    """Formats a finding as one entry of a list: its title, its observation, and the state of the servers
+    at that time."""
     said = f"{say(finding.title, text)}: {say(finding.message, text)}"
     return f"{said} {meanwhile_text(finding, text)}".rstrip()
 
@@ -85,7 +87,7 @@ _TOGETHER = N_("Together they save about {saved} of {run}.")
 
 
 def headline(verdict: Verdict, text: Language) -> list[str]:
-    """Returns the sentences at the top of every judgement of a run."""
+    """Returns the sentences at the top of every view of a diagnosis."""
     said = [say(one, text) for one in (*verdict.before, verdict.text)]
     is_one = verdict.text.values.get("things") == 1
     sentence = N_("This saves about {saved} of {run}.") if is_one else _TOGETHER
@@ -94,8 +96,8 @@ def headline(verdict: Verdict, text: Language) -> list[str]:
 
 
 def gain_text(finding: Finding, text: Language) -> str:
-    """Describes the gain: `Saves about 0.3 to 0.4 s of 2.1 s.`. For findings that should not be changed, it
-    is their cost. Empty if neither is known."""
+    """Formats the gain as `This saves about 0.3 to 0.4 s of 2.1 s.`. For findings that need no change, it
+    formats their cost. The text is empty if neither is known."""
     if finding.gain is not None:
         return saves_text(finding.gain, text, N_("This saves about {saved} of {run}."))
     if finding.cost_seconds is None:
@@ -108,12 +110,13 @@ def gain_text(finding: Finding, text: Language) -> str:
 
 
 def has_pattern(finding: Finding, shown: int) -> bool:
-    """Whether one of the first SHOWN names of files is a pattern."""
+    """Returns whether one of the first SHOWN names of files is a pattern."""
     return any("*" in name for name in finding.files[:shown])
 
 
 def more_files(finding: Finding, shown: int, text: Language) -> str:
-    """Text below the first SHOWN names of files; empty if there are no others."""
+    """Returns the text after the first SHOWN file names of a finding: the number of all files if a name is
+    a pattern, otherwise that of further files. The text is empty if there are none."""
     if has_pattern(finding, shown):
         return text.gettext(N_("{n} files in all"), n=f"{finding.file_count:,}")
     more = finding.file_count - shown
@@ -121,8 +124,8 @@ def more_files(finding: Finding, shown: int, text: Language) -> str:
 
 
 def saves_text(gain: Gain | None, text: Language, sentence: str) -> str:
-    """Fills SENTENCE, which has `{saved}` and `{run}`, with two digits; empty if nothing is known or can be
-    saved."""
+    """Fills in `{saved}` and `{run}` in SENTENCE, with two digits. The text is empty if the gain is
+    unknown or zero."""
     if gain is None or gain.high_seconds <= 0 or not gain.of_seconds:
         return ""
     run = NANOSECONDS.text(gain.of_seconds * 1e9)
@@ -130,8 +133,8 @@ def saves_text(gain: Gain | None, text: Language, sentence: str) -> str:
 
 
 def range_text(gain: Gain, text: Language) -> str:
-    """Formats the range of a gain: `0.3 to 0.4 s`. Both ends are in the unit of the upper one, and never
-    above it."""
+    """Formats the range of a gain as `0.3 to 0.4 s`. Both ends are in the unit of the upper one. The lower
+    one is never above the upper one."""
     size, unit = NANOSECONDS.step(gain.high_seconds * 1e9)
     high = _two_digits(gain.high_seconds * 1e9 / size, math.floor)
     low = min(high, _two_digits(gain.low_seconds * 1e9 / size, round))

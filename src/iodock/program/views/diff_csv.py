@@ -1,4 +1,4 @@
-"""Formats a comparison's table of all files as CSV, with plain numbers and a row for each file or name
+"""Formats a comparison's table of all files as CSV. It has plain numbers, and a row for each file or name
 pattern."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 def diff_csv(comparison: Comparison) -> Iterator[str]:
-    """Yields lines with line ends. `Comparison.files` must have been requested."""
+    """Yields lines with line ends. The comparison must contain `Comparison.files`."""
     yield _line(COLUMNS)
     for row in comparison.files:
         yield _line(_fields(row))

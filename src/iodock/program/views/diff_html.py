@@ -1,4 +1,5 @@
-"""Renders a comparison as one HTML page that loads nothing and needs no script. It looks like the report."""
+"""Renders a comparison as one HTML page, which loads nothing and needs no script. It looks like the
+report."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ _SIZES_LEAD = N_("Number of reads and writes of each size. The bars are logarith
 
 
 def diff_html(comparison: Comparison, text: Language) -> str:
-    """Renders the document."""
+    """Renders the HTML document."""
     style = joined("css") + (resources.files(__package__) / "diff_page.css").read_text(encoding="utf-8")
     names = " → ".join(shorten(_names(side, text), 60) for side in (comparison.before, comparison.after))
     made = text.gettext(N_("Created by {writer}."), writer=f"iodock {metadata.version('iodock')}")

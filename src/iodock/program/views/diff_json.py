@@ -1,4 +1,4 @@
-"""A comparison as JSON, in the form that docs/how-to/compare-two-runs.md describes."""
+"""Formats a comparison as JSON, as docs/how-to/compare-two-runs.md describes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SCHEMA = "iodock-diff-1"
 
 
 def diff_json(comparison: Comparison, text: Language) -> str:
-    """Formats the comparison as a document that ends with a line break. Sentences are in the language of
-    TEXT."""
+    """Formats the comparison as a JSON document that ends with a line break. Sentences are in the language
+    of TEXT."""
     work = comparison.work
     document = {
         "schema": SCHEMA,
@@ -93,7 +93,7 @@ def _numbers(values: tuple[float | None, ...]) -> list[float | int | None]:
 
 
 def whole(value: float | None) -> float | int | None:
-    """Converts a number to an integer if it is one, as counts and bytes of whole runs are."""
+    """Converts a number without decimals to an integer. Counts and bytes of whole runs are such numbers."""
     return int(value) if value is not None and float(value).is_integer() else value
 
 

@@ -1,4 +1,5 @@
-"""Tables of a comparison for its page. Each row has a pair of bars, with before above after."""
+"""Makes the tables of a comparison for its page. Each row has two bars: the value before, and below it the
+value after."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _BAR = 100
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of a table."""
+    """Describes a row of a table."""
 
     name: Markup
     change: Change
@@ -41,8 +42,8 @@ class Line:
 
     @property
     def judged(self) -> bool:
-        """Whether a larger value is worse, as for time and failures. For bytes and access sizes it may be
-        worse or better, and for noise it is neither."""
+        """Returns whether a larger value is worse. This is true for time and failures. For bytes and
+        access sizes a larger value may be worse or better, and for noise it is neither."""
         if self.change.sureness is Sureness.NOISE:
             return False
         return self.measure == "failed" or self.measure.endswith("_ns")
@@ -57,12 +58,12 @@ def table(
     logarithmic: bool = False,
     note: str = "",
 ) -> Markup | None:
-    """Makes the table, or nothing if there are no rows."""
+    """Makes the table. Returns None if there are no rows."""
     if not lines:
         return None
     is_sure = any(cells(line.change, line.measure, text).sure for line in lines)
     with_calls = any(line.calls is not None for line in lines)
-    # Totals do not determine the scale, because the bars of single rows would be too short.
+    # Rows with totals do not determine the scale. Otherwise the bars of the other rows would be too short.
     most = max((_largest(line.change) for line in lines if line.kind != "total"), default=0.0)
     body = [_row(line, most, logarithmic, with_calls, is_sure, text) for line in lines]
     caption = tag(
@@ -144,13 +145,13 @@ def _length(value: float | None, most: float, logarithmic: bool) -> float:
     if not value or most <= 0:
         return 0.0
     if logarithmic:
-        # The bar has a minimum length, so that a single unit is visible.
+        # On this logarithmic scale even a value of 1 has a visible bar.
         return _BAR * math.log10(1 + 9 * value) / math.log10(1 + 9 * most)
     return max(0.6, _BAR * value / most)
 
 
 def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | None]:
-    """Yields tables of the run as a whole, then of the kinds of I/O."""
+    """Yields a table of the run as a whole, then tables of the kinds of I/O."""
     shown = dict(shown_totals(comparison))
     lines = [
         Line(join(total_name(measure, comparison, text)), change, measure, most=_scale(measure, shown))
@@ -168,7 +169,7 @@ def totals_tables(comparison: Comparison, text: Language) -> Iterator[Markup | N
 
 
 def _scale(measure: str, shown: Mapping[str, Change]) -> float:
-    """Returns the largest of the totals that share the scale of their bars."""
+    """Returns the largest total among those whose bars have the same scale as MEASURE."""
     groups = (("count", "failed"), ("read_bytes", "written_bytes"), ("files",))
     times = tuple(name for name in shown if name.endswith("_ns"))
     group = next(one for one in (*groups, times) if measure in one)
@@ -176,13 +177,13 @@ def _scale(measure: str, shown: Mapping[str, Change]) -> float:
 
 
 def measure_of(comparison: Comparison) -> str:
-    """Returns the name of the measure that ranks the rows."""
+    """Returns the name of the measure by which rows are ranked."""
     return "total_time_ns" if comparison.time else "count"
 
 
 def files_table(title: str, listing: Listing, comparison: Comparison, text: Language) -> Markup | None:
-    """Makes the table of files that got faster, or slower, each with the calls that caused it. Both tables
-    share the scale of their bars."""
+    """Makes the table of files that got faster, or of those that got slower, each with the calls that
+    caused the change. The bars of both tables have the same scale."""
     measure = measure_of(comparison)
     shown = [*comparison.faster.rows, *comparison.slower.rows]
     most = max((_largest(row.changes[measure]) for row in shown), default=0.0)
@@ -209,7 +210,7 @@ def _file_cell(row: Row, text: Language) -> Markup:
 
 
 def calls_table(comparison: Comparison, text: Language) -> Markup | None:
-    """Makes the table of calls, largest change first."""
+    """Makes the table of calls, with the largest change first."""
     measure = measure_of(comparison)
     listing = comparison.calls
     lines = [
@@ -223,7 +224,8 @@ def calls_table(comparison: Comparison, text: Language) -> Markup | None:
 
 
 def lines_table(comparison: Comparison, text: Language) -> Markup | None:
-    """Makes the table of lines of the program, largest change first; None if the runs do not know them."""
+    """Makes the table of source lines of the program, with the largest change first. Returns None if the
+    runs have no source lines."""
     measure = measure_of(comparison)
     lines = [
         Line(tag("code", line_name(one, text)), one.changes[measure], measure, one.changes["count"])
@@ -233,7 +235,7 @@ def lines_table(comparison: Comparison, text: Language) -> Markup | None:
 
 
 def sums(listing: Listing, measure: str, text: Language) -> list[Line]:
-    """Makes the rows 'other' and 'total'."""
+    """Makes the rows 'other' and 'total' of a table."""
     rows = [(N_("other"), listing.other), (N_("total"), listing.total if listing.of > 1 else None)]
     return [
         Line(join(text.gettext(word)), row.changes[measure], measure, row.changes["count"], "total")

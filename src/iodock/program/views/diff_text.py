@@ -1,4 +1,4 @@
-"""Formats a comparison for the terminal: the overall change, then files and calls, findings last."""
+"""Formats a comparison for the terminal: first the overall change, then files and calls, then findings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ Line = tuple[str, ...]
 
 
 def diff_text(comparison: Comparison, text: Language, on_terminal: bool) -> str:
-    """Formats the comparison as text. On a terminal it has the terminal's width and bold words."""
+    """Formats the comparison as text. On a terminal, lines have the terminal's width and some words are
+    bold."""
     from io import StringIO
 
     from rich.console import Console
@@ -69,7 +70,7 @@ def print_diff(comparison: Comparison, console: Console, text: Language) -> None
         if note:
             print_sentence(console, note)
     for remark in comparison.remarks:
-        # A loss that both sides share does not affect the comparison. It is in the line of losses.
+        # A loss that both sides have does not affect the comparison, so it is only in the line of losses.
         if remark.kind == "losses" and "before" not in remark.message.values:
             continue
         print_sentence(console, f"! {say(remark.message, text)}")
@@ -238,8 +239,8 @@ def _print_table(console: Console, title: str, headings: Line, lines: Sequence[L
 
 
 def _laid_out(headings: Line, lines: Sequence[Line], width: int) -> Iterator[str]:
-    """Yields lines of at most WIDTH cells. Names are shortened first, then the less important columns are
-    left out. These are the last ones, except for the significance of a difference."""
+    """Yields lines of at most WIDTH cells. To fit, names are shortened to NARROWEST_NAME cells, then the
+    least important columns are left out."""
     kept = [at for at in range(1, len(headings)) if any(line[at] for line in lines)]
     widths = {at: max(cell_len(line[at]) for line in (headings, *lines)) for at in range(len(headings))}
     narrowest = min(NARROWEST_NAME, widths[0])

@@ -1,4 +1,4 @@
-"""Texts and numbers that all formats of a comparison share."""
+"""Formats texts and numbers for all output formats of a comparison."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SIGNS = {True: "+", False: "-"}
 
 
 class Cells(NamedTuple):
-    """The parts of a change as text."""
+    """Holds the parts of a change as text."""
 
     before: str
     after: str
@@ -65,14 +65,14 @@ class Cells(NamedTuple):
 
 
 def unit_of(measure: str) -> Unit:
-    """Returns the unit of a measure from its name."""
+    """Returns the unit of a measure, which follows from its name."""
     if measure.endswith("_ns"):
         return NANOSECONDS
     return BYTES if measure.endswith("_bytes") else COUNT
 
 
 def cells(change: Change, measure: str, text: Language) -> Cells:
-    """Formats the change of a measure. An unknown value is `?`."""
+    """Formats the change of a measure. An unknown value becomes `?`."""
     unit = unit_of(measure)
     difference = change.difference
     return Cells(
@@ -85,19 +85,20 @@ def cells(change: Change, measure: str, text: Language) -> Cells:
 
 
 def amount(value: float | None, unit: Unit) -> str:
-    """Formats a value in its unit; `?` if it is not known."""
+    """Formats a value in its unit. An unknown value becomes `?`."""
     if value == 0 and unit is NANOSECONDS:
         return "0 s"
     return "?" if value is None else unit.text(value)
 
 
 def signed(value: float, unit: Unit) -> str:
-    """Formats a difference with its sign. 0 has none."""
+    """Formats a difference with its sign. A difference of 0 has no sign."""
     return "0" if value == 0 else f"{_SIGNS[value > 0]}{unit.text(abs(value))}"
 
 
 def share(change: Change) -> str:
-    """Formats a change: `+12 %` up to twice as much, then `x3.5`; empty if it is meaningless."""
+    """Formats a relative change as `+12 %`, or as `x3.5` if the value at least doubled. It is empty if
+    there is no change or the ratio is unknown."""
     ratio = change.ratio
     if ratio is None or change.difference == 0:
         return ""
@@ -108,7 +109,8 @@ def share(change: Change) -> str:
 
 
 def sure(change: Change, text: Language) -> str:
-    """Describes significance and spread of a difference, such as `noise ±4 %`; empty for single runs."""
+    """Describes the significance and spread of a difference, such as `noise ±4 %`. It is empty if each
+    side has a single run."""
     if len(change.before_runs) == len(change.after_runs) == 1:
         return ""
     word = text.gettext(SURENESS[change.sureness]) if SURENESS[change.sureness] else ""
@@ -117,7 +119,7 @@ def sure(change: Change, text: Language) -> str:
 
 
 def spread(change: Change, measure: str) -> str:
-    """Formats the range of the runs of each side: `1.2 s - 1.4 s -> 0.8 s - 0.9 s`."""
+    """Formats the ranges of the runs of both sides as `1.2 s - 1.4 s -> 0.8 s - 0.9 s`."""
     unit = unit_of(measure)
     return " -> ".join(_range(side, unit) for side in (change.before_runs, change.after_runs))
 
@@ -131,14 +133,14 @@ def _range(values: tuple[float | None, ...], unit: Unit) -> str:
 
 
 def total_name(measure: str, comparison: Comparison, text: Language) -> str:
-    """Name of a total."""
+    """Returns the name of a total."""
     if measure == "total_time_ns" and comparison.time == "system-cpu":
         return text.gettext(_SYSTEM_CPU)
     return text.gettext(TOTALS[measure])
 
 
 def shown_totals(comparison: Comparison) -> Iterator[tuple[str, Change]]:
-    """Yields the totals that are known and not always 0."""
+    """Yields the totals that are known, except for those that are 0 in all runs."""
     for measure in TOTALS:
         change = comparison.totals[measure]
         if any((*change.before_runs, *change.after_runs)):
@@ -146,7 +148,8 @@ def shown_totals(comparison: Comparison) -> Iterator[tuple[str, Change]]:
 
 
 def file_words(row: Row, text: Language) -> str:
-    """Returns the text after a file's name: number of files, and whether only one side has them."""
+    """Returns the text after a file's name: the number of files for a pattern, and which side has them if
+    it is only one."""
     said = []
     if max(row.files) > 1:
         before, after = row.files
@@ -162,12 +165,12 @@ def file_words(row: Row, text: Language) -> str:
 
 
 def file_name(row: Row, text: Language) -> str:
-    """Returns a file's name on one line, whatever characters it has."""
+    """Returns a file's name on one line. Control characters in it are made visible."""
     return visible(row.name) if row.name else text.gettext(NO_FILE)
 
 
 def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
-    """Describes the stores of one side, and their command."""
+    """Describes the stores of one side, and their command if it is the same for all."""
     stores = list(dict.fromkeys(visible(run.store) for run in runs))
     names = text.listed(stores[:MOST_NAMES])
     if len(stores) > MOST_NAMES:
@@ -178,7 +181,7 @@ def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
 
 
 def noise_words(comparison: Comparison, text: Language) -> str:
-    """Describes the number of files that changed too little for either list; empty if there are none."""
+    """Describes the files that changed too little for either list. The text is empty if there are none."""
     noise = comparison.noise
     if not noise.files:
         return ""
@@ -202,7 +205,7 @@ def noise_words(comparison: Comparison, text: Language) -> str:
 
 
 def finding_cost(one: FindingChange, text: Language) -> str:
-    """Formats the cost of a finding: `cost 3.2 s -> 0.4 s`."""
+    """Formats the cost of a finding as `cost 3.2 s -> 0.4 s`."""
     before, after = one.cost_seconds.before, one.cost_seconds.after
     if before is None and after is None:
         return text.gettext(N_("cost not known"))
@@ -215,13 +218,15 @@ def _seconds(value: float | None) -> str:
 
 
 def finding_severity(one: FindingChange, text: Language) -> str:
-    """Formats the severity of a finding: `high -> low`, or the only severity."""
+    """Formats the severity of a finding as `high -> low`. If it did not change, or only one side has the
+    finding, it is one word."""
     words = [text.gettext(SEVERITIES[side.severity]) for side in (one.before, one.after) if side is not None]
     return words[0] if len(set(words)) == 1 else " -> ".join(words)
 
 
 def per_words(comparison: Comparison, text: Language) -> str:
-    """Describes the unit of work by which all numbers are divided; empty for whole runs."""
+    """Describes the unit of work by which all numbers are divided. The text is empty if numbers are for
+    whole runs."""
     work = comparison.work
     if work is None:
         return ""
@@ -236,7 +241,7 @@ def per_words(comparison: Comparison, text: Language) -> str:
 
 
 def runs_words(comparison: Comparison, text: Language) -> str:
-    """Describes how several runs are displayed; empty for one run on each side."""
+    """Describes how the numbers combine several runs. The text is empty if each side has one run."""
     before, after = len(comparison.before), len(comparison.after)
     if before == after == 1:
         return ""
@@ -255,7 +260,7 @@ def runs_words(comparison: Comparison, text: Language) -> str:
 
 
 def line_name(one: LineChange, text: Language) -> str:
-    """Formats the name of a line: `solver.c:412 -> 430 in write_step`."""
+    """Formats a source line as `solver.c:412 -> 430 in write_step`."""
     before, after = one.lines
     numbers = dict.fromkeys(str(line) for line in (before, after) if line is not None)
     place = visible(f"{one.file}:{' -> '.join(numbers)}")

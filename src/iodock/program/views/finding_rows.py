@@ -1,4 +1,4 @@
-"""Makes a table from a diagnosis, with a row for each finding and its sentences in one language."""
+"""Makes a table from a diagnosis. Each finding has a row, and its sentences are in one language."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SCHEMA = pa.schema([(one.name, _KINDS[one.type]) for one in COLUMNS])
 
 
 def answer_of(diagnosis: Diagnosis, text: Language) -> Answer:
-    """Returns the findings in the order of `iodock diagnose`, notes last."""
+    """Returns the findings in the order of `iodock diagnose`, with notes last."""
     rows = [_row(one, text) for one in diagnosis.findings]
     return Answer(
         analysis="findings",

@@ -1,4 +1,4 @@
-"""Draws a flame graph in a terminal: a tree of frames, each with its share as a bar."""
+"""Draws a flame graph in a terminal as a tree of frames. A bar shows the share of each frame."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def flame_text(answer: Answer, width: int | None, is_coloured: bool, text: Language) -> str:
-    """Draws the tree, with a line end after each line. WIDTH is in cells; with None nothing is cut."""
+    """Draws the tree, with a line end after each line. WIDTH is in cells; if it is None, no line is cut."""
     rows = answer.table.to_pylist()
     if not rows:
         return text.gettext("{title}: nothing to show", title=text.told(answer.title)) + "\n"
@@ -54,7 +54,8 @@ def flame_text(answer: Answer, width: int | None, is_coloured: bool, text: Langu
 
 
 def _column(answer: Answer, rows: Sequence[Row]) -> str:
-    """Name of the column whose shares are shown."""
+    """Returns the name of the column whose shares are shown: the requested one, or else the first that has
+    values."""
     if asked := answer.options.get("weigh"):
         return _WEIGHTS[asked]
     return next((one for one in _WEIGHTS.values() if any(row[one] for row in rows)), "count")
@@ -67,7 +68,8 @@ def _bar(share: float) -> str:
 
 
 def _named(before: str, name: str, room: int | None) -> str:
-    """Formats a frame after its branches. Deep frames lose branches before their names are cut."""
+    """Formats a frame's name after the lines of its branches. If there is too little space, these lines
+    are cut before the name."""
     if room is None:
         return before + name
     kept = before[-max(0, room - _NARROWEST) :] if room > _NARROWEST else ""
@@ -75,8 +77,8 @@ def _named(before: str, name: str, room: int | None) -> str:
 
 
 def _branches(rows: Sequence[Row]) -> Iterator[str]:
-    """Yields the branches before each name. If a frame is the only one inside another frame, it is below it
-    without a step to the right; otherwise stacks of 30 functions would leave the screen."""
+    """Yields the lines that lead to each name. A frame that is the only child of its parent is not
+    indented further. Otherwise stacks of 30 functions would not fit on the screen."""
     inside = _children(rows)
     open_: list[tuple[int, str]] = []
     for at, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Explanations and cases as JSON; docs/reference/json.md describes the format."""
+"""Formats explanations and cases as JSON, as docs/reference/json.md describes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def explanations_json(explanations: Iterable[Explanation]) -> str:
-    """Formats explanations as a document that ends with a line break."""
+    """Formats explanations as a JSON document that ends with a line break."""
     return _document("explanations", [asdict(one) for one in explanations])
 
 
 def cases_json(cases: Iterable[Case], text: Language) -> str:
-    """Formats cases as a document that ends with a line break. Sentences are in the language of TEXT."""
+    """Formats cases as a JSON document that ends with a line break. Sentences are in the language of TEXT."""
     return _document("cases", [_case(case, text) for case in cases])
 
 

@@ -1,4 +1,4 @@
-"""Formats a recording in progress as a small block of lines, for a terminal of any width."""
+"""Formats the state of a recording in progress as a small block of lines, for a terminal of any width."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _filled(parts: Sequence[str], width: int) -> list[str]:
-    """Puts the parts into as few lines as possible."""
+    """Joins the parts into as few lines of WIDTH cells as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and cells(lines[-1]) + GAP + cells(part) <= width:
@@ -66,7 +66,7 @@ def _filled(parts: Sequence[str], width: int) -> list[str]:
 
 
 def _tables(tables: Sequence[tuple[str, Sequence[Sums]]], text: Language, width: int) -> list[str]:
-    """Formats the parts one below the other, with common columns."""
+    """Formats the tables below each other. They have the same columns with the same widths."""
     rows = [row for _, group in tables for row in group]
     heads = [text.gettext(HEADINGS[name]) for name in _COLUMNS]
     sizes = [
@@ -92,7 +92,7 @@ def _names(rows: Sequence[Sums]) -> list[str]:
 
 
 def _line(name: str, values: Sequence[str], sizes: Sequence[int], room: int) -> str:
-    """Formats a name with values at its right, for as many columns as there are sizes."""
+    """Formats a name and the values to its right. There are as many values as SIZES has column widths."""
     name = _cut(shorten(name, room), room)
     said = name + " " * (room - cells(name))
     for value, size in zip(values, sizes, strict=False):

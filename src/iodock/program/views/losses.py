@@ -1,4 +1,4 @@
-"""Prints losses of a store below a result, in the same few lines for every command."""
+"""Prints the losses of a store below a result. All commands use these lines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ Losses = Iterable[tuple[str, int | str, str]]
 
 
 def loss_lines(losses: Losses, text: Language) -> list[str]:
-    """Returns a sentence with the cure for each loss that hides calls; then a line with names and numbers of
-    the others, which `iodock explain` explains. Empty if there are none."""
+    """Returns lines about losses. Each loss that hides calls has a sentence with its cure. A last line has
+    the names and numbers of the others, which `iodock explain` describes. The list is empty if there are
+    no losses."""
     lines, others = list[str](), dict[str, str]()
     for name, count, cure in losses:
         shown = count if isinstance(count, str) else f"{count:,}"
@@ -40,7 +41,7 @@ def loss_lines(losses: Losses, text: Language) -> list[str]:
 
 
 def print_losses(losses: Losses, console: Console, text: Language) -> None:
-    """Prints the lines on a rich console, after an empty line."""
+    """Prints the lines on a rich console, with an empty line before them."""
     for at, line in enumerate(loss_lines(losses, text)):
         if at == 0:
             console.print()

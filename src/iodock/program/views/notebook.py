@@ -1,4 +1,5 @@
-"""Shows answers and diagnoses in a notebook, as HTML without script, style sheet or network."""
+"""Shows answers and diagnoses in a notebook, as HTML that has no script or style sheet and loads nothing
+from the network."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ from iodock.shared.text import visible
 FIRST_ROWS = 20
 _MOST_FILES = 3
 _MOST_INLINE_BYTES = 1 << 20
-# Cells set their own alignment, because notebooks align them to the right.
+# Each cell sets its own alignment, because notebooks align cells to the right.
 _CELL = "text-align: left; vertical-align: top; white-space: normal"
 _SEVERE = {Severity.HIGH: "#b3261e", Severity.MEDIUM: "#8a5a00", Severity.LOW: "#4d6273"}
 """Background colours for white letters, visible on light and on dark pages."""
 
 
 def answer_html(answer: Answer, picture: bytes | None = None, no_picture: IodockError | None = None) -> str:
-    """Shows the picture (SVG) if there is one, or the reason why not, above the first rows. The tooltip of
-    each column explains the column."""
+    """Shows an answer as HTML: its picture (SVG), or the reason why there is none, and below it the first
+    rows. A column's tooltip explains the column."""
     shown = first_columns(answer, FIRST_ROWS)
     heads = [
         tag("th", one.heading, title=_meaning(one.column), style=None if one.right else _CELL)
@@ -54,7 +55,7 @@ def answer_html(answer: Answer, picture: bytes | None = None, no_picture: Iodock
 
 
 def below(answer: Answer) -> list[str]:
-    """Returns the text after the first rows: number of further rows, notes, losses."""
+    """Returns the lines of text below the first rows: the number of further rows, notes, and losses."""
     totals, more = answer.totals, answer.table.num_rows - FIRST_ROWS
     losses = ((loss.name, loss.count, loss.cure) for loss in answer.losses)
     return [
@@ -70,16 +71,16 @@ def _meaning(column: Column) -> str:
 
 
 def _image(picture: bytes, title: str) -> Markup:
-    # The picture is embedded as an image. Inside an image nothing can run, and the page's style does not
-    # apply.
+    # The picture is embedded as an image. Scripts do not run inside an image, and the page's style does not
+    # apply to it.
     coded = base64.b64encode(picture).decode()
     return tag("img", src=f"data:image/svg+xml;base64,{coded}", alt=title, style="max-width: 100%")
 
 
 def page_html(path: Path) -> str:
-    """Shows a page in a frame of its own, with its name above. A small page is embedded, because a frame
-    can't read files in every notebook. For a large page only the name is shown, because a notebook stores
-    what it shows; also for a page that can't be read."""
+    """Shows the link to a page, and the page in a frame below. A small page is embedded, because not every
+    notebook lets a frame read files. A large page is not, because the notebook would store it; then only
+    the link is shown, as for a page that can't be read."""
     try:
         address = quote(os.fsencode(os.path.relpath(path)))
         name = tag("p", tag("a", visible(str(path)), href=address, target="_blank"))
@@ -93,7 +94,8 @@ def page_html(path: Path) -> str:
 
 
 def diagnosis_html(diagnosis: Diagnosis, text: Language) -> str:
-    """Shows the headline, a row for each finding worth changing, then notes, losses and next steps."""
+    """Shows a diagnosis as HTML: the headline, a row for each finding worth changing, then notes, losses
+    and next steps."""
     worth = diagnosis.worth_changing
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
     return join(

@@ -1,4 +1,4 @@
-"""Prepares the analysis `overview` for the verdict, in the terminal and in the report."""
+"""Prepares the analysis `overview` for the verdict in the terminal and in the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STOPPING = {"strace", "ptrace"}
 
 
 def overview_of(store: Store) -> Overview:
-    """Returns the verdict's numbers of a store."""
+    """Queries a store for the numbers that its verdict needs."""
     analysis = find("overview")
     found = overview_from(analysis.run(store, request(analysis, {})), store.manifest.durations)
     how = (store.manifest.raw.get("captured") or {}).get("how") or ""
@@ -27,7 +27,7 @@ def overview_of(store: Store) -> Overview:
 
 
 def overview_from(answer: Answer, durations: bool) -> Overview:
-    """Returns the verdict's numbers from an existing answer."""
+    """Returns the numbers that the verdict needs from an answer of the analysis `overview`."""
     facts = answer.totals.total if answer.totals else {}
     return Overview(
         wall_ns=facts.get("wall_time_ns"),
@@ -45,7 +45,7 @@ def overview_from(answer: Answer, durations: bool) -> Overview:
 
 
 def command_line(store: Store) -> str:
-    """Returns the recorded command as a user would type it; empty if it is not known."""
+    """Returns the recorded command as a user would type it. It is empty if the command is not known."""
     captured = store.manifest.raw.get("captured") or {}
     return shlex.join(map(str, captured.get("command") or ()))
 

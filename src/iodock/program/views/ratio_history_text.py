@@ -1,5 +1,5 @@
-"""Shows a site's distribution of CPU utilisation in the terminal: numbers, bars, and the line for the
-settings file."""
+"""Shows a site's distribution of CPU utilisation in the terminal: numbers, bars, and a line that users can
+copy into the settings file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BESIDE = 22
 
 
 def render(answer: Answer, width: int | None = None, colour: bool = False, text: Language = ENGLISH) -> str:
-    """Formats the whole answer as text. WIDTH is in cells; None: not a terminal."""
+    """Formats the whole answer as text. WIDTH is in cells, or None if the output is not a terminal."""
     total = answer.totals.total if answer.totals else {}
     size = width or WIDTH_WITHOUT_TERMINAL
     lines = [_strong(text.gettext(N_("CPU utilisation of jobs: (user / cores) / elapsed")), colour)]
@@ -66,7 +66,8 @@ def _merged(counts: Sequence[int]) -> list[int]:
 
 
 def _bar(length: float) -> str:
-    """Draws a bar with a resolution of an eighth of a cell. Anything above zero is visible."""
+    """Draws a bar of LENGTH cells, in steps of an eighth of a cell. A length above zero is at least one
+    such step."""
     eighths = max(1, round(length * 8)) if length > 0 else 0
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 

@@ -26,7 +26,7 @@ _NARROWEST_NAME = 14
 _GAP = 2
 _STYLES = {"I/O-heavy": "bold red", "between": "yellow", "compute": "green", "unknown": "dim"}
 _ALWAYS = ("utilisation", "reading")
-# If the window is narrow, columns are left out, beginning with the last ones of this list.
+# If the window is narrow, columns are left out, beginning with the last one in this list.
 _TELLING = ("user", "real", "system", "cores", "expected", "moved", "count", "node")
 _ORDER = ("node", "count", "real", "user", "system", "cores", "moved", "expected", "utilisation", "reading")
 _HEADINGS = {
@@ -48,7 +48,7 @@ Row = Mapping[str, Any]
 
 
 def render(answer: Answer, width: int | None = None, colour: bool = False, text: Language = ENGLISH) -> str:
-    """Formats the whole answer as text. WIDTH is in cells; None: not a terminal."""
+    """Formats the whole answer as text. WIDTH is in cells, or None if the output is not a terminal."""
     out = io.StringIO()
     size = width or WIDTH_WITHOUT_TERMINAL
     console = Console(
@@ -91,7 +91,7 @@ def _style(row: Row, name: str) -> str:
 def _fitting(
     cells: Mapping[str, list[str]], headings: Mapping[str, str], names: list[str], width: int
 ) -> tuple[list[str], int]:
-    """Returns the columns that fit, and the number of cells that remain for the name."""
+    """Returns the columns that fit into WIDTH cells, and the number of cells that remain for the name."""
     sizes = {
         name: max(cell_len(headings[name]), *map(cell_len, texts)) + _GAP for name, texts in cells.items()
     }
@@ -149,12 +149,14 @@ def _seconds(value: float | None) -> str:
 
 
 def share_text(value: float | None) -> str:
-    """Formats a utilisation with three significant digits: `0.000479`, `0.927`; `-` if there is none."""
+    """Formats a utilisation with three significant digits, such as `0.000479` or `0.927`. A missing value
+    becomes `-`."""
     return "-" if value is None else number_text(value)
 
 
 def _reasons(answer: Answer) -> list[tuple[str, str, str, int]]:
-    """Returns verdict, reason, next step, and number of rows, the most frequent first."""
+    """Returns the verdict, the reason, the next step and the number of rows of each combination. The most
+    frequent one comes first."""
     names = ["reading", "why", "next"]
     found = answer.table.group_by(names, use_threads=False).aggregate([([], "count_all")])
     rows = zip(*(found.column(name).to_pylist() for name in (*names, "count_all")), strict=True)
@@ -180,7 +182,7 @@ def _explain(answer: Answer, console: Console, text: Language) -> None:
 
 
 def _remarks(answer: Answer, text: Language) -> Iterator[str]:
-    """Yields the meaning of the marks in the table."""
+    """Yields sentences that explain columns and marks of the table."""
     if pc.any(pc.greater(answer.table.column("count"), 1)).as_py():
         yield text.gettext(N_("count: number of records added up; their real times are added up, too"))
     if answer.table.column("both_seconds").null_count < answer.table.num_rows:

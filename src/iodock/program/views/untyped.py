@@ -1,5 +1,5 @@
-"""Makes an answer from a plain Arrow table, for views that need one. The meaning of its columns is not
-known."""
+"""Makes an answer from a plain Arrow table, such as the result of a user's query. The meaning of its
+columns is not known."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from iodock.shared.answer import Answer, Column
 
 
 def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
-    """Returns the table with columns that have only a name and a type. Dates, intervals and similar types
-    become text, which every view can write."""
+    """Returns the table as an answer. Its columns have only a name and a type. Dates, intervals and
+    similar types become text, which every view can write."""
     table = pa.table([_writable(column) for column in table.columns], _unlike(table.column_names))
     columns = tuple(
         Column(field.name, _type_name(field.type), None, "key" if at == 0 else "detail", "")
@@ -34,7 +34,7 @@ def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
 
 
 def _unlike(names: Sequence[str]) -> list[str]:
-    """Makes the names unique: `a a` becomes `a a_2`."""
+    """Makes the names unique by appending a number: `a a` becomes `a a_2`."""
     unlike: list[str] = []
     for name in names:
         new, number = name, 1
@@ -59,7 +59,7 @@ def _text(value: Any) -> str | None:
 
 
 def _type_name(kind: pa.DataType) -> str:
-    # Sums of integers have a decimal type without decimal places.
+    # The engine returns sums of integers as decimals without decimal places.
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         return "int"
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):

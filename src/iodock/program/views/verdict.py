@@ -1,6 +1,6 @@
 """Formats the verdict in sentences: the share of I/O in a run, its kinds, and the largest costs.
 
-The numbers come from the analysis `overview`; this module only makes sentences.
+The analysis `overview` computes the numbers; this module only makes sentences from them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iodock.shared.units import BYTES, NANOSECONDS, share_text
 
 Level = Literal["fine", "unjudged", "some", "heavy", "no_durations", "no_wall", "no_io"]
 HEADLINES: Mapping[Level, str] = {
-    "unjudged": "",  # See `iodock.program.unseen.says`.
+    "unjudged": "",  # See `iodock.program.unseen.says`, which writes this headline.
     "fine": N_("Your I/O is fine: {share} of the run was spent in it."),
     "some": N_("{share} of the run was spent in I/O."),
     "heavy": N_("I/O dominates this run: {share} of the time was spent in it."),
@@ -48,7 +48,8 @@ MUCH_FAILED = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Shares of the wall time from which I/O is worth attention, and from which it dominates."""
+    """Shares of the wall time from which I/O is worth attention (`some`), and from which it dominates the
+    run (`heavy`)."""
 
     some: float = IO_FINE
     heavy: float = IO_HEAVY
@@ -56,7 +57,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kind of I/O: `data metadata seek sync map other`, or `waiting` on pipes and sockets."""
+    """Describes one kind of I/O: `data metadata seek sync map other`, or `waiting` on pipes and sockets."""
 
     name: str
     time_ns: int | None
@@ -66,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One call on one file, among the costliest."""
+    """Describes the calls of one name on one file or file pattern, if they are among the most expensive."""
 
     call: str
     file: str | None
@@ -82,7 +83,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The few numbers behind the verdict."""
+    """Holds the few numbers from which the verdict is derived."""
 
     wall_ns: int | None
     io_ns: int | None
@@ -105,13 +106,13 @@ class Overview:
 
     @property
     def summed_io_ns(self) -> int:
-        """Time in calls on files, summed over threads. Waiting on pipes and sockets is left out, and so are
-        calls that are not I/O."""
+        """Returns the time in ns in calls on files, summed over threads. Waiting on pipes and sockets is
+        left out, and so are calls that are not I/O."""
         return sum(part.time_ns or 0 for part in self.parts if part.name not in ("waiting", "other"))
 
     @property
     def io_share(self) -> float | None:
-        """Share of `io_ns` in `wall_ns`, if both are known."""
+        """Returns `io_ns` divided by `wall_ns`; None if one of them is unknown."""
         if self.io_ns is None or not self.wall_ns:
             return None
         return self.io_ns / self.wall_ns
@@ -119,7 +120,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict as one headline and further sentences."""
+    """Holds the verdict as one headline and further sentences."""
 
     level: Level
     headline: str
@@ -132,7 +133,8 @@ def judge(
     thresholds: Thresholds | None = None,
     is_worth_changing: bool = False,
 ) -> Verdict:
-    """Judges a run, in the language of `text`. IS_WORTH_CHANGING: a finding has a worthwhile gain."""
+    """Judges a run, in the language of `text`. IS_WORTH_CHANGING states that a finding has a worthwhile
+    gain."""
     level = level_of(overview, thresholds or Thresholds())
     share = "" if overview.io_share is None else share_text(overview.io_share)
     io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
@@ -145,9 +147,9 @@ def judge(
 
 
 def level_of(overview: Overview, thresholds: Thresholds) -> Level:
-    """Returns the level of the verdict."""
+    """Returns the level of the verdict. It is `unjudged` if calls that were not recorded could change it."""
     judged = _level_of_seen(overview, thresholds)
-    # If the recorded I/O is heavy, calls that were not recorded can't change the verdict.
+    # If the recorded I/O already dominates the run, calls that were not recorded can't change this.
     hangs_on_all = judged in ("fine", "some", "no_io")
     return "unjudged" if hangs_on_all and not overview.unseen.judges else judged
 
@@ -165,7 +167,7 @@ def _level_of_seen(overview: Overview, thresholds: Thresholds) -> Level:
 
 
 def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
-    """Describes a cost: `4,001 files, 3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4
+    """Formats a cost as `4,001 files, 3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4
     s`."""
     calls = text.ngettext("{n} call", "{n} calls", cost.count)
     share = _cost_share(cost, overview, text)
@@ -187,8 +189,8 @@ def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
 
 
 def wall_parts(overview: Overview) -> dict[str, int]:
-    """Returns the wall time of each part, ns. The parts on files add up to `io_ns`, as in the headline, and
-    waiting to `waiting_ns`. If the run's duration is not known, times are summed over threads."""
+    """Returns the wall time of each part in ns. The parts on files add up to `io_ns`, as in the headline,
+    and waiting is `waiting_ns`. If the run's duration is not known, the times are sums over threads."""
     summed = {part.name: part.time_ns or 0 for part in overview.parts}
     if not overview.wall_ns or overview.io_ns is None:
         return summed
@@ -202,12 +204,14 @@ def wall_parts(overview: Overview) -> dict[str, int]:
 
 
 def whole_ns(overview: Overview) -> int:
-    """Returns the length of the verdict's bar: the wall time, or the sum of the parts if that is larger."""
+    """Returns the length in ns that the verdict's bar stands for: the wall time, or the sum of the parts
+    if that is larger."""
     return max(1, sum(wall_parts(overview).values()), overview.wall_ns or 0)
 
 
 def _is_shared(overview: Overview) -> bool:
-    """Whether simultaneous calls of several threads share the wall time."""
+    """Returns whether calls of several threads ran at the same time, so that the sum of their times
+    exceeds the wall time."""
     summed = sum(part.time_ns or 0 for part in overview.parts if part.name != "waiting")
     return overview.io_ns is None or summed > 1.1 * overview.io_ns
 
@@ -224,8 +228,8 @@ def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
 
 
 def figures(overview: Overview, text: Language, with_volume: bool = True) -> str:
-    """Describes the run in one sentence: `4.4 s of 12 s in calls on files; 390,424 I/O calls: 13.3 GiB read,
-    ...`."""
+    """Formats the run's figures in one sentence, such as `4.4 s of 12 s in calls on files; 390,424 I/O
+    calls: 13.3 GiB read, ...`."""
     parts = []
     if overview.io_ns is not None and overview.io_share is not None:
         times = N_("{io} of {wall} in calls on files")
@@ -239,8 +243,8 @@ def figures(overview: Overview, text: Language, with_volume: bool = True) -> str
 
 
 def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
-    """Returns facts that readers need to interpret a run's figures. JUDGED: the headline does not mention
-    that calls are missing."""
+    """Returns facts that readers need to interpret a run's figures. JUDGED states that the headline does
+    not say that calls are missing."""
     said = []
     if judged and not overview.unseen.judges:
         said.append(text.gettext(_HIDDEN))
@@ -268,15 +272,15 @@ def _sentences(overview: Overview, level: Level, text: Language, is_worth_changi
 
 
 def _waits(overview: Overview) -> bool:
-    """Whether waiting on pipes and sockets took a share of the run that is worth mentioning."""
+    """Returns whether waiting on pipes and sockets took more than 1 % of the run."""
     return bool(overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns)
 
 
 def _volume(overview: Overview, text: Language) -> str:
     moved = {"read": BYTES.text(overview.read_bytes), "written": BYTES.text(overview.written_bytes)}
     calls = text.ngettext("{n} I/O call", "{n} I/O calls", overview.calls)
-    # Look-ups along search paths and terminal checks fail in every healthy run, so few failures are not
-    # mentioned.
+    # Look-ups along search paths and terminal checks fail in every healthy run, so a small number of failures
+    # is not mentioned.
     if overview.failed < MUCH_FAILED * overview.calls:
         return text.gettext("{calls}: {read} read, {written} written.", calls=calls, **moved)
     failed = text.ngettext("{n} failed", "{n} failed", overview.failed)

@@ -22,8 +22,8 @@ FILE_WIDTH = 100
 
 
 def volume_text(volume: Volume, reading: Reading, text: Language, width: int = FILE_WIDTH) -> str:
-    """Formats a table of the sources, the meaning of each, the factor, and the next step. Sentences are in
-    lines of at most WIDTH cells."""
+    """Formats a table of the sources, the meaning of each, the actual volume divided by the expected one,
+    and the next step. Lines of sentences have at most WIDTH cells."""
     rows = [(text.gettext(N_("source")), text.gettext(N_("read")), text.gettext(N_("written")))]
     for line in reading.lines:
         rows.append((_name(line.source, text), _bytes(line.read_bytes), _bytes(line.written_bytes)))
@@ -72,7 +72,7 @@ def _bytes(value: int | None) -> str:
 
 
 def interval_text(volume: Volume, text: Language) -> str:
-    """Formats one line of live rates."""
+    """Formats the rates of one interval as one line."""
     seconds = volume.wall_seconds or 1.0
     io = volume.io
     return text.gettext(
@@ -89,7 +89,7 @@ def interval_text(volume: Volume, text: Language) -> str:
 
 
 def volume_json(volume: Volume, reading: Reading, text: Language) -> str:
-    """Formats the volume as JSON."""
+    """Formats the volume and the conclusions about it as a JSON document."""
     document: dict[str, Any] = {
         "wall_seconds": volume.wall_seconds,
         "user_seconds": volume.user_seconds,

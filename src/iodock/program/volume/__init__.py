@@ -1,2 +1,2 @@
-"""Step 2 of the method: the bytes that a program moved, compared with the sizes of its files, without tracing
-it."""
+"""Step 2 of the method: compares the bytes that a program moved with the sizes of its files, without
+tracing the program."""

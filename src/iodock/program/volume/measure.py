@@ -1,4 +1,5 @@
-"""Runs or watches a program while reading the kernel's counters. Nothing is traced or slowed down."""
+"""Runs or watches a program and reads the kernel's counters during that time. It traces nothing and does
+not slow the program down."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """The bytes that a program moved, and the sizes of the files that it held open."""
+    """Holds the bytes that a program moved, and the sizes of the files that it had open."""
 
     wall_seconds: float
     user_seconds: float | None
@@ -50,7 +51,7 @@ class Volume:
 
 @dataclass
 class _Process:
-    """What is known about one process."""
+    """Holds what is known about one process."""
 
     reads_other: bool = False
     writes_other: bool = False
@@ -66,7 +67,8 @@ class _Process:
 
 @dataclass
 class _Seen:
-    """Sizes of the open files found so far, and counters of processes that may disappear."""
+    """Holds the sizes of the open files found so far, and counters of processes, which remain here when a
+    process has ended."""
 
     root: Path
     sizes: dict[str, int] = field(default_factory=dict)
@@ -86,12 +88,13 @@ class _Seen:
         self.count(pid, process)
 
     def count(self, pid: int, process: _Process) -> None:
-        """Reads the process's own counters. Counters of the whole process include those of dead threads, but
-        also those of dead children."""
+        """Reads the process's own counters. The kernel's counters of a process include those of its ended
+        threads, but also those of ended children. The counters of its threads, which don't include
+        children, are used if it has had children."""
         try:
             if has_had_children(pid, self.root):
-                # The bytes that the process moved before its first child ended are in its threads' counters,
-                # too.
+                # The counters of the threads also include the bytes that the process moved before its first
+                # child ended, so the entry for the whole process is removed.
                 process.threads.pop("all", None)
                 process.threads.update(own_io(pid, self.root))
             else:
@@ -100,7 +103,8 @@ class _Seen:
             return
 
     def of_files(self) -> tuple[int, int]:
-        """Returns bytes read and written by processes that can only have moved them from and to files."""
+        """Returns the bytes read, and the bytes written, by processes that had no pipe, socket or device
+        open for reading, or for writing. These processes can only have used files."""
         clean = [(one, one.moved()) for one in self.processes.values()]
         return (
             sum(io.rchar for one, io in clean if not one.reads_other),
@@ -108,7 +112,8 @@ class _Seen:
         )
 
     def look_again(self) -> None:
-        """Reads sizes again, because files may have grown since they were last found open."""
+        """Reads the sizes of the files again, because they may have grown since a process last had them
+        open."""
         for name in self.sizes:
             try:
                 self.sizes[name] = max(self.sizes[name], Path(name).stat().st_size)
@@ -162,14 +167,15 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 class _signals_to:
-    """Passes Ctrl-C and SIGTERM on to the child. The measurement ends when the child ends."""
+    """Passes SIGTERM on to the child, and ignores Ctrl-C, which the child receives as well. The
+    measurement ends when the child ends."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
         self.child = child
 
     def __enter__(self) -> None:
         def forward(number: int, frame: object) -> None:
-            # If there is a terminal, the child receives Ctrl-C from it.
+            # The terminal sends Ctrl-C to the child as well, so only other signals are passed on.
             if number != signal.SIGINT:
                 os.kill(self.child.pid, number)
 
@@ -181,14 +187,14 @@ class _signals_to:
 
 
 def _until_end(pid: int, seen: _Seen) -> ProcessIo:
-    """Waits for the end, and checks open files in between. A process that has ended but was not yet waited
-    for still shows its counters, and those of every child that it waited for."""
+    """Waits until the process ends, and checks its open files in intervals. Until the caller waits for the
+    ended process, the kernel still shows its counters, and those of every child that it waited for."""
     wait = 0.005
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         seen.look(pid)
         time.sleep(wait)
         wait = min(LOOK_S, wait * 1.5)
-    # A process that has ended has closed its files, but still shows the bytes that it moved.
+    # A process that has ended has closed its files, but the kernel still shows the bytes that it moved.
     if pid in seen.processes:
         seen.count(pid, seen.processes[pid])
     try:
@@ -205,8 +211,8 @@ def _growth(before: Mapping[str, MountIo], root: Path) -> tuple[MountIo, ...]:
 def watch(
     pid: int, every: float, root: Path = Path("/"), pause: Callable[[float], None] = time.sleep
 ) -> Iterator[Volume]:
-    """Yields the growth over each interval of EVERY seconds, until the process ends. Raises IodockError if
-    the process does not exist or belongs to another user."""
+    """Yields the growth of the counters in each interval of EVERY seconds, until the process ends. Raises
+    IodockError if the process does not exist or belongs to another user."""
     last, before, started = _first_look(pid, root), mounts(root), time.monotonic()
     seen = _Seen(root)
     while (root / "proc" / str(pid)).exists():
@@ -240,13 +246,13 @@ def _first_look(pid: int, root: Path) -> ProcessIo:
 
 
 def _io_of_tree(pid: int, root: Path) -> ProcessIo | None:
-    """Returns the sum over the process and its descendants; None if the process has ended."""
+    """Returns the sum of the counters of the process and its descendants; None if the process has ended."""
     total = ProcessIo()
     for one in descendants(pid, root):
         try:
             total = total.plus(process_io(one, root))
         except OSError:
-            # If a child ended in between, its counters are included in its parent's.
+            # If a child has ended since the list was made, its parent's counters include the child's.
             if one == pid:
                 return None
     return total

@@ -1,5 +1,5 @@
-"""Interprets a volume: each source with its limits, the factor over the expected volume, and the next step of
-the method with its reason (SS-ken report, 2.3.2)."""
+"""Interprets a volume. It states each source with its limits, the actual volume divided by the expected
+one, and the next step of the method with its reason (SS-ken report, 2.3.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEARCHERS = frozenset(
 
 
 class Step(enum.Enum):
-    """What to do next."""
+    """The next step that iodock recommends to the user."""
 
     NOTHING = N_("No further step: this program does not wait for I/O.")
     TRACE_REDUNDANT = N_(
@@ -46,7 +46,7 @@ class Step(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One source and its counts for each direction."""
+    """Holds one source of counters and its bytes for each direction."""
 
     source: str
     """Name of the source: `processes`, `device`, `blocks`, or the mount point."""
@@ -57,7 +57,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All conclusions about one volume."""
+    """Holds all conclusions about one volume."""
 
     lines: tuple[Line, ...]
     expected_bytes: int
@@ -72,8 +72,8 @@ class Reading:
 
 
 def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None = None) -> Reading:
-    """Interprets a volume. EXPECTED_BYTES: given by a user who knows it better than the sizes of open files
-    show."""
+    """Interprets a volume. EXPECTED_BYTES is the volume that a user expects; without it, the sizes of the
+    open files are used."""
     expected = volume.file_bytes if expected_bytes is None else expected_bytes
     actual = volume.io.rchar + volume.io.wchar
     of_files = sum(_of_files(volume))
@@ -95,8 +95,8 @@ def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None =
 
 
 def _of_files(volume: Volume) -> tuple[int, int]:
-    """Returns bytes read from and written to files, as far as is known. If open files were not checked, it
-    returns all bytes."""
+    """Returns the bytes read from and written to files. If open files were not checked, it returns all
+    bytes."""
     read, written = volume.file_read, volume.file_written
     return (
         volume.io.rchar if read is None else read,
@@ -174,7 +174,7 @@ def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) ->
 
 
 def is_searcher(command: str) -> bool:
-    """Whether the program is one for which small I/O is normal."""
+    """Returns whether the command is a search tool, for which small I/O is normal."""
     return PurePath(command).name in SEARCHERS
 
 
@@ -183,8 +183,8 @@ def _step(
 ) -> Step:
     if used is not None and used >= settings.ratio.compute_above:
         return Step.NOTHING
-    # The larger of the two directions is compared: data that is read once and written to a pipe or in place
-    # moves twice, which is not a problem.
+    # Only the larger of the two directions is compared with the expected volume. A program that reads data
+    # once and writes it to a pipe, or back in place, moves it twice, which is not a problem.
     if expected and max(_of_files(volume)) >= REDUNDANT_FACTOR * expected:
         return Step.TRACE_REDUNDANT
     if _is_slower_than_typical(volume, settings) and not is_searcher(volume.command):
@@ -195,15 +195,17 @@ def _step(
 
 
 def _is_slower_than_typical(volume: Volume, settings: Settings) -> bool:
-    """Whether a mount with a typical value reached less than half of it while the program moved much data."""
+    """Returns whether the program moved much data through a mount, but at less than half of the mount's
+    typical rate."""
     return any(_below(one.read_bytes, typical.read_bytes_per_s, volume)
                or _below(one.written_bytes, typical.write_bytes_per_s, volume)
                for one in volume.mounts if (typical := settings.file_system(one.mount)))  # fmt: skip
 
 
 def _below(moved: int, typical: float | None, volume: Volume) -> bool:
-    # At the typical rate the file system would have been busy for NEEDED seconds. Below 10 % of the run it
-    # was mostly idle, so the rate says nothing; from 50 % on the rate is at least half of the typical one.
+    # At the typical rate the file system would have been busy for `needed` seconds. If that is below 10 % of
+    # the run, the file system was mostly idle, so the rate says nothing. If it is 50 % or more, the rate is
+    # at least half of the typical one.
     if typical is None or not volume.wall_seconds:
         return False
     needed = moved / typical

@@ -1,4 +1,4 @@
-"""Byte counters of the kernel: for processes, NFS mounts and Lustre mounts.
+"""Reads byte counters of the kernel: of processes, NFS mounts and Lustre mounts.
 
 Formats: proc_pid_io(5), /proc/self/mountstats (Linux fs/nfs/super.c, `bytes:`), Lustre `llite.*.stats`.
 """
@@ -16,8 +16,8 @@ _DEVICE = re.compile(r"device (\S+) mounted on (\S+) with fstype (nfs4?)\b")
 
 @dataclass(frozen=True, slots=True)
 class ProcessIo:
-    """Counters in /proc/PID/io, in bytes unless stated otherwise. A parent's counters include those of
-    children that it waited for."""
+    """Holds the counters in /proc/PID/io, in bytes unless stated otherwise. The counters of a parent
+    include those of children that it waited for."""
 
     rchar: int = 0
     """Bytes that read calls returned. They include cached data, pipes and sockets, but not mmap."""
@@ -34,11 +34,12 @@ class ProcessIo:
     """The part of `write_bytes` that was deleted before it was written."""
 
     def plus(self, other: ProcessIo) -> ProcessIo:
-        """Returns the sums of both."""
+        """Returns the sum of the two for each counter."""
         return ProcessIo(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
     def since(self, before: ProcessIo) -> ProcessIo:
-        """Returns the growth, which is never negative: a counter may vanish with its process."""
+        """Returns the growth of each counter since BEFORE. It is 0 rather than negative if a process ended
+        in between and its counters vanished."""
         return ProcessIo(
             *(max(0, getattr(self, one.name) - getattr(before, one.name)) for one in fields(self))
         )
@@ -46,7 +47,7 @@ class ProcessIo:
 
 @dataclass(frozen=True, slots=True)
 class MountIo:
-    """One network or parallel mount: bytes that programs on this node read and wrote through it."""
+    """Holds the bytes that programs on this node read and wrote through one NFS or Lustre mount."""
 
     mount: str
     kind: str
@@ -58,7 +59,7 @@ class MountIo:
     server_written_bytes: int | None = None
 
     def since(self, before: MountIo | None) -> MountIo:
-        """Returns the growth since BEFORE."""
+        """Returns the growth of each counter since BEFORE."""
         if before is None:
             return self
         return MountIo(
@@ -82,7 +83,8 @@ def process_io(pid: int, root: Path = Path("/")) -> ProcessIo:
 
 
 def own_io(pid: int, root: Path = Path("/")) -> Mapping[str, ProcessIo]:
-    """Reads the counters of each living thread, without those of children. Raises OSError."""
+    """Reads the counters of each living thread, by thread id. They don't include counters of child
+    processes. Raises OSError."""
     return {
         one.name: parse_process_io((one / "io").read_text())
         for one in (root / "proc" / str(pid) / "task").iterdir()
@@ -90,7 +92,7 @@ def own_io(pid: int, root: Path = Path("/")) -> Mapping[str, ProcessIo]:
 
 
 def parse_process_io(text: str) -> ProcessIo:
-    """Parses lines `name: value`. Unknown names are ignored."""
+    """Parses lines of the form `name: value`. Unknown names are ignored."""
     pairs = (line.partition(":") for line in text.splitlines())
     values = {name.strip(): value.strip() for name, _, value in pairs}
     known = {one.name for one in fields(ProcessIo)}
@@ -114,8 +116,8 @@ def _nfs(root: Path) -> Iterator[MountIo]:
 
 
 def parse_mountstats(text: str) -> Iterator[MountIo]:
-    """Yields NFS mounts with their `bytes:` line: normal and direct reads and writes, then those of the
-    server."""
+    """Yields NFS mounts with the numbers of their `bytes:` line: normal and direct reads and writes, then
+    the bytes exchanged with the server."""
     mount: str | None = None
     for line in text.splitlines():
         if line.startswith("device "):
@@ -138,8 +140,8 @@ def _lustre(root: Path) -> Iterator[MountIo]:
 
 
 def parse_llite(name: str, text: str) -> MountIo:
-    """Parses `read_bytes N samples [bytes] MIN MAX SUM`, of which the sum counts. The last part of the name
-    is an address."""
+    """Parses lines of the form `read_bytes N samples [bytes] MIN MAX SUM`, and takes SUM. NAME is the
+    mount's name followed by an address after a hyphen, which is removed."""
     sums = {"read_bytes": 0, "write_bytes": 0}
     for line in text.splitlines():
         words = line.split()

@@ -1,4 +1,4 @@
-"""Finds a process and its descendants, and the files that they have open, in /proc."""
+"""Finds a process and its descendants in /proc, and the files that they have open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def descendants(pid: int, root: Path = Path("/")) -> list[int]:
-    """Returns PID and all its living descendants, parents first."""
+    """Returns the ids of process PID and all its living descendants. Parents come before their children."""
     children: dict[int, list[int]] = {}
     for entry in (root / "proc").iterdir():
         if entry.name.isdigit():
@@ -27,14 +27,14 @@ def _parent(process: Path) -> int | None:
         text = (process / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The command is in brackets, and may itself contain brackets and blanks.
+    # The name of the command is in parentheses, and may itself contain parentheses and spaces.
     words = text.rpartition(")")[2].split()
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
 
 
 @dataclass(slots=True)
 class Held:
-    """The open descriptors of a process."""
+    """Describes the open descriptors of a process."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     """Size in bytes of each regular file, by its name."""
@@ -45,7 +45,7 @@ class Held:
 
 
 def held(pid: int, root: Path = Path("/")) -> Held:
-    """Returns the descriptors that a process has open now. Those that can't be read are left out."""
+    """Returns the descriptors that a process has open now. Descriptors that can't be read are left out."""
     process = root / "proc" / str(pid)
     found = Held()
     try:
@@ -60,7 +60,7 @@ def held(pid: int, root: Path = Path("/")) -> Held:
             continue
         if stat.S_ISREG(what.st_mode):
             found.sizes[name] = what.st_size
-        # If standard error is separate, it carries messages and no data.
+        # If standard error is not the same object as standard output, it carries messages and no data.
         elif entry.name != "2" or (output is not None and os.path.samestat(output, what)):
             _other(found, what, process / "fdinfo" / entry.name)
         if entry.name == "1":
@@ -69,7 +69,7 @@ def held(pid: int, root: Path = Path("/")) -> Held:
 
 
 def _other(found: Held, what: os.stat_result, info: Path) -> None:
-    """Notes the directions in which bytes may flow through an object that is not a regular file."""
+    """Notes whether the process can read from, or write to, an object that is not a regular file."""
     is_device = stat.S_ISCHR(what.st_mode) or stat.S_ISBLK(what.st_mode)
     if not (is_device or stat.S_ISFIFO(what.st_mode) or stat.S_ISSOCK(what.st_mode)):
         return
@@ -87,12 +87,14 @@ pseudo-terminals."""
 
 
 def _gives_little(device: int) -> bool:
-    """Whether reads from a device count as no volume: /dev/null, and terminals, on which people type."""
+    """Returns whether reads from a device give few bytes: /dev/null gives none, and a terminal only what a
+    person types."""
     return (os.major(device), os.minor(device)) == _NULL or os.major(device) in _TERMINALS
 
 
 def _access(info: Path) -> int:
-    """Returns O_RDONLY, O_WRONLY or O_RDWR; O_RDWR if the file can't be read."""
+    """Returns the access mode of a descriptor from its file in fdinfo: O_RDONLY, O_WRONLY or O_RDWR. It is
+    O_RDWR if that file can't be read."""
     try:
         for line in info.read_text().splitlines():
             if line.startswith("flags:"):
@@ -103,8 +105,8 @@ def _access(info: Path) -> int:
 
 
 def has_had_children(pid: int, root: Path = Path("/")) -> bool:
-    """Whether this process's counters include those of a child that it waited for. Only then does it have
-    page faults of children (`cminflt`, proc_pid_stat(5))."""
+    """Returns whether this process's counters include those of a child that it waited for. Only then is
+    its number of page faults of children not 0 (`cminflt`, proc_pid_stat(5))."""
     try:
         text = (root / "proc" / str(pid) / "stat").read_text(errors="replace")
     except OSError:

@@ -1,4 +1,5 @@
-"""Charts: each analysis drawn from one altair specification, whatever the output (PNG, SVG, PDF, HTML).
+"""Draws each analysis as a chart from one altair specification, whatever the output format (PNG, SVG, PDF,
+HTML).
 
 The drawing library is imported only when something is drawn. A specification contains its own data, names no
 address and loads nothing from the network.
@@ -21,18 +22,19 @@ __all__ = ["ChartOptions", "UnknownChart", "chart_docs", "charts_for", "render_c
 
 
 class UnknownChart(ValueError):
-    """A chart, or one of its series, does not exist. The text lists the existing ones."""
+    """Raised if a chart, or one of its series, does not exist. The text lists the existing ones."""
 
 
 def charts_for(analysis: str) -> list[str]:
-    """Returns the names of the charts of an analysis, its default first."""
+    """Returns the names of the charts of an analysis. Its default chart comes first."""
     from iodock.program.views.charts.registry import kinds_for
 
     return [kind.name for kind in kinds_for(analysis)]
 
 
 def chart_docs(analysis: str) -> dict[str, str]:
-    """Returns the description of each chart of an analysis by its name, its default first."""
+    """Returns the description of each chart of an analysis by the chart's name. Its default chart comes
+    first."""
     from iodock.program.views.charts.registry import kinds_for
 
     return {kind.name: kind.doc for kind in kinds_for(analysis)}
@@ -41,11 +43,12 @@ def chart_docs(analysis: str) -> dict[str, str]:
 def render_chart(
     answer: Answer, chart: str | None = None, options: ChartOptions | None = None
 ) -> altair.Chart | altair.LayerChart:
-    """An answer as an altair chart, ready to be saved or shown in a notebook.
+    """Returns an answer as an altair chart, ready to be saved or shown in a notebook.
 
-    chart: a name from `charts_for(answer.analysis)`; None takes the first. If there is nothing to draw, the
-    picture says so and why; this is never an error. Raises UnknownChart for a chart or a series
-    (`options.only`) that does not exist, and RequestError if an answer lacks rows and its chart needs all.
+    CHART is a name from `charts_for(answer.analysis)`; None takes the first. If there is nothing to draw, the
+    picture says why; this is never an error. Raises UnknownChart for a chart or a series (`options.only`)
+    that does not exist, and RequestError if an answer has only a part of its rows and the chart needs all of
+    them.
     """
     from iodock.program.views.charts.source import CannotDraw
     from iodock.shared.charts.frame import empty, finish
@@ -64,9 +67,10 @@ def render_chart(
 def specification(
     answer: Answer, chart: str | None = None, options: ChartOptions | None = None
 ) -> dict[str, Any]:
-    """The Vega-Lite specification of `render_chart`, as plain data, for pages that draw it themselves."""
-    # The schema check of altair is skipped, because it takes longer than drawing. Tests run it on every
-    # chart.
+    """Returns the Vega-Lite specification of `render_chart` as plain data, for pages that draw the chart
+    themselves."""
+    # altair does not check the specification against its schema here, because that takes longer than drawing.
+    # Tests check every chart.
     found: dict[str, Any] = render_chart(answer, chart, options).to_dict(validate=False)
     found.pop("$schema", None)
     return found

@@ -1,7 +1,9 @@
-"""Prepares single accesses for drawing: direction, position in time, and a grid if there are too many.
+"""Prepares single accesses for drawing: their direction and position in time, and a grid of counts if there
+are too many accesses.
 
-Data of the length of the run stays in Arrow and is read piece by piece, twice: once for the extents, once to
-count. Ten million accesses become at most a few thousand cells, without a second copy in memory.
+Columns as long as the run stays in Arrow and are read twice, piece by piece: first for the range of times and
+values, then to count accesses. Ten million accesses become at most a few thousand cells, without a second
+copy in memory.
 """
 
 from __future__ import annotations
@@ -20,16 +22,17 @@ from iodock.program.views.charts.source import CannotDraw, extent, need_rows
 from iodock.shared.answer import Answer
 from iodock.shared.charts.options import ChartOptions
 
-# Up to this number, each access is drawn. If there are more, a grid shows how many begin in each cell.
+# Up to this number of accesses, the chart draws each of them. If there are more, a grid shows how many begin
+# in each cell.
 MOST_POINTS = 2000
 COLUMNS, ROWS = 160, 90
-# Upper bounds of the shades of a grid, in accesses per cell. The last shade has no bound.
+# Upper bounds of the shades of a grid, in accesses per cell. The last shade has no upper bound.
 SHADES = (1, 10, 100)
 # If the first access comes after this share of the run, the time axis starts at the first access.
 _LATE = 0.7
 _PIECE_ROWS = 1 << 19
 
-# Whether the name of a direction, or the side of a call with two ends, means a write.
+# These map the name of a direction, or the side of a call with two ends, to whether it is a write.
 _DIRECTIONS: dict[str | None, bool] = {"read": False, "write": True}
 _SIDES: dict[str | None, bool] = {"in": False, "out": True}
 _READ_CALLS = re.compile(
@@ -40,15 +43,15 @@ _WRITE_CALLS = re.compile(r"_?(p?write|send(?!file)|fwrite|put(p?msg)$)")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of accesses: an answer, the requested directions, and the column that is drawn."""
+    """Describes where the accesses come from: an answer, the requested directions, and the column to draw."""
 
     answer: Answer
     directions: tuple[str, ...]
     value: str
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yields the reads and writes, piece by piece: ts, took, bytes, writes (bool), call, y (may be
-        null)."""
+        """Yields the reads and writes, piece by piece, with the columns ts, took, bytes, writes (bool),
+        call and y. The value y may be null."""
         there = set(self.answer.table.column_names)
         wanted = ("ts", "end_ts", "dur", "call", "side", "direction", "result", "bytes", self.value)
         table = self.answer.table.select([name for name in dict.fromkeys(wanted) if name in there])
@@ -64,8 +67,8 @@ class Source:
             kept = pc.and_not(kept, pc.fill_null(writes, False))
         if "read" not in self.directions:
             kept = pc.and_(kept, pc.fill_null(writes, False))
-        # A source that records only the ends of calls (truss) has no start times. The end is then the best
-        # approximation.
+        # A source that records only the ends of calls (truss) has no start times. The end of a call is then
+        # the best approximation of its start.
         stamps = pc.coalesce(batch["ts"], batch["end_ts"]) if "end_ts" in names else batch["ts"]
         value = result if self.value == "bytes" else batch[self.value]
         table = pa.table(
@@ -83,8 +86,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The displayed time. origin: the clock's ns at the axis's 0, which is `later` ns after the run's start;
-    end: length of the axis."""
+    """Describes the displayed time. `origin` is the time at the axis's 0, in the clock's ns; it is `later`
+    ns after the run's start. `end` is the length of the axis."""
 
     origin: float
     later: float
@@ -93,10 +96,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Accesses that can be placed in the picture.
+    """Holds the accesses that can be placed in the picture.
 
-    low, high: extent of what is drawn. count: accesses with a position; hidden: those without a time or
-    value. few: the accesses themselves (columns as in `Source.pieces`), if there are at most MOST_POINTS.
+    `low` and `high` are the smallest and largest value to draw. `count` is the number of accesses with a
+    position, `hidden` that of accesses without a time or value. `few` has the accesses themselves (columns as
+    in `Source.pieces`), if there are at most MOST_POINTS.
     """
 
     source: Source
@@ -110,7 +114,8 @@ class Accesses:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A run of neighbouring grid cells with the same direction and shade, from `left` up to `right`."""
+    """Describes neighbouring grid cells of one row with the same direction and shade, from column `left`
+    up to `right`."""
 
     left: int
     right: int
@@ -121,7 +126,8 @@ class Cell:
 
 
 def select(answer: Answer, options: ChartOptions, value: str, missing: str) -> Accesses:
-    """The reads and writes of an answer that have a time stamp and a `value` (a column's name, or `bytes`).
+    """Returns the reads and writes of an answer that have a time stamp and a `value` (a column's name, or
+    `bytes`).
 
     Raises CannotDraw, with the reason, if there is none.
     """
@@ -148,7 +154,7 @@ def select(answer: Answer, options: ChartOptions, value: str, missing: str) -> A
 
 
 def span_of(answer: Answer, first: float, last: float) -> Span:
-    """Returns the time axis for events from `first` to `last`, in the clock's ns."""
+    """Makes the time axis for events from `first` to `last`, which are times of the source's clock in ns."""
     origin = run_start(answer, first)
     later = first - origin
     later = later if later >= _LATE * (last - origin) else 0.0
@@ -160,7 +166,8 @@ def _placed(piece: pa.Table) -> pa.Table:
 
 
 def _limits(piece: pa.Table) -> tuple[float, float, float, float, float]:
-    """Returns first start, last start, last end, lowest and highest value. The piece must not be empty."""
+    """Returns the first start, last start, last end, lowest value and highest value. The piece must not be
+    empty."""
     first, last = extent(piece.column("ts")) or (0.0, 0.0)
     ends = extent(pc.add(_float(piece.column("ts")), pc.fill_null(piece.column("took"), 0.0)))
     low, high = extent(piece.column("y")) or (0.0, 0.0)
@@ -168,18 +175,18 @@ def _limits(piece: pa.Table) -> tuple[float, float, float, float, float]:
 
 
 def _writes(batch: pa.RecordBatch) -> pa.Array:
-    """Returns true for a write, false for a read, null for neither."""
+    """Returns true for a write, false for a read, and null for any other call."""
     if "direction" in batch.schema.names:
         return _by_name(batch["direction"], _DIRECTIONS.get)
     writes = _by_name(batch["call"], _call_writes)
     if "side" not in batch.schema.names:
         return writes
-    # In a call with two ends, the input is read and the output written, whatever the call's name is.
+    # A call with two ends reads from its input and writes to its output, whatever its name is.
     return pc.coalesce(_by_name(batch["side"], _SIDES.get), writes)
 
 
 def _by_name(names: pa.Array, meaning: Callable[[str | None], bool | None]) -> pa.Array:
-    """Returns the meaning of each name. Each distinct name is looked up once, not once per row."""
+    """Returns the meaning of each name. It looks up each distinct name once, not once per row."""
     encoded = names if pa.types.is_dictionary(names.type) else pc.dictionary_encode(names)
     meanings = pa.array([meaning(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
     return meanings.take(encoded.indices)
@@ -198,13 +205,14 @@ def _float(values: pa.Array) -> pa.Array:
 
 
 def since(span: Span, stamps: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Converts time stamps to ns from the axis' 0. They are subtracted as integers, because for times since
-    the epoch a float64 is exact only to 256 ns."""
+    """Converts time stamps to ns since the axis's 0. It subtracts them as integers, because a float64
+    represents times since 1970 in ns only in steps of 256 ns."""
     return _float(pc.subtract(stamps, pa.scalar(int(span.origin), pa.int64())))
 
 
 def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False) -> list[Cell]:
-    """Counts accesses in COLUMNS x ROWS cells between `low` and `high`. Equal neighbours are merged."""
+    """Counts accesses in a grid of COLUMNS x ROWS cells for values between `low` and `high`. Neighbouring
+    cells with the same direction and shade are merged."""
     total, written = Counter[int](), Counter[int]()
     for piece in accesses.source.pieces():
         for number, writes, count in _counted(accesses, _placed(piece), low, high, logarithmic):
@@ -214,22 +222,22 @@ def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False)
 
 
 def cells_of(total: Counter[int], written: Counter[int]) -> list[Cell]:
-    """Makes cells from numbers (row * COLUMNS + column) with their accesses and writes. Equal neighbours are
-    merged."""
+    """Makes cells from the accesses and writes of each cell number (row * COLUMNS + column). Neighbouring
+    cells with the same direction and shade are merged."""
     return _joined(
         [_cell(number, written[number], total[number]) for number in sorted(total) if total[number]]
     )
 
 
 def counted_cells(table: pa.Table, span: Span, high: float) -> list[Cell]:
-    """Converts the cells of another grid (columns of the `offsets` analysis) to this grid."""
+    """Converts the cells that the analysis `offsets` has counted to the cells of this grid."""
     starts, ends = (since(span, table.column(name)) for name in ("ts", "end_ts"))
     across = _reach(starts, ends, span.end, COLUMNS)
     up = _reach(_float(table.column("offset_bytes")), _float(table.column("end_offset_bytes")), high, ROWS)
     total, written = Counter[int](), Counter[int]()
     columns = (table.column(name).to_pylist() for name in ("direction", "count"))
     for over, above, direction, count in zip(across, up, *columns, strict=True):
-        # If a cell is larger than those of this grid, its count is distributed over the cells that it covers.
+        # If a cell is larger than those of this grid, its count is divided among the cells that it covers.
         share = math.ceil((count or 0) / (len(over) * len(above)))
         for number in (row * COLUMNS + column for row in above for column in over):
             total[number] += share
@@ -238,8 +246,8 @@ def counted_cells(table: pa.Table, span: Span, high: float) -> list[Cell]:
 
 
 def _reach(starts: pa.ChunkedArray, ends: pa.ChunkedArray, high: float, cells: int) -> list[range]:
-    """Returns the cells, of `cells` from 0 to `high`, that each interval covers. A short interval covers the
-    cell of its middle."""
+    """Divides the range from 0 to `high` into `cells` cells, and returns those that each interval covers.
+    If no interval is longer than 1.5 cells, each counts in the cell of its middle."""
     middles = index(pc.divide(pc.add(starts, ends), 2.0), 0.0, high, cells).to_pylist()
     if (pc.max(pc.subtract(ends, starts)).as_py() or 0.0) * cells <= 1.5 * high:
         return [range(middle, middle + 1) for middle in middles]
@@ -251,7 +259,7 @@ def _reach(starts: pa.ChunkedArray, ends: pa.ChunkedArray, high: float, cells: i
 def _counted(
     accesses: Accesses, piece: pa.Table, low: float, high: float, logarithmic: bool
 ) -> Iterator[tuple[int, int, int]]:
-    """Yields (cell number, writes, accesses) of a piece."""
+    """Yields the number of each cell with accesses, its writes and its accesses, for one piece."""
     column = index(since(accesses.span, piece.column("ts")), 0.0, accesses.span.end, COLUMNS)
     y = piece.column("y")
     if logarithmic:
@@ -277,8 +285,8 @@ def _cell(number: int, writes: int, total: int) -> Cell:
 
 
 def _joined(cells: list[Cell]) -> list[Cell]:
-    """Merges runs of equal cells, so that long streams become a few hundred rectangles instead of fourteen
-    thousand."""
+    """Merges neighbouring cells that look the same. Long streams then become a few hundred rectangles
+    instead of fourteen thousand."""
     joined: list[Cell] = []
     for cell in cells:
         last = joined[-1] if joined else None

@@ -1,5 +1,5 @@
-"""Draws accesses over time: offset, size and duration. Each access is drawn, or a density grid if there are
-many."""
+"""Draws accesses over time by offset, size or duration. If there are many accesses, it draws their density
+on a grid."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from iodock.shared.units import BYTES, COUNT, NANOSECONDS, Unit, decades
 
 @dataclass(frozen=True, slots=True)
 class Vertical:
-    """The vertical axis: its range, ticks and unit. reach: the value that determines the unit of a linear
-    axis."""
+    """Describes the vertical axis: its range, ticks and unit. `reach` is the value that determines the
+    unit of a linear axis."""
 
     title: str
     unit: Unit
@@ -47,7 +47,7 @@ class Vertical:
     logarithmic: bool = False
 
     def edge(self, row: int) -> float:
-        """Value at the lower edge of a grid row."""
+        """Returns the value at the lower edge of a grid row."""
         share = row / ROWS
         if self.logarithmic:
             return float(self.low * math.exp(share * math.log(self.high / self.low)))
@@ -124,7 +124,8 @@ def _log_axis(accesses: Accesses, title: str, unit: Unit) -> Vertical:
     else:
         ticks = decades(max(low, 1.0), max(high, 2.0))
     bottom = ticks[0] / 1.3
-    # A logarithmic axis has no 0. Empty calls are drawn at its lower end, and the title of the axis says so.
+    # A logarithmic axis has no 0. Accesses of 0 bytes or 0 ns are drawn at its lower end, and the title of
+    # the axis says so.
     floor = " (0 at the bottom)" if low == 0 else ""
     return Vertical(
         f"{title}, logarithmic{floor}", unit, bottom, ticks[-1] * 1.3, ticks, ticks[-1], logarithmic=True
@@ -183,7 +184,7 @@ def _y(vertical: Vertical, field: str = "y") -> Any:
 def _points(
     answer: Answer, accesses: Accesses, few: pa.Table, vertical: Vertical, theme: Theme, spans: bool
 ) -> Any:
-    """Draws each access: a mark at its beginning and, for offsets, a line to its end."""
+    """Draws each access as a mark at its beginning. If `spans` is set, a line leads to its end."""
     import altair
 
     placed = zip(since(accesses.span, few.column("ts")).to_pylist(), few.to_pylist(), strict=True)
@@ -235,7 +236,7 @@ def _point(row: dict[str, Any], accesses: Accesses, vertical: Vertical, spans: b
 
 
 def _density(answer: Answer, span: Span, cells: list[Cell], vertical: Vertical, theme: Theme) -> Any:
-    """Draws a grid of cells. The hue shows the direction, the shade the number of accesses."""
+    """Draws a grid of cells, in which the hue shows the direction, and the shade the number of accesses."""
     import altair
 
     rows = [_rectangle(cell, span, vertical) for cell in cells]
@@ -247,7 +248,8 @@ def _density(answer: Answer, span: Span, cells: list[Cell], vertical: Vertical, 
         type="ordinal",
         title="accesses in a cell",
         sort=None,
-        # With another type of scale, vega-lite would spread the shades evenly between the first two.
+        # This scale must be ordinal. With another type, vega-lite would spread the shades evenly between the
+        # first two.
         scale=altair.Scale(type="ordinal", domain=names, range=[theme.shades[shade] for shade in shades]),
         legend=altair.Legend(symbolFillColor=theme.ink, symbolStrokeWidth=0, titleOrient="left")
         if len(shades) > 1

@@ -1,5 +1,5 @@
-"""Draws ranked horizontal bars, as the COUNT, TIME and IO plots of IO-Dock do, whatever the rows are grouped
-by."""
+"""Draws ranked horizontal bars for rows that are grouped by any key, as the COUNT, TIME and IO plots of
+IO-Dock do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from iodock.shared.text import TIP_CELLS, shorten
 from iodock.shared.units import BYTES, NANOSECONDS, Unit, decades
 
 _AMOUNTS = ("bytes", "ns")
-# A series: its name, its column, and its colour in the theme.
+# A series has a name, a column, and the name of its colour in the theme.
 Series = tuple[str, str, str]
 
 _COUNTS: tuple[Series, ...] = (
@@ -62,8 +62,8 @@ def draw_count(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _with_not_failed(answer: Answer) -> Answer:
-    """Adds the calls that did not fail, for analyses that count failures only. They may have succeeded or
-    have no result."""
+    """Adds the number of calls that did not fail, for analyses that count only failures. These calls may
+    have succeeded or have no result."""
     import dataclasses
 
     import pyarrow.compute as pc
@@ -121,7 +121,7 @@ def draw_size_range(answer: Answer, options: ChartOptions) -> Picture:
 def draw_first_measure(answer: Answer, options: ChartOptions) -> Picture:
     """The most important number of any answer, per key: for analyses that declare no chart of their own."""
     need_rows(answer)
-    # If several columns are equally important, bytes and times say more than counts.
+    # If several columns are equally important, bytes and times come first, because they say more than counts.
     for column in sorted(answer.with_role("measure"), key=lambda one: (one.place, one.unit not in _AMOUNTS)):
         if column.type in ("int", "float") and has(answer, column.name) and not all_null(answer, column.name):
             series: tuple[Series, ...] = ((column.name, column.name, "read"),)
@@ -131,7 +131,7 @@ def draw_first_measure(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _per(answer: Answer) -> str:
-    """Returns the end of a title, which says what each bar stands for."""
+    """Returns the end of a chart's title, which names the keys of the bars."""
     keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
     return f" by {' and '.join(keys[:3])}" if keys and keys != ("call",) else ""
 
@@ -180,7 +180,8 @@ def _stacked(
 
 
 def _without_giant(bars: list[Bar], notes: list[str], unit: Unit) -> tuple[list[Bar], list[str]]:
-    """Moves the bar 'other' into the notes if it would make all other bars too short."""
+    """Moves the bar 'other' into the notes if it is so long that all other bars would be too short to
+    compare."""
     rest = bars[-1]
     if len(bars) < 2 or not rest.is_rest or _length(rest) <= _GIANT * max(map(_length, bars[:-1])):
         return bars, notes
@@ -191,14 +192,15 @@ def _length(bar: Bar) -> float:
     return sum(value or 0.0 for value in bar.values.values())
 
 
-# If the bar 'other' is this many times longer than the longest bar, the others would be unreadable.
+# If the bar 'other' is more than this many times longer than the longest other bar, it is not drawn.
 _GIANT = 4
 # Name of the column that `_with_order` adds.
 _ORDER = "chart order"
 
 
 def _with_order(answer: Answer, columns: Sequence[str]) -> Answer:
-    """Returns the rows that have any of `columns`. A column with their sum is added, which ranks the rows."""
+    """Returns the rows that have a value in any of `columns`. A column with the sum of these values is
+    added, by which the rows are ranked."""
     import dataclasses
 
     import pyarrow.compute as pc
@@ -211,7 +213,7 @@ def _with_order(answer: Answer, columns: Sequence[str]) -> Answer:
 
 
 def _wanted(options: ChartOptions, series: str) -> bool:
-    # `--only write` and `--only written` name the same series. Other series have short forms, too.
+    # `--only write` and `--only written` select the same series. Series about success have two names, too.
     synonyms = {
         "written": ("write", "written"),
         "success": ("success", "succeeded"),
@@ -252,8 +254,8 @@ def _ranges(
     theme = theme_of(options)
     if not rows:
         raise CannotDraw("no row of this selection has a value")
-    # A logarithmic axis has no zero. A call of 0 ns or of 0 bytes is drawn at its left end, and its text says
-    # 0.
+    # A logarithmic axis has no 0. A call of 0 ns or of 0 bytes is drawn at the left end of the axis, and its
+    # label says 0.
     ticks = decades(max(1.0, min(row["low"] for row in rows)), max(row["high"] for row in rows))
     scale = altair.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False, clamp=True)
     axis = altair.Axis(values=ticks, labelExpr=unit.log_label_expression(), labelOverlap=True)

@@ -1,4 +1,5 @@
-"""Makes the time axis. It counts from the run's start, and its title has the clock time of its zero."""
+"""Makes the time axis. Times count from the run's start, and the title of the axis has the clock time at
+its 0."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from iodock.shared.units import NANOSECONDS
 
 
 def run_start(answer: Answer, first: float) -> float:
-    """Returns the origin of the time axis, in the clock's ns: the run's start, if it is known and not later
-    than FIRST."""
+    """Returns the clock time of the axis's 0, in ns. It is the run's start, or FIRST if the start is
+    unknown or later."""
     start = answer.first_ts
     return float(start) if start is not None and start <= first else first
 
 
 def time_axis(answer: Answer, origin: float, end: float, later: float = 0.0) -> Any:
-    """Makes a horizontal axis of 0 to `end` ns for the field `at`. Its 0 is `origin`, `later` ns into the
-    run."""
+    """Makes a horizontal axis from 0 to `end` ns for the field `at`. Its 0 is at the clock's `origin`,
+    which is `later` ns after the start of the run."""
     import altair
 
     zero = f"{NANOSECONDS.text(later)} into the run" if later else "the start"
@@ -36,8 +37,8 @@ def time_axis(answer: Answer, origin: float, end: float, later: float = 0.0) -> 
 
 
 def clock_text(answer: Answer, origin: float) -> str:
-    """Formats a clock time as `12:08:20.250`, or as `2024-05-01 12:08:20.250 UTC` if the date is known; empty
-    without a clock."""
+    """Formats a clock time as `12:08:20.250`, or as `2024-05-01 12:08:20.250 UTC` if the date is known. It
+    is empty if the source has no clock time."""
     if answer.clock not in ("day", "epoch"):
         return ""
     seconds, rest = divmod(int(origin), 1_000_000_000)

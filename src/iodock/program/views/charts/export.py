@@ -8,8 +8,8 @@ from iodock.shared.charts import draw as drawing
 
 
 def draw(form: str, answer: Answer, chart: str | None = None, options: ChartOptions | None = None) -> bytes:
-    """Draws the chart of this name, or the analysis's first one if it is None, in one of `CHART_FORMATS`.
-    Raises UnknownChart for a name that does not exist."""
+    """Draws the chart of this name in one of `CHART_FORMATS`. If the name is None, draws the analysis's
+    first chart. Raises UnknownChart for a name that does not exist."""
     options = options or ChartOptions()
     spec = specification(answer, chart, options)
     if form == "png":

@@ -1,4 +1,4 @@
-"""Failed calls by error name, split by what failed."""
+"""Draws failed calls by error name, divided by the call or file that failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from iodock.shared.charts.options import ChartOptions
 from iodock.shared.text import TIP_CELLS, labels, shorten
 from iodock.shared.units import COUNT
 
-# Number of colours that can be distinguished in one chart. The rest becomes one series, 'other'.
+# Number of colours that can be distinguished in one chart. Further series are combined into one, 'other'.
 _MOST_SERIES = 6
 
 
@@ -72,7 +72,8 @@ def draw_errors(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _failures(answer: Answer) -> Iterator[tuple[str, str, int]]:
-    """Yields (error, what failed, number) for every row with failures."""
+    """Yields the error, the name of the call or key that failed, and the number of failures for every row
+    with failures."""
     table = answer.table
     if has(answer, "errno"):
         counts = table.column("failed" if has(answer, "failed") else "count").to_pylist()
@@ -92,7 +93,8 @@ def _failures(answer: Answer) -> Iterator[tuple[str, str, int]]:
 
 
 def _names_beside_errno(answer: Answer) -> list[str]:
-    """Returns what failed in each row: the call if it is a key, or else the other keys together."""
+    """Returns the name of each row without its error. If the call is a key, it is the call; otherwise it
+    consists of all other keys."""
     columns = [column.name for column in answer.with_role("key") if has(answer, column.name)]
     keys = [key for key in answer.keys or columns if key != "errno"]
     if not keys:
@@ -109,8 +111,8 @@ def _rows_with_errors(answer: Answer) -> Any:
 
 
 def _pairs(errnos: Any) -> Iterator[tuple[str, int]]:
-    """Yields pairs of error and number. Arrow returns a map as pairs, but a map that passed through JSON is a
-    dictionary."""
+    """Yields pairs of error and number. Arrow returns a map as a list of pairs, but a map that was written
+    as JSON is a dictionary."""
     for errno, count in errnos.items() if isinstance(errnos, dict) else errnos or ():
         if count:
             yield str(errno), int(count)

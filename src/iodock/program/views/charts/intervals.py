@@ -1,7 +1,8 @@
 """Draws the values of each interval of the run: throughput, bytes, calls and time. Reads go upwards, writes
 downwards.
 
-If a long run has more intervals than the picture has columns, neighbours are summed, and a note says so.
+If a long run has more intervals than the picture has columns, neighbouring intervals are summed, and a note
+says this.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from iodock.shared.charts.frame import Picture, colour, theme_of, tips, values
 from iodock.shared.charts.options import ChartOptions
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, NANOSECONDS, Unit
 
-# Number of steps that remain visible in a picture of ordinary width.
+# Number of steps that can be distinguished in a picture of ordinary width.
 _MOST_STEPS = 400
 _SECOND = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One series of an interval chart. `below`: it is drawn under the zero line."""
+    """Describes one series of an interval chart. If `below` is set, it is drawn under the zero line."""
 
     name: str
     column: str
@@ -38,8 +39,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The run in equal intervals. origin: the clock's ns at 0; starts: ns since the origin; sums: values by
-    column."""
+    """Holds the run in equal intervals. `origin` is the time of the axis's 0 in the clock's ns, `starts`
+    are ns since the origin, and `sums` has the values by column."""
 
     origin: float
     starts: list[float]
@@ -152,7 +153,8 @@ def _areas(
             color=colour("series", names, [getattr(theme, side.colour) for side in sides], of_several=True),
         )
     )
-    # Draws invisible marks, one per step, because an area has no tooltip for a position on it.
+    # These marks are invisible, one per step. They show the tooltip, because an area can't show the values at
+    # one position.
     shown = tips(*[(f"text{index}", name) for index, name in enumerate(names)], ("when", "from"))
     hover = (
         altair.Chart(values(boxes))
@@ -166,8 +168,8 @@ def _areas(
 
 
 def _mirrored(sides: Sequence[Side], peaks: Sequence[float], unit: Unit) -> dict[str, Any]:
-    """Returns scale and axis that cover the range of the series, with one unit and tick distance in both
-    directions."""
+    """Returns scale and axis that cover the range of the series. Both directions have the same unit and
+    distance between ticks."""
     import altair
 
     highest = max(peaks)
@@ -185,7 +187,8 @@ def _mirrored(sides: Sequence[Side], peaks: Sequence[float], unit: Unit) -> dict
 
 
 def _outline(steps: Steps, side: Side, per: float) -> list[dict[str, Any]]:
-    """Returns the corners of a stepped area. It falls to zero wherever the next step is not adjacent."""
+    """Returns the corners of a stepped area. The area falls to zero where the next step does not follow
+    directly."""
     sign = -1.0 if side.below else 1.0
     rows: list[dict[str, Any]] = []
     previous: float | None = None
@@ -193,7 +196,8 @@ def _outline(steps: Steps, side: Side, per: float) -> list[dict[str, Any]]:
         if previous is not None and start - previous > steps.width * 1.01:
             rows.append({"at": previous + steps.width, "value": 0.0, "series": side.name})
         if index and not rows[-1]["value"] and not value and index + 1 < len(steps.starts):
-            previous = start  # An interval without values needs no corner of its own.
+            # This interval and the previous one have no values, so the outline needs no corner here.
+            previous = start
             continue
         rows.append({"at": start, "value": sign * value / per, "series": side.name})
         previous = start
@@ -213,7 +217,7 @@ def _box(steps: Steps, sides: Sequence[Side], index: int, per: float, unit: Unit
 
 
 def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
-    """Sums the answer's intervals into at most _MOST_STEPS equal steps. Arrow does the sums."""
+    """Sums the answer's intervals into at most about _MOST_STEPS equal steps."""
     known = answer.table.filter(pc.is_valid(answer.table.column("ts")))
     around = extent(known.column("ts"))
     if around is None:
@@ -222,7 +226,7 @@ def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
     origin = run_start(answer, around[0])
     merged = max(1, math.ceil((around[1] - around[0] + every) / every / _MOST_STEPS))
     width = every * merged
-    # Steps are counted from the first interval and not from the run's start, so that they contain whole
+    # Steps are counted from the first interval and not from the run's start. Each then consists of whole
     # intervals.
     shift = pc.subtract(known.column("ts"), pa.scalar(int(around[0]), pa.int64()))
     index = pc.cast(pc.floor(pc.divide(pc.cast(shift, pa.float64()), width)), pa.int64())
@@ -238,8 +242,8 @@ def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
 
 
 def interval(answer: Answer, stamps: pa.ChunkedArray) -> float:
-    """Returns the length of an interval in ns: the requested one, or else the smallest distance between two
-    rows."""
+    """Returns the length of an interval in ns: the requested one, otherwise the smallest distance between
+    two rows."""
     asked = answer.options.get("every")
     if isinstance(asked, int) and asked > 0:
         return float(asked)

@@ -1,5 +1,5 @@
-"""Draws the process tree as a timeline: which process started which, the programs they ran, and how they
-ended."""
+"""Draws the process tree as a timeline. It shows which process started which, the programs that they ran,
+and how they ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WELL, _STATUS, _SIGNAL, _UNSEEN = (
 
 @dataclass(slots=True)
 class Task:
-    """A process or thread as the picture shows it; times in the clock's ns."""
+    """Describes a process or thread as the picture shows it. Times are in the clock's ns."""
 
     identity: Any
     parent: Any
@@ -110,8 +110,8 @@ def _marks(
 
 def _row(task: Task, label: str, origin: float, last: float, span: float) -> dict[str, Any]:
     start, end = task.start - origin, (task.end or last) - origin
-    # A name that begins in the right part of the plot would extend beyond it. So it ends at the bar's end
-    # instead.
+    # A name that begins in the right part of the plot would extend beyond the plot, so it ends at the bar's
+    # end instead.
     side = "left" if start < 0.55 * span else "right"
     shown_end = max(end, start + span / 400)
     return {
@@ -143,7 +143,7 @@ def _task(row: dict[str, Any]) -> Task | None:
     start = row.get("start_ts")
     if start is None:
         return None
-    # If these ids differ the task is a thread: `pid` is its own id, and `process_pid` that of its process.
+    # If these ids differ, the task is a thread: `pid` is its own id, and `process_pid` that of its process.
     is_thread = row.get("process_pid", row["pid"]) != row["pid"]
     label = f"{'thread' if is_thread else 'pid'} {row['pid']}"
     ending, outcome = _outcome(row)
@@ -173,7 +173,7 @@ def _outcome(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _command(row: dict[str, Any]) -> str:
-    """Returns the programs of the task. Several programs in sequence are joined by arrows."""
+    """Returns the programs that the task ran. If there are several, arrows join them."""
     for name in ("commands", "command"):
         found = row.get(name)
         if found:
@@ -188,9 +188,10 @@ def _words(command: Any) -> str:
 
 
 def _tree_order(tasks: list[Task]) -> list[Task]:
-    """Orders tasks: parents before their children, siblings by start. Tasks without a known parent are roots.
+    """Orders tasks so that parents come before their children, and siblings are sorted by start. Tasks
+    without a known parent are roots.
 
-    It is iterative, and safe if a reused pid made the tree cyclic.
+    The function does not recurse, and also ends if a reused pid made the tree cyclic.
     """
     known: dict[Any, Task] = {}
     for task in sorted(tasks, key=lambda task: task.start):

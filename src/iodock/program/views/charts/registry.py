@@ -1,7 +1,7 @@
-"""All charts, each declared once: its analyses, its description, and its drawing function.
+"""Lists all charts with their analyses, descriptions and drawing functions.
 
-A chart without `only` draws all its series. The series in `only` can be selected one by one
-(`ChartOptions.only`).
+A chart without `only` draws all its series. If a chart has `only`, users can select the series in it one by
+one (`ChartOptions.only`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChartKind:
-    """A chart of one or more analyses. The first chart of an analysis is its default."""
+    """Describes a chart of one or more analyses. The first chart of an analysis is its default."""
 
     name: str
     analyses: tuple[str, ...]
@@ -34,7 +34,7 @@ class ChartKind:
 
     @property
     def draw(self) -> Callable[[Answer, ChartOptions], Picture]:
-        """The function that draws the picture of an answer."""
+        """Returns the function that draws the chart of an answer."""
         module, _, name = self.drawn_by.partition(".")
         found: Callable[[Answer, ChartOptions], Picture] = getattr(
             import_module(f"{__package__}.{module}"), name
@@ -43,7 +43,7 @@ class ChartKind:
 
     @property
     def doc(self) -> str:
-        """Description of the chart in one sentence: the first line of the function's docstring."""
+        """Returns a description of the chart: the first line of the drawing function's docstring."""
         return (self.draw.__doc__ or "").strip().split("\n")[0]
 
 
@@ -102,10 +102,10 @@ CHARTS: tuple[ChartKind, ...] = (
     ),
 )
 
-# Chart for analyses that have none of their own, such as those of plug-ins.
+# This chart is for analyses that have none of their own, such as those of plug-ins.
 FALLBACK = ChartKind("bars", (), "Largest values", "bars.draw_first_measure")
 
 
 def kinds_for(analysis: str) -> tuple[ChartKind, ...]:
-    """Returns the charts of an analysis, its default first. If it has none, only the fallback is returned."""
+    """Returns the charts of an analysis, its default first. If it has no chart, returns only the fallback."""
     return tuple(kind for kind in CHARTS if analysis in kind.analyses) or (FALLBACK,)

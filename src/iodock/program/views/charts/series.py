@@ -1,4 +1,4 @@
-"""Draws numbers over time in different units, with a panel for each unit, one below the other."""
+"""Draws numbers over time. Each unit has a panel of its own, and the panels are below each other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _AXES = {
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: its times (ns since the axis' 0) and values."""
+    """Describes one line: its name, its unit, and its points (time in ns since the axis's 0, and value)."""
 
     name: str
     unit: Unit
@@ -74,8 +74,8 @@ def draw_machine(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _folded(table: pa.Table, first: int) -> pa.Table:
-    """Returns the samples with `at` (ns since FIRST). If a series has too many samples, it gets their mean in
-    each step."""
+    """Returns the samples with a column `at`, in ns since FIRST. If any series has too many samples, all
+    are replaced by their means in each step."""
     known = table.filter(pc.and_(table.column("ts").is_valid(), table.column("value").is_valid()))
     at = pc.subtract(known.column("ts"), first)
     samples = known.select([*_KEYS, "value"]).append_column("at", at)
@@ -89,7 +89,7 @@ def _folded(table: pa.Table, first: int) -> pa.Table:
 
 
 def _series(samples: pa.Table, start: float) -> Iterator[Series]:
-    """Yields the most important series, by name. If none of these exists, it yields all."""
+    """Yields the most important series. If the answer has none of these, it yields all."""
     found: dict[tuple[str, str, str, str], list[tuple[float, float]]] = {}
     columns = (samples.column(name).to_pylist() for name in (*_KEYS, "at", "value"))
     for source, target, metric, kind, at, value in zip(*columns, strict=True):
@@ -105,7 +105,7 @@ def _series(samples: pa.Table, start: float) -> Iterator[Series]:
 
 
 def _largest(every: list[Series], unit: Unit) -> list[Series]:
-    """Returns the largest series with this unit. A series that is always zero is left out."""
+    """Returns the series of this unit with the largest values. A series that is always zero is left out."""
     own = [one for one in every if one.unit == unit and one.highest > 0]
     return sorted(own, key=lambda one: -one.highest)[:_MOST_SERIES]
 

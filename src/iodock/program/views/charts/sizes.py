@@ -1,4 +1,4 @@
-"""Draws the size histogram: how many reads and writes of each size there are. Both axes are logarithmic."""
+"""Draws a histogram of the sizes of reads and writes. Both axes are logarithmic."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from iodock.shared.charts.options import ChartOptions
 from iodock.shared.charts.theme import Theme
 from iodock.shared.units import BYTES, COUNT, NANOSECONDS, Unit, decades
 
-# Maps a direction to its values by size in bytes.
+# A histogram maps a direction to its values by size in bytes.
 Histogram = Mapping[str, Mapping[int, float]]
 
-# `--exact` may return as many sizes as there are calls. If there are more dots than this, they can't be
-# distinguished.
+# `--exact` may return as many sizes as there are calls. More dots than this can't be distinguished.
 _MOST_DOTS = 4000
 
 
@@ -49,7 +48,7 @@ def _draw(
 
 
 def _histogram(answer: Answer, options: ChartOptions, column: str) -> dict[str, dict[int, float]]:
-    """Returns the answer's rows by direction and size. A histogram has few rows, unless it is exact."""
+    """Returns the answer's values by direction and size. A histogram has few rows, unless it is exact."""
     size_column = "size_bytes" if "size_bytes" in answer.table.column_names else "upper_bytes"
     table = answer.table.select(["direction", size_column, column])
     result: dict[str, dict[int, float]] = {}
@@ -204,7 +203,8 @@ def _row(direction: str, label: str, size: str, value: float, unit: Unit) -> dic
 
 
 def _every_bin(sizes: list[int]) -> list[int]:
-    """Returns all powers of two from the smallest to the largest size, so that gaps are visible."""
+    """Returns 0 if there are calls of 0 bytes, and all powers of two from the smallest to the largest
+    size. Empty bins are included, so that the chart shows gaps."""
     positive = [size for size in sizes if size > 0]
     bins = [0] if 0 in sizes else []
     if positive:
@@ -218,8 +218,8 @@ def _bin_label(size: int) -> str:
 
 
 def _bin_range(size: int) -> str:
-    """Describes the sizes in the bin that ends at `size`: 2^n+1 .. 2^(n+1). The sizes 0, 1 and 2 have bins of
-    their own."""
+    """Formats the range of the bin that ends at `size` bytes: from `size` / 2 + 1 to `size`. The sizes 0,
+    1 and 2 have bins of their own."""
     return f"{size:,} B" if size <= 2 else f"{size // 2 + 1:,} to {size:,} B"
 
 

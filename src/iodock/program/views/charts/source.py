@@ -1,7 +1,6 @@
 """Reads an answer for charts: numbers by column, labels by key, and only the rows that fit a picture.
 
-Whole columns stay in Arrow. Only the values that a picture shows become a Python list; these are a few
-hundred.
+Whole columns stay in Arrow. Only the few hundred values that a picture shows become Python lists.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from iodock.shared.answer import Answer
 from iodock.shared.text import labels, visible
 from iodock.shared.units import BYTES, BYTES_PER_SECOND, COUNT, COUNT_PER_SECOND, NANOSECONDS, Unit, unit_of
 
-# Number of bars in a ranked chart, including the one for all others. More would be unreadable.
+# Number of bars in a ranked chart, including the bar 'other'. More bars would be unreadable.
 MOST_BARS = 40
 
 _UNITS = {
@@ -31,12 +30,12 @@ _UNITS = {
 
 
 class CannotDraw(Exception):
-    """The answer has no data for the chart. The text says why, and what would help."""
+    """Raised if the answer has no data for the chart. The text says why, and how to get the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One row of a ranked chart: its label, its full name, and its values by column."""
+    """Describes one row of a ranked chart: its label, its full name, and its values by column."""
 
     label: str
     name: str
@@ -45,18 +44,20 @@ class Bar:
 
 
 def has(answer: Answer, *columns: str) -> bool:
-    """Whether the answer's table has all these columns."""
+    """Returns whether the answer's table has all these columns."""
     return set(columns) <= set(answer.table.column_names)
 
 
 def numbers(answer: Answer, column: str) -> pa.ChunkedArray:
-    """Returns a column as float64. Sums of int64 could overflow, and a picture shows no 16th digit."""
+    """Returns a column as float64. A sum of int64 could overflow, and a picture does not show the digits
+    that float64 loses."""
     values = answer.table.column(column)
     return values if values.type == pa.float64() else pc.cast(values, pa.float64(), safe=False)
 
 
 def unit_in(answer: Answer, column: str) -> Unit:
-    """Returns the unit that the answer declares for a column, or else the unit in the column's name."""
+    """Returns the unit that the answer declares for a column. If it declares none, the column's name
+    determines the unit."""
     for declared in answer.columns:
         if declared.name == column and declared.unit is not None:
             return _UNITS.get(declared.unit, COUNT)
@@ -64,7 +65,7 @@ def unit_in(answer: Answer, column: str) -> Unit:
 
 
 def all_null(answer: Answer, column: str) -> bool:
-    """Whether a column is absent or has no value at all."""
+    """Returns whether a column is absent or has no value at all."""
     if not has(answer, column):
         return True
     values = answer.table.column(column)
@@ -87,10 +88,12 @@ def need_durations(answer: Answer, column: str) -> None:
 def ranked(
     answer: Answer, columns: Sequence[str], by: str, fold: Sequence[str] = ()
 ) -> tuple[list[Bar], list[str]]:
-    """Returns the rows with the largest `by`, largest first, and sentences about what was left out.
+    """Returns a bar for each of the rows with the largest values in `by`, largest first, and sentences about
+    the rows that were left out.
 
-    columns: values of each bar. Those in `fold` are sums, so that the rows beyond MOST_BARS, and those that
-    `--top` left out, become one bar 'other'. Without `fold` they are only counted.
+    Each bar has the values of `columns`. The columns in `fold` are sums. If there are any, a bar 'other' sums
+    up the rows beyond MOST_BARS and those that `--top` left out. Otherwise a sentence states only their
+    number.
     """
     weights = pc.fill_null(numbers(answer, by), 0.0)
     order = pc.sort_indices(weights, sort_keys=[("", "descending")])
@@ -119,8 +122,8 @@ def _bars(answer: Answer, columns: Sequence[str], rows: pa.Array) -> list[Bar]:
 
 
 def _left_out(answer: Answer, columns: Sequence[str]) -> Mapping[str, Any] | None:
-    """Returns the sum of the rows that `--top` left out, as far as the totals allow: the row 'other', or the
-    total minus the rows here."""
+    """Returns the sums of the rows that `--top` left out. They are the answer's row 'other', or the total
+    minus the rows in the answer. Returns None if a total is unknown."""
     if answer.totals is None or answer.totals.other is not None:
         return answer.totals.other if answer.totals else None
     totals = answer.totals.total
@@ -139,7 +142,8 @@ def _folded(answer: Answer, column: str, rows: pa.Array, left_out: Any) -> float
 
 
 def row_names(answer: Answer, rows: pa.Array) -> list[str]:
-    """Returns the label of each row, which joins its keys. For a pattern the number of its names is added."""
+    """Returns the label of each row, which joins its keys. The label of a name pattern also states the
+    number of its names."""
     keys = [key for key in answer.keys if has(answer, key)]
     keys = keys or [column.name for column in answer.with_role("key") if has(answer, column.name)]
     keys = keys or answer.table.column_names[:1]
@@ -156,7 +160,7 @@ def row_names(answer: Answer, rows: pa.Array) -> list[str]:
 
 
 def key_title(answer: Answer) -> str:
-    """Returns a description of the rows' names, for the title of an axis."""
+    """Returns the names of the keys, for the title of an axis."""
     keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
     return " · ".join(keys) or answer.table.column_names[0]
 

@@ -1,4 +1,4 @@
-"""Draws the distribution of a site's jobs over CPU utilisation, with the current threshold and the proposed
+"""Draws the distribution of a site's jobs over CPU utilisation, with the threshold in use and the proposed
 one."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _draw(answer: Answer, options: ChartOptions, column: str, axis_title: str) -
         tooltip=tips(("range", "utilisation"), ("text", axis_title)),
     )
     limits = _limits(total)
-    # Texts come last, so that no line crosses a text.
+    # Texts are drawn last, so that no line covers a text.
     lines = [_line(*one, options) for one in limits] + [_label(*one, options) for one in limits]
     return Picture(altair.layer(bars, *lines), f"{axis_title.capitalize()} by CPU utilisation", _notes(total))
 
@@ -90,7 +90,7 @@ def _rows(answer: Answer, column: str, total: Mapping[str, Any], noun: str) -> l
 
 
 def _limits(total: Mapping[str, Any]) -> list[tuple[float, str, float]]:
-    """Returns each threshold: position, text, and height of the text as a share of the plot."""
+    """Returns the position of each threshold, its text, and the height of the text as a share of the plot."""
     if "proposed_io_below" not in total:
         return []
     proposed, in_use = float(total["proposed_io_below"]), float(total["io_below"])

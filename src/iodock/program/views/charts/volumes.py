@@ -1,4 +1,4 @@
-"""Draws expected against actual volume: the size of each file, and the bytes that were read and written."""
+"""Compares the size of each file with the bytes that were read from it and written to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def draw_volume(answer: Answer, options: ChartOptions) -> Picture:
     import altair
 
     need_rows(answer)
-    # If only an actual volume is drawn, nothing can be compared, so the sizes of files are left out.
+    # The sizes of the files are drawn whatever series the user selects, because the bytes are compared with
+    # them.
     series = [one for one in _SERIES if one[0] == _SERIES[0][0] or options.keeps(_short(one[0]))]
     moved = [column for _, column, _ in series[1:]]
     has_moved = [pc.greater(pc.fill_null(answer.table.column(column), 0), 0) for column in moved]

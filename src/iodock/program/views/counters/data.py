@@ -1,4 +1,4 @@
-"""The data for the page of counters: answers of analyses, and the heatmap's cells."""
+"""Collects the data for the page of counters: answers of analyses, and the cells of the heatmap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIME_CELLS, _RANK_CELLS = 120, 64
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Bytes of ranks over time, in as many cells as fit on a page."""
+    """Holds the bytes of ranks over time, in as many cells as fit on a page."""
 
     interface: str
     ranks: int
@@ -36,7 +36,7 @@ class Heat:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """All data that one page shows."""
+    """Holds all data that one page shows."""
 
     store: Store
     totals: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Counters:
 
 
 def counters_of(store: Store) -> Counters:
-    """Queries the store for the data."""
+    """Queries the store for the data of its page."""
     overview = _ask(store, "overview")
     files = _ask(store, "files", top=MOST_FILES)
     ranks = _ask(store, "summary", by=("rank",)).table.to_pylist()
@@ -99,7 +99,8 @@ ORDER BY p.slowest_time_ns - coalesce(p.fastest_time_ns, 0) DESC, 1, 2 LIMIT {MO
 
 
 def heat_of(store: Store) -> Heat | None:
-    """Returns the heatmap of the lowest interface that has one; None if there is none."""
+    """Returns the heatmap of POSIX calls, or if there is none, that of the interface with most bytes; None
+    if the store has no heatmap."""
     known = store.rows(
         """SELECT interface, min(ts) AS first, max(end_ts) AS last, max(rank) + 1 AS ranks,
   max(end_ts - ts) AS bin
@@ -111,7 +112,7 @@ FROM heatmaps GROUP BY 1 ORDER BY interface <> 'posix', sum(read_bytes + written
     bins = -(-(of["last"] - of["first"]) // of["bin"])
     cell = of["bin"] * max(1, -(-bins // _TIME_CELLS))
     every = max(1, -(-of["ranks"] // _RANK_CELLS))
-    # The bins of ranks may begin a few ns apart, so each bin is assigned by its middle.
+    # The time bins of different ranks may begin a few ns apart, so the middle of a bin determines its cell.
     cells = store.rows(
         f"""SELECT CAST(rank // {every} AS INTEGER) AS row,
   CAST(((ts + end_ts) // 2 - {of["first"]}) // {cell} AS INTEGER) AS place,

@@ -1,4 +1,4 @@
-"""Draws the heatmap: ranks from top to bottom, time from left to right."""
+"""Draws the heatmap, with ranks from top to bottom and time from left to right."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LEAST, _STRONGEST = 0.15, 1.0
 
 
 def heat_figure(heat: Heat, text: Language) -> Markup:
-    """Draws cells with bytes, more opaque for more bytes. Reads and writes are side by side in their
-    colours."""
+    """Draws the cells that have bytes. More bytes make a cell more opaque. Reads and writes are next to
+    each other in different colours."""
     height = max(_ROW * heat.rows, 3 * _ROW)
     most = max((max(read, written) for _, _, read, written in heat.cells), default=0)
     title = text.gettext(N_("Bytes of each rank over time, {interface}"), interface=heat.interface)
@@ -64,7 +64,7 @@ def _rects(heat: Heat, row_height: float, most: int, text: Language) -> Iterator
 
 
 def _strength(value: int, most: int) -> float:
-    # The scale is logarithmic, because cells differ by powers of ten.
+    # The scale is logarithmic, because the bytes of cells differ by powers of ten.
     share = log10(1 + value) / log10(1 + most) if most else 0.0
     return _LEAST + (_STRONGEST - _LEAST) * share
 

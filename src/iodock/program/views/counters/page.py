@@ -1,4 +1,4 @@
-"""Renders a store of counters as one HTML page that loads nothing and needs no script. It looks like the
+"""Renders a store of counters as one HTML page, which loads nothing and needs no script. It looks like the
 report."""
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ _NO_LOSS = N_("Nothing is known to be missing from these counters.")
 
 
 def counters_html(store: Store, language: str, diagnosis: Diagnosis) -> str:
-    """Renders the document. Raises ValueError for a language without texts, StoreError and QueryError."""
+    """Renders the HTML document. Raises ValueError for a language without texts, StoreError and
+    QueryError."""
     text = language_in(language)
     shown = counters_of(store)
     name = command_line(store) or store.name

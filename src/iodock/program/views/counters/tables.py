@@ -1,4 +1,4 @@
-"""Tables of counters, each row with a bar."""
+"""Makes tables of counters. Each row has a bar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VALUES = {"read": N_("read"), "write": N_("write")}
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The quantity that a row's bar shows."""
+    """Describes the quantity that the bar of each row shows."""
 
     of: Callable[[Row], float | None]
     logarithmic: bool = False
@@ -48,8 +48,8 @@ def table(
     bar: Bar | None = None,
     note: str = "",
 ) -> Markup | None:
-    """Makes a table with the columns NAMES of the rows, without those that are always empty; None if there
-    are no rows."""
+    """Makes a table of the columns NAMES of the rows. Columns that are empty in all rows are left out.
+    Returns None if there are no rows."""
     if not rows:
         return None
     shown = [name for name in names if any(row[name] is not None for row in rows)]
@@ -84,7 +84,7 @@ def _cells(names: Sequence[str], row: Row, text: Language) -> list[Markup]:
 
 def _shown(name: str, value: Any, text: Language) -> Markup:
     if value is None:
-        # The last bin has no upper bound, and a row without a file belongs to all ranks.
+        # The last bin has no upper bound. A row without a file covers all ranks, so its cell stays empty.
         return join(text.gettext(N_("and more"))) if name == "upper_bytes" else join("")
     if name == "file":
         return file_name(str(value))

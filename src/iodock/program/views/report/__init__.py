@@ -1,4 +1,4 @@
-"""The report: one HTML file that shows where a run's calls, time and bytes went."""
+"""Makes the report, one HTML file that shows the calls, time and bytes of a run."""
 
 from iodock.program.views.report.page import Report, render
 from iodock.program.views.report.run import report_html, report_of

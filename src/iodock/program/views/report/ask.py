@@ -1,4 +1,4 @@
-"""Runs analyses on a store, and turns their answers into the page's small tables."""
+"""Runs analyses on a store, and converts their answers to the small tables of the page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ M')."""
 
 
 def ask(store: Store, analysis: str, **arguments: Any) -> Answer:
-    """Returns the answer of one analysis."""
+    """Runs one analysis on the store and returns its answer."""
     found = find(analysis)
     return found.run(store, request(found, arguments))
 
 
 def rows_of(answer: Answer, names: Sequence[str]) -> list[Row]:
-    """Returns the answer's rows with these columns only."""
+    """Returns the values of the columns NAMES for each row of the answer."""
     table = answer.table.select(list(names))
     return [list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
 
@@ -31,7 +31,8 @@ def rows_of(answer: Answer, names: Sequence[str]) -> list[Row]:
 def page_table(
     names: Sequence[str], rows: list[Row], totals: Totals | None = None, of: int | None = None
 ) -> PageTable:
-    """Makes a table for the page. The first column is the key, so totals have no value there."""
+    """Makes a table for the page. The first column is the key, so the rows with totals have no value
+    there. OF is the number of rows that exist in all."""
     known = totals.of if totals else len(rows)
     return {
         "columns": list(names),
@@ -53,14 +54,14 @@ def _plain(value: Any) -> Any:
 
 
 class Names:
-    """Numbers file names, so that a name is in the page only once, even if many tables show it."""
+    """Gives each file name a number. The page then contains a name only once, even if many tables show it."""
 
     def __init__(self) -> None:
         self.listed: list[str] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str | None) -> int | None:
-        """Returns the number of a name; None for calls without a file."""
+        """Returns the number of a file name. For calls without a file, NAME and the result are None."""
         if name is None:
             return None
         if name not in self._numbers:
@@ -70,7 +71,7 @@ class Names:
 
 
 def without_empty_columns(table: PageTable, optional: Sequence[str]) -> PageTable:
-    """Returns the table without those optional columns that are empty in all rows."""
+    """Returns the table without the columns in OPTIONAL that have no value in any row."""
     rows = [*table["rows"], *(row for row in (table["other"], table["total"]) if row)]
     drop = {
         place

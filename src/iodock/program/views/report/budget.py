@@ -1,4 +1,5 @@
-"""Limits the size of a page for any run. Long names are cut first, then details of files are left out."""
+"""Limits the size of a page, whatever the run. Long names are shortened first, then details of files are
+left out."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _NAME_CELLS = (1000, 400, 160)
 
 
 def fit(data: dict[str, Any], most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """Returns the data, cut as far as needed. `cut` lists the numbers of the names that were shortened."""
+    """Returns the data, reduced as far as needed to fit into MOST_BYTES. Its entry `cut` lists the numbers
+    of the names that were shortened."""
     for cells in _NAME_CELLS:
         if _size(data) <= most_bytes:
             return data

@@ -1,4 +1,4 @@
-"""The report's table of loads into the page cache."""
+"""Makes the report's table of files whose pages the kernel loaded into the page cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _LEAD = N_(
 
 
 def brought(store: Store) -> list[Mapping[str, Any]]:
-    """Returns the rows of `show cache` with pages that were loaded for reading; none if this is not known."""
+    """Returns the first rows of `iodock show cache` that have pages loaded for reading. The list is empty
+    if this was not recorded."""
     if not are_known(store):
         return []
     rows = ask(store, "cache", user_files=True).table.to_pylist()
@@ -34,7 +35,7 @@ def brought(store: Store) -> list[Mapping[str, Any]]:
 
 
 def cache_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
-    """Makes a table for below that of the files; empty if no pages were loaded."""
+    """Makes the table that is shown below the table of files. Returns None if no pages were loaded."""
     if not rows:
         return None
     heads = tag("tr", *(tag("th", text.gettext(head), scope="col") for head in _HEADS))

@@ -1,5 +1,5 @@
-"""Computes details of single files for the page (calls, sizes, timeline, offsets), for many files in few
-passes."""
+"""Computes the details of single files for the page (calls, sizes, timeline, offsets). Each query covers
+many files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ MOST_POINTS = 400
 
 
 def file_details(store: Store, names: Names, chosen: list[int], axis: Axis) -> dict[int, dict[str, Any]]:
-    """Returns details by file number. A file whose bytes or times are not known has fewer entries."""
+    """Returns details by file number. If the bytes or times of a file are not known, its details have
+    fewer entries."""
     if not chosen:
         return {}
     files = [names.listed[number] for number in chosen]

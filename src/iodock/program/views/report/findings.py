@@ -1,4 +1,4 @@
-"""The report's section on changes: findings with their gain, evidence and advice."""
+"""Renders the report's section on changes: findings with their gain, evidence and advice."""
 
 from __future__ import annotations
 

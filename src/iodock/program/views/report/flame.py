@@ -1,5 +1,5 @@
-"""Data of the report's flame graph. The boxes are in drawing order, so that the script only has to place
-them."""
+"""Prepares the data of the report's flame graph. Boxes are in drawing order, so the script only computes
+positions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _LONGEST = 300
 
 
 def flame_data(store: Store, most: int) -> dict[str, Any] | None:
-    """Returns `weights`, `frames` (kind and title) and `boxes` (depth, number of the frame, its weights), the
-    MOST widest ones. None if the store has no stacks."""
+    """Returns the MOST widest boxes: `weights` are names, `frames` have a kind and a title, and each of
+    `boxes` has its depth, the number of its frame, and its weights. Returns None if the store has no
+    stacks."""
     if not store.rows_of("sites"):
         return None
     paths = paths_of(store, Filters(), None)
@@ -34,10 +35,10 @@ def flame_data(store: Store, most: int) -> dict[str, Any] | None:
 
 
 def _least(whole: Box, weights: tuple[str, ...], most: int) -> float:
-    """Returns the share that a box needs, so that there are at most MOST boxes."""
+    """Returns the smallest share that a box must have to be drawn, so that there are at most MOST boxes."""
     every = walked(whole, lambda one: one.share(whole, weights) >= _LEAST_SHARE, by_name)
     shares = sorted((box.share(whole, weights) for _, box in every), reverse=True)
     if len(shares) <= most:
         return _LEAST_SHARE
-    # All boxes that are as wide as the first one left out are left out, too.
+    # Boxes with the same share as the first one that is left out are left out, too.
     return min((share for share in shares if share > shares[most]), default=1.0)

@@ -1,4 +1,4 @@
-"""The report's table of mapped files, from page faults."""
+"""Makes the report's table of mapped files from the recorded page faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _LEAD = N_(
 
 
 def mapped(store: Store) -> list[Mapping[str, Any]]:
-    """Returns the rows of `show maps` with faults; none if faults are not known."""
+    """Returns the first rows of `iodock show maps` that have pages. The list is empty if page faults were
+    not recorded."""
     if not are_known(store):
         return []
     rows = ask(store, "maps", user_files=True).table.to_pylist()
@@ -36,7 +37,7 @@ def mapped(store: Store) -> list[Mapping[str, Any]]:
 
 
 def maps_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
-    """Makes a table for below that of the files; empty if no mapped file was accessed."""
+    """Makes the table that is shown below the table of files. Returns None if no mapped file was accessed."""
     if not rows:
         return None
     heads = tag("tr", *(_head(text.gettext(head), minor) for head, minor in zip(_HEADS, _MINOR, strict=True)))

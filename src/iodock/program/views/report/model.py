@@ -1,4 +1,4 @@
-"""Collects the data of a report from a store. Every number comes from an analysis."""
+"""Collects the data of a report from a store. Analyses compute all numbers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OPTIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on the amount of data in a page."""
+    """Limits the amount of data in a page."""
 
     files: int = 300
     patterns: int = 100
@@ -67,7 +67,7 @@ class Limits:
 
 
 def page_data(store: Store, overview: Overview, limits: Limits | None = None) -> dict[str, Any]:
-    """Returns the tables of the page, all of limited size."""
+    """Returns the tables of the page. LIMITS restricts the size of each."""
     limits = limits or Limits()
     names = Names()
     axis = Axis.of(store, limits.intervals)
@@ -105,8 +105,8 @@ def _split(overview: Overview) -> dict[str, Any]:
 
 
 def _worth_showing(files: PageTable, details: dict[int, dict[str, Any]]) -> list[int]:
-    """Returns the files to show. Files with charts come first, the costliest before the others; files without
-    charts follow, because no bytes were moved there."""
+    """Returns the numbers of the files to show. Files with charts come first, in the order of their cost.
+    No bytes were moved in files without charts."""
     numbers = [row[0] for row in files["rows"]]
     return sorted(numbers, key=lambda number: not details.get(number, {}).get("sizes", {}).get("rows"))
 
@@ -116,7 +116,7 @@ def _first(rows: Sequence[Row]) -> Any:
 
 
 def _calls(store: Store) -> tuple[PageTable, Row | None]:
-    """Returns the table of calls, and the run's total as a row for the files' table."""
+    """Returns the table of calls, and the run's totals as a row for the table of files."""
     answer = ask(store, "summary", by=("call", "class"))
     table = page_table(CALL_COLUMNS, rows_of(answer, CALL_COLUMNS), answer.totals)
     return table, page_table(CALL_FILE_COLUMNS, [], answer.totals)["total"]
@@ -125,7 +125,7 @@ def _calls(store: Store) -> tuple[PageTable, Row | None]:
 def _files(
     store: Store, names: Names, total: Row | None, limits: Limits
 ) -> tuple[PageTable, dict[str, PageTable]]:
-    """Returns the costliest files of all calls together, and those of each call."""
+    """Returns the table of the files with the highest cost over all calls, and such a table for each call."""
     answer = ask(store, "call_files", top=limits.files_of_call, top_of_all=limits.files)
     tables: dict[str | None, PageTable] = {}
     for call, others, file_count, *row in rows_of(
@@ -144,7 +144,8 @@ def _files(
 
 
 def _patterns(store: Store, names: Names, limits: Limits) -> PageTable | None:
-    """Returns the files grouped by similar names; None if every file has a line of its own."""
+    """Returns the table of files grouped by similar names. Returns None if no two files have similar
+    names."""
     answer = ask(store, "summary", by=("pattern",), top=limits.patterns)
     rows = [[names.number(name), *row] for name, *row in rows_of(answer, PATTERN_COLUMNS)]
     if all(files == 1 for _, files, *_ in rows):
@@ -154,7 +155,8 @@ def _patterns(store: Store, names: Names, limits: Limits) -> PageTable | None:
 
 
 def _with_facts(store: Store, names: Names, table: PageTable) -> PageTable:
-    """Returns the files' table with the kinds of files, and without calls that have no file."""
+    """Returns the table of files with columns about their kinds, and without the row for calls that have
+    no file."""
     rows = [row for row in table["rows"] if row[0] is not None]
     facts: dict[int | None, Row] = {}
     if rows:
@@ -172,8 +174,8 @@ def _with_facts(store: Store, names: Names, table: PageTable) -> PageTable:
 def _to_detail(
     files: PageTable, call_files: dict[str, PageTable], overview: Overview, names: Names, limits: Limits
 ) -> list[int]:
-    """Chooses the files that get charts: those with the largest costs, first per call, then the costliest
-    overall."""
+    """Chooses the files that get charts. They are the files of the overview's largest costs, then files
+    with the highest cost overall, then the most expensive file of each call, then further files."""
     wanted: Iterable[int | None] = [
         *(names.number(cost.file) for cost in overview.costs if cost.files == 1),
         *(row[0] for row in files["rows"][: limits.detailed // 2]),

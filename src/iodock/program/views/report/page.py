@@ -1,9 +1,9 @@
-"""Renders the report as one HTML document. Texts are written here; the page's script draws tables and charts
+"""Renders the report as one HTML document. Python writes its texts; the page's script draws tables and charts
 from its data.
 
-The document loads and sends nothing: its content security policy allows the one script and the one style
-sheet by their hashes, and nothing else. All text from the run is escaped here, or inserted as text nodes by
-the script.
+The document loads and sends nothing. Its content security policy allows the one script and the one style
+sheet by their hashes, and nothing else. Python escapes all text from the run, or the script inserts it as
+text nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOLDERS = {"calls": "call-holder", "files": "file-holder"}
 
 @dataclass(frozen=True, slots=True)
 class LossNote:
-    """One kind of loss, and the first place where it occurred."""
+    """Describes one kind of loss, with the first place where it occurred."""
 
     name: str
     count: int
@@ -49,7 +49,7 @@ class LossNote:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All data that one page shows."""
+    """Holds all data that one page shows."""
 
     name: str
     """Name of the store, for title and commands."""
@@ -95,10 +95,10 @@ def render(report: Report, language: str = "en") -> str:
 
 
 def embedded_json(value: object) -> str:
-    """Formats a value as JSON that is safe inside a script element, whatever strings it has."""
+    """Formats a value as JSON that is safe inside a script element, whatever strings it contains."""
     content = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # A lone surrogate can't be encoded as UTF-8. Names never contain one, but this function does not rely on
-    # that.
+    # A lone surrogate can't be encoded as UTF-8. Names should never contain one, but this function also works
+    # if they do.
     content = content.encode("utf-8", "replace").decode("utf-8")
     for character in "<>&\u2028\u2029":
         content = content.replace(character, f"\\u{ord(character):04x}")
@@ -114,7 +114,7 @@ const NAMES = PAGE.names;
 
 @cache
 def _assets(kind: str) -> str:
-    """Returns all scripts or style sheets, sorted by name. The scripts share one scope."""
+    """Returns all scripts, or all style sheets, of the page, sorted by name. The scripts share one scope."""
     content = joined(kind)
     return content if kind == "css" else f"{_SCRIPT_START}{content}\n}})();"
 
@@ -309,7 +309,7 @@ def _footer(report: Report, text: Language) -> Markup:
 
 
 def shell_word(word: str) -> str:
-    """Quotes a word for the shell. Control characters are shown as escapes."""
+    """Quotes a word for the shell. Control characters become visible escapes."""
     import shlex
 
     return shlex.quote(visible(word))

@@ -1,4 +1,4 @@
-"""Makes the report of a store."""
+"""Makes the report of a store: collects its content and renders the page."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def report_html(
     servers: Servers | None = None,
     source: bool = False,
 ) -> str:
-    """Renders the report as one HTML document, always below 5 MB. DIAGNOSIS: an existing one. SERVERS: source
-    of the servers' curves below those of the run. SOURCE: include the source lines around those that findings
-    name. Raises StoreError or QueryError if the store can't be read, ValueError for a language without
-    texts."""
+    """Renders the report as one HTML document, always below 5 MB. DIAGNOSIS is used if it is given, and
+    made otherwise. SERVERS is the source of the servers' curves, which are shown below those of the run.
+    SOURCE includes the source lines around those that findings name. Raises StoreError or QueryError if
+    the store can't be read, ValueError for a language without texts."""
     report = report_of(store, language, diagnosis=diagnosis, servers=servers)
     if source:
         report = replace(report, sources=sources_of(store, language_in(language)))
@@ -62,7 +62,7 @@ def report_of(
     diagnosis: Diagnosis | None = None,
     servers: Servers | None = None,
 ) -> Report:
-    """Collects the content of the report, with its facts in one language."""
+    """Collects the content of the report, with its texts in one language."""
     text = language_in(language)
     overview = overview_of(store)
     data = page_data(store, overview, limits)
@@ -147,7 +147,8 @@ def _tasks(listed: dict[str, Any], text: Language) -> str:
 
 
 def _calls(every: Any, io: int, listed: dict[str, Any], text: Language) -> str | None:
-    """Describes the number of all calls, and how many of them verdict and tables count, if the two differ."""
+    """Formats the number of all calls. If the verdict or the tables count only some of them, the text says
+    how many."""
     total = listed["total"]
     named = io if total is None else total[listed["columns"].index("count")]
     if not isinstance(every, int) or not every or every == io == named:

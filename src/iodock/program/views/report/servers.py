@@ -1,4 +1,4 @@
-"""The file servers on the run's time axis: states and curves for the page."""
+"""Prepares the states and curves of the file servers on the run's time axis for the page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _UNITS = {
 
 
 def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[str, Any] | None:
-    """Returns states and curves; None: no monitor is configured, so the page does not mention servers."""
+    """Returns states and curves of the servers. Returns None if no monitor is configured; the page then
+    does not mention servers."""
     if servers is None:
         return None
     said = [say(one, text) for one in of_run(servers)]
@@ -61,7 +62,8 @@ def servers_data(servers: Servers | None, axis: Axis, text: Language) -> dict[st
 
 
 def _chosen(found: Meanwhile) -> Sequence[str]:
-    """Chooses servers in trouble, then those with most samples."""
+    """Returns the names of the servers to show. Servers in the worst states come first. Among servers in
+    the same state, those with curves of metadata requests come first."""
     worst: dict[str, int] = {}
     for one in found.stretches:
         rank = TROUBLE.index(one.state) if one.state in TROUBLE else len(TROUBLE)
@@ -77,15 +79,16 @@ def _states(server: str, found: Meanwhile, start: int, text: Language) -> dict[s
 
 
 def _part(one: ServerStretch, start: int, text: Language) -> list[Any]:
-    """Returns begin, end, state and name of the state."""
+    """Returns the begin, end, state and translated state of one part of a server's time. Times are in ns
+    since START."""
     called = text.gettext(SERVER_STATES[one.state])
     return [max(0, one.begin_ns - start), max(0, one.end_ns - start), one.state, called]
 
 
 def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
-    """Returns the series that changed, server by server."""
+    """Returns the curves that are not always zero, ordered by server and metric."""
     order = list(_UNITS)
-    # Storage arrays have curves but no states, so they are added.
+    # Storage arrays have curves but no states, so they are added here.
     judged = {one.server for one in found.stretches}
     shown = [*chosen, *sorted({one.server for one in found.curves} - judged)]
     own = [one for one in found.curves if one.server in shown and any(value > 0 for _, value in one.points)]
@@ -93,12 +96,12 @@ def _curves(found: Meanwhile, chosen: Sequence[str]) -> list[ServerCurve]:
 
 
 def _curve(one: ServerCurve, start: int, whole: int, sample: int) -> dict[str, Any]:
-    """Returns a curve for the page. The first sample is drawn from its beginning. A sample that continues
-    after the run is drawn up to the run's end."""
+    """Returns a curve for the page. Its first point is at the beginning of the first sample. A sample that
+    extends beyond the run ends at the run's end."""
     unit, factor = _UNITS[one.metric]
     every = -(-len(one.points) // _MOST_POINTS)
     groups = [one.points[at : at + every] for at in range(0, len(one.points), every)]
-    # Several samples are combined by their maximum, so that no peak is lost.
+    # Several samples are combined to one point, which has their maximum, so that no peak is lost.
     points = [
         [min(whole, max(0, group[-1][0] - start)), max(value for _, value in group) * factor]
         for group in groups

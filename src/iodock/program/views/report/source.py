@@ -1,4 +1,4 @@
-"""Shows the source lines around a line to change, if the file is still as it was when the run began."""
+"""Shows the source lines around a line to change, if the file has not changed since the run began."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOT_DATED = N_("Whether {file} has changed since the run is not known: the run 
 
 @dataclass(frozen=True, slots=True)
 class _Excerpt:
-    """Lines of a file, or a sentence that says why there are none."""
+    """Holds lines of a file, or a sentence that says why they are not available."""
 
     lines: tuple[str, ...] = ()
     first: int = 0
@@ -43,7 +43,7 @@ class _Excerpt:
 
 
 def sources_of(store: Store, text: Language) -> Sources:
-    """Returns a function that shows the source lines of this store's findings."""
+    """Returns a function that renders the source lines of a finding of this store."""
     manifest = store.manifest
     began_ns = manifest.first_ts if manifest.clock == "epoch" else None
 
@@ -77,7 +77,7 @@ def _drawn(found: _Excerpt, location: Location) -> Markup:
 def _excerpt(path: Path, line: int, began_ns: int | None) -> _Excerpt:
     try:
         status = path.stat()
-        # A name without a folder is relative to the folder in which the compiler ran, which is not known.
+        # A name without a folder is relative to the folder in which the compiler ran, and that is not known.
         if not path.is_absolute() or not stat.S_ISREG(status.st_mode):
             return _Excerpt(said=_GONE)
         if began_ns is not None and status.st_mtime_ns > began_ns:

@@ -1,4 +1,4 @@
-"""Writes a report to its destination. An earlier report there is replaced, any other file is not."""
+"""Writes a report to a file. It replaces an earlier report of that name, but no other file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _HEAD_BYTES = 4096
 
 
 def check_target(path: Path) -> None:
-    """Raises RequestError if the name's ending stands for another format, IodockError if another file is
-    there."""
+    """Raises RequestError if the ending of the name belongs to another format, and IodockError if the file
+    exists and is not a report."""
     if path.suffix.lower() not in ("", ".html", ".htm"):
         raise RequestError(
             f"{path}: a report is one HTML page", "-o NAME.html; iodock show makes charts and tables"
@@ -29,12 +29,12 @@ def check_target(path: Path) -> None:
 
 
 def page_bytes(page: str) -> bytes:
-    """Encodes the report for a file."""
+    """Encodes the report as UTF-8. Characters that UTF-8 can't represent become backslash escapes."""
     return page.encode("utf-8", "backslashreplace")
 
 
 def write_page(page: str, path: Path, elsewhere: str = ELSEWHERE) -> None:
-    """Writes the report so that the file appears as a whole or not at all. ELSEWHERE: hint if it can't be
-    written. Raises IodockError."""
+    """Writes the report so that the file appears completely or not at all. ELSEWHERE is the hint for the
+    case that it can't be written. Raises IodockError."""
     with whole_file(path, elsewhere) as out:
         out.write(page_bytes(page))

@@ -1,4 +1,4 @@
-"""Makes the process tree for the page: the costliest tasks with all their ancestors."""
+"""Makes the process tree for the page. It has the tasks with the highest cost, and all their ancestors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _LONGEST_NAME = 120
 
 
 def processes_table(store: Store, most: int) -> PageTable:
-    """Returns tasks in the order of the tree, with `depth` for each row. `threads` is the number of tasks
-    that are additional threads of a process."""
+    """Returns tasks in the order of the tree. Each row has its `depth` in the tree. `threads` of the table
+    is the number of tasks that are additional threads of a process."""
     rows = rows_of(ask(store, "processes"), _ASKED)
     parents = _parents(rows)
     chosen = _chosen(rows, parents, most)
@@ -35,8 +35,8 @@ def processes_table(store: Store, most: int) -> PageTable:
 
 
 def _parents(rows: list[Row]) -> list[int | None]:
-    """Returns the index of each task's parent: the latest earlier task with the parent's id, because ids are
-    reused."""
+    """Returns the index of each task's parent; None if it has none. Ids are reused, so the parent is the
+    latest earlier task with the parent's id."""
     latest: dict[tuple[Any, Any], int] = {}
     parents: list[int | None] = []
     for place, row in enumerate(rows):
@@ -65,8 +65,8 @@ def _ancestry(place: int, parents: list[int | None]) -> list[int]:
 
 
 def _tree(chosen: list[int], parents: list[int | None]) -> list[tuple[int, int]]:
-    """Returns (index, depth), with every task after its parent. It is not recursive, because a chain of
-    shells can be long."""
+    """Returns the index and depth of each task, parents before their children. The function does not
+    recurse, because a chain of shells can be long."""
     children: dict[int | None, list[int]] = {}
     for place in chosen:
         children.setdefault(parents[place], []).append(place)
@@ -80,7 +80,7 @@ def _tree(chosen: list[int], parents: list[int | None]) -> list[tuple[int, int]]
 
 
 def _command_names(rows: list[Row], parents: list[int | None]) -> list[str]:
-    """Returns the program of each task. A task that ran no program of its own gets its parent's program."""
+    """Returns the programs that each task ran. A task that ran none gets the last program of its parent."""
     names: list[str] = []
     for place, row in enumerate(rows):
         ran = [path.rsplit("/", 1)[-1] or path for path in row[5] or []]

@@ -1,4 +1,4 @@
-"""Makes the time series of the page: one axis for the run, its throughput and the machine's state."""
+"""Makes the time series of the page: the run's throughput and the machine's state on one time axis."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TELLING = {
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The time of a run in equal intervals."""
+    """Divides the time of a run into equal intervals."""
 
     start: int | None
     """Start of the run, ns; None if nothing has a time."""
@@ -42,7 +42,8 @@ class Axis:
 
     @classmethod
     def of(cls, store: Store, wanted: int) -> Axis:
-        """Divides the run into at most about `wanted` intervals, each 1, 2 or 5 times a power of ten long."""
+        """Divides the run into at most about `wanted` intervals. The length of an interval is 1, 2 or 5
+        times a power of ten."""
         first, last = store.manifest.first_ts, store.manifest.last_ts
         if first is None or last is None:
             return cls(None, 0, 1, 0)
@@ -53,12 +54,12 @@ class Axis:
 
 
 def series(rows: list[Row], axis: Axis) -> PageTable:
-    """Makes rows of TIMELINE_COLUMNS in the page's form."""
+    """Makes a table in the page's form from rows of TIMELINE_COLUMNS."""
     return page_table(TIMELINE_COLUMNS, rows) | {"every_ns": axis.every_ns, "intervals": axis.intervals}
 
 
 def timeline_series(store: Store, axis: Axis) -> PageTable | None:
-    """Makes the series of reads and writes of the whole run; None if nothing has a time."""
+    """Makes the time series of reads and writes of the whole run. Returns None if no call has a time."""
     if axis.start is None:
         return None
     answer = ask(store, "timeline", every=f"{axis.every_ns}ns")
@@ -72,8 +73,8 @@ def timeline_series(store: Store, axis: Axis) -> PageTable | None:
 
 
 def sample_series(store: Store, axis: Axis) -> list[dict[str, Any]]:
-    """Makes the most important series of the machine's state, with unit and points [ns since the start,
-    value]."""
+    """Makes the most important time series of the machine's state. Each has a unit, and points with ns
+    since the run's start and a value."""
     if axis.start is None:
         return []
     answer = ask(store, "machine", every=f"{max(axis.every_ns, 1_000_000_000)}ns")
@@ -91,7 +92,8 @@ def _telling(source: str, target: str, metric: str) -> bool:
 
 
 def _moving(drawn: list[dict[str, Any]], source: str) -> list[dict[str, Any]]:
-    """Returns the series of a source that are not always zero. Those of its busiest target come first."""
+    """Returns the series of a source that are not always zero. They are ordered by target, then by
+    importance."""
     own = [one for one in drawn if one["source"] == source and _highest(one) > 0]
     order = list(dict.fromkeys(one["target"] for one in own))
     return sorted(own, key=lambda one: (order.index(one["target"]), _TELLING[source].index(one["metric"])))
@@ -108,9 +110,10 @@ def _drawn(source: str, target: str, metric: str, kind: str, points: list[Row], 
 
 
 def _unit(metric: str, kind: str) -> tuple[str, float]:
-    """Returns format and factor of a value on the page. The name of a metric contains its unit."""
+    """Returns the number format of a value on the page, and the factor that converts the value. Both
+    follow from the metric's name and kind."""
     unit, factor = measured(metric, kind)
-    # The page formats shares as parts of one, not as percentages.
+    # The page formats shares as numbers from 0 to 1, not as percentages.
     return ("share", factor / 100) if unit is PERCENT else (_UNITS[unit], factor)
 
 

@@ -1,4 +1,4 @@
-"""The texts of the report: sections, facts about the run, and texts of the page's script."""
+"""Contains the texts of the report: its sections, facts about the run, and texts of the page's script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iodock.shared.language import N_, Language
 
 
 class SectionWords(NamedTuple):
-    """Short and full name of a section, and its description."""
+    """Holds the short and the full name of a section, and its description."""
 
     short: str
     title: str
@@ -121,7 +121,8 @@ _CALL = re.compile(r"\b(n?)gettext\(\s*'([^']*)'(?:,\s*'([^']*)')?")
 
 
 def script_words(script: str, text: Language) -> dict[str, object]:
-    """Returns the content of the script's `TEXT`: translations of the texts in SCRIPT, and labels."""
+    """Returns the content of the script's variable `TEXT`: translations of the texts that SCRIPT contains,
+    and labels."""
     calls = [match.groups() for match in _CALL.finditer(script)]
     return {
         "sentences": {one: text.gettext(one) for plural, one, _ in calls if not plural},
