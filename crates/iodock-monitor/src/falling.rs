@@ -10,8 +10,8 @@ pub struct Share(BTreeMap<Metric, Sums>);
 
 #[derive(Default)]
 struct Sums {
-    /// Gains by the owner's index in the reading, after [`Share::match_losses`] without the losses assigned to
-    /// them.
+    /// Gains by the owner's index in the reading, after [`Share::match_losses`] without the losses
+    /// assigned to them.
     gained: BTreeMap<usize, u64>,
     /// All losses; after [`Share::match_losses`] only those that it did not assign to a gain.
     lost: Vec<u64>,

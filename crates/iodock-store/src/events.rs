@@ -35,8 +35,8 @@ pub struct EventTotals {
     pub rows: u64,
     /// The files of events, and the small tables made from events.
     pub contents: Contents,
-    /// Earliest start and latest end of the events, ns. For an event whose start is unknown, the end minus the
-    /// duration counts, or the end if the duration is unknown, too.
+    /// Earliest start and latest end of the events, ns. For an event whose start is unknown, the end minus
+    /// the duration counts, or the end if the duration is unknown, too.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }
