@@ -50,12 +50,8 @@ def threads(log: Trace, count: int) -> list[int]:
 
 
 def stages(log: Trace, piece: int, write_us: int, pipes: tuple[str, str] = NAMED) -> None:
-    """Writes `cat /data/big
-
-    cat
-
-    cat`: three processes of one program, of which only the first reads a file. Each process writes pieces of
-    PIECE bytes to the next, which runs while the first one reads."""
+    """Writes `cat /data/big | cat | cat`: three processes of one program, of which only the first reads a
+    file. Each process writes pieces of PIECE bytes to the next, which runs while the first one reads."""
 
     def call(verb: str, pid: int, fd: int, took_us: int) -> None:
         log.call(f'{verb}({fd}{pipes[fd > 11]}, ""..., {piece})', str(piece), took_us, pid)

@@ -96,7 +96,7 @@ pub struct RawCall {
     /// First path argument, and below it the second, as unescaped bytes. For execve, the program.
     pub path: Text,
     pub path2: Text,
-    /// The arguments of execve, each followed by a NUL.
+    /// The arguments of execve, separated by NUL.
     pub argv: Text,
     /// The source's description of the descriptor (strace `-y`, `-yy`), without the brackets.
     pub fd_text: Text,

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Interval at which the idle times of the cores are read.
 const LOOK: Duration = Duration::from_millis(200);
-/// Smallest share of a core that must be idle.
+/// Smallest idle time of all cores together at which tables are made, as a share of one core. The time that
+/// this process itself uses counts as idle.
 const LEAST_IDLE: f64 = 0.8;
 /// Smallest amount of memory that must be available before tables are made, bytes.
 const LEAST_MEMORY: u64 = 1 << 30;
@@ -81,7 +82,7 @@ pub fn has_room(path: &Path, bytes: u64) -> bool {
     free >= LEAST_ROOM.saturating_add(bytes.saturating_mul(2))
 }
 
-/// The core of each processor. Processors of the same core share its capacity.
+/// The idle times of the cores that this process may use, as last read.
 pub struct Machine {
     /// The core of each processor. Processors of the same core share its capacity.
     core_of: HashMap<usize, String>,

@@ -10,9 +10,10 @@ pub struct Share(BTreeMap<Metric, Sums>);
 
 #[derive(Default)]
 struct Sums {
-    /// Gains that no known loss explains, by the owner's index in the reading.
+    /// Gains by the owner's index in the reading, after [`Share::match_losses`] without the losses
+    /// assigned to them.
     gained: BTreeMap<usize, u64>,
-    /// Losses that could not be assigned to one gain.
+    /// All losses; after [`Share::match_losses`] only those that it did not assign to a gain.
     lost: Vec<u64>,
     all_gained: u128,
     all_lost: u128,

@@ -35,8 +35,8 @@ pub struct EventTotals {
     pub rows: u64,
     /// The files of events, and the small tables made from events.
     pub contents: Contents,
-    /// Earliest start and latest end of the events, ns. If no start is known, the earliest end counts as
-    /// start.
+    /// Earliest start and latest end of the events, ns. For an event whose start is unknown, the end minus
+    /// the duration counts, or the end if the duration is unknown, too.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }
@@ -46,7 +46,8 @@ impl EventTotals {
         self.rows += events.len() as u64;
         let known = |time: &i64| *time != UNKNOWN;
         let ends = events.ts.iter().zip(&events.dur).zip(&events.end_ts);
-        // truss shows only the ends of some calls. Their start is then computed from the duration.
+        // truss may show only the end of a call. Its start is then the end minus the duration or, if the
+        // duration is unknown, the end itself.
         let starts = ends.clone().map(|((&ts, &dur), &end)| match (ts, end) {
             (UNKNOWN, UNKNOWN) => UNKNOWN,
             (UNKNOWN, end) => end - dur.max(0),

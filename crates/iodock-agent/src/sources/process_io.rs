@@ -156,7 +156,7 @@ impl Processes {
         let turn = (self.before.round + number).is_multiple_of(ASKED_AGAIN);
         let is_old = before.as_ref().is_some_and(|before| before.rounds >= NEW_ROUNDS);
         let before = match before {
-            // The counters did not change, so the process is the same and its earlier owner is still valid.
+            // If its counters did not change, an older process keeps its earlier owner without a check.
             Some(before) if is_old && !turn && before.values == values => return Some(before),
             other => other,
         };

@@ -136,7 +136,7 @@ impl Reading {
         opening.push(path);
     }
 
-    /// Reports that a path cannot be read, with the part of it that is responsible: if a folder must not be
+    /// Reports that a path cannot be read, with the part of it that is responsible: if a folder cannot be
     /// searched, this is the folder.
     pub fn refuse(&self, path: &Path, error: &io::Error) {
         let is_seen = |path: &&Path| fs::symlink_metadata(path).is_ok();

@@ -23,8 +23,8 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
         }
         fill_one(role, values[index], spec, raw, batch);
     }
-    // Before FreeBSD 10, truss aligns 64-bit lengths to a register pair, so it prints an unused register
-    // before them.
+    // Before FreeBSD 10, calls take 64-bit lengths in an aligned pair of registers, so truss prints an unused
+    // register before them.
     if spec.action == Action::Truncate && count == 3 {
         raw.argument = integer(values[2]);
     }

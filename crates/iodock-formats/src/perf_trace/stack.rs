@@ -62,7 +62,8 @@ impl Stack {
     }
 }
 
-/// Parses one line of a stack. The line of an inlined function has no module.
+/// Parses one line of a stack. An inlined function has `(inlined)` in place of its module, and the frame of
+/// the function around it may be missing.
 fn read(line: &[u8]) -> Option<Frame<'_>> {
     let text = line.strip_prefix(INDENT)?.trim_ascii();
     // The last opening bracket counts, because C++ names contain brackets, too.

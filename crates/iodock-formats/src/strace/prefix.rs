@@ -84,8 +84,8 @@ fn bracketed_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
     None
 }
 
-/// Skips `<comm>`, which contains up to 15 arbitrary bytes. It ends at the last `>` within this length that
-/// ends a column.
+/// Skips `<comm>`, a name of up to 15 arbitrary bytes. It ends at the first `>` that is followed by a
+/// blank or by `]`.
 fn skip_comm(lexer: &mut Lexer<'_>) -> bool {
     let rest = lexer.rest();
     let end =
