@@ -57,7 +57,7 @@ class Series:
 
 
 def draw_machine(answer: Answer, options: ChartOptions) -> Picture:
-    """What the machine did meanwhile: throughput, shares of the time and load, a panel for each unit."""
+    """The machine during the run: throughput, shares of the time, and load; a panel for each unit."""
     need_rows(answer)
     if (times := extent(answer.table.column("ts"))) is None:
         raise CannotDraw("these samples have no time stamps")

@@ -25,7 +25,7 @@ _SERIES = (
 
 
 def draw_volume(answer: Answer, options: ChartOptions) -> Picture:
-    """What each file holds beside the bytes read and written of it, most redundant bytes first."""
+    """Size of each file and the bytes that were read and written; most redundant bytes first."""
     import altair
 
     need_rows(answer)
