@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def quoted(text: str) -> str:
-    """Quotes a text as an SQL string literal."""
+    """Returns TEXT as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
