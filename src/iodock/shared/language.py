@@ -121,7 +121,8 @@ def _catalogue(code: str) -> Path:
 
 def fill(template: str, values: Mapping[str, object]) -> str:
     """Replaces the `{name}` placeholders of TEMPLATE by VALUES. Braces inside a value are not replaced."""
-    # str.format would fail for a TEMPLATE with other braces, such as the name of a file.
+    # TEMPLATE may contain braces that are not placeholders, such as those in the name of a file. str.format
+    # would raise an error for them.
     parts = template.split("{")
     filled = [parts[0]]
     for part in parts[1:]:

@@ -1,5 +1,5 @@
-"""Defines a site's settings for unwell servers: which actions on jobs are allowed, who receives notices, and how
-long data about jobs and users is kept.
+"""Defines a site's settings for unwell servers: which actions on jobs are allowed, who receives notices, and
+how long data about jobs and users is kept.
 
 [response]
 mode = "ask"                    # suggest, ask or act
