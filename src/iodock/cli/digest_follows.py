@@ -1,5 +1,5 @@
 """Determines whether the scheduler will append a digest to the job's output. The check-up after a recording
-then does not mention the digest's contents."""
+then leaves out what the digest will contain."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def _pieces() -> re.Pattern[str]:
     """Returns a regular expression that matches the pieces between which a line may be broken. It is compiled
     on first use, because compiling takes longer than importing this module."""
     # The expression matches a Japanese word with its particles, such as "ファイルを" or "読み込みでは".
-    # Certain kana before a kanji do not end the word, because they are inside a verb ("書き込む", "呼び出す").
+    # Certain kana before a kanji do not end the word, because they are inside a verb ("書き込む").
     inside = rf"[いきぎしじちにびみりえけげせてねべめれ][{_KANJI}]+"
     phrase = rf"[ァ-ヺー]*(?:[{_KANJI}]+(?:{inside})*)?[ぁ-ん]*"
     # A number stays on the same line as the unit or noun that follows it, such as "1 つ", "23 %" or "12
