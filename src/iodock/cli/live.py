@@ -146,7 +146,8 @@ def shown(fd: int, lang: str | None) -> Iterator[None]:
 
 
 def _own_follower() -> Follower | None:
-    """Returns a reader of this process's own recording. The recording is found through its journal, which
+    """Returns an object that reads the recording of this process while it is in progress. The recording is
+    found through its journal, which
     this process has open."""
     from iodock.program.following import Follower
 

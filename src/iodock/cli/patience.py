@@ -51,19 +51,21 @@ class Patient:
 
     @property
     def why_not(self) -> NotJoined | None:
-        """See `Servers.why_not`. Raises IodockError."""
+        """Implements `Servers.why_not`. Raises IodockError if the query fails or no answer arrives in
+        time."""
         return self._asked(lambda inner: inner.why_not)
 
     def meanwhile(self) -> Meanwhile | None:
-        """See `Servers.meanwhile`. Raises IodockError if the query fails, or if no answer arrives in time."""
+        """Implements `Servers.meanwhile`. Raises IodockError if the query fails or no answer arrives in
+        time."""
         return self._waited(self._first)
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
-        """See `Servers.at`. Raises IodockError."""
+        """Implements `Servers.at`. Raises IodockError if the query fails or no answer arrives in time."""
         return self._asked(lambda inner: inner.at(begin_ns, end_ns))
 
     def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
-        """See `Servers.others`. Raises IodockError."""
+        """Implements `Servers.others`. Raises IodockError if the query fails or no answer arrives in time."""
         return self._asked(lambda inner: inner.others(begin_ns, end_ns))
 
     def _asked(self, question: Callable[[Servers], T]) -> T:

@@ -191,7 +191,7 @@ def _begin(output: str | None, light: tuple[int, int] | None, command: tuple[str
 
 
 class Counting(TypedDict):
-    """Those arguments of `run` that concern the counting of calls."""
+    """The arguments of `run` that determine which calls are only counted, and the limits for counting."""
 
     light: tuple[int, int] | None
     ranks: tuple[str, bool] | None

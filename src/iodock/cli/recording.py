@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from iodock._native import RecordSummary
 
     class Asked(TypedDict):
-        """The arguments of `run`."""
+        """The arguments of the function `run`, as parsed by `plain`."""
 
         command: Sequence[str]
         pids: Sequence[int]

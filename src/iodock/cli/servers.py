@@ -85,15 +85,16 @@ class _Unasked:
     trouble: IodockError | None = None
 
     def meanwhile(self) -> Meanwhile | None:
-        """See `Servers.meanwhile`. Raises IodockError if the store could not be opened."""
+        """Implements `Servers.meanwhile`. Returns None, or raises IodockError if the store could not be
+        opened."""
         if self.trouble is not None:
             raise self.trouble
         return None
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
-        """See `Servers.at`. The result is always empty."""
+        """Implements `Servers.at`. The result is always empty."""
         return ()
 
     def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
-        """See `Servers.others`. The result is always None."""
+        """Implements `Servers.others`. The result is always None."""
         return None

@@ -37,7 +37,7 @@ def refuse_at_a_terminal(store: str) -> None:
 
 def say_where(recorded: _native.RecordSummary, asked: str, language: str, quiet: bool) -> None:
     """Reports that an earlier store was renamed, that a folder was created, or that the store has another
-    name than requested. The latter is reported even with --quiet."""
+    name than requested. A different name is reported even with --quiet."""
     text = language_in(language)
     store, elsewhere = recorded["store"], recorded.get("elsewhere")
     if (folder := recorded.get("made_folder")) and not quiet:

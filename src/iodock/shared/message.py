@@ -1,4 +1,4 @@
-"""Defines sentences that are translated when they are shown."""
+"""Defines the type of sentences that are translated when they are shown."""
 
 from __future__ import annotations
 

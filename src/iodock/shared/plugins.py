@@ -23,7 +23,7 @@ declared the group."""
 
 
 def plugins(group: str) -> tuple[EntryPoint, ...]:
-    """Returns the entry points of a group, such as `iodock.rules`."""
+    """Returns the entry points that installed packages declare in a group, such as `iodock.rules`."""
     if not _may_have(group, tuple(sys.path)):
         return ()
     from importlib.metadata import entry_points

@@ -39,8 +39,8 @@ class Unit(StrEnum):
 
 
 class Cache(StrEnum):
-    """Whether a cell's reads were served by a cache and its writes ended in a cache, as far as this is
-    known."""
+    """States whether a cell's reads came from a cache, or whether its writes ended in a cache, as far as this
+    is known."""
 
     CACHED = "cached"
     UNCACHED = "uncached"

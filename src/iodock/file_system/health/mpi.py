@@ -37,8 +37,8 @@ class _World:
         atexit.register(self._give_up)
 
     def wait(self, on: Callable[[], bool]) -> bool:
-        """See `Meeting`. This method polls MPI_Ibarrier, because Python handles no signals while MPI_Barrier
-        waits."""
+        """Implements `Meeting.wait`. It polls MPI_Ibarrier, because Python handles no signals while
+        MPI_Barrier waits."""
         request = self._communicator.Ibarrier()
         self._waits, pause = True, _FIRST_PAUSE_S
         while not request.Test():

@@ -16,7 +16,7 @@ Kind = Literal["user", "group", "project", "fileset"]
 
 
 class Grace(StrEnum):
-    """State of the soft limit and its grace period."""
+    """States whether the soft limit is exceeded, and whether its grace period has ended."""
 
     NONE = "none"
     """The soft limit is not exceeded."""

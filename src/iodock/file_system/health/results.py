@@ -198,8 +198,8 @@ def _measured(cell: Cell, several: Sequence[tuple[Result, Mapping[str, Any]]]) -
 
 
 def _most_careful(labels: Iterable[tuple[str | None, str | None]]) -> tuple[str | None, str | None]:
-    """Chooses the label for a cell whose repeats have different cache labels: the result is `unknown`, unless
-    the only difference is that some have no label."""
+    """Chooses the cache label of a cell whose repeats have different labels. Repeats without a label are
+    ignored. If the others still differ, the label is `unknown`."""
     given = sorted((label, reason) for label, reason in labels if label is not None)
     if not given:
         return None, None

@@ -54,7 +54,8 @@ class MarkEffect:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the durations before and after the mark differ significantly, and by at least 10 %."""
+        """Returns whether the durations before and after the mark differ significantly, and by at least 10
+        %."""
         ratio = self.after_ns / self.before_ns if self.before_ns else 1.0
         return self.chance < MARK_CHANCE and not 1 / MARK_RATIO < ratio < MARK_RATIO
 

@@ -82,12 +82,13 @@ class Round:
 
     @property
     def is_good(self) -> bool:
-        """Whether all operations were answered."""
+        """Returns whether all operations were answered."""
         return all(one.kind is Kind.ANSWERED for one in self.outcomes.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether the round certainly left no files: its folder was never created, or was removed."""
+        """Returns whether the round certainly left no files, because its folder was never created, or was
+        removed."""
         made, removed = (self.outcomes.get(one) for one in (Operation.MKDIR, Operation.RMDIR))
         if made is None or made.kind in (Kind.FAILED, Kind.WAITING, Kind.NOT_TRIED):
             return True

@@ -59,7 +59,7 @@ ORPHANS = N_("Rounds whose target is unknown, because its record is damaged: {co
 
 
 def remarks(sight: Sight) -> tuple[Message, ...]:
-    """Returns all remarks on a watch."""
+    """Returns all remarks on a watch, as sentences for translation."""
     return (
         now_remark(sight),
         *_episodes(sight.episodes),

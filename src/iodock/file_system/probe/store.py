@@ -44,7 +44,7 @@ def host_name() -> str:
 
 @dataclass(slots=True)
 class Losses:
-    """Numbers of records that could not be read."""
+    """Counts records that could not be read, by reason."""
 
     damaged: int = 0
     """Number of pieces that are not complete records: cut by a crash or a full disk, or overwritten."""
@@ -53,7 +53,7 @@ class Losses:
 
 
 class ProbeStore:
-    """A probe store in a folder."""
+    """A probe store, which is a folder. Its methods append and read records."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -161,8 +161,8 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
         if line is None or zlib.crc32(line[2]) != int(line[1], 16):
             losses.damaged += 1
             continue
-        # A writer that was interrupted before it wrote the separator leaves a part without one, which then
-        # follows a complete record.
+        # Bytes after the line feed of a record belong to another record whose separator is damaged. They
+        # count as one damaged record.
         losses.damaged += line.end() != len(piece)
         try:
             record = from_json(documents.from_json(line[2]))

@@ -13,7 +13,7 @@ from iodock.shared.answer import Answer
 
 
 def write(answer: Answer, out: BinaryIO) -> None:
-    """Writes the whole answer."""
+    """Writes the whole answer to OUT."""
     write_batches(answer, answer.table.schema, answer.table.to_batches(), out)
 
 

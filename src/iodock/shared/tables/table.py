@@ -41,7 +41,8 @@ class Shown:
 
     @property
     def is_name(self) -> bool:
-        """Whether the texts are names, such as paths. Long names are shortened in their middle, to at least
+        """Returns whether the texts are names, such as paths. Long names are shortened in their middle, to at
+        least
         NARROWEST_NAME cells."""
         return self.column.role == "key" and not self.right
 

@@ -36,7 +36,7 @@ _DECIMAL = str.maketrans("", "", "iI")
 
 @dataclass(frozen=True)
 class Shape:
-    """Options and number of processes of one entry of the output."""
+    """Options and number of processes of one entry in fio's output, as far as they can be determined."""
 
     options: dict[str, str]
     """Options of the job and of all jobs. Empty if the output has none, or if it has the options of only one

@@ -135,7 +135,7 @@ def _errors(source: Source) -> dict[int, str]:
 
 def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
     """Returns the line numbers of invalid results: a row before an error message, a sum after error messages
-    of children, and a row at the very end of the file, because it may be truncated."""
+    of children, and a row at the end of a file without a final line break, because it may be truncated."""
     found: set[int] = set()
     failed: str | None = None
     last = 0

@@ -110,8 +110,8 @@ def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
 
 def _start(text: str, base: int) -> tuple[int, int, int] | None:
     """Returns the position at which the numbers of a row begin, its file size and its record size (both in
-    bytes). A wide first number touches the record size, so the heading's position BASE separates the two.
-    Returns None if the line is not a row."""
+    bytes). The first number may touch the record size, so the two are separated at BASE, the position where
+    the heading's numbers begin. Returns None if the line is not a row."""
     words = text[:base].split()
     if base >= _SIZES_WIDTH and len(words) == 2 and all(re.fullmatch(r"[0-9]{1,15}", one) for one in words):
         return base, int(words[0]) << 10, int(words[1]) << 10

@@ -185,8 +185,8 @@ def differs(curve: Curve) -> tuple[Point, Point] | None:
 
 
 def peak(curve: Curve) -> Point | None:
-    """Returns a single point that is far above all others, if the rest of the curve does not fall after
-    it."""
+    """Returns a single point that is far above all others, if the other points never fall or lie on a
+    straight line."""
     points = curve.points
     if len(points) < 4:
         return None
