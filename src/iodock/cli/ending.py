@@ -1,4 +1,4 @@
-"""Handles Ctrl-C, SIGTERM and SIGHUP for commands that run until they are stopped."""
+"""Lets commands that run until they are stopped end normally at Ctrl-C, SIGTERM or SIGHUP."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class _Serving:
 
 
 def _read(place: StoreOptions, serving: _Serving) -> None:
-    """Serves the portal for a Prometheus, to which this process does not write."""
+    """Serves the portal for a store in Prometheus. This process only reads the store."""
     from iodock.centre.portal.app import reading
 
     app = reading(place.prometheus(), serving.access, serving.site, serving.places)

@@ -30,7 +30,7 @@ Clock = Literal["epoch", "day", "relative", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of an answer, with the documentation of its meaning."""
+    """One column of an answer: its name, type and unit, and a text that explains it."""
 
     name: str
     type: str

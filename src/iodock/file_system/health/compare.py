@@ -5,7 +5,7 @@ Two cells form a pair if they have the same test, operation, unit, size, process
 of one run show how values vary within minutes, not from day to day. The error of an operation's change is
 therefore the larger of two errors: the one from the spread of repeats, and the one from the differences
 between cells. If the changes of the cells differ by more than a limit, the difference is not due to chance:
-the cells really changed by different amounts. The error is then limited.
+the cells really changed by different amounts. The second error is then computed from the limit instead.
 
 Verdict and interval agree: an operation has changed if its interval excludes zero. The intervals are so wide
 that, with a probability of 95 %, all intervals of one comparison contain the true changes.

@@ -52,7 +52,8 @@ class Cache(StrEnum):
 
     @property
     def is_memory(self) -> bool:
-        """Returns whether the rate is that of memory, so that it says nothing about a disk or server."""
+        """Returns whether a rate with this label is that of memory. Such a rate says nothing about a disk or
+        server."""
         return self in (Cache.CACHED, Cache.PAGE_CACHE)
 
 
@@ -206,7 +207,7 @@ class Measurements:
 
 
 def from_memory(cell: Cell) -> bool:
-    """Returns whether the cell's rate is that of memory, so that it says nothing about a disk or server."""
+    """Returns whether the cell's rate is that of memory. Such a rate says nothing about a disk or server."""
     return cell.cache is not None and cell.cache.is_memory
 
 

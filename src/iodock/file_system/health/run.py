@@ -57,7 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated time of a plan, and the space that it needs."""
+    """Estimated duration of a plan, and the space and number of files that it needs."""
 
     seconds: float
     written_bytes: int

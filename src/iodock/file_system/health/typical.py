@@ -21,7 +21,7 @@ KNEES = (Kind.LEVELS_OFF, Kind.DEGRADES)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value for a site's settings file."""
+    """One typical value, with its name in the site's settings file."""
 
     name: str
     """Name of a field of `iodock.shared.settings.FileSystem`."""

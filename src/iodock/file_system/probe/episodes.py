@@ -37,7 +37,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The result of one operation in one round."""
+    """A singular point: the result of one operation in one round."""
 
     ts: int
     operation: Operation

@@ -29,7 +29,8 @@ MARK_LEAST, MARK_CHANCE, MARK_RATIO = 8, 1e-3, 1.1
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Usual durations of an operation in ns, and the number of rounds without an answer."""
+    """Usual durations of an operation in ns. `count` is the number of rounds in which it was answered.
+    `failed` and `no_answer` count the rounds in which it failed or was not answered."""
 
     count: int
     p50_ns: float
@@ -54,8 +55,8 @@ class MarkEffect:
 
     @property
     def is_clear(self) -> bool:
-        """Returns whether the durations before and after the mark differ significantly, and by at least 10
-        %."""
+        """Returns whether the durations before and after the mark differ significantly, and by a factor of
+        1.1 or more."""
         ratio = self.after_ns / self.before_ns if self.before_ns else 1.0
         return self.chance < MARK_CHANCE and not 1 / MARK_RATIO < ratio < MARK_RATIO
 

@@ -164,8 +164,8 @@ def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int,
 
 
 def _line(cell: Cell, by_size: bool) -> int | None:
-    """Returns the property that distinguishes the lines, which is the one that is not on the horizontal
-    axis."""
+    """Returns the value that distinguishes the lines of a graph: the number of processes if the horizontal
+    axis shows sizes, and the size in bytes otherwise."""
     return cell.processes if by_size else cell.size_bytes
 
 

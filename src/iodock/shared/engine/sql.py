@@ -1,4 +1,4 @@
-"""Quotes texts for SQL."""
+"""Contains the function that quotes texts for SQL."""
 
 from __future__ import annotations
 

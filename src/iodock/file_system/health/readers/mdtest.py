@@ -112,7 +112,8 @@ def _settings(command: str | None) -> dict[str, Json]:
 
 
 def _variant(command: str | None) -> dict[str, str]:
-    """Returns the properties of a run, other than the number of processes, on which its rates depend."""
+    """Returns properties of a run that affect its rates: whether processes share a directory, and the size of
+    the files."""
     given = words(command)
     short = "".join(word[1:] for word in given if re.match(r"-[A-Za-z]+$", word))
     variant = {"directories": "one-per-process" if "u" in short else "shared"}

@@ -117,7 +117,7 @@ def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
 
 
 def settings_of(cells: Iterable[Cell]) -> list[str]:
-    """Returns the names of further axes besides processes and size: the nodes, and each setting with numeric
+    """Returns the names of all axes other than processes and size: the nodes, and each setting with numeric
     values, such as threads, files or io_depth."""
     names = {
         name: None
