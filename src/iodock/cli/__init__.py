@@ -1,5 +1,5 @@
-"""The command line: one file per verb, listed in `registry`. Only this package reads argv, prints and
-exits."""
+"""The command line of iodock. Each command has a module of its own, and `registry` lists them. Only this
+package reads arguments, prints, and exits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 
 from iodock.cli.streams import prepare
 
-# The same value as typing's, whose import takes as long as Python's own start.
+# This constant equals typing.TYPE_CHECKING. Importing `typing` takes as long as starting Python.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Entry point of the `iodock` command: runs a verb and exits with its status."""
+    """Runs the command that the arguments name, and exits with its status. This is the entry point of
+    `iodock`."""
     if "_IODOCK_COMPLETE" in os.environ:
         from iodock.cli.completing import answer
 
         sys.exit(answer(os.environ["_IODOCK_COMPLETE"]))
     recording = sys.argv[1:2] == ["record"]
     if recording:
-        # Garbage collection is off, because its time would count as the recorded program's own.
+        # Garbage collection is switched off. Its time would be counted as time of the recorded program.
         gc.disable()
     elif sys.argv[1:2] and sys.argv[1] in _SHORT:
-        # A short command needs most of its objects until its end, so they are rarely collected.
+        # These commands need most of their objects until they end, so collecting garbage often would only
+        # cost time.
         gc.set_threshold(50_000, 20, 20)
     prepare()
     status = _record(sys.argv[2:]) if recording else None
@@ -42,10 +44,11 @@ def main() -> None:
         status = run(sys.argv[1:])
     status = _flushed(status)
     if recording:
-        # The interpreter is not shut down, because that takes longer than recording a small program.
+        # The normal shutdown of the interpreter is skipped, because it takes longer than recording a small
+        # program.
         _leave(status)
     if sys.argv[1:2] and sys.argv[1] in _SHORT and not (sys.getprofile() or sys.gettrace()):
-        # These functions remove temporary folders.
+        # os._exit does not run the functions that were registered with atexit. They remove temporary folders.
         atexit._run_exitfuncs()
         _leave(status)
     sys.exit(status)
@@ -61,11 +64,12 @@ def _leave(status: int) -> None:
 
 
 def _flushed(status: int) -> int:
-    """Flushes stdout. Returns the exit status, which becomes an error if flushing fails."""
+    """Flushes stdout and returns STATUS. If flushing fails, it returns the status of an error instead."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Python would otherwise try to write again at exit, and report an error.
+        # stdout still contains data. Python would try to write it again at exit and print another error, so
+        # stdout is redirected to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if status == 0 and not isinstance(error, BrokenPipeError):
             from iodock.cli.run import failed
@@ -75,7 +79,7 @@ def _flushed(status: int) -> int:
 
 
 def _record(arguments: list[str]) -> int | None:
-    """Records a program. Returns None if the arguments are not simple."""
+    """Records a program without loading click. Returns None if the arguments need click's parser."""
     from iodock.cli import recording
 
     asked = recording.plain(arguments)
@@ -90,7 +94,8 @@ def _record(arguments: list[str]) -> int | None:
 
 
 def _digest(arguments: list[str]) -> int | None:
-    """Prints a job's digest from a portal. Returns None if the arguments are not simple."""
+    """Prints a job's digest from a portal without loading click. Returns None if the arguments need click's
+    parser."""
     from iodock.cli import digest_portal
 
     asked = digest_portal.plain(arguments)
@@ -105,7 +110,8 @@ def _digest(arguments: list[str]) -> int | None:
 
 
 def application() -> click.Group:
-    """The whole command line as a click group. The reference is generated from it."""
+    """Returns the whole command line as a click group, from which the reference documentation is
+    generated."""
     from iodock.cli.run import iodock
 
     return iodock

@@ -1,4 +1,4 @@
-"""`iodock bench`: reads and runs other benchmarks."""
+"""Implements `iodock bench`, which reads results of other benchmarks, and runs sweeps of IOR and mdtest."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def show(
 def write(
     measurements: Measurements, form: str | None, output: str | None, lang: str, remarks: bool = False
 ) -> None:
-    """Prints a table, JSON or CSV, chosen by FORM or by the ending of OUTPUT. REMARKS: print them with the
-    table."""
+    """Writes measurements as a table, JSON or CSV. FORM selects the format; without FORM, the ending of
+    OUTPUT does. REMARKS adds the remarks to the table."""
     ending = Path(output or "").suffix.lstrip(".")
     chosen = form or (ending if ending in FORMATS else "table")
     with destination(output) as out:

@@ -1,4 +1,4 @@
-"""Prints notes and losses on stderr, separate from the data."""
+"""Prints notes and losses on stderr, so that stdout contains only data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def say_losses(losses: Losses, language: str = "en") -> None:
-    """Prints losses, in the same form for every verb."""
+    """Prints one line for each loss. All commands use this function, so that losses look the same
+    everywhere."""
     from iodock.program.views.losses import loss_lines
     from iodock.shared.language import language_in
 
@@ -22,12 +23,12 @@ def say_losses(losses: Losses, language: str = "en") -> None:
 
 
 def say_beside(answer: Answer) -> None:
-    """Prints an answer's notes and losses."""
+    """Prints the notes and losses of an answer."""
     say_notes(answer.notes)
     say_losses((loss.name, loss.count, loss.cure) for loss in answer.losses)
 
 
 def say_notes(notes: Iterable[str]) -> None:
-    """Prints notes, one line each."""
+    """Prints notes, one per line."""
     for note in notes:
         say(f"note: {note}")

@@ -1,4 +1,5 @@
-"""`iodock bundle STORE`, and `iodock bundle ID` of a job's digest."""
+"""Implements `iodock bundle`. It packs the data about a recorded run, or the digest of a job, into one
+archive."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def _of_job(digest_id: str, output: str | None, force: bool, text: Language, dig
 
 
 def _target(name: str, force: bool) -> Path:
-    """Path of the archive. Raises IodockError if another file exists there."""
+    """Returns the path of the archive. Raises IodockError if a file exists there. With --force, it raises
+    this error only if that file is not an archive of `iodock bundle`."""
     from iodock.program.bundle import is_bundle
 
     target = Path(name)

@@ -1,4 +1,4 @@
-"""`iodock cases`: the casebook."""
+"""Implements `iodock cases`, which lists, shows, runs and adds cases of the casebook."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def _run(case: Case, folder: Path, times: int, settings: str | None, text: Langu
 
 
 def _stores_of(case: Case) -> CaseRun | None:
-    """Opens the two stores of a case that a site added; None: the case consists of programs."""
+    """Returns the two stores of a case that a site added. Returns None for a case that consists of programs,
+    which must be recorded first."""
     from iodock.program.casebook.run import CaseRun
 
     if case.before is not None:

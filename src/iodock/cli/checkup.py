@@ -1,4 +1,4 @@
-"""The check-up in the terminal, after a recording."""
+"""Prints the check-up of a run in the terminal after the run was recorded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from iodock.shared.language import N_
 
 
 def print_checkup_of(folder: Path, language: str) -> None:
-    """Prints the check-up of a store. It goes to stderr, because stdout belongs to the recorded program.
-    LANGUAGE is a code."""
+    """Prints the check-up of the store FOLDER on stderr, because stdout belongs to the recorded program.
+    LANGUAGE is a language code."""
     from rich.console import Console
 
     from iodock.cli.digest_follows import digest_follows
@@ -23,8 +23,8 @@ def print_checkup_of(folder: Path, language: str) -> None:
     from iodock.shared.settings import load
 
     console = Console(file=sys.stderr, highlight=False)
-    # The search takes seconds if there are some million calls. The line is only shown on a terminal, and
-    # removed afterwards.
+    # Diagnosing several million calls takes seconds. A line that says so is shown on a terminal, and removed
+    # afterwards.
     doing = language_in(language).gettext(N_("searching for things worth changing"))
     with Store.open(folder) as store:
         if store.manifest.profiles_only:

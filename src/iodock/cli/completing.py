@@ -1,4 +1,4 @@
-"""Completes command lines of iodock for a shell: verbs, options, names of analyses, and files."""
+"""Completes command lines of iodock in a shell: commands, options, names of analyses, and files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ VARIABLE = "_IODOCK_COMPLETE"
 
 
 class _Files(ShellComplete):
-    """Completes files for arguments that have no words of their own. click itself does this only for declared
-    paths."""
+    """Completes names of files for arguments without completions of their own. click itself does so only for
+    arguments that are declared as paths."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[Any]]:
         found = super().get_completions(args, incomplete)
@@ -26,8 +26,8 @@ class _Files(ShellComplete):
 class _Bash(_Files, BashComplete):
     @staticmethod
     def _check_version() -> None:
-        # The check is skipped, because click would start a bash to get its version. The script needs 4.4 or
-        # newer, as documented.
+        # click's check starts a bash to get its version, which would delay each completion. The documentation
+        # states that version 4.4 or newer is needed.
         pass
 
 
@@ -41,21 +41,21 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _F
 
 
 def script(shell: str) -> str:
-    """Returns the script for the start-up file of a shell."""
+    """Returns the completion script that users add to the start-up file of their shell."""
     return _asked(shell).source()
 
 
 def answer(asked: str) -> int:
-    """Prints the completions of the words that the shell passed in the environment; returns the exit
-    status."""
+    """Prints the completions for the command line that the shell passed in environment variables. ASKED is
+    the value of VARIABLE. Returns the exit status."""
     shell, _, what = asked.partition("_")
     if shell not in SHELLS or what != "complete":
         return 1
     try:
         click.echo(_asked(shell).complete())
     except Exception:
-        # An invalid command line has no completions. A message would appear in the prompt, so none is
-        # printed.
+        # An invalid command line has no completions. A message would appear in the middle of the user's
+        # prompt, so none is printed.
         if os.environ.get("IODOCK_TRACEBACK"):
             raise
         return 1

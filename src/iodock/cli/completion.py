@@ -1,4 +1,5 @@
-"""`iodock completion SHELL`: prints the script for completing iodock's command lines in a shell."""
+"""Implements `iodock completion SHELL`, which prints a shell's script for completing iodock's command
+lines."""
 
 from __future__ import annotations
 

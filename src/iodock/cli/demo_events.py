@@ -1,5 +1,5 @@
-"""Events of the demonstration's simulated centre: lines in its servers' logs and rounds of a probe. Real
-agents read and send them. Each line says that it is synthetic."""
+"""Creates events for the demonstration of the monitor: lines in the logs of simulated servers, and rounds of
+a probe. Real agents read them and send them to the collector. Each line contains the word `synthetic`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SLOW_ROUNDS = range(6, 9)
 """Rounds in which the probe is slow, of thirty."""
 _AGAIN_S = 900.0
 """The story repeats at this interval."""
-# Lines of the story: seconds after its beginning, number of the server (the first one is the metadata
-# server), and kernel message.
+# The lines of the story: the time in seconds since its beginning, the index of the server (0 is the metadata
+# server), and the message of the kernel.
 _STORY = (
     (4.0, -1, "Lustre: {fs}-OST0003: Connection restored to 10.10.1.7@o2ib (at 10.10.1.7@o2ib)"),
     (9.0, 0, "Lustre: {fs}-MDT0000: haven't heard from client 4d51 (at 10.10.1.9@o2ib) in 227 seconds. "
@@ -41,11 +41,11 @@ _STORY = (
 
 
 class Happenings:
-    """Writes the events up to now."""
+    """Writes the events to the logs and to the probe store at the times of the story."""
 
     def __init__(self, tree: Tree) -> None:
-        """Creates the files that agents follow. Lines that exist before the agents start are not reported.
-        Raises OSError, StoreError."""
+        """Creates the logs and the probe store. This must be done before the agents start, because an agent
+        reports only lines that are added while it runs. Raises OSError and StoreError."""
         self._root = tree.root
         self._servers = [server.name for server in tree.centre.servers]
         for name in (*self._servers, LOGIN_NODE):
@@ -74,7 +74,8 @@ class Happenings:
         self._began, self._told, self._rounds = time.monotonic(), 0, 0
 
     def write(self) -> None:
-        """Writes the events that are due. It must be called every few seconds. Raises OSError, StoreError."""
+        """Writes the events that are due. It must be called every few seconds. Raises OSError and
+        StoreError."""
         passed = time.monotonic() - self._began
         while passed >= self._due():
             _, server, text = _STORY[self._told % len(_STORY)]
@@ -84,7 +85,7 @@ class Happenings:
             self._probe()
 
     def _due(self) -> float:
-        """Time at which the next line is due, seconds after the beginning."""
+        """Returns the time at which the next line is due, in seconds since the beginning."""
         again, at = divmod(self._told, len(_STORY))
         return again * _AGAIN_S + _STORY[at][0]
 
@@ -97,7 +98,7 @@ class Happenings:
         return self._root / name / LOG.lstrip("/")
 
     def _probe(self) -> None:
-        """Adds a round of probes. In some rounds, creating a file takes too long."""
+        """Adds a round of the probe. In rounds 6 to 8 of every thirty, creating a file takes 2.5 to 4 s."""
         self._rounds += 1
         outcomes: dict[Operation, Outcome] = {}
         for one in ROUND:

@@ -1,4 +1,4 @@
-"""`iodock diagnose STORE`."""
+"""Implements `iodock diagnose STORE`, which prints the findings about a run."""
 
 from __future__ import annotations
 

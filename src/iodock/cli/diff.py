@@ -1,4 +1,4 @@
-"""`iodock diff BEFORE AFTER`."""
+"""Implements `iodock diff BEFORE AFTER`, which compares runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _BETWEEN = "\0--"
 
 
 class _TwoSides(click.Command):
-    """A command in which `--` separates the stores before from those after. Options may follow it."""
+    """A command in whose arguments `--` separates the stores before a change from those after it. In other
+    commands, `--` ends the options."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(context, [_BETWEEN if one == "--" else one for one in args])
@@ -117,9 +118,9 @@ def command(
     code = spoken(lang)
     written = _written(comparison, wanted, language_in(code), output == "-")
     with destination(output) as out:
-        # A store's name may contain any bytes, so they are escaped.
+        # A store's name may contain bytes that are not UTF-8. They are written as escapes.
         out.write(written.encode("utf-8", "backslashreplace"))
-    # In JSON the notes are a part of the data.
+    # In JSON the losses are a part of the document, so they are not printed on stderr as well.
     if not quiet and wanted != "json":
         say_losses(_lost(comparison), code)
     if opens:
@@ -129,7 +130,7 @@ def command(
 def _counters(
     before: list[str], after: list[str], by: str, top: int, form: str, output: str | None, quiet: bool
 ) -> None:
-    """Compares two stores of counters and prints rows of changes."""
+    """Compares two stores of counters, and writes the changes as a table or in a data format."""
     from iodock.cli.beside import say_beside
     from iodock.cli.output import write_table
     from iodock.program.comparison.counters import compare_counters
@@ -146,7 +147,8 @@ def _counters(
 
 
 def _lost(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """Losses of the runs: for each loss, the larger number of both sides, and the cure."""
+    """Yields each loss of the runs with its number and advice. The number of a side is the largest of its
+    runs."""
     cures: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
     for side, runs in enumerate((comparison.before, comparison.after)):

@@ -1,4 +1,4 @@
-"""Packs a job's digest and its data for a help desk."""
+"""Packs the digest of a job and data about the job into an archive for a help desk."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ RECORDING = "recording-bundle.tar.gz"
 
 
 def name_of(digest_id: str) -> str:
-    """Name of the archive. It is valid for any job id."""
+    """Returns the name of the archive. Characters of the job id that are unsuitable for file names are
+    replaced."""
     return f"job-{re.sub(r'[^A-Za-z0-9_-]+', '_', digest_id)[:80]}-bundle.tar.gz"
 
 
 def write_digest_bundle(
     place: PortalPlace | StorePlace, digest_id: str, recording: str | None, target: Path, text: Language
 ) -> None:
-    """Writes the archive. RECORDING: a store that is added. Raises IodockError if the job does not exist, or
-    if there is no answer."""
+    """Writes the archive. RECORDING is a store of the job's program, which is added if it is given. Raises
+    IodockError if the job does not exist, or if the portal or store does not answer."""
     found = {name: place.digest(digest_id, form, text.code) for name, form in _FILES.items()}
     tables = place.tables(digest_id, text.code)
     found |= {f"{name}.csv": content for name, content in tables.items()}

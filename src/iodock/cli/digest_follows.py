@@ -1,5 +1,5 @@
-"""Finds out whether the digest of a job will follow at the end of its output, so that the check-up after
-`record` does not repeat it."""
+"""Determines whether the scheduler will append a digest to the job's output. The check-up after a recording
+then leaves out what the digest will contain."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SETTINGS = "/etc/iodock/digest.conf"
 
 
 def digest_follows(store: Store, is_terminal: bool) -> bool:
-    """Whether a digest will follow. This is so for a recording in a job on a node that prints digests of all
-    jobs. If the output goes to a terminal it is not a job's output, and with ONLY= most jobs get no
-    digest."""
+    """Returns whether a digest will follow. It follows if the program was recorded in a job, and if this node
+    is configured to print digests of all jobs. It does not follow if the output goes to a terminal, because
+    that is not the output of a job, or if ONLY= restricts digests to certain jobs."""
     job = store.manifest.raw.get("job")
     if is_terminal or not isinstance(job, dict) or not job.get("id"):
         return False
@@ -26,7 +26,8 @@ def digest_follows(store: Store, is_terminal: bool) -> bool:
 
 
 def _settings() -> dict[str, str]:
-    """Reads the settings as the script does; empty if there are none."""
+    """Reads the settings in the same way as the script of the epilog. Returns an empty mapping if the file
+    can't be read."""
     from iodock.shared.bounded import files
     from iodock.shared.bounded.limits import SETTINGS as LIMIT
     from iodock.shared.errors import IodockError

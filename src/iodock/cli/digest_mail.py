@@ -1,4 +1,4 @@
-"""Sends a job's digest to its owner."""
+"""Sends the digest of a job to its owner by mail."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ WHEN = ("always", "slower")
 
 
 def mail(place: PortalPlace | StorePlace, job: str, when: str) -> None:
-    """Sends the mail. WHEN: a value of the constant WHEN. Raises RequestError, AnswerError, IodockError if
-    the job does not exist or the mail server refuses the mail."""
+    """Sends the digest to the owners of JOB. WHEN is `always`, or `slower` to send it only if the job was
+    slower than usual. Raises RequestError, AnswerError, and IodockError if the job does not exist or the mail
+    server refuses the mail."""
     from iodock.centre.watch.notices.digests import letters
     from iodock.centre.watch.notices.mail import Mail
     from iodock.centre.watch.notices.outbox import Refused, TryAgain
@@ -39,8 +40,8 @@ def mail(place: PortalPlace | StorePlace, job: str, when: str) -> None:
 
 
 def _known(content: bytes) -> tuple[str, list[str], bool]:
-    """Returns the digest's id, the job's owners, and whether the job was slower than usual. Raises
-    AnswerError."""
+    """Returns the digest's id, the owners of the job, and whether the job was slower than usual. Raises
+    AnswerError if CONTENT is not a digest."""
     try:
         document = from_json(content)
         compared = document["compared"] or {}

@@ -1,4 +1,5 @@
-"""Sources of a job's digest: a portal, or a monitor store that is read directly."""
+"""Defines the places from which a job's digest can be obtained: a portal, or a monitor store that is read
+directly."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _NOT_THERE = "no such job is known"
 
 
 def digest_options(function: Function) -> Function:
-    """Adds --store and --portal with their options to a command."""
+    """Adds the options that select a portal or a store to a command."""
     options = (
         click.option("--portal", default="", metavar="URL",
                      help="query this portal; default: [notices] portal in the settings"),
@@ -50,8 +51,8 @@ def digest_options(function: Function) -> Function:
 
 
 def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
-    """Returns the source of a digest. OPTIONS: values of `digest_options` except --run. Raises RequestError
-    if no source or both are given."""
+    """Returns the place from which the digest is obtained. OPTIONS contains the values of `digest_options`,
+    except --run. Raises RequestError if neither a portal nor a store is given, or both."""
     kept = StoreOptions(*(options[name] for name in _OF_STORE))
     portal = options["portal"]
     if kept.store and portal:
@@ -70,29 +71,30 @@ def place_of(options: Mapping[str, Any]) -> StorePlace | PortalPlace:
 
 @dataclass(frozen=True)
 class StorePlace:
-    """A store that is read directly. A user who can read it sees everything."""
+    """A monitor store that is read directly. Users who can read its files see the data of all jobs."""
 
     kept: StoreOptions
     response: Path | None
     jobid_name: str | None
 
     def digest(self, job: str, form: str, code: str, recorded: Recorded | None = None) -> bytes:
-        """Formats a job's digest. Raises RequestError, StoreError, IodockError if the job does not exist."""
+        """Returns the digest of a job. FORM is its format, CODE the language. Raises RequestError,
+        StoreError, and IodockError if the job does not exist."""
         from iodock.centre.views.digests import FORMS
         from iodock.shared.language import language_in
 
         return FORMS[form](self.found(job, recorded), language_in(code)).encode()
 
     def found(self, job: str, recorded: Recorded | None = None) -> Digest:
-        """The digest as data. Raises the same errors as `digest`."""
+        """Returns the digest of a job as data. Raises the same exceptions as `digest`."""
         from iodock.shared.settings import load
 
         return replace(self.of(self.asked_with("en"), job), rules=load().response, recorded=recorded)
 
     @staticmethod
     def of(question: Question, job: str) -> Digest:
-        """The digest of a job, for a question that is used for several jobs. Raises the same errors as
-        `digest`."""
+        """Returns the digest of a job. QUESTION can be used for several jobs, so that the store is opened
+        only once. Raises the same exceptions as `digest`."""
         from iodock.centre.portal.shown.digest import digest
         from iodock.centre.portal.shown.page import NotThere
 
@@ -102,8 +104,8 @@ class StorePlace:
             raise IodockError(f"{job}: {_NOT_THERE}", not_there(job)) from None
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
-        """CSV of each table on the job's page, by name. JOB: an id from a digest. Raises the same errors as
-        `digest`."""
+        """Returns each table of the job's page as CSV, by the name of the table. JOB is an id from a digest.
+        Raises the same exceptions as `digest`."""
         from iodock.centre.portal.shown.digest import looking_back
         from iodock.centre.portal.shown.job import shown
         from iodock.centre.portal.tables import as_csv
@@ -114,7 +116,8 @@ class StorePlace:
         return {table.name: as_csv(table).encode() for table in page.tables if table.name in TABLES}
 
     def asked_with(self, code: str) -> Question:
-        """The question as an operator would ask it, in a language. Raises RequestError."""
+        """Returns the question with the rights of an operator, who may see all jobs. CODE is the language.
+        Raises RequestError."""
         from iodock.centre.monitor.access import Role, Visitor
         from iodock.centre.monitor.questions.ids import job_ids
         from iodock.centre.portal.forms import Asked
@@ -129,7 +132,8 @@ class StorePlace:
         return Question(store, site, asked, Visitor(Role.OPERATOR), language_in(code), state)
 
     def _episodes(self, begin: int, end: int) -> list[Episode] | None:
-        """Returns episodes; None: they are not stored, or this user can't read them."""
+        """Returns the episodes between two times. Returns None if no episodes are stored, or if this user may
+        not read them."""
         from iodock.centre.watch import episode_rows
         from iodock.centre.watch.ledger import LedgerBeside
 

@@ -1,5 +1,5 @@
-"""Gets a job's digest from a portal. A job's script may request it, so simple arguments are parsed here,
-without the command line's framework."""
+"""Gets the digest of a job from a portal. The scripts of many jobs may call this command at the same time, so
+it must start quickly: simple arguments are parsed here, without importing click."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _VALUES = {"--portal": "portal", "--token-file": "token", "--portal-ca": "author
 
 
 def plain(arguments: Sequence[str]) -> dict[str, str] | None:
-    """Parses the arguments of `monitor digest` if they are simple: a job, a portal, and options as separate
-    words. Returns None for all others, which click parses or refuses."""
+    """Parses the arguments of `monitor digest` if they are simple: a job, a portal, and options that are
+    separated from their values by blanks. Returns None otherwise; click then parses or rejects them."""
     found: dict[str, str] = {}
     at = 0
     while at < len(arguments):
@@ -65,7 +65,7 @@ def run(asked: dict[str, str]) -> int:
 
 
 def not_there(job: str) -> str:
-    """The hint that is printed if JOB is not known."""
+    """Returns the hint for the message that JOB is not known."""
     number, _, task = job.partition("_")
     if not (number.isdigit() and task.isdigit()):
         return _LOOKED
@@ -74,21 +74,23 @@ def not_there(job: str) -> str:
 
 
 def portal_of(url: str, token: str | None, authority: str | None, within_s: float) -> Portal:
-    """Opens a portal. TOKEN: if not given, the file at the usual place is used, if it exists."""
-    # pathlib takes longer to import than the whole of this module.
+    """Returns a client of the portal at URL. TOKEN is a file with the user's token. Without TOKEN, the
+    default file is used if it exists. WITHIN_S is the time limit in seconds."""
+    # os.path is used, because importing pathlib takes longer than importing the rest of this module.
     usual = os.path.expanduser(TOKEN)  # noqa: PTH111
     is_there = os.path.exists(usual)  # noqa: PTH110
     return Portal(url.rstrip("/"), token or (usual if is_there else None), authority, within_s)
 
 
 class PortalPlace:
-    """A portal. It decides what this visitor may see."""
+    """A portal, which decides which jobs the user may see."""
 
     def __init__(self, portal: Portal) -> None:
         self.portal = portal
 
     def digest(self, job: str, form: str, code: str) -> bytes:
-        """Requests a digest. Raises RequestError, AnswerError, IodockError if the visitor has no such job."""
+        """Requests the digest of a job from the portal. Raises RequestError, AnswerError, and IodockError if
+        the user has no such job."""
         status, content = self.portal.get("/digests/", {"id": job, "format": form, "lang": code})
         if status == 200:
             return content
@@ -102,8 +104,8 @@ class PortalPlace:
         raise AnswerError(said)
 
     def tables(self, job: str, code: str) -> dict[str, bytes]:
-        """CSV of each table on the job's page, by name. JOB: an id from a digest. Raises the same errors as
-        `digest`."""
+        """Returns each table of the job's page as CSV, by the name of the table. JOB is an id from a digest.
+        Raises the same exceptions as `digest`."""
         import time
 
         from iodock.centre.watch.digest import looked_back_from, parsed_id
@@ -114,13 +116,14 @@ class PortalPlace:
         found = {}
         for name in TABLES:
             status, content = self.portal.get("/jobs/", {**values, "table": name})
-            # A job without a name has no list of runs.
+            # The portal returns an error for a table that a job does not have. A job without a name, for
+            # example, has no list of runs.
             if status == 200:
                 found[name] = content
         return found
 
 
 def _line(content: bytes) -> str:
-    """Reduces the portal's message to one line."""
+    """Reduces the portal's message to one line of printable characters."""
     said = content[:300].decode(errors="replace").strip().removeprefix("iodock: ")
     return "".join(letter if letter.isprintable() else " " for letter in said) or "no answer"

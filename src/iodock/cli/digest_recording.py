@@ -1,4 +1,4 @@
-"""Adds the results of a recording of the job's program to its digest."""
+"""Adds the results of a recording of the job's program to the digest of the job."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from iodock.shared.errors import RequestError
 
 
 def recorded(path: str, job: str) -> Recorded:
-    """Reads the results from the store PATH. Raises RequestError if it belongs to another job; StoreError,
-    QueryError."""
+    """Reads the results from the store at PATH. Raises RequestError if it is a recording of another job, and
+    also StoreError and QueryError."""
     from iodock.program.diagnosis import diagnose
     from iodock.program.store import Store
     from iodock.shared.settings import load
@@ -16,7 +16,8 @@ def recorded(path: str, job: str) -> Recorded:
     with Store.open(path) as opened:
         said = opened.manifest.raw.get("job")
         own = str(said.get("id") or "") if isinstance(said, dict) else ""
-        # PBS appends its server's name after a dot. Some of its tools leave it out.
+        # PBS appends the name of its server to a job id, after a dot. Some of its commands omit it, so only
+        # the part before the dot is compared.
         if own and own.partition(".")[0] != job.partition(".")[0]:
             raise RequestError(f"{path}: is a recording of job {own}, not of {job}", "give that job's id")
         found = diagnose(opened, load())

@@ -1,4 +1,4 @@
-"""`iodock doctor`: what this machine allows, and the consequences."""
+"""Implements `iodock doctor`, which reports what this machine allows and what follows for recordings."""
 
 from __future__ import annotations
 

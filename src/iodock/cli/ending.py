@@ -1,4 +1,4 @@
-"""Handles Ctrl-C and SIGTERM as the normal end of a run that has no time limit."""
+"""Lets commands that run until they are stopped end normally at Ctrl-C, SIGTERM or SIGHUP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def told_to_end() -> Iterator[int]:
-    """Gives a descriptor that becomes readable at Ctrl-C, SIGTERM or SIGHUP."""
+    """Yields a file descriptor that becomes readable when the process receives SIGINT (Ctrl-C), SIGTERM or
+    SIGHUP."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
 

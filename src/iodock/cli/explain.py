@@ -1,4 +1,4 @@
-"""`iodock explain NAME`: the meaning of a rule, column, key, call or loss."""
+"""Implements `iodock explain NAME`, which explains rules, columns, keys, calls and losses."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def command(name: str | None, as_json: bool, quiet: bool) -> None:
 
 
 def _beginning(begun: str) -> list[str]:
-    """Names that begin with a text, for shell completion."""
+    """Returns the names that begin with BEGUN, for completion in a shell."""
     from iodock.program.reference import explanations
 
     return sorted({one.name for one in explanations() if one.name.startswith(begun)})
 
 
 def _called(name: str, entries: list[Explanation]) -> list[Explanation]:
-    """Entries with this name, group or heading. Raises RequestError."""
+    """Returns the entries whose name, group or heading is NAME. Raises RequestError if there are none."""
     found = [entry for entry in entries if entry.name == name]
     found = found or [entry for entry in entries if entry.group == name]
     found = found or [entry for entry in entries if entry.name in _with_heading(name)]
@@ -75,7 +75,7 @@ def _explained(entries: list[Explanation]) -> Iterator[str]:
 
 
 def _with_heading(heading: str) -> set[str]:
-    """Columns that tables, the report and the check-up show under this heading, in any language."""
+    """Returns the names of columns that tables and reports show under HEADING, in any language."""
     from iodock.shared.headings import GROUPS
     from iodock.shared.labels import HEADINGS
     from iodock.shared.language import LANGUAGES, language_in
@@ -95,7 +95,7 @@ def _listed(entries: list[Explanation]) -> Iterator[str]:
 
 
 def _wrapped(line: str) -> str:
-    """Wraps a line at the width of the terminal. Continuation lines are indented by two."""
+    """Breaks a line at the width of the terminal. The continuation lines are indented by two more columns."""
     indent = " " * max(2, len(line) - len(line.lstrip()))
     if language().code == "en":
         return click.wrap_text(line.strip(), _width(), indent, indent + "  ")

@@ -1,4 +1,4 @@
-"""`iodock export STORE --format FORMAT -o FILE`."""
+"""Implements `iodock export STORE`, which writes a run in the formats of other viewers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock fs`: the properties of a file system."""
+"""Implements `iodock fs`, which prints the properties of a file system and its typical values."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ LIMIT_S = 5.0
 
 
 class _CardUnlessNamed(click.Group):
-    """Makes `iodock fs DIR` mean `iodock fs card DIR`. A folder with a subcommand's name must be written as
-    ./NAME."""
+    """Treats `iodock fs DIR` as `iodock fs card DIR`. If a folder has the name of a subcommand, users must
+    write ./NAME."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         if arguments and arguments[0] not in (*self.commands, *context.help_option_names):

@@ -1,4 +1,5 @@
-"""`iodock health`: the performance of a file system, and remarks on it."""
+"""Implements `iodock health`, which measures the performance of a file system, shows and compares results,
+and makes remarks on them."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def show(
 
 
 def remarked(results: Sequence[str]) -> Measurements:
-    """Combines results and computes the remarks for all of their cells again. Raises MeasurementError."""
+    """Combines several results, and finds remarks on all of their cells together. Raises MeasurementError."""
     from dataclasses import replace
 
     from iodock.file_system.health import readers, remarks

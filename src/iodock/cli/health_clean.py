@@ -1,4 +1,4 @@
-"""`iodock health clean DIR`: removes files of killed check-ups."""
+"""Implements `iodock health clean DIR`, which removes files that killed check-ups left in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock health run DIR`: measures the performance of a file system."""
+"""Implements `iodock health run DIR`, which measures the performance of a file system."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SUFFIXES = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
 def _sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
-    """Parses sizes in bytes, or as 4k, 1m, 1g."""
+    """Parses the option --sizes, such as `4096,4k,1m,1g`. Returns sizes in bytes."""
     return tuple(_size(part.strip()) for part in (value or "").split(",") if part.strip())
 
 
@@ -137,7 +137,9 @@ def command(directory: str, **values: Any) -> None:
 
 
 def _met(job: Job | None, way: str) -> tuple[Job | None, Meeting | None]:
-    """Returns the job, and how its ranks synchronise; None: through files. Raises RequestError."""
+    """Returns the job, and the MPI barrier at which its ranks wait for each other. The barrier is None if
+    they synchronise through files. WAY is the value of --meet. Raises RequestError if MPI was requested but
+    can't be used."""
     from dataclasses import replace
 
     from iodock.file_system.health import mpi
@@ -186,7 +188,8 @@ def _first_rank(place: Path, job: Job | None, meeting: Meeting | None, values: d
 def _begun(
     partial: Partial, wanted: Wanted, values: dict[str, Any]
 ) -> tuple[Plan | None, list[Result], Estimate]:
-    """Returns the plan and the completed steps. There is no plan if only the estimate was requested."""
+    """Returns the plan, the results so far, and the estimate. With --resume, plan and results are those of
+    the interrupted run. The plan is None if only the estimate was requested."""
     from iodock.file_system.health.run import estimated_anew, planned, steps_left, waited
 
     if values["resume"]:
@@ -217,7 +220,8 @@ def _begun(
 
 
 def _check_quotas(place: Path, need: tuple[int, int], values: dict[str, Any]) -> None:
-    """Prints warnings about quotas. Raises IodockError if a quota has not enough space for the check-up."""
+    """Prints warnings about quotas. Raises IodockError if a quota does not have enough space for the
+    check-up."""
     from iodock.file_system.health.quotas import KINDS, check_room
     from iodock.file_system.health.run import quotas_at
     from iodock.shared.language import language_in
@@ -274,7 +278,8 @@ def _partial_name(values: dict[str, Any], place: Path) -> str:
     if output and output != "-":
         return f"{output}.partial"
     name = "workload" if values["workload"] else values["name"]
-    # The result is written to the current folder, so its name includes the file system.
+    # The file is in the current folder, where there may be files of check-ups of other file systems. Its name
+    # therefore contains the measured folder.
     return f"health-{name}{str(place).replace('/', '-').rstrip('-')}.partial"
 
 
@@ -291,13 +296,14 @@ def _say_kept(partial: Partial, plan: Plan) -> None:
 
 
 def say_note(values: dict[str, Any]) -> Any:
-    """Returns a function that prints a note on stderr, unless --quiet is given."""
+    """Returns a function that prints a note on stderr. With --quiet, the function prints nothing."""
     return (lambda text: None) if values["quiet"] else (lambda text: say(f"note: {text}"))
 
 
 @contextmanager
 def _terminated() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP act like Ctrl-C, so that created files are removed."""
+    """Makes SIGTERM and SIGHUP raise an exception, as Ctrl-C does, so that the files of the check-up are
+    removed."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""Help of commands in the user's language, and --lang for every command."""
+"""Prints the help of commands in the user's language, and adds the option --lang to every command."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ _LANG = "language of the texts; default: that of the locale"
 
 
 class Formatter(click.HelpFormatter):
-    """click's formatter with translated texts and lines broken between words."""
+    """click's formatter for help texts. It translates them, and breaks lines between Japanese words as
+    well."""
 
     commands: Mapping[str, str] = {}
     """Help of each command in a group's list. click itself keeps only its beginning."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """Writes `Usage: ...`."""
+        """Writes the line `Usage: ...`."""
         if spoken.code() == "en":
             super().write_usage(prog, args, prefix)
             return
         self.write(f"{spoken.language().gettext('Usage')}: {prog} {args}\n")
 
     def write_heading(self, heading: str) -> None:
-        """Writes a heading such as `Options:`."""
+        """Writes a heading, such as `Options:`."""
         super().write_heading(spoken.language().told(heading))
 
     def write_text(self, text: str) -> None:
-        """Writes paragraphs. A paragraph that begins with \\b is not wrapped."""
+        """Writes paragraphs. The lines of a paragraph that begins with \\b are kept as they are."""
         if spoken.code() == "en":
             super().write_text(text)
             return
@@ -66,7 +67,7 @@ class Formatter(click.HelpFormatter):
             self.write(("\n" if at else "") + "".join(f"{indent}{line}".rstrip() + "\n" for line in lines))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Writes a list of names and their help texts."""
+        """Writes a list of names with their help texts."""
         if spoken.code() == "en":
             super().write_dl(rows, col_max, col_spacing)
             return
@@ -85,24 +86,25 @@ class Formatter(click.HelpFormatter):
 
 
 def _summary(help: str) -> str:
-    """Returns the first sentence of a translated help."""
+    """Returns the first sentence of the translated help of a command."""
     first = inspect.cleandoc(help).split("\n\n")[0]
     return spoken.language().told(" ".join(first.split())).split("。")[0]
 
 
 def _extra(written: str) -> str:
-    """Translates text that click adds to a help, such as `default: 60.0]`."""
+    """Translates the text that click appends to a help text, such as `default: 60.0]`."""
     text = spoken.language()
     return "; ".join(text.told(one) for one in written.removesuffix("]").split("; ")) + "]"
 
 
 class Context(click.Context):
-    """A context with help texts in the user's language."""
+    """A click context that shows help texts in the user's language."""
 
     formatter_class = Formatter
 
     def make_formatter(self) -> click.HelpFormatter:
-        """Makes a formatter that knows the group's commands."""
+        """Returns a formatter. In other languages than English, the formatter gets the whole help of each
+        subcommand, because click would pass only its shortened English form."""
         formatter = super().make_formatter()
         if isinstance(formatter, Formatter) and spoken.code() != "en":
             formatter.commands = dict(self._helps())
@@ -110,8 +112,8 @@ class Context(click.Context):
 
     def _helps(self) -> Iterator[tuple[str, str]]:
         group = self.command
-        # A group with its own list of commands has short help texts already. For such a group, all commands
-        # would have to be imported.
+        # A group that overrides format_commands, such as the main command, has its own short help texts.
+        # Asking it for its commands here would import all of them.
         if isinstance(group, click.Group) and type(group).format_commands is click.Group.format_commands:
             for name in group.list_commands(self):
                 one = group.get_command(self, name)
@@ -120,7 +122,8 @@ class Context(click.Context):
 
 
 def equipped(command: Command) -> Command:
-    """Gives COMMAND and its loaded subcommands translated help texts and the option --lang."""
+    """Makes COMMAND and its loaded subcommands show translated help texts, and adds the option --lang to
+    them. Returns COMMAND."""
     command.context_class = Context
     if not any("--lang" in one.opts for one in command.params):
         command.params.append(

@@ -1,4 +1,4 @@
-"""`iodock import LOG...`."""
+"""Implements `iodock import LOG...`, which converts logs of tracers and Darshan to stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXAMPLES = (
     "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
     "iodock import *.darshan",
 )
-# Largest number of digits in a size. No file has more bytes or lines.
+# Largest number of digits of a size or line number. No file has more bytes or lines.
 _DIGITS = 15
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -128,8 +128,9 @@ def command(
 
 
 def _import_each(logs: tuple[str, ...], output: str | None, options: dict[str, Any], quiet: bool) -> None:
-    """Makes a store from each Darshan log, because each is one job. Unreadable logs are reported, and the
-    others imported. Raises RequestError, IodockError."""
+    """Converts each Darshan log to a store of its own, because each log is a separate job. If a log can't be
+    read, an error is printed and the others are still converted. Raises RequestError, and IodockError at the
+    end if a log failed."""
     from iodock.cli.run import say_error
 
     _check_jobs(logs, output)

@@ -1,4 +1,4 @@
-"""`iodock show jobs DIR`."""
+"""Implements `iodock show jobs DIR`, which lists the jobs in a folder of Darshan logs or stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHORT = "Jobs of a folder of Darshan logs or stores"
 
 
 def make() -> click.Command:
-    """Makes the command, with the descriptions of the columns in its help."""
+    """Makes the command. Its help contains the descriptions of the columns."""
     from iodock.program.jobs import DOC
 
     made = click.Command("jobs", callback=_show, help=DOC, short_help=SHORT, epilog=examples(_EXAMPLES))
@@ -68,6 +68,6 @@ def _show(
     else:
         with destination(output) as out:
             write_data(answer, form, out)
-    # In JSON the notes are a part of the data.
+    # In JSON the notes are a part of the document, so they are not printed on stderr as well.
     if not quiet and form != "json":
         say_notes(answer.notes)

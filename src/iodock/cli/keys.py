@@ -1,4 +1,4 @@
-"""Reads single keys from a terminal, without Enter."""
+"""Reads single keys from a terminal. Users need not press Enter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NAMES = {b"\r": "enter", b"\n": "enter", b"\x7f": "back", b"\x08": "back", b"\x
 
 @contextmanager
 def single_keys() -> Iterator[int]:
-    """While the context is open, keys arrive one by one without echo. Gives the terminal's descriptor."""
+    """Switches the terminal to a mode in which each key arrives at once and is not echoed, and restores the
+    mode at the end. Yields the terminal's file descriptor."""
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
@@ -28,9 +29,9 @@ def single_keys() -> Iterator[int]:
 
 
 def key(descriptor: int, wake: int, patience_s: float) -> str | None:
-    """Returns the next key: a letter, or up, down, left, right, enter, back, escape, space. `end` means that
-    the descriptor WAKE is readable or the terminal is closed. None means that no key was pressed within the
-    time."""
+    """Returns the next key: a letter, or one of up, down, left, right, enter, back, escape and space. Returns
+    `end` if the descriptor WAKE becomes readable or the terminal is closed, and None if no key is pressed
+    within PATIENCE_S seconds."""
     ready, _, _ = select.select([descriptor, wake], [], [], max(0.0, patience_s))
     if wake in ready:
         return "end"
@@ -44,10 +45,11 @@ def key(descriptor: int, wake: int, patience_s: float) -> str | None:
 
 
 def _one(descriptor: int) -> bytes:
-    """Reads the bytes of one key only, because others may have been pressed after it."""
+    """Reads the bytes of a single key. Further keys may already be waiting, and remain for the next call."""
     first = os.read(descriptor, 1)
     if first == b"\x1b":
-        # The bytes of an arrow key arrive together. If only Escape was pressed, no byte follows.
+        # An arrow key sends three bytes at once. If no further byte arrives within 20 ms, the user pressed
+        # Escape alone.
         more = 2 if select.select([descriptor], [], [], _ARROW_S)[0] else 0
     else:
         more = sum(first >= lead for lead in (b"\xc0", b"\xe0", b"\xf0"))

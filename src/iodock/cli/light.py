@@ -1,4 +1,5 @@
-"""Prints the result of a light recording (`iodock record --light`)."""
+"""Prints the result of a light recording (`iodock record --light`), which contains counters instead of
+calls."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _SUMS = (
     "sum(written_bytes) AS written_bytes, "
     "sum(coalesce(read_time_ns, 0) + coalesce(write_time_ns, 0) + coalesce(meta_time_ns, 0)) AS time_ns"
 )
-# Combined counters belong to several files, so the kind of file is not known.
+# Selects counters of files. Combined counters (with a pattern) belong to several files, so their kind is not
+# known and they are included. Pipes, sockets and terminals are left out.
 _OF_FILES = (
     "(SELECT p.*, f.name FROM profiles p LEFT JOIN files f USING (file_id) "
     f"WHERE coalesce(f.kind NOT IN ({UNFILED_KINDS}) OR f.kind = 'other' AND p.pattern IS NOT NULL, true) "
@@ -51,7 +53,7 @@ _MORE = N_(
 
 
 def print_counts(store: Store, console: Console, language: str) -> None:
-    """Prints totals, times and the largest files as text."""
+    """Prints totals, times, and the files with most bytes."""
     from iodock.shared.language import language_in
 
     text = language_in(language)

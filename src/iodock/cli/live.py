@@ -1,4 +1,5 @@
-"""`iodock live STORE`, and the display of `iodock record --live` while a program runs."""
+"""Implements `iodock live STORE`, and the display of `iodock record --live`. Both show a recording while it
+is in progress."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def command(store: str, once: bool, lang: str | None) -> None:
     follower = Follower(folder)
     if once or not sys.stdout.isatty():
         follower.look()
-        # A rate needs two samples.
+        # Rates are computed from the difference of two samples, so a second sample is taken after 1.2 s.
         time.sleep(_BETWEEN_S)
         click.echo("\n".join(_lines(follower, text, _UNSEEN_WIDTH, 1 << 10)))
         return
@@ -78,16 +79,19 @@ def _lines(follower: Follower, text: Language, width: int, height: int) -> list[
 def _draw(
     found: Callable[[], Follower | None], text: Language, fd: int, wait: Callable[[float], bool]
 ) -> None:
-    """Redraws the display until WAIT returns true, which means that the recording is over."""
+    """Redraws the display about every second, until WAIT returns True. WAIT waits for the given number of
+    seconds, and returns whether the recording is over."""
     from iodock.cli.block import Block
     from iodock.shared.text import cells
 
     block, follower, pause = Block(fd), None, 0.0
-    # The priority applies to this thread, and to the threads that it starts.
+    # In Linux, the priority of a thread is set with its thread id. Threads that it starts inherit the
+    # priority.
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
     try:
         while not wait(pause):
-            # A recording that is just starting or ending can't be read, which is not an error.
+            # A recording can't be read while it is starting or ending. This is no error, and the next attempt
+            # may succeed.
             with suppress(IodockError):
                 follower = follower or found()
                 if follower is not None:
@@ -99,8 +103,8 @@ def _draw(
 
 
 def terminal_for(store: str) -> int | None:
-    """Opens the terminal for the display. The recorded program must not write to the same terminal. Returns
-    None if there is none. Raises RequestError."""
+    """Opens the terminal for the display, and returns its file descriptor. Returns None if there is no
+    terminal. Raises RequestError if the recorded program would write to the same terminal."""
     try:
         fd = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -126,8 +130,8 @@ def _is_terminal_of_this_session(number: int) -> bool:
 
 @contextmanager
 def shown(fd: int, lang: str | None) -> Iterator[None]:
-    """Displays this process's recording on the terminal FD while it runs. Later messages go to that terminal,
-    too."""
+    """Displays the recording of this process on the terminal FD until the context ends. After that, messages
+    are printed on this terminal as well."""
     over = threading.Event()
     text = language_in(spoken(lang))
     arguments = (_own_follower, text, fd, over.wait)
@@ -142,7 +146,9 @@ def shown(fd: int, lang: str | None) -> Iterator[None]:
 
 
 def _own_follower() -> Follower | None:
-    """Finds the recording of this process, whatever its name is: the process has its journal open."""
+    """Returns an object that reads the recording of this process while it is in progress. The recording is
+    found through its journal, which
+    this process has open."""
     from iodock.program.following import Follower
 
     for entry in Path("/proc/self/fd").iterdir():

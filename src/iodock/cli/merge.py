@@ -1,4 +1,4 @@
-"""`iodock merge PART... -o STORE`."""
+"""Implements `iodock merge PART... -o STORE`, which combines the stores of nodes or ranks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def command(parts: tuple[str, ...], output: str, force: bool, lang: str | None, 
         raise RequestError(f"{output} is one of the parts", "give another name for the merged store with -o")
     began = time.monotonic()
     with ExitStack() as opened:
-        # A part whose recorder was killed gets its tables when it is opened.
+        # If the recorder of a part was killed, opening the part creates its tables from its journal.
         stores = [opened.enter_context(Store.open(part)) for part in parts]
         with ProgressBar("merging", quiet) as progress:
             merged = merge([store.tables for store in stores], into, force=force, progress=progress)
@@ -82,8 +82,8 @@ def _say(merged: Merged, parts: int, seconds: float, text: Language) -> None:
 
 
 def clock_lines(clocks: tuple[HostClock, ...], text: Language) -> list[str]:
-    """Lines that say how far each host's clock differs from the first host's clock, if there are several
-    hosts."""
+    """Returns a line for each host except the first one. It states how far the host's clock differs from the
+    clock of the first host."""
     return [_clock_line(clocks[0].host, clock, text) for clock in clocks[1:]]
 
 

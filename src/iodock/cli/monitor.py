@@ -1,4 +1,5 @@
-"""`iodock monitor`: the load of each job on the file systems."""
+"""Implements `iodock monitor`, whose subcommands collect and show the load of jobs on file systems, and
+`iodock monitor simulate`."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ _VERBS = {
 
 
 class _Verbs(click.Group):
-    """The subcommands. Each is imported only when it is used."""
+    """A click group that imports a subcommand only when it is used."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted([*super().list_commands(context), *_VERBS])
@@ -163,7 +164,8 @@ def _tree(
 
 
 def _teller(quiet: bool) -> Callable[[Centre], None]:
-    """Returns a function that shows progress in one line that is overwritten, only on a terminal."""
+    """Returns a function that shows the progress in a line that is overwritten each time. It shows nothing
+    with --quiet, or if stderr is not a terminal."""
     from iodock.simulation.play import status
 
     def tell(centre: Centre) -> None:

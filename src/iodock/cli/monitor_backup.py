@@ -1,4 +1,4 @@
-"""`iodock monitor backup` and `restore`: copies the collector's store, and restores it."""
+"""Implements `iodock monitor backup` and `restore`, which copy the collector's store and restore the copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iodock monitor import-counters`: imports the counters of a storage array."""
+"""Implements `iodock monitor import-counters`, which imports the counters of a storage array."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`iodock monitor demo`: a simulated day of a busy centre, with agents, collector and portal on this
-machine."""
+"""Implements `iodock monitor demo`. It simulates a busy computing centre, and runs agents, collector and
+portal for it on this machine."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
         responder = Responder(folder / "store.response", _responds(load()), time.time_ns())
         stack.callback(responder.close)
         stack.enter_context(responder.running(say))
-        # No scheduler is queried, because this machine's scheduler does not know the simulated jobs.
+        # The scheduler of this machine, if there is one, does not know the simulated jobs, so it is not
+        # queried.
         limits = replace(load().states, scheduler="none")
         watching = Watching(collector.store, limits=limits, listener=responder.respond)
         stack.enter_context(watching.running(say))
@@ -109,16 +110,16 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, o
 
 
 def _responds(site: Settings) -> Settings:
-    """Changes settings so that episodes are stored and commands are shown, but no notices are sent and no
-    action is taken on real jobs."""
+    """Changes the settings for the demonstration. Episodes are stored, and commands that would help are
+    shown, but no notices are sent and no real jobs are changed."""
     from iodock.shared.response import Intervention, Notices
 
     return replace(site, response=Intervention(mode="suggest", scheduler="slurm"), notices=Notices())
 
 
 def _for_demo(scenario: str) -> Scenario:
-    """Adapts a scenario: job ids contain owner and node, and there are no more nodes than one machine can
-    simulate. Raises RequestError."""
+    """Returns the scenario with two changes for the demonstration: job ids contain owner and node, and no job
+    has more nodes than this machine can simulate. Raises RequestError if there is no such scenario."""
     from iodock.simulation.scenarios import named
 
     chosen = named(scenario)
@@ -129,7 +130,8 @@ def _for_demo(scenario: str) -> Scenario:
 
 
 def _scenario_note(scenario: Scenario, passed_s: float, now_ns: int) -> str:
-    """Describes the scenario's events. PASSED_S: the scenario's time at NOW_NS."""
+    """Describes when the events of the scenario happen. PASSED_S is the time of the scenario at NOW_NS, in
+    seconds."""
     if not (scenario.specials or scenario.spells):
         return f"note: scenario {scenario.name}: {scenario.sentence}"
     minute = (passed_s + _FIRST_EVENT_S) / 60
@@ -146,7 +148,8 @@ def _say_the_begin(url: str, scenario_note: str, store: Path, opens: bool) -> No
 
 
 def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed: int) -> Centre:
-    """Makes a centre with the scenario's servers, and fills the store with an ordinary history up to now."""
+    """Returns a centre with the servers of the scenario, and fills the store with an ordinary history up to
+    the present."""
     from iodock.simulation.centre import Centre
     from iodock.simulation.history import begin_before, write_days, write_up_to_now
     from iodock.simulation.scenarios import named
@@ -168,7 +171,8 @@ def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed
 
 @contextmanager
 def _simulated(tree: Tree, happenings: Happenings, names: Names) -> Iterator[None]:
-    """Advances the simulated time in real time until the context ends."""
+    """Advances the simulated time as fast as real time, and writes the files that agents read. A thread does
+    this until the context ends."""
     end = threading.Event()
 
     def run() -> None:
@@ -191,8 +195,8 @@ def _simulated(tree: Tree, happenings: Happenings, names: Names) -> Iterator[Non
 
 @contextmanager
 def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
-    """Runs an agent on every simulated machine. Agents end when the other end of their standard input is
-    closed, and therefore also when this process is killed."""
+    """Runs an agent for each simulated machine until the context ends. An agent ends when its standard input
+    is closed, which the kernel does if this process is killed."""
     from iodock.cli.demo_events import LOG, PROBE_LIMIT_S, PROBES
     from iodock.simulation.population import LOGIN_NODE
 
@@ -227,8 +231,8 @@ def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
 
 
 def agent_binary() -> Path:
-    """Path of `iodock-agent`: next to this Python, the last one that cargo built, or the one in PATH. Raises
-    RequestError."""
+    """Returns the path of `iodock-agent`. It is searched next to this Python, then among the builds of cargo
+    (the latest one), then in PATH. Raises RequestError if it is not found."""
     beside = Path(sys.executable).parent / "iodock-agent"
     target = Path(__file__).parents[3] / "target"
     built = [path for path in target.glob("*/iodock-agent") if path.is_file()]

@@ -1,4 +1,5 @@
-"""`iodock monitor digest`: a job's I/O on the file systems, and whether it was slower than usual."""
+"""Implements `iodock monitor digest`, which prints the I/O of a job on the file systems, and whether the job
+was slower than usual."""
 
 from __future__ import annotations
 

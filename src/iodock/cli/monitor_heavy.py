@@ -1,4 +1,4 @@
-"""`iodock monitor heavy`: jobs of the last month by their load on file servers."""
+"""Implements `iodock monitor heavy`, which lists the jobs of the last month by their load on file servers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,8 @@ def _beside(store: Path) -> Path:
 
 
 def _episodes(folder: Path | None, since: int, is_wanted: bool) -> Mapping[str, int] | None:
-    """Reads the episodes of each job. Raises StoreError if they are requested but can't be read."""
+    """Returns the number of episodes in which each job was suspected, or None if it is not known. Raises
+    StoreError if the folder was named by the user but can't be read."""
     from iodock.centre.watch.episode_rows import suspected
     from iodock.centre.watch.ledger import LedgerBeside
 
@@ -150,7 +151,7 @@ def _episodes(folder: Path | None, since: int, is_wanted: bool) -> Mapping[str, 
 
 
 def _download(rows: list[dict[str, object]], total: int, within: tuple[int, int], form: str) -> None:
-    """Writes the rows with plain numbers: counts, bytes, seconds, ns since the epoch."""
+    """Prints the rows as CSV or JSON. Numbers are plain: counts, bytes, seconds, and ns since the epoch."""
     from iodock.centre.monitor.questions.heavy import COLUMNS
     from iodock.shared.tables.cells import guarded_row
 
@@ -165,7 +166,8 @@ def _download(rows: list[dict[str, object]], total: int, within: tuple[int, int]
 
 
 def _plain(value: object) -> object:
-    """Converts a number to an integer if it is one, as sums of shares usually are."""
+    """Converts a float to an integer if it is one after rounding to six digits. Sums of shares are floats,
+    but most of them are integers."""
     if isinstance(value, float):
         rounded = round(value, 6)
         return int(rounded) if rounded.is_integer() else rounded

@@ -1,4 +1,5 @@
-"""`--pull` of `iodock monitor serve`: the collector pulls agents instead of waiting for pushes."""
+"""Defines the option `--pull` of `iodock monitor serve`, with which the collector fetches data from agents.
+Without it, agents send the data."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _NAMES = ("pull", "pull_list", "pull_every", "pull_token", "pull_ca", "pull_cert
 
 
 def pull_options(function: Function) -> Function:
-    """Adds `--pull` and its options. The command gets `pulled`, which is a Pulling or None."""
+    """Adds `--pull` and related options to a command. Their values are passed as one argument `pulled`, which
+    is a Pulling or None."""
 
     @functools.wraps(function)
     def gathered(*arguments: Any, **options: Any) -> Any:

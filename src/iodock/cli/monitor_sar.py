@@ -1,4 +1,4 @@
-"""`iodock monitor import-sar`: imports data of sysstat from servers without an agent."""
+"""Implements `iodock monitor import-sar`, which imports sysstat's data of servers that have no agent."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OPTIONS = (
 
 
 def goes_to(function: Function) -> Function:
-    """Adds options for the destination of the imported data."""
+    """Adds the options for the destination of the imported data."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -99,7 +99,8 @@ def goes(
     url: str | None, folder: Path | None, token_file: Path | None, ca: Path | None, cert: Path | None,
     key: Path | None,
 ) -> AbstractContextManager[Push]:  # fmt: skip
-    """Returns the destination. Raises RequestError if both destinations are given, or none."""
+    """Returns a context that yields the function `push`, which sends data to the destination. Raises
+    RequestError unless exactly one destination is given."""
     if (url is None) == (folder is None):
         raise RequestError(
             "give a destination", "give either --url of a running collector, or --store of a stopped one"
@@ -112,7 +113,8 @@ def clock(moment: int) -> str:
 
 
 def pushes(frames: list[bytes]) -> Iterator[bytes]:
-    """Groups frames into requests: the data of a day of a machine does not fit into one request."""
+    """Combines frames to pieces of about 1 MiB. The data of one machine and day may be too large for a single
+    request."""
     waiting: list[bytes] = []
     for frame in frames:
         if waiting and sum(map(len, waiting)) + len(frame) > _PUSH_BYTES:

@@ -1,4 +1,5 @@
-"""`iodock monitor serve`: the collector and its portal; `iodock monitor token`: access tokens."""
+"""Implements `iodock monitor serve`, which runs the collector and its portal, and `iodock monitor token`,
+which creates access tokens."""
 
 from __future__ import annotations
 
@@ -157,7 +158,7 @@ def serve(
 
 @dataclass(frozen=True)
 class _Serving:
-    """Settings of the portal."""
+    """Everything that is needed to serve the portal."""
 
     door: socket.socket
     places: OpenConnections
@@ -167,7 +168,7 @@ class _Serving:
     is_quiet: bool
 
     def tell(self, line: str) -> None:
-        """Prints a line. Errors are printed even with --quiet."""
+        """Prints a line. With --quiet only errors are printed."""
         if not self.is_quiet or line.startswith("error: "):
             say(line)
 
@@ -178,7 +179,7 @@ class _Serving:
 
 
 def _read(place: StoreOptions, serving: _Serving) -> None:
-    """Serves the portal of a store that this process does not write to."""
+    """Serves the portal for a store in Prometheus. This process only reads the store."""
     from iodock.centre.portal.app import reading
 
     app = reading(place.prometheus(), serving.access, serving.site, serving.places)
@@ -191,8 +192,9 @@ _M_ARENA_MAX = -8
 
 
 def _few_arenas() -> None:
-    """Limits the number of heaps. glibc gives each thread its own heap, whose freed memory other threads
-    can't use: a collector that receives pushes in several threads would grow for hours."""
+    """Limits the number of glibc's heaps (arenas). By default, glibc gives each thread a heap of its own,
+    whose freed memory other threads can't use. A collector that receives data in several threads would then
+    grow for hours."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
@@ -217,7 +219,8 @@ def _collect(
         )
     with contextlib.ExitStack() as stack:
         wake = stack.enter_context(told_to_end())
-        # The watcher needs samples in files. If samples are short, files are written more often.
+        # The watcher reads samples from files. If samples are shorter than usual, files must be written more
+        # often.
         every_s = min(FLUSH_EVERY_S, serving.site.limits.sample_s / 2)
         stack.enter_context(collector.running(say, every_s))
         responder = _responder(response, place.folder(), collector, serving)
@@ -237,9 +240,9 @@ def _collect(
 
 
 def _responder(folder: Path | None, store: Path, collector: Collector, serving: _Serving) -> Responder | None:
-    """Makes the responder. Its folder is next to the store and not in it, so that after a backup is restored
-    iodock still knows whose jobs are suspended. None: the folder can't be created, and no setting needs it.
-    Raises RequestError, StoreError."""
+    """Returns the responder, or None if its folder can't be created and no setting needs it. The folder is
+    next to the store instead of inside it. Restoring a backup of the store therefore does not undo what the
+    folder says about suspended jobs. Raises RequestError and StoreError."""
     from iodock.centre.watch.responder import Responder
     from iodock.centre.watch.sufferers import sufferers
     from iodock.shared.settings import load
@@ -256,7 +259,7 @@ def _responder(folder: Path | None, store: Path, collector: Collector, serving: 
 
 
 def installed() -> None:
-    """Raises RequestError if a package that serving pages needs is missing."""
+    """Raises RequestError if a package is missing that is needed to serve pages."""
     try:
         import prometheus_client
         import starlette
@@ -292,8 +295,8 @@ def _access(
 
 
 def _tokens_not_taken(error: RequestError) -> None:
-    """Reports that a changed file of tokens can't be used. This is printed even with --quiet, because a
-    removed token is still accepted."""
+    """Reports that the changed file of tokens can't be used. The message is printed even with --quiet,
+    because tokens that were removed from the file are still accepted."""
     say(f"error: {error}; the tokens read before are still valid")
 
 

@@ -1,4 +1,5 @@
-"""`--store` of the monitor's commands: a collector's folder, or a Prometheus that scrapes the agents."""
+"""Defines the option `--store` of the monitor's commands. A store is the folder of a collector, or a
+Prometheus that fetches samples from agents."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """Values of `--store` and its options."""
+    """The values of `--store` and of the related options."""
 
     store: str
     token: Path | None = None
@@ -36,8 +37,8 @@ class StoreOptions:
         return is_address(self.store)
 
     def opened(self, patience_s: float | None = None) -> MonitorTables:
-        """Opens the store for reading. PATIENCE_S: time limit for a Prometheus; None: the default. Raises
-        RequestError."""
+        """Opens the store for reading. PATIENCE_S is the time limit for answers of a Prometheus in seconds;
+        None means the default. Raises RequestError."""
         from iodock.centre.store import MonitorStore
         from iodock.shared.settings import load
 
@@ -48,7 +49,8 @@ class StoreOptions:
         return store
 
     def folder(self) -> Path:
-        """The folder of a collector's store. Raises RequestError."""
+        """Returns the folder of a collector's store. Raises RequestError if the option does not name a
+        folder."""
         if "://" in self.store:
             raise RequestError(
                 f"--store {self.store}: neither a folder nor a Prometheus",
@@ -65,7 +67,7 @@ class StoreOptions:
         return folder
 
     def prometheus(self, patience_s: float | None = None) -> PrometheusStore:
-        """Opens the Prometheus. Raises RequestError."""
+        """Returns a store that queries the Prometheus. Raises RequestError."""
         from iodock.centre.prometheus import Client, Credentials, PrometheusStore, parsed
 
         address = parsed(self.store)
@@ -76,7 +78,7 @@ class StoreOptions:
 
 
 def store_options(help_text: str, required: bool = True) -> Callable[[Function], Function]:
-    """Adds `--store` and the options for its credentials."""
+    """Returns a decorator that adds `--store` and the options for its credentials to a command."""
 
     def decorate(function: Function) -> Function:
         for option in reversed(_options(help_text, required)):
@@ -87,7 +89,7 @@ def store_options(help_text: str, required: bool = True) -> Callable[[Function],
 
 
 def _options(help_text: str, required: bool) -> list[Callable[[Function], Function]]:
-    # For click a default of None is a value, so a required option must have none.
+    # click takes `default=None` for a default value, so a required option must be declared without `default`.
     default: dict[str, Any] = {} if required else {"default": ""}
     return [
         click.option("--store", required=required, metavar="DIR", help=help_text, **default),

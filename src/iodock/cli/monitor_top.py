@@ -1,4 +1,5 @@
-"""`iodock monitor top`: the largest rates, live and replayed."""
+"""Implements `iodock monitor top`, which shows the jobs and users with the largest rates, at present or at an
+earlier time."""
 
 from __future__ import annotations
 
@@ -148,7 +149,7 @@ def top(
 
 @dataclass
 class Screen:
-    """What the screen shows, and the time for which it is shown."""
+    """The state of the screen: what it shows, and the time for which it shows it."""
 
     store: MonitorTables
     ids: JobIds
@@ -194,8 +195,8 @@ class Screen:
         return top_table(rows, heading, self.text, width, height)
 
     def health(self) -> str:
-        """A line about the present state of the servers. Empty in a replay, and if the store has no such
-        information."""
+        """Returns a line about the present state of the servers. It is empty in a replay, and if the store
+        can't be read."""
         from iodock.centre.views.verdicts import health_line
 
         if self.at_ns is not None:
@@ -214,14 +215,14 @@ class Screen:
         return Watching(self.store, self.ids, found.states, found.privacy.job_names)
 
     def pass_time(self, seconds: float) -> None:
-        """Advances the time of a replay. It becomes live when it reaches the present."""
+        """Advances the time of a replay. When it reaches the present, the screen shows live data."""
         if self.at_ns is not None and not self.is_paused:
             self.at_ns += int(seconds * self.speed * 1e9)
             if self.at_ns >= time.time_ns():
                 self.at_ns = None
 
     def press(self, key: str) -> bool:
-        """Executes the command of a key. Returns False if the user quits."""
+        """Executes the command of a key. Returns False if the user wants to quit."""
         if self.search is not None:
             self._type(key)
         elif key in ("q", "end"):

@@ -1,4 +1,4 @@
-"""Default name of a store, without -o."""
+"""Determines the name of a store if the user does not give one with -o."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 
 _LOG_ENDINGS = (".gz", ".xz", ".zst", ".log", ".txt", ".out", ".strace", ".truss", ".trace", ".darshan")
 
-# Characters that would break a line. They occur because Darshan names a log after the program, whose name may
-# contain any bytes.
+# Control characters and line separators. They may occur in the names of Darshan logs, because Darshan names a
+# log after the program, and the name of a program may contain any bytes.
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def store_name(stem: str, *, force: bool = False) -> Path:
-    """Chooses NAME.iodock in the current folder; if that exists and must not be replaced, NAME-2.iodock and
-    so on. A name is one line, because `import` prints it for scripts."""
+    """Returns STEM.iodock. If it exists in the current folder and FORCE is not set, it returns the first free
+    name of STEM-2.iodock, STEM-3.iodock and so on. Line breaks are replaced, because `import` prints the name
+    as one line for scripts."""
     stem = _NOT_IN_A_LINE.sub("_", stem)
     candidate = Path(f"{stem}.iodock")
     number = 2
@@ -25,7 +26,8 @@ def store_name(stem: str, *, force: bool = False) -> Path:
 
 
 def name_of_log(log: str) -> str:
-    """Makes a name from a log's path: `run` for `/logs/run.strace.xz`, `stdin` for `-`."""
+    """Returns a name from the path of a log, without its endings: `run` for `/logs/run.strace.xz`, and
+    `stdin` for `-`."""
     if log == "-":
         return "stdin"
     name = Path(log).name

@@ -1,4 +1,4 @@
-"""Options shared by several verbs: filters, output, quiet."""
+"""Defines options that several commands share, such as filters, formats, --quiet and --lang."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LISTS = {name.removeprefix("--").replace("-", "_") for name, metavar, _ in _FIL
 
 
 def filters(function: Function) -> Function:
-    """Adds the filters of every analysis."""
+    """Adds the filters that all analyses have to a command."""
     for name, metavar, text in reversed(_FILTERS):
         function = click.option(name, metavar=metavar, help=text)(function)
     function = click.option(
@@ -60,8 +60,8 @@ def filters(function: Function) -> Function:
 
 
 def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
-    """Takes the filters from click's VALUES, in the form that `Filters.from_mapping` needs, and removes them
-    there."""
+    """Removes the filters from VALUES, the options as click passes them. Returns them in the form that
+    `Filters.from_mapping` needs."""
     chosen: dict[str, Any] = {}
     names = [name.removeprefix("--").replace("-", "_") for name, _, _ in _FILTERS]
     for name in (*names, "direction", "failed", "succeeded", "user_files", "file"):
@@ -78,7 +78,8 @@ JSON_HELP = "the same as --format json"
 
 
 def json_form(as_json: bool, form: str | None) -> str | None:
-    """Combines --json and --format. Raises RequestError if they contradict each other."""
+    """Returns the format that --json and --format select together. Raises RequestError if they contradict
+    each other."""
     if not as_json:
         return form
     if form not in (None, "table", "json"):
@@ -87,7 +88,8 @@ def json_form(as_json: bool, form: str | None) -> str | None:
 
 
 def json_too(function: Function) -> Function:
-    """Adds --json to a command that has --format. The value of both is `form`."""
+    """Adds --json to a command that has --format. The argument `form` contains the format that both select
+    together."""
 
     @functools.wraps(function)
     def called(*arguments: Any, as_json: bool, form: str | None, **values: Any) -> Any:
@@ -97,7 +99,7 @@ def json_too(function: Function) -> Function:
 
 
 def tables(function: Function) -> Function:
-    """Adds --wide and --no-pager, which works like git's."""
+    """Adds --wide and --no-pager to a command that prints tables."""
     function = click.option("--wide", is_flag=True, help="show all columns, even if wider than the terminal")(
         function
     )
@@ -105,7 +107,7 @@ def tables(function: Function) -> Function:
 
 
 def no_pager(function: Function) -> Function:
-    """Adds --no-pager."""
+    """Adds --no-pager to a command."""
     return click.option(
         "--no-pager",
         is_flag=True,
@@ -116,18 +118,18 @@ def no_pager(function: Function) -> Function:
 
 
 def without_pager(context: click.Context, option: click.Parameter, value: bool) -> None:
-    """Whether --no-pager was given."""
+    """Disables the pager if --no-pager was given."""
     if value:
         os.environ["IODOCK_PAGER"] = "cat"
 
 
 def quiet(function: Function) -> Function:
-    """Adds the option --quiet."""
+    """Adds --quiet to a command."""
     return click.option("--quiet", "-q", is_flag=True, help="no progress and no remarks on stderr")(function)
 
 
 def language(function: Function) -> Function:
-    """Adds --lang. `spoken` uses its value."""
+    """Adds --lang to a command. `ask` stores its value, which is also used for notes and errors."""
     return click.option(
         "--lang", type=click.Choice(LANGUAGES), callback=_ask,
         help="language of the texts; default: that of the locale",
@@ -135,15 +137,15 @@ def language(function: Function) -> Function:
 
 
 def _ask(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """The language is remembered, because notes and errors use it, too."""
+    """Stores the language, because notes and errors are printed in it as well."""
     if value:
         ask(value)
     return value
 
 
 def spoken(lang: str | None) -> str:
-    """Code of the language from --lang or the locale. If it is not available, a note on stderr names the
-    language that is used."""
+    """Returns the code of the language in which texts are printed. If the texts of the requested language
+    were not compiled, it prints a note and returns `en`."""
     asked = code(lang)
     if (there := language_in(asked).code) != asked:
         print(f"note: the texts in {asked!r} were not compiled (`make setup` does that)", file=sys.stderr)
@@ -151,5 +153,5 @@ def spoken(lang: str | None) -> str:
 
 
 def examples(lines: tuple[str, ...]) -> str:
-    """Formats examples as the end of a help text."""
+    """Formats examples of command lines for the end of a help text."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

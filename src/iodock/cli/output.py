@@ -1,4 +1,4 @@
-"""Chooses destination and format of data: stdout or a file."""
+"""Determines where a command writes its data (stdout or a file), and in which format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ELSEWHERE = "name a file in another folder with -o"
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
-    """Returns the requested format, or the one that the file's ending determines. Raises RequestError."""
+    """Returns the format WANTED, or else the one that the ending of the file OUTPUT indicates. Raises
+    RequestError for an unknown ending, and for a binary format on a terminal."""
     if wanted is not None:
         chosen = wanted
     else:
@@ -44,15 +45,15 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
 
 
 def form_of(output: str) -> str:
-    """Returns the format for data that has no chart: the one that the file's ending determines, else a
-    table."""
+    """Returns the format that the ending of OUTPUT indicates, for commands that have no charts. Endings other
+    than .json and .html mean a table."""
     return {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
 
 
 @contextmanager
 def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO]:
-    """Opens the output file, or stdout; on a terminal stdout goes through the pager. A file appears as a
-    whole or not at all. SIDEWAYS: lines may be wider than a screen."""
+    """Opens the file OUTPUT for writing, or stdout. A file appears only when it is complete. On a terminal,
+    long text is shown in a pager. SIDEWAYS states that lines may be wider than the screen."""
     if output is None or output == "-":
         from iodock.cli.pager import paged
 
@@ -64,8 +65,8 @@ def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO
 
 
 def check_folder(output: str | None) -> None:
-    """Checks, before a long operation, that the output file can be created in its folder. Raises
-    IodockError."""
+    """Checks that the output file can be created. Commands call this before long operations, so that an
+    invalid name does not lose a result. Raises IodockError."""
     if output is None or output == "-" or Path(output).exists():
         return
     folder = Path(output).parent
@@ -76,7 +77,7 @@ def check_folder(output: str | None) -> None:
 
 
 def is_coloured(output: str | None) -> bool:
-    """Whether output to OUTPUT may be in colour."""
+    """Returns whether text that is written to OUTPUT may contain colours."""
     return (
         output in (None, "-")
         and sys.stdout.isatty()
@@ -88,8 +89,9 @@ def is_coloured(output: str | None) -> bool:
 def write_table(
     answer: Answer, output: str | None, is_wide: bool, is_query: bool = False, more: str = ""
 ) -> None:
-    """Writes an answer as a table. In a terminal it has only the columns that fit, unless IS_WIDE. A query
-    has all columns, even empty ones. MORE: a line below the table."""
+    """Writes an answer as a table. On a terminal, columns that do not fit are left out unless IS_WIDE is set.
+    IS_QUERY states that the answer is that of a user's SQL query, whose empty columns are kept. MORE is a
+    line below the table."""
     from iodock.shared.tables.table import render, terminal_width
 
     is_shown = output in (None, "-")

@@ -1,4 +1,4 @@
-"""Shows long output in a pager, as git does."""
+"""Shows long output in a pager, such as less."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
-# Exit statuses of a shell if a command can't be found or started.
+# Exit statuses of a shell if it can't start a command, or can't find it.
 _NOT_STARTED = (126, 127)
 _PIPE_BYTES = 1 << 20
 """More bytes than any pipe holds. If this much was written, the pager has read a part of it."""
 
 
 class _Left(BrokenPipeError):
-    """The user left the pager, so the rest need not be written."""
+    """The user quit the pager before all text was written."""
 
 
 class _Screen(io.BufferedIOBase):
-    """Output to a terminal: a text that fits one screen is shown directly, a longer one through the pager."""
+    """Output to a terminal. Text that fits on the screen is printed directly. Longer text is sent to the
+    pager."""
 
     def __init__(self, command: str, sideways: bool) -> None:
         self._command, self._sideways = command, sideways
         self._out = sys.stdout.buffer
-        # The text so far. It is kept until the pager is known to have started.
+        # The text so far. It is kept until the pager has certainly started, so that it can be printed without
+        # the pager.
         self._kept = bytearray()
         self._sent = 0
         self._pager: subprocess.Popen[bytes] | None = None
@@ -87,7 +89,7 @@ class _Screen(io.BufferedIOBase):
             self._kept.clear()
 
     def _has_started(self) -> bool:
-        """Whether the pager showed the text. Waits until the user leaves it."""
+        """Closes the pager's input and waits until the user quits. Returns whether the pager has started."""
         assert self._pager is not None and self._pager.stdin is not None
         with suppress(BrokenPipeError):
             self._pager.stdin.close()
@@ -100,7 +102,8 @@ class _Screen(io.BufferedIOBase):
         self._kept.clear()
 
     def finish(self) -> None:
-        """Waits until the user leaves the pager, and shows text that was kept so far."""
+        """Waits until the user quits the pager. If no pager was needed, or if it could not be started, it
+        prints the text that was kept."""
         if self._pager is None:
             self._out.write(self._kept)
         elif not self._has_failed and not self._has_started():
@@ -110,8 +113,8 @@ class _Screen(io.BufferedIOBase):
 
 @contextmanager
 def paged(sideways: bool = False) -> Iterator[BinaryIO]:
-    """Gives stdout. If it is a terminal and the text is longer than its screen, a pager shows it. SIDEWAYS:
-    for lines that are wider than the screen."""
+    """Yields a stream for output to stdout. If stdout is a terminal and the text does not fit on the screen,
+    a pager shows it. SIDEWAYS states that lines may be wider than the screen."""
     sys.stdout.flush()
     command = pager() if sys.stdout.isatty() else None
     if command is None:
@@ -123,7 +126,7 @@ def paged(sideways: bool = False) -> Iterator[BinaryIO]:
         with suppress(_Left):
             yield cast("BinaryIO", screen)
     finally:
-        # While the pager runs, Ctrl-C is meant for the pager.
+        # Ctrl-C reaches both processes. While the pager runs, only the pager must react to it.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         screen.finish()
         signal.signal(signal.SIGINT, before)
@@ -131,7 +134,7 @@ def paged(sideways: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def paged_prints() -> Iterator[None]:
-    """Like `paged`, for functions that print."""
+    """Shows everything that is printed inside the context in the same way as `paged`."""
     with paged() as out:
         if out is sys.stdout.buffer:
             yield
@@ -144,8 +147,8 @@ def paged_prints() -> Iterator[None]:
 
 
 def pager() -> str | None:
-    """The pager's shell command; None: no pager. As in git, it is taken from IODOCK_PAGER, then PAGER, else
-    it is less."""
+    """Returns the shell command of the pager, or None if no pager is to be used. The command is taken from
+    IODOCK_PAGER, else from PAGER, else it is less."""
     if os.environ.get("TERM", "dumb") == "dumb":
         return None
     for name in ("IODOCK_PAGER", "PAGER"):
@@ -157,11 +160,12 @@ def pager() -> str | None:
 def _is_longer_than_screen(text: bytes, sideways: bool) -> bool:
     columns, lines = os.get_terminal_size(sys.stdout.fileno())
     if columns < 1 or lines < 1:
-        # The terminal does not know its size.
+        # The size of the terminal is not known.
         return False
-    # This number of bytes fills a screen in any language, so the rest of a large text is not examined.
+    # No screen shows more text than this number of bytes, even with characters of several bytes, so only this
+    # part is examined.
     shown = _COLOURS.sub(b"", text[: 16 * columns * lines]).decode(errors="replace").splitlines()
     if sideways:
         return len(shown) >= lines or max(map(len, shown), default=0) > columns
-    # The prompt that follows needs a line, too.
+    # After the output, the shell's prompt needs a line as well.
     return sum(max(1, -(-len(line) // columns)) for line in shown) >= lines

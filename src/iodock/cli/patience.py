@@ -1,5 +1,5 @@
-"""Queries servers with a time limit: a store on a dead machine must not delay a user who only wants a
-check-up."""
+"""Queries servers with a time limit. If the monitor's machine does not respond, the check-up is printed
+without the state of the servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _asking: list[threading.Thread] = []
 
 
 def is_asking() -> bool:
-    """Whether a thread is still waiting for an answer that is no longer needed."""
+    """Returns whether a thread is still waiting for an answer that is no longer needed."""
     return any(one.is_alive() for one in _asking)
 
 
@@ -37,8 +37,9 @@ def _await_those_who_ask() -> None:
 
 
 class Patient:
-    """Sends queries in a separate thread, and gives up after LONGEST_S. The query for the whole run starts
-    immediately, so that the answer arrives while the rest of the check-up is made."""
+    """Queries the monitor in separate threads, and waits at most LONGEST_S for all answers together. The
+    query about the whole run is sent at once, so that its answer may arrive while the rest of the check-up is
+    computed."""
 
     def __init__(self, store: str, opened: Callable[[], Servers]) -> None:
         self.store = store
@@ -50,19 +51,21 @@ class Patient:
 
     @property
     def why_not(self) -> NotJoined | None:
-        """See `Servers`. Raises IodockError."""
+        """Implements `Servers.why_not`. Raises IodockError if the query fails or no answer arrives in
+        time."""
         return self._asked(lambda inner: inner.why_not)
 
     def meanwhile(self) -> Meanwhile | None:
-        """See `Servers`. Raises IodockError, also if no answer arrives in time."""
+        """Implements `Servers.meanwhile`. Raises IodockError if the query fails or no answer arrives in
+        time."""
         return self._waited(self._first)
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
-        """See `Servers`. Raises IodockError."""
+        """Implements `Servers.at`. Raises IodockError if the query fails or no answer arrives in time."""
         return self._asked(lambda inner: inner.at(begin_ns, end_ns))
 
     def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
-        """See `Servers`. Raises IodockError."""
+        """Implements `Servers.others`. Raises IodockError if the query fails or no answer arrives in time."""
         return self._asked(lambda inner: inner.others(begin_ns, end_ns))
 
     def _asked(self, question: Callable[[Servers], T]) -> T:
@@ -96,7 +99,7 @@ class Patient:
 
 
 class _Answer(threading.Thread, Generic[T]):
-    """The thread of one query. It is a daemon, so it ends with the program."""
+    """The thread of one query. It is a daemon thread, so Python does not wait for it at exit."""
 
     def __init__(self, asked: Callable[[], T]) -> None:
         super().__init__(daemon=True, name="iodock servers")

@@ -1,4 +1,5 @@
-"""`iodock probe`: observes a file system with regular probes."""
+"""Implements `iodock probe`, which executes small operations on a file system at fixed intervals, and
+analyses the results."""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ def _quiet(what: Round | Late | StoreError) -> None:
 
 
 def _tell(what: Round | Late | StoreError) -> None:
-    """Prints a line for each error, and on a terminal for each round."""
+    """Prints errors, answers that came late, and rounds in which an operation was not answered. On a
+    terminal, it prints all rounds."""
     from iodock.file_system.probe.records import Late
     from iodock.file_system.views.probe_words import late_line, round_line
 

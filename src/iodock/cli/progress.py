@@ -1,5 +1,5 @@
-"""A progress bar on stderr, with rate and remaining time, for work that takes over a second. It is only shown
-on a terminal."""
+"""Shows a progress bar on stderr, with the rate and the remaining time. It appears only on a terminal, and
+only if the work takes more than a second."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _DAY_S = 86400.0
 
 
 class ProgressBar:
-    """Must be called with (bytes, total bytes or None, calls), as often as desired, and used as a context
-    manager."""
+    """A progress bar, which is used as a context manager. Callers call the object with the amount done, the
+    total amount (or None), and the number of items, as often as they like."""
 
     def __init__(self, label: str, quiet: bool, noun: str = "calls", rated: bool = True) -> None:
-        """RATED: show the rate in millions per second."""
+        """NOUN is the plural of the items. RATED states whether the rate is shown, in millions of items per
+        second."""
         self._label = label
         self._noun = noun
         self._rated = rated
@@ -50,7 +51,8 @@ class ProgressBar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
-            # The default of rich is half a minute. Steps may take minutes each, so none would end within it.
+            # rich estimates the remaining time from the last half minute by default. If single steps take
+            # minutes, that period may contain no completed step.
             speed_estimate_period=30.0 if self._rated else _DAY_S,
         )
         self._bar.start()

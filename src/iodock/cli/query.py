@@ -1,4 +1,4 @@
-"""`iodock query STORE SQL`."""
+"""Implements `iodock query STORE SQL`, which runs an SQL query on a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`iodock ratio FILE...`: step 1 of the method, from times that other tools recorded."""
+"""Implements `iodock ratio FILE...`, step 1 of the method. It computes the share of computing from times that
+other tools recorded."""
 
 from __future__ import annotations
 
@@ -153,7 +154,7 @@ def _opened(files: tuple[str, ...], values: dict[str, Any]) -> Files:
     from iodock.program.ratio.reader import ReadOptions
 
     options = ReadOptions(values["time_format"], values["assistant_cores"], values["by"] == "node")
-    # Python has no stdin if it was closed before the start.
+    # sys.stdin is None if the stream was already closed when Python started.
     stdin = sys.stdin.buffer if sys.stdin else BytesIO()
     return Files(files, values["source_format"], options, stdin)
 
@@ -186,7 +187,8 @@ def _listed(read: Files, limits: Ratio, values: dict[str, Any], expected: int | 
         if first is None:
             raise _none_chosen(values)
         records = chain((first,), records)
-        # The default grouping of records depends on the reader, which is known only once there is a record.
+        # The reader determines the default grouping, and the reader is known only after the first record was
+        # read.
         by = values["by"] or read.usual_grouping()
         shown = records if by == "record" else added(records, by)
         table = table_of_judged((judge(one, limits, cores) for one in shown), cores is not None, expected)

@@ -1,4 +1,4 @@
-"""Explains in one line which back end records a program, and why."""
+"""Explains in one line which back end records a program, and why this one was chosen."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ _REASONS = {
 
 
 def reason_of(backend: str, reason: str, text: Language) -> str | None:
-    """Text that says why BACKEND records; None if the user chose it."""
+    """Returns the text that explains why BACKEND was chosen. Returns None if the user chose it."""
     found = _REASONS.get(reason)
     return text.gettext(found, backend=backend) if found else None

@@ -1,4 +1,4 @@
-"""`iodock record CMD ARG...` and `iodock record -p PID`."""
+"""Implements `iodock record`. This module parses arguments that need click; `recording` executes them."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _begin(output: str | None, light: tuple[int, int] | None, command: tuple[str
 
 
 class Counting(TypedDict):
-    """The arguments of `run` that concern counting."""
+    """The arguments of `run` that determine which calls are only counted, and the limits for counting."""
 
     light: tuple[int, int] | None
     ranks: tuple[str, bool] | None
@@ -200,8 +200,8 @@ class Counting(TypedDict):
 def counting(
     light: bool, memory: str | None, first: int | None, ranks: str | None, command: tuple[str, ...]
 ) -> Counting:
-    """Returns the limits of counters, and the ranks whose calls are recorded completely all the same. Raises
-    RequestError."""
+    """Returns the limits for counting calls, and the ranks whose calls are recorded one by one instead.
+    Raises RequestError."""
     if ranks is None:
         return {"light": _light(light, memory, first, command), "ranks": None}
     if not command:

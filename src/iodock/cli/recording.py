@@ -1,5 +1,5 @@
-"""Implements `iodock record` without the command line's framework, because importing it takes longer than
-recording a short program. Simple arguments are therefore parsed here, too."""
+"""Implements `iodock record` without click, because importing click takes longer than recording a short
+program. Simple arguments are parsed here as well."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from iodock._native import RecordSummary
 
     class Asked(TypedDict):
-        """The arguments of `run`."""
+        """The arguments of the function `run`, as parsed by `plain`."""
 
         command: Sequence[str]
         pids: Sequence[int]
@@ -49,8 +49,8 @@ _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
 
 
 def plain(arguments: Sequence[str]) -> Asked | None:
-    """Parses the arguments of `record` if they are simple: a command, and options as separate words. Returns
-    None for all others, which click parses or refuses."""
+    """Parses the arguments of `record` if they are simple: a command, and options that are separated from
+    their values by blanks. Returns None otherwise; click then parses or rejects them."""
     flags = dict.fromkeys(_FLAGS.values(), False)
     values = {"output": "", "backend": "auto", "page_faults": "auto", "interfaces": "auto", "stacks": "auto",
               "lang": ""}  # fmt: skip
@@ -101,8 +101,8 @@ def run(
     light: tuple[int, int] | None = None,
     ranks: tuple[str, bool] | None = None,
 ) -> int:
-    """Records a command, or running processes, and prints the check-up. Returns the program's own exit
-    status."""
+    """Records a command or running processes, and prints the check-up. Returns the exit status of the
+    program."""
     sys.stdout.flush()
     ask(lang)
     asked = _named(output) if output else f"{_stem(command, pids, cgroup)}.iodock"
@@ -136,8 +136,8 @@ def run(
 
 
 def _leave_those_who_ask(status: int) -> None:
-    """Ends this process although a thread still waits for the servers' store: the thread must neither delay
-    the user nor change the status."""
+    """Ends this process at once if a thread still waits for an answer of the monitor. Otherwise, Python would
+    wait for the thread at exit, and its error could change the exit status."""
     from iodock.cli.patience import is_asking
 
     if is_asking():
@@ -147,14 +147,15 @@ def _leave_those_who_ask(status: int) -> None:
 
 
 class _Nothing:
-    """Does the same as contextlib's nullcontext, whose import takes time."""
+    """A context manager that does nothing. contextlib.nullcontext is not used, because importing contextlib
+    takes time."""
 
     def __enter__(self) -> None: ...
     def __exit__(self, *raised: object) -> None: ...
 
 
 def _shown(store: str, lang: str | None) -> AbstractContextManager[None]:
-    """Displays the recording while it runs, if there is a terminal. Raises RequestError."""
+    """Returns a context that displays the recording on the terminal, if there is one. Raises RequestError."""
     from iodock.cli.live import shown, terminal_for
 
     terminal = terminal_for(store)
@@ -173,21 +174,23 @@ def _record(command: Sequence[str], store: str, **options: Any) -> RecordSummary
 
 
 def _named(output: str) -> str:
-    """Replaces placeholders in the name of a store: `%h` is this host, `%r` the rank (for a program without
-    ranks, the process id), `%%` a percent sign."""
+    """Replaces placeholders in the name of a store: `%h` becomes the name of this host, `%r` the MPI rank,
+    and `%%` a percent sign. Without a rank, `%r` becomes `pid` and the process id."""
     if "%" not in output:
         return output
     from iodock._native import launched_rank
 
     rank = launched_rank()
     known = {"%h": os.uname().nodename, "%r": f"pid{os.getpid()}" if rank is None else str(rank)}
-    # The value of one placeholder must not be taken for the beginning of another.
+    # The name is split at `%%` first. Otherwise, the percent sign of `%%h` would be taken for the beginning
+    # of `%h`.
     parts = [part.replace("%h", known["%h"]).replace("%r", known["%r"]) for part in output.split("%%")]
     return "%".join(parts)
 
 
 def _stem(command: Sequence[str], pids: Sequence[int], cgroup: str | None) -> str:
-    """Base of the store's default name."""
+    """Returns the default name of the store, without its ending: the name of the cgroup, the program or the
+    process."""
     if cgroup:
         return cgroup.rstrip("/").rpartition("/")[2].replace(":", "-")
     return command[0].rpartition("/")[2] if command else _name_of_process(pids[0])
@@ -202,15 +205,16 @@ def _name_of_process(pid: int) -> str:
 
 
 def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -> None:
-    """Makes tables and check-up. If this fails the error is printed, and the program's status is returned
-    nevertheless."""
+    """Creates the tables and prints the check-up. If this fails, only an error is printed, because the exit
+    status is that of the program."""
     store = recorded["store"]
     if recorded.get("elsewhere") or (not quiet and (recorded.get("kept") or recorded.get("made_folder"))):
         from iodock.cli.options import spoken
         from iodock.cli.stored import say_where
 
         say_where(recorded, asked, spoken(lang), quiet)
-    # If several ranks share one store, the last rank prints this.
+    # If several ranks write to the same store, `must_finish` is set only for the rank that ends last, so the
+    # line appears once.
     if recorded["must_finish"] and not quiet:
         _say_how(recorded, lang)
     for warning in recorded["warnings"] if not quiet else ():
@@ -224,8 +228,8 @@ def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -
     except KeyboardInterrupt:
         say(f"note: interrupted; {store} is completed when it is next opened")
     except Exception as error:
-        # Also catches bugs of iodock, and of packages in an unexpected version, because the program has run
-        # already.
+        # This includes bugs of iodock and exceptions of other packages. The program has already run, and its
+        # exit status must be returned.
         from iodock.cli.run import say_error
 
         say_error(error)
@@ -259,7 +263,7 @@ def _finish(store: str, lang: str | None, quiet: bool) -> None:
 
 
 def _pass_on(recorded: RecordSummary) -> int:
-    """Ends in the same way as the program: with its exit status, or by the same signal."""
+    """Ends this process in the same way as the program ended: with its exit status, or by the same signal."""
     if recorded["exit_signal"] is not None:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -274,7 +278,7 @@ def _die_of(number: int) -> None:
     import resource
     import signal
 
-    # The program has written its own core dump, if any. This interpreter must not write a second one.
+    # The program has already written its core dump, if one was configured. Python must not write another one.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)

@@ -1,6 +1,7 @@
-"""All verbs. The module of each is in this folder and has a click command `command`.
+"""Lists all commands. Each command is in a module of this package that defines a click command named
+`command`.
 
-The one-line help texts are here so that `iodock --help` imports no verb.
+The one-line help texts are here as well, so that `iodock --help` need not import the modules.
 """
 
 from __future__ import annotations

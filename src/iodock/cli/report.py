@@ -1,4 +1,4 @@
-"""`iodock report STORE`."""
+"""Implements `iodock report STORE`, which writes the check-up of a run as an HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a verb and turns every result or exception into messages on stderr and an exit status."""
+"""Runs a command. Results and exceptions are converted to messages on stderr and to an exit status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Examples:
 
 
 class Verbs(click.Group):
-    """The verbs. Each is imported only when it is used."""
+    """The click group of all commands. A command is imported only when it is used."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(VERBS)
@@ -46,7 +46,7 @@ class Verbs(click.Group):
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
         if incomplete.startswith("-"):
             return super().shell_complete(context, incomplete)
-        # The method of click itself would import every verb.
+        # click's own method would import all commands to read their help texts.
         return [
             CompletionItem(name, help=help)
             for name, (_, help) in VERBS.items()
@@ -66,7 +66,7 @@ class Verbs(click.Group):
 
 
 def _version(context: click.Context, option: click.Parameter, value: bool) -> None:
-    """Whether --version was given."""
+    """Prints version information and exits if --version was given."""
     if value and not context.resilient_parsing:
         from iodock.cli.version import lines
 
@@ -108,11 +108,14 @@ _LONGEST = 2000
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs the command line and returns its exit status; never raises."""
-    # Words after `record` may belong to the program, so they are not searched for --lang.
+    """Runs the command that ARGUMENTS describe, and returns its exit status. It raises no exceptions unless
+    IODOCK_TRACEBACK is set."""
+    # The arguments of `record` contain those of the recorded program, which may have an option --lang of its
+    # own.
     spoken.ask_by(() if list(arguments[:1]) == ["record"] else arguments)
     try:
-        # The main function of click is not used, because it prints and exits with its own statuses.
+        # click's method `main` is not used, because it prints errors in another form and exits with other
+        # statuses.
         with iodock.make_context("iodock", list(arguments)) as context:
             status: Any = iodock.invoke(context)
     except click.exceptions.Exit as end:
@@ -123,7 +126,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def failed(error: BaseException) -> int:
-    """Prints an error and returns its exit status."""
+    """Prints an error and returns the exit status for it."""
     if os.environ.get("IODOCK_TRACEBACK"):
         raise error
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or _is_interrupted_query(error):
@@ -142,14 +145,14 @@ def failed(error: BaseException) -> int:
     say_error(error)
     if isinstance(error, RequestError):
         return USAGE
-    # If a program was not found or is not executable, the error has the exit status that a shell would
-    # return.
+    # If a program to record is not found or not executable, the exception contains the exit status that a
+    # shell would return.
     status = getattr(error, "exit_status", FAILED)
     return status if isinstance(status, int) else FAILED
 
 
 def _is_interrupted_query(error: BaseException) -> bool:
-    # Inside the SQL engine, Ctrl-C becomes this exception.
+    # The SQL engine converts Ctrl-C to this exception.
     return type(error) is RuntimeError and str(error) == "Query interrupted"
 
 
@@ -161,7 +164,7 @@ def _click_failed(error: click.ClickException) -> int:
 
 
 def say_error(error: BaseException) -> None:
-    """Prints an error on stderr: `error: ...`, its causes, then `hint: ...`."""
+    """Prints an error on stderr, as a line `error: ...` and, if there is a hint, a line `hint: ...`."""
     hint = error.hint if isinstance(error, IodockError) else None
     if isinstance(error, (IodockError, ValueError)):
         message = str(error)
@@ -181,7 +184,7 @@ def say_error(error: BaseException) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    # A message may quote text from a file, so it is limited in length.
+    # The message may contain text from a file, which may be very long.
     shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
     say(f"error: {shown}")
     if hint:

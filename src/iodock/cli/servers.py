@@ -1,5 +1,5 @@
-"""File servers during a program's run. Only this module connects the parts for programs and for centres
-(docs/decisions/0038). They exchange plain data."""
+"""Obtains the state of file servers while a program ran. Recordings and the monitor are independent parts of
+iodock; only this module connects them (docs/decisions/0038), and they exchange plain data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ whole seconds."""
 
 
 def servers_of(store: Store, settings: Settings) -> Servers | None:
-    """Opens the monitor for this run; None: the settings name no store. If a store can't be opened,
-    IodockError is raised when it is queried and not here, so that the rest of the result is still shown."""
+    """Opens the monitor for a run. Returns None if the settings name no store of a monitor. If the store
+    can't be opened, the error is raised only when the result is queried, so that other parts of the output
+    are still printed."""
     if settings.servers.store is None:
         return None
     from iodock.program.meanwhile.run_time import run_time
@@ -32,7 +33,8 @@ def servers_of(store: Store, settings: Settings) -> Servers | None:
 
 
 def servers_in_time(store: Store, settings: Settings) -> Servers | None:
-    """Does the same as `servers_of`, but gives up after half a second and prints one line about it."""
+    """Opens the monitor in the same way as `servers_of`, but waits at most half a second for its answers.
+    After that, queries raise IodockError."""
     if settings.servers.store is None:
         return None
     from iodock.cli.patience import Patient
@@ -76,22 +78,23 @@ def _place(readings: ServerReadings) -> StoreOptions:
 
 @dataclass(frozen=True)
 class _Unasked:
-    """Stands for a store that can't be queried, and gives the reason."""
+    """Represents a monitor that can't be queried, with the reason."""
 
     store: str
     why_not: NotJoined | None
     trouble: IodockError | None = None
 
     def meanwhile(self) -> Meanwhile | None:
-        """See `Servers`. Raises IodockError."""
+        """Implements `Servers.meanwhile`. Returns None, or raises IodockError if the store could not be
+        opened."""
         if self.trouble is not None:
             raise self.trouble
         return None
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
-        """See `Servers`."""
+        """Implements `Servers.at`. The result is always empty."""
         return ()
 
     def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
-        """See `Servers`."""
+        """Implements `Servers.others`. The result is always None."""
         return None

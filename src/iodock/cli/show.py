@@ -1,4 +1,4 @@
-"""`iodock show ANALYSIS STORE`: an analysis, in any format."""
+"""Implements `iodock show ANALYSIS STORE`, which prints an analysis in any format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ JOBS = "jobs"
 
 
 class Analyses(click.Group):
-    """The commands of all analyses. Each is made from the header of its analysis."""
+    """A click group whose commands are the analyses. Each command is created from the description of its
+    analysis."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         from iodock.program import analyses
@@ -152,7 +153,7 @@ def _show(name: str, store: str, **values: Any) -> None:
             if name == "machine":
                 answer = _with_servers(answer, opened)
             _write(answer, form, output, chart, is_wide)
-    # In JSON the notes are a part of the data.
+    # In JSON the notes are a part of the document, so they are not printed on stderr as well.
     if not silent and form != "json":
         from iodock.cli.beside import say_beside
 
@@ -162,7 +163,7 @@ def _show(name: str, store: str, **values: Any) -> None:
 
 
 def _with_servers(answer: Any, opened: Store) -> Any:
-    """Adds the curves of the file servers from the site's monitor to an answer."""
+    """Adds the curves of file servers to an answer, if the settings name a monitor."""
     from iodock.cli.servers import servers_of
     from iodock.program.analyses.machine import with_servers
     from iodock.shared.settings import load
@@ -196,7 +197,8 @@ def _write_flame(answer: Any, output: str | None, is_wide: bool) -> None:
 
 
 def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
-    """Draws an answer in a chart format. Raises RequestError for an unknown chart or an invalid size."""
+    """Draws the chart of an answer in the format FORM. Raises RequestError for an unknown chart or an invalid
+    size."""
     from iodock.program.views.charts import ChartOptions, UnknownChart
     from iodock.program.views.charts.export import draw
 

@@ -1,4 +1,4 @@
-"""Parses sizes from users: `500M`, `1.5TiB`, `2TB`, or a number of bytes."""
+"""Parses sizes that users write, such as `500M`, `1.5TiB`, `2TB`, or a number of bytes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MOST = (1 << 63) - 1
 
 
 def size_bytes(given: str, option: str) -> int:
-    """Parses the value of OPTION in bytes. A letter alone and a letter with `iB` mean powers of 1024, a
-    letter with `B` means powers of 1000. Raises RequestError."""
+    """Parses the value of OPTION and returns bytes. `M` and `MiB` are powers of 1024, and `MB` is a power of
+    1000; the same holds for other letters. Raises RequestError."""
     text = given.strip().upper()
     if re.fullmatch(r"[-+]?0*(\.0*)?[KMGTPE]?(I?B)?|-.*", text) and any(one.isdigit() for one in text):
         raise RequestError(f"{option} must be above 0, not {given}", f"sizes: {FORMS}")

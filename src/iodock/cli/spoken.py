@@ -1,10 +1,11 @@
-"""The language of this command. It comes from --lang, or else from the locale."""
+"""Stores the language in which the present command prints texts. The option --lang determines it, or else the
+locale."""
 
 from __future__ import annotations
 
 from iodock.shared.locales import LANGUAGES, chosen
 
-# The same value as typing's, whose import takes as long as Python's own start.
+# This constant equals typing.TYPE_CHECKING. Importing `typing` takes as long as starting Python.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -17,13 +18,13 @@ _asked: list[str] = []
 
 
 def ask(code: str | None) -> None:
-    """Sets the value of --lang; None resets it."""
+    """Stores the value of --lang. None removes the stored value."""
     _asked[:] = [code] if code else []
 
 
 def ask_by(arguments: Sequence[str]) -> None:
-    """Sets the language from a command line that click has not parsed yet, and which may be invalid or
-    contain --help."""
+    """Searches the arguments for --lang and stores its value. This is done before click parses them, so that
+    help texts and errors about invalid arguments are in this language as well."""
     ask(None)
     for at, one in enumerate(arguments):
         if one == "--":
@@ -36,19 +37,20 @@ def ask_by(arguments: Sequence[str]) -> None:
 
 
 def code(option: str | None = None) -> str:
-    """Code of the language: OPTION, else the value that was set before, else the locale's."""
+    """Returns the code of the language: OPTION, or else the stored value, or else the language of the
+    locale."""
     return chosen(option or "".join(_asked) or None)
 
 
 def language() -> Language:
-    """The language in which the command prints its texts."""
+    """Returns the texts of the language in which the command prints."""
     from iodock.shared.language import language_in
 
     return language_in(code())
 
 
 def told(line: str) -> str:
-    """Translates an English line for stderr, `error: ...` or `note: ...`."""
+    """Translates an English line for stderr, such as `error: ...` or `note: ...`."""
     if code() == "en":
         return line
     text = language()

@@ -1,4 +1,5 @@
-"""Reports the name of the store, if it is not the requested name or an earlier store was moved."""
+"""Reports where a recording was stored, if its name differs from the requested one or if an earlier store was
+renamed."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ _ELSEWHERE = N_("{asked}: {why}; the run is recorded as {store}")
 
 
 def refuse_at_a_terminal(store: str) -> None:
-    """Raises IodockError if a terminal is used, because an interactive user can correct the name immediately.
-    A job has to run, so its store gets another name."""
+    """Raises IodockError on a terminal if the requested name exists and is not a store. An interactive user
+    can choose another name at once. A batch job should not fail because of this, so its recording is stored
+    under another name."""
     path = Path(store)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) or not os.path.lexists(store):
         return
@@ -34,8 +36,8 @@ def refuse_at_a_terminal(store: str) -> None:
 
 
 def say_where(recorded: _native.RecordSummary, asked: str, language: str, quiet: bool) -> None:
-    """Reports what happened to the previous store, and the name of the new one. If that is not the requested
-    name, it is reported even with --quiet."""
+    """Reports that an earlier store was renamed, that a folder was created, or that the store has another
+    name than requested. A different name is reported even with --quiet."""
     text = language_in(language)
     store, elsewhere = recorded["store"], recorded.get("elsewhere")
     if (folder := recorded.get("made_folder")) and not quiet:
@@ -48,13 +50,13 @@ def say_where(recorded: _native.RecordSummary, asked: str, language: str, quiet:
 
 
 def run_unrecorded(command: Sequence[str], why: str) -> NoReturn:
-    """Executes the program without recording. This is done if the only problem is an existing store that
-    can't be moved. Raises OSError."""
+    """Executes the program without recording it. This happens if an existing store can't be renamed, because
+    the program should run nevertheless. Raises OSError."""
     import signal
 
     say(f"warning: {why}; the program runs unrecorded")
     sys.stdout.flush()
-    # Python ignores these signals, and the program would inherit this setting.
+    # Python ignores these signals, and a program that is started with exec would ignore them as well.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execvp(command[0], list(command))

@@ -1,4 +1,5 @@
-"""Writes answers with one row per event, batch by batch."""
+"""Writes answers that have one row per event. Rows are written batch by batch, because they may not fit into
+memory."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from iodock.shared.tables import csv, json, parquet, table
 
 
 def write_stream(stream: Stream, form: str, output: str | None, is_wide: bool = False) -> Answer:
-    """Writes all rows (in a table only the first ones), and returns the answer's head."""
+    """Writes all rows of a stream. A table has only the first ones. Returns the head of the answer, which
+    contains its notes."""
     if form == "table":
         _first_rows(stream, output, is_wide)
         return stream.head

@@ -1,4 +1,5 @@
-"""Prepares the standard streams: all of them are open, and writing to stderr never fails."""
+"""Prepares the standard streams. Closed streams are opened, and writing to stderr is made to succeed in all
+cases."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import sys
 
 from iodock.cli.spoken import told
 
-# The same value as typing's, whose import takes as long as Python's own start.
+# This constant equals typing.TYPE_CHECKING. Importing `typing` takes as long as starting Python.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class _Unfailing(io.FileIO):
-    """A stderr that drops text which can't be written, because the failure can't be reported either. A full
-    disk or a closed pipe must not lose a recorded program's exit status."""
+    """A stream for stderr that ignores errors of writing, because such an error could not be printed anyway.
+    If the disk is full or a pipe is closed, iodock still returns the exit status of the recorded program."""
 
     def write(self, data: Buffer) -> int:
         try:
@@ -28,14 +29,15 @@ class _Unfailing(io.FileIO):
 
 
 def prepare() -> None:
-    """Opens streams that are closed, and makes writing succeed if there is no stderr."""
+    """Opens standard streams that are closed, and replaces stderr by a stream that ignores errors of
+    writing."""
     if sys.stdout is None or sys.stderr is None:
         _open_what_was_closed()
     sys.stderr = on_terminal(2)
 
 
 def on_terminal(fd: int) -> io.TextIOWrapper:
-    """Makes a stream like stderr that writes to the descriptor FD."""
+    """Returns a stream that writes to the descriptor FD in the same way as stderr."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Unfailing(fd, "w", closefd=False)),
         sys.stderr.encoding, "backslashreplace", line_buffering=True,
@@ -43,8 +45,8 @@ def on_terminal(fd: int) -> io.TextIOWrapper:
 
 
 def say(text: str) -> None:
-    """Prints a line on stderr. Characters in names can't colour a terminal, move its cursor, or look like
-    further lines."""
+    """Prints a line on stderr. Control characters in names become visible, because they could otherwise
+    change colours, move the cursor, or add lines."""
     text = told(text)
     if not (text.isascii() and text.isprintable()):
         from iodock.shared.text import visible
@@ -54,13 +56,14 @@ def say(text: str) -> None:
 
 
 def _open_what_was_closed() -> None:
-    """Opens streams that were closed: a program started with `>&-` lacks standard streams, and files that it
-    opens would get their numbers. Stdout is then not writable: lost data is an error, as on a full disk."""
+    """Opens /dev/null in place of standard streams that were closed, for example with `>&-`. Otherwise, the
+    next file that is opened would get the number of a standard stream. stdout is opened only for reading, so
+    that printing to it is still an error."""
     for descriptor, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_RDWR)):
         try:
             os.fstat(descriptor)
         except OSError:
-            # `open` uses the lowest free number, which is the missing stream's.
+            # open() returns the lowest free descriptor, which is the number of the closed stream.
             os.open(os.devnull, flags)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""`iodock symbolize STORE --debug-dir DIR`."""
+"""Implements `iodock symbolize STORE`, which adds functions and source lines to the stacks of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parses times and durations of options."""
+"""Parses times and durations in the values of options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0,
 
 
 def length(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """Parses seconds, or 500ms, 5m, 1h, 1d. Raises RequestError."""
+    """Parses a duration, such as `60`, `500ms`, `5m`, `1h` or `1d`. Returns seconds. Raises RequestError."""
     parts = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *(ms|s|m|min|h|d|)", value.strip())
     seconds = float(parts[1]) * _SECONDS[parts[2]] if parts else 0.0
     if not 0 < seconds <= 366 * 86400:
@@ -23,7 +23,8 @@ def length(context: click.Context, parameter: click.Parameter, value: str) -> fl
 
 
 def moment(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """Parses a date, a date with a time, or an age. Returns ns since the epoch. Raises RequestError."""
+    """Parses a date, a date with a time, or a duration such as `7d`, which means this long ago. Returns ns
+    since the epoch. Raises RequestError."""
     if value is None:
         return None
     try:

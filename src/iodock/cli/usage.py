@@ -1,4 +1,4 @@
-"""Formats errors in a command line like all other errors, with a suggestion."""
+"""Formats errors about invalid command lines in the same form as other errors, with a hint."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ WRONG = (
 
 
 def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store: str) -> RequestError:
-    """The error that no command or analysis has this name. OF_STORE: what to type if NAME is a store."""
+    """Returns the error that there is no command or analysis NAME. If NAME is a store, the hint is to use the
+    command OF_STORE on it."""
     hint = meant(name, known, otherwise)
     if (Path(name) / "manifest.json").is_file():
         hint = f"it is a store: {of_store} {name}"
@@ -46,7 +47,7 @@ def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store
 
 
 def words(error: click.ClickException) -> tuple[str, str]:
-    """Returns the message without its period, and the hint."""
+    """Returns the message of a click error, without the full stop at its end, and a hint."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     otherwise = f"{context.command_path if context else 'iodock'} --help"
     if isinstance(error, click.NoSuchOption):
@@ -57,7 +58,7 @@ def words(error: click.ClickException) -> tuple[str, str]:
 
 
 def _choice(error: click.BadParameter, otherwise: str) -> tuple[str, str]:
-    # click mentions the given value only in its sentence.
+    # click's exception contains the given value only inside its message.
     given = re.match(r"'(.*)' is not one of ", error.message, re.DOTALL)
     if error.param is None or given is None:
         return error.format_message().rstrip("."), otherwise
@@ -69,20 +70,20 @@ def _choice(error: click.BadParameter, otherwise: str) -> tuple[str, str]:
 
 
 def _option(error: click.NoSuchOption, otherwise: str) -> str:
-    """Suggests an option of that verb with a similar name; if there is none, names the other verbs of its
-    group that have this option."""
+    """Returns a hint for an unknown option. It suggests an option of the same command with a similar name, or
+    else another command of the same group that has this option."""
     context = error.ctx
     if context is None:
         return otherwise
-    # Dashes are removed first, because they make any two short names similar.
+    # Leading dashes are removed before names are compared, because they make all short names similar.
     known = [one.lstrip("-") for one in _options(context.command)]
     near = meant(error.option_name.lstrip("-"), known, "")
     if near:
         name = near.rpartition(" ")[2]
         return near.replace(name, f"--{name}" if len(name) > 1 else f"-{name}")
     beside = context.parent
-    # Only the verbs of one group are searched, because they are similar. For all verbs, every module would
-    # have to be imported.
+    # Only the commands of the same group are searched, because they are related. Searching all commands would
+    # import all modules.
     if beside is None or beside.parent is None or not isinstance(beside.command, click.Group):
         return otherwise
     group = beside.command

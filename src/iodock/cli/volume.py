@@ -1,4 +1,5 @@
-"""`iodock volume -- CMD` and `iodock volume -p PID`."""
+"""Implements `iodock volume`, which compares the bytes that a program transfers with the sizes of its
+files."""
 
 from __future__ import annotations
 
@@ -99,15 +100,15 @@ def command(
         else volume_text(volume, reading, text, _width(output))
     )
     if output is None:
-        # The result goes to stderr, because stdout belongs to the program.
+        # The result is printed on stderr, because stdout belongs to the program.
         sys.stderr.write(said)
     else:
         try:
             with destination(output) as out:
                 out.write(said.encode())
         except (OSError, IodockError):
-            # If the disk is full, the result is printed, because the user would otherwise have to run the
-            # program again.
+            # If the file can't be written, for example on a full disk, the result is printed instead. The
+            # user would otherwise have to run the program again.
             sys.stderr.write(said)
             raise
     if volume.exit_signal is not None:
@@ -116,13 +117,13 @@ def command(
 
 
 def _width(output: str | None) -> int:
-    """Width of the terminal that shows the answer; for a file, the width for files."""
+    """Returns the width of the terminal on which the result is printed, or the default width of files."""
     from iodock.program.views.volume_text import FILE_WIDTH
 
     if output is not None or not sys.stderr.isatty():
         return FILE_WIDTH
-    # The width of stderr is used, because stdout belongs to the program. It is 0 if a terminal does not know
-    # its width.
+    # The result is printed on stderr, so the width of that terminal is used. A terminal that does not know
+    # its width reports 0.
     return max(20, os.get_terminal_size(sys.stderr.fileno()).columns or FILE_WIDTH)
 
 

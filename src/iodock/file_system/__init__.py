@@ -1,1 +1,2 @@
-"""The check-up of a file system: its properties, its performance, and its response times over the day."""
+"""This package examines a file system: its properties, its performance, and its response times over the
+day."""

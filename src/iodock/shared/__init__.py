@@ -1,2 +1,2 @@
-"""Parts that the three check-ups share: errors, language, settings, tables, charts, pages, and the SQL
-engine."""
+"""Contains what several parts of iodock share: errors, languages, settings, tables, charts, pages, and the
+SQL engine."""

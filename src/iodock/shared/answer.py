@@ -1,4 +1,5 @@
-"""The answer of an analysis: a table and the meaning of its columns. Views show answers and nothing else."""
+"""Defines the answer of an analysis, which is a table with the meaning of its columns. Views format answers,
+and take their data from nowhere else."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from iodock.shared.labels import HEADINGS
 
 if TYPE_CHECKING:
-    # The import is only for types. Recording needs Loss but no tables, and importing pyarrow takes longer
-    # than recording a small program.
+    # The import is only for types. A recording needs the class Loss but no tables, and importing pyarrow
+    # takes longer than recording a small program.
     import pyarrow as pa
 
 Role = Literal["key", "measure", "time", "detail"]
@@ -29,7 +30,7 @@ Clock = Literal["epoch", "day", "relative", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of an answer, documented where it is declared."""
+    """One column of an answer: its name, type and unit, and a text that explains it."""
 
     name: str
     type: str
@@ -45,18 +46,19 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """Heading of the column, in English."""
+        """The column's heading in English."""
         return self.own_heading or HEADINGS.get(self.name, self.name.replace("_", " "))
 
     @property
     def place(self) -> int:
-        """Priority of the column if only some columns fit: 0 comes first."""
+        """The importance of the column as a number. If only some columns fit into a table, those with 0 are
+        kept first."""
         return ("first", "usual", "last").index(self.importance or _BY_ROLE[self.role])
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that could not be read, kept or known."""
+    """The number of things of one kind that could not be read, stored or determined, with advice."""
 
     name: str
     count: int
@@ -65,7 +67,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Numbers for the rows that a top list left out, and their sums."""
+    """Sums over all rows of a table, and over the rows that the option `--top` left out."""
 
     total: Mapping[str, Any]
     """Sum of each column over all rows, including those that are not shown."""
@@ -80,13 +82,13 @@ class Totals:
 
     @property
     def sentence(self) -> str:
-        """Sentence such as `5 of 42 files`."""
+        """A text such as `5 of 42 files`."""
         return f"{self.shown:,} of {self.of:,} {self.noun}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A table, the meaning of its columns, and the notes that belong to it."""
+    """The result of an analysis: a table, the meaning of its columns, and notes about it."""
 
     analysis: str
     title: str
@@ -108,12 +110,12 @@ class Answer:
     store_name: str = ""
 
     def column(self, name: str) -> Column:
-        """Returns the column of this name. Raises KeyError if there is none."""
+        """Returns the column with this name. Raises KeyError if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def with_role(self, role: Role) -> tuple[Column, ...]:
-        """Returns the columns with a role, in the table's order."""
+        """Returns the columns with a role, in the order of the table."""
         return tuple(column for column in self.columns if column.role == role)

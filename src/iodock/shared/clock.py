@@ -10,8 +10,8 @@ NS = 1_000_000_000
 
 
 def clock_text(ts: int, clock: Clock) -> str:
-    """Formats a time as `2026-11-21 05:18:08.123456` (UTC), `12:08:20.123456`, or `12.345678 s` since the
-    start."""
+    """Formats a time in ns. The clock decides the form: `2026-11-21 05:18:08.123456` (UTC) for `epoch`,
+    `12:08:20.123456` for `day`, and otherwise `12.345678 s` since the start of the run."""
     seconds, fraction = divmod(ts, NS)
     micro = f"{fraction // 1000:06d}"
     if clock == "epoch":

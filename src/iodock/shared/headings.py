@@ -1,5 +1,5 @@
-"""Meaning of words in tables that are not names of columns: in comparisons, in the check-up of a file system,
-and in the monitor."""
+"""Explains words that appear in tables but are not names of columns. They appear in comparisons, check-ups of
+file systems, and the monitor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Names of columns, of parts of a run and of values, as tables, the check-up and the report show them.
+"""Contains the names under which users see columns, kinds of I/O, and values.
 
-The names are English and marked for translation; views translate them.
+The names are in English and marked for translation. Views translate them.
 """
 
 from __future__ import annotations

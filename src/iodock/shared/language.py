@@ -1,9 +1,9 @@
-"""The language of texts for users: the code has English texts, and gettext catalogues translate them.
+"""Translates texts for users. The code contains English texts, and gettext catalogues contain translations.
 
-A text is an English sentence with named places, `"{n} files"`. It is translated where it is rendered:
-`text.gettext("Wall time")`, `text.ngettext("{n} file", "{n} files", count)`; a constant is marked by
-`N_("...")` and translated later by `text.gettext(CONSTANT)`. `make messages` adds new texts to
-`locale/LANGUAGE/LC_MESSAGES/iodock.po`; `make setup` and `make wheel` compile it.
+A text is an English sentence with placeholders, such as `"{n} files"`. It is translated when it is shown:
+`text.gettext("Wall time")`, `text.ngettext("{n} file", "{n} files", count)`. A constant is marked with
+`N_("...")` where it is defined, and translated later with `text.gettext(CONSTANT)`. `make messages` adds new
+texts to `locale/LANGUAGE/LC_MESSAGES/iodock.po`. `make setup` and `make wheel` compile these files.
 """
 
 from __future__ import annotations
@@ -23,44 +23,45 @@ _SENTENCE_GAPS = {"ja": ""}
 
 
 def N_(text: str) -> str:
-    """Marks a text for translation. It is translated where it is rendered, and returned unchanged here."""
+    """Marks a text for translation, and returns it unchanged. Views translate it when they show it."""
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Texts in one language."""
+    """The texts of iodock in one language."""
 
     code: str
     """Code of the language. It is `en` if the catalogue of another language was not compiled."""
     catalogue: gettext.NullTranslations
 
     def gettext(self, text: str, /, **values: object) -> str:
-        """Returns TEXT in this language, with its `{name}` places filled. Without a translation the text is
-        unchanged."""
-        # For an empty text, gettext returns the header of the catalogue.
+        """Returns the translation of TEXT, with VALUES in place of the `{name}` placeholders. If there is no
+        translation, TEXT itself is used."""
+        # gettext returns the catalogue's header for an empty text.
         return fill(self.catalogue.gettext(text), values) if text else ""
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
-        """Like `gettext`, with a singular and a plural. `{n}` is the count, with a separator for
-        thousands."""
+        """Returns the translation of a text that has a singular and a plural form. COUNT selects the form and
+        replaces `{n}`, with separators for thousands."""
         return fill(self.catalogue.ngettext(one, many, count), {"n": f"{count:,}", **values})
 
     def told(self, text: str) -> str:
-        """Translates an English TEXT whose values are filled in already, such as an error or a note of a
-        store. Without a translation it stays English."""
+        """Translates an English text in which the values are already filled in, such as an error message or a
+        note of a store. The template is found by comparing the text with all templates. If none matches, the
+        text remains in English."""
         return text if self.code == "en" else _told(self, text, _DEEPEST)
 
     def joined(self, clauses: Iterable[str]) -> str:
-        """Joins clauses as this language does."""
+        """Joins clauses with the punctuation of this language."""
         return _CLAUSE_MARKS.get(self.code, "; ").join(clauses)
 
     def sentences(self, several: Iterable[str]) -> str:
-        """Joins sentences as this language does."""
+        """Joins sentences with the spacing of this language."""
         return _SENTENCE_GAPS.get(self.code, " ").join(several)
 
     def listed(self, items: Iterable[str]) -> str:
-        """Joins items with this language's commas."""
+        """Joins items with the commas of this language."""
         return _LIST_COMMAS.get(self.code, ", ").join(items)
 
 
@@ -86,21 +87,23 @@ def _told(language: Language, text: str, depth: int) -> str:
 
 
 def _inner(language: Language, text: str, depth: int) -> str:
-    # A single word is a name, so it is not translated, even if it is also the heading of a table.
+    # A text without spaces is a name. It must not be translated, even if a heading of a table has the same
+    # text.
     return _told(language, text, depth - 1) if " " in text else text
 
 
 @cache
 def _templates(language: Language) -> Templates:
-    # gettext has no function that lists its texts. Plural forms have keys that are not texts.
+    # gettext has no public function that lists the texts of a catalogue. The keys of plural forms are tuples,
+    # which are left out.
     texts: Mapping[object, str] = getattr(language.catalogue, "_catalog", {})
     return Templates(text for text in texts if isinstance(text, str))
 
 
 @cache
 def language_in(code: str) -> Language:
-    """Returns the texts of a language. They are English if its catalogue was not compiled (see
-    `Language.code`). Raises ValueError if iodock does not support the language."""
+    """Returns the texts of a language. If its catalogue was not compiled, the texts are English, and `code`
+    is `en`. Raises ValueError if iodock does not support the language."""
     if code not in LANGUAGES:
         raise ValueError(f"{code!r} has no texts: available are {' and '.join(LANGUAGES)}")
     if code == "en":
@@ -117,8 +120,9 @@ def _catalogue(code: str) -> Path:
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """Fills the `{name}` places of TEMPLATE with VALUES. Places inside a value are not filled."""
-    # str.format can't be used here, because a file's name may contain braces.
+    """Replaces the `{name}` placeholders of TEMPLATE by VALUES. Braces inside a value are not replaced."""
+    # TEMPLATE may contain braces that are not placeholders, such as those in the name of a file. str.format
+    # would raise an error for them.
     parts = template.split("{")
     filled = [parts[0]]
     for part in parts[1:]:

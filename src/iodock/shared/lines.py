@@ -1,4 +1,5 @@
-"""Breaks sentences into lines for a terminal, also in languages without spaces between words."""
+"""Breaks sentences into lines for a terminal, including Japanese sentences, which have no spaces between
+words."""
 
 from __future__ import annotations
 
@@ -19,29 +20,32 @@ _KANJI = r"\u4e00-\u9fff々〆"
 
 @cache
 def _pieces() -> re.Pattern[str]:
-    """Returns a pattern of the pieces between which a line may be broken. It is compiled on first use,
-    because compiling takes longer than importing this module."""
-    # A Japanese word with its particles, such as "ファイルを", "読み込みでは". One of these kana before a
-    # kanji is inside a verb ("書き込む", "呼び出す").
+    """Returns a regular expression that matches the pieces between which a line may be broken. It is compiled
+    on first use, because compiling takes longer than importing this module."""
+    # The expression matches a Japanese word with its particles, such as "ファイルを" or "読み込みでは".
+    # Certain kana before a kanji do not end the word, because they are inside a verb ("書き込む").
     inside = rf"[いきぎしじちにびみりえけげせてねべめれ][{_KANJI}]+"
     phrase = rf"[ァ-ヺー]*(?:[{_KANJI}]+(?:{inside})*)?[ぁ-ん]*"
-    # A number stays with its unit or the following noun: "1 つ", "23 %", "12 calls".
+    # A number stays on the same line as the unit or noun that follows it, such as "1 つ", "23 %" or "12
+    # calls".
     counted = rf"(?:[^\s{_WIDE}]*\d\ (?=\S))?"
     one = rf"(?:[^\s{_WIDE}]+|(?=[ァ-ヺーぁ-ん{_KANJI}]){phrase}|[{_WIDE}])"
     return re.compile(rf"\s*(?:[{_OPENING}]*{counted}{one}[{_CLOSING}]*|[{_OPENING}]+)")
 
 
 def print_sentence(console: Console, sentence: str, style: str | None = None, indent: int = 0) -> None:
-    """Writes a sentence to a rich console, in as many lines as it needs."""
+    """Prints a sentence on a rich console, and breaks it into lines."""
     for line in wrapped(sentence, max(2, console.width - indent)):
-        # Names are data, so the console must not interpret markup, highlighting or emoji codes in them.
+        # A sentence may contain names of files. The console must not interpret parts of them as markup or
+        # emoji codes, or highlight them.
         shown = " " * indent + line
         console.print(shown, style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Breaks TEXT into lines of at most WIDTH cells, at spaces and between Japanese phrases. Pieces longer
-    than a line, such as paths, are broken anywhere. WIDTH is at least 2."""
+    """Breaks TEXT into lines that are at most WIDTH terminal cells wide. WIDTH must be at least 2. Lines are
+    broken at spaces and between Japanese phrases. A piece that is longer than a line, such as a path, is
+    broken anywhere."""
     lines = [""]
     for piece in _pieces().findall(text):
         if cells(lines[-1] + piece) <= width:
@@ -55,7 +59,8 @@ def _cut(piece: str, width: int) -> list[str]:
     lines = [""]
     for character in piece:
         if cells(lines[-1] + character) > width:
-            # A line must not begin with a full stop, so the character before it moves, too.
+            # A line must not begin with closing punctuation, so the character before it moves to the new line
+            # as well.
             moves = character in _CLOSING and len(lines[-1]) > 1 and cells(lines[-1][-1] + character) <= width
             kept = lines[-1][:-1] if moves else lines[-1]
             lines[-1:] = [kept, lines[-1][len(kept) :]]

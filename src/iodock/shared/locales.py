@@ -1,4 +1,4 @@
-"""Chooses the language without loading its texts, because loading them takes longer than some commands."""
+"""Determines the user's language without loading its texts. Loading them takes longer than some commands."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LANGUAGES = ("en", "ja")
 
 
 def chosen(option: str | None, environment: Mapping[str, str] | None = None) -> str:
-    """Returns the code of the language to use: OPTION, or else that of the locale if iodock has it, or else
-    `en`."""
+    """Returns the code of the language to use. OPTION takes precedence over the locale in ENVIRONMENT.
+    Returns `en` if iodock does not support the language of the locale."""
     return option or _of_locale(os.environ if environment is None else environment)
 
 
 def _of_locale(environment: Mapping[str, str]) -> str:
-    # POSIX defines this order. The first variable that is set decides.
+    # POSIX defines the order of these variables. The first one that is set determines the locale.
     locale = next(
         (environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), ""
     )

@@ -1,6 +1,7 @@
-"""What a site's monitor knows about the time in which a program ran, as plain data. The part for programs
-queries it, the part for centres answers, and neither imports the other. Times are in ns since the epoch by
-the recording's clock. None is a value that was not read. docs/decisions/0038 explains why."""
+"""Defines data types for the state of servers while a program ran. The analysis of programs queries it, and
+the monitor of a site answers; these types allow both parts to work without importing each other. Times are in
+ns since the epoch, by the clock of the recording. A value is None if it was not read. See docs/decisions/0038
+for the reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ TROUBLE: tuple[ServerState, ...] = ("stall", "overload", "failover", "degraded")
 
 @dataclass(frozen=True, slots=True)
 class MountedAs:
-    """A file system that the recorded program could use."""
+    """A file system that the recorded program may have used."""
 
     mount_point: str
     fs_type: str | None
@@ -32,7 +33,7 @@ class MountedAs:
 
 @dataclass(frozen=True, slots=True)
 class CounterSeries:
-    """A counter of the kernel, as a recording sampled it."""
+    """The samples of one counter of the kernel that a recording took."""
 
     source: str
     target: str
@@ -43,7 +44,7 @@ class CounterSeries:
 
 @dataclass(frozen=True, slots=True)
 class RunTime:
-    """Time and place of a program's run."""
+    """When and where a program ran."""
 
     hosts: tuple[str, ...]
     """Hosts of the run. The host whose clock gives the times comes first; empty: not known."""
@@ -59,7 +60,8 @@ class RunTime:
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """Difference between the clocks. It is positive if the monitor's clock is ahead of the recording's."""
+    """The difference between the monitor's and the recording's clocks. It is positive if the monitor's clock
+    is ahead."""
 
     offset_ns: int
     within_ns: int
@@ -72,7 +74,7 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class ServerMoment:
-    """The state of one server around one call."""
+    """The state of one server while one call was running."""
 
     file_system: str
     server: str
@@ -93,7 +95,7 @@ class ServerMoment:
 
 @dataclass(frozen=True, slots=True)
 class ServerStretch:
-    """A period in which a server was in one state."""
+    """A period in which a server remained in one state."""
 
     file_system: str
     server: str
@@ -104,7 +106,7 @@ class ServerStretch:
 
 @dataclass(frozen=True, slots=True)
 class ServerCurve:
-    """One quantity of a server over the run."""
+    """The values of one quantity of a server during the run."""
 
     file_system: str
     server: str
@@ -118,7 +120,7 @@ class ServerCurve:
 
 @dataclass(frozen=True, slots=True)
 class OtherUser:
-    """Another job or user that moved data from the same machine."""
+    """Another job or user that transferred data on the machine of the recording."""
 
     name: str
     """A job id, or else the session or the command."""
@@ -134,7 +136,7 @@ class OtherUser:
 
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
-    """The state of the servers over the whole run."""
+    """The states of the servers during the whole run."""
 
     clock: ClockOffset
     systems: tuple[str, ...]
@@ -158,27 +160,29 @@ class Meanwhile:
 
 
 class Servers(Protocol):
-    """A monitor that can be queried."""
+    """The interface through which the monitor of a site is queried."""
 
     @property
     def store(self) -> str:
-        """Name of the monitor's store in the settings."""
+        """Returns the name of the monitor's store in the settings."""
 
     def meanwhile(self) -> Meanwhile | None:
-        """Returns the servers over the whole run; None: the run can't be joined, and `why_not` gives the
-        reason. Raises IodockError if the store can't be read."""
+        """Returns the states of the servers during the whole run. Returns None if the recording's times can't
+        be converted to the monitor's clock; `why_not` then contains the reason. Raises IodockError if the
+        store can't be read."""
 
     @property
     def why_not(self) -> NotJoined | None:
-        """Returns the reason why the recording's times can't be converted to the monitor's; None: they
-        can."""
+        """Returns the reason why the recording's times can't be converted to the monitor's clock, or None if
+        they can."""
 
     def at(self, begin_ns: int, end_ns: int) -> Sequence[ServerMoment]:
-        """Returns the state of every server of `systems` while a call was running. Raises IodockError."""
+        """Returns the state of every server of `systems` between BEGIN_NS and END_NS, the time of a call.
+        Raises IodockError."""
 
     def others(self, begin_ns: int, end_ns: int) -> Sequence[OtherUser] | None:
-        """Returns other users that moved data on the recording's machine, the one with most bytes first;
-        None: no agent there reported. Raises IodockError."""
+        """Returns other users that transferred data on the machine of the recording, sorted by bytes in
+        descending order. Returns None if no agent on that machine sent samples. Raises IodockError."""
 
 
 NotJoined = Literal["no-date", "no-host", "no-agent", "too-few", "no-match", "too-vague", "too-coarse"]

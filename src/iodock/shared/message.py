@@ -1,4 +1,4 @@
-"""A sentence that is translated where it is shown."""
+"""Defines the type of sentences that are translated when they are shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A sentence for translation: the English text with `{placeholders}`, and the values for them."""
+    """A sentence that can be translated: an English text with `{placeholders}`, and the values for them."""
 
     text: str
     values: Mapping[str, Scalar] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""Finds plug-ins of other packages: the entry points of a group.
+"""Finds plug-ins of other packages, which declare them as entry points of a group.
 
-Importing `importlib.metadata` takes longer than most commands, so it is imported only if a package may have
-such entry points."""
+Importing `importlib.metadata` takes longer than most commands. It is imported only if a package may have
+entry points of the group.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ declared the group."""
 
 
 def plugins(group: str) -> tuple[EntryPoint, ...]:
-    """Returns the entry points of a group, such as `iodock.rules`."""
+    """Returns the entry points that installed packages declare in a group, such as `iodock.rules`."""
     if not _may_have(group, tuple(sys.path)):
         return ()
     from importlib.metadata import entry_points
@@ -32,8 +33,8 @@ def plugins(group: str) -> tuple[EntryPoint, ...]:
 
 @cache
 def _may_have(group: str, folders: tuple[str, ...]) -> bool:
-    """Whether a package in these folders may declare the group. Zip archives and packages of other finders
-    can't be searched, so they may."""
+    """Returns whether a package in FOLDERS may declare the group. Zip archives, and packages that other
+    import finders find, can't be searched quickly, so for them the function returns True."""
     if any(hasattr(finder, "find_distributions") and not _is_usual(finder) for finder in sys.meta_path):
         return True
     return any(_declares(Path(folder or "."), group.encode()) for folder in folders)
@@ -41,7 +42,7 @@ def _may_have(group: str, folders: tuple[str, ...]) -> bool:
 
 def _is_usual(finder: object) -> bool:
     name = getattr(finder, "__name__", type(finder).__name__)
-    # setuptools' own finder only knows packages in folders.
+    # The finder of setuptools finds only packages in folders, which `_declares` searches as well.
     return name in ("PathFinder", "DistutilsMetaFinder")
 
 

@@ -1,4 +1,4 @@
-"""The only definition of a quantile in iodock. The SQL engine's `quantile_cont` gives the same."""
+"""Defines how iodock computes quantiles. The SQL function `quantile_cont` gives the same results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Interpolates between the two nearest of the ascending values (type 7 of Hyndman and Fan, 1996)."""
+    """Returns the quantile of ascending values, interpolated between the two nearest ones (type 7 of Hyndman
+    and Fan, 1996)."""
     place = share * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)

@@ -1,4 +1,5 @@
-"""What a site sets about unwell servers: what may be done, who is told, and what is kept of jobs and users.
+"""Defines a site's settings for unwell servers: which actions on jobs are allowed, who receives notices, and
+how long data about jobs and users is kept.
 
 [response]
 mode = "ask"                    # suggest, ask or act
@@ -31,7 +32,8 @@ LanguageCode = Literal["en", "ja"]
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """Settings for holding, suspending or requeuing a job because of its load on a server."""
+    """Settings for actions on jobs: when a job is held, suspended or requeued because of its load on a
+    server."""
 
     mode: Mode = "suggest"
     """suggest: only name what would help. ask: an operator confirms in the portal. act: act without
@@ -73,7 +75,7 @@ class Intervention:
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """One recipient of notices, and how they are sent."""
+    """A recipient of notices, and how the notices are sent."""
 
     who: Who = "operators"
     """operators: all notices. users: that a file system is slow. owner: the owner of the suspected job.
@@ -118,7 +120,7 @@ class Notices:
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What is stored about jobs and users, and who may see it."""
+    """Settings for what is stored about jobs and users, and who may see it."""
 
     episodes_days: float = 400.0
     suspects_days: float = 90.0

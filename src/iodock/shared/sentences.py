@@ -1,4 +1,4 @@
-"""Formats messages in a language. The name of a number selects the number's format."""
+"""Formats messages in a language. The ending of a value's name determines its format."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ NOT_KNOWN = "?"
 
 
 def say(message: Message, text: Language) -> str:
-    """Returns the message with its values, in the language of TEXT."""
+    """Returns the translated message, with its values filled in."""
     return text.gettext(message.text, **shown(message.values))
 
 
 def shown(values: Mapping[str, Scalar]) -> dict[str, str]:
-    """Formats values by the ending of their names (`Message.values`)."""
+    """Formats all values. The endings of their names determine the units (see `Message.values`)."""
     return {name: value_text(name, value) for name, value in values.items()}
 
 
 def value_text(name: str, value: Scalar) -> str:
-    """Formats one value: `_s` seconds, `_ns`, `_bytes`, `_share`, `_bytes_per_s`; else a count or a name."""
+    """Formats one value. The ending of its name determines the unit: `_s` for seconds, `_ns`, `_bytes`,
+    `_share`, or `_bytes_per_s`. Other values are counts or names."""
     if value is None:
         return NOT_KNOWN
     if isinstance(value, (str, bool)):

@@ -1,5 +1,5 @@
-"""A site's settings: one TOML file with thresholds of rules, limits of severity, and typical values of file
-systems.
+"""Reads a site's settings from a TOML file: thresholds of rules, limits of severities, and typical values of
+file systems.
 
     [severity]
     high = 0.2                      # shares of the wall time
@@ -17,7 +17,7 @@ systems.
     [connections]
     at_once_per_address = 1024
 
-`[response]`, `[notices]` and `[privacy]`: see `response.py`.
+`response.py` defines the sections `[response]`, `[notices]` and `[privacy]`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ PLACES = ("~/.config/iodock/settings.toml", "/etc/iodock/settings.toml")
 
 @dataclass(frozen=True, slots=True)
 class SeverityLimits:
-    """For each severity, the minimum share of the run's wall time. A finding below `low` is a note."""
+    """Minimum cost of a finding for each severity, as a share of the run's wall time. A finding below `low`
+    is only a note."""
 
     high: float = 0.20
     medium: float = 0.05
@@ -70,7 +71,8 @@ class SeverityLimits:
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """A site's typical values of one file system. Each is None if not known."""
+    """Typical values of one file system, as the site states them. A value is None if the site does not state
+    it."""
 
     kind: FileSystemKind | None = None
     read_bytes_per_s: float | None = None
@@ -97,7 +99,8 @@ class FileSystem:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Limits for judging CPU utilisation (user / real / cores)."""
+    """Limits of CPU utilisation (user time / elapsed time / cores). A run below `io_below` is bound by I/O,
+    and one above `compute_above` by computing."""
 
     io_below: float = 0.1
     compute_above: float = 0.8
@@ -105,7 +108,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class ServerStates:
-    """Limits from which a file server counts as busy, overloaded, stalled or degraded:
+    """Limits from which a file server counts as busy, overloaded, stalled or degraded. See
     docs/explanation/server-states.md."""
 
     wait_s: float = 0.1
@@ -136,7 +139,8 @@ class ServerStates:
 
 @dataclass(frozen=True, slots=True)
 class ServerReadings:
-    """Settings for reading the state of the file servers during a run."""
+    """Settings for the connection to a monitor, which is queried for the state of file servers during a
+    run."""
 
     store: str | None = None
     """The monitor's store: a collector's folder, or `prometheus://HOST:PORT`. None: no monitor is queried."""
@@ -156,8 +160,9 @@ class ServerReadings:
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """Limits for one agent (a token at an address, or an address that the collector pulls from), far above
-    what a machine has to send. An agent beyond its limit has to wait."""
+    """Limits for the data that one agent sends. An agent is identified by its token and address, or by the
+    address from which the collector fetches data. The defaults are far above what a machine sends. An agent
+    that exceeds a limit has to wait."""
 
     bytes_per_s: float = 32e6
     """Bytes of batches per second, after decompression."""
@@ -173,8 +178,8 @@ class AgentLimits:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits on connections to the collector. If `at_once` is reached, the collector closes the connection
-    that has been idle longest and accepts the new one."""
+    """Limits for connections to the collector. If `at_once` connections are open, the collector closes the
+    one that has been idle longest, and accepts the new one."""
 
     at_once: int = 4096
     """Largest number of connections. It is also limited by the number of files that the process may open."""
@@ -193,7 +198,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of a site. Those that the file omits have default values."""
+    """All settings of a site. Settings that are missing in the file have default values."""
 
     source: Path | None = None
     severity: SeverityLimits = SeverityLimits()
@@ -211,24 +216,26 @@ class Settings:
     """Thresholds of each rule, as written in the file."""
 
     def of_rule(self, name: str, kind: type[T]) -> T:
-        """Returns a rule's thresholds: its defaults, overridden by the file. Raises RequestError."""
+        """Returns a rule's thresholds, with the values of the file in place of the defaults. Raises
+        RequestError if the file has an unknown or invalid value."""
         return _filled(kind, self.rules.get(name, {}), f"[rules.{name}]", self.source)
 
     def file_system(self, mount_point: str | None) -> FileSystem | None:
-        """Returns the typical values of the file system that is mounted there, if the site gave any."""
+        """Returns the typical values of the file system that is mounted at MOUNT_POINT, or None if the site
+        states none."""
         return self.file_systems.get(mount_point) if mount_point else None
 
 
 def kind_of(fs_type: str | None) -> FileSystemKind:
-    """Returns the kind of a file system by its type. It is used if the site does not give the kind."""
+    """Returns the kind of a file system from its type. It is used if the site does not state the kind."""
     if fs_type in PARALLEL_TYPES:
         return "parallel"
     return "network" if fs_type in NETWORK_TYPES else "local"
 
 
 def load(path: str | os.PathLike[str] | None = None) -> Settings:
-    """Reads the settings in PATH, or else in $IODOCK_SETTINGS, or else in a usual place, or else returns the
-    defaults. Raises RequestError with file and key."""
+    """Reads the settings file at PATH, or else at $IODOCK_SETTINGS, or else at the first of PLACES that
+    exists. Without a file, all settings have their defaults. Raises RequestError with file and key."""
     found = _find(path)
     if found is None:
         return Settings()
@@ -296,7 +303,8 @@ def _notices(raw: Mapping[str, Any], source: Path) -> Notices:
 
 
 def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSystem]:
-    """Returns file systems by mount point as the kernel writes it, without a slash at its end."""
+    """Returns the typical values by mount point. Mount points are normalised to the form of the kernel,
+    without a slash at the end."""
     found: dict[str, FileSystem] = {}
     for given, values in systems.items():
         where = f'[file_systems."{given}"]'
@@ -313,7 +321,7 @@ def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSyst
 
 
 def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Path) -> None:
-    """Checks that consecutive limits are in order: for example, `high` must not begin below `low`."""
+    """Checks that limits are in ascending order. For example, `low` must not be larger than `medium`."""
     for lower, upper in pairwise(names):
         least, most = getattr(limits, lower), getattr(limits, upper)
         if least > most:
@@ -332,7 +340,8 @@ def _section(raw: Mapping[str, Any], name: str, source: Path) -> Mapping[str, An
 
 
 def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T:
-    """Makes an instance of a frozen dataclass, with these values in place of its defaults."""
+    """Returns an object of the dataclass KIND, with VALUES in place of its defaults. Raises RequestError for
+    an unknown name or an invalid value. WHERE is the section for messages."""
     if not isinstance(values, Mapping):
         raise RequestError(f"{source}: {where} is not a section")
     hints = get_type_hints(kind)
@@ -344,13 +353,14 @@ def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {_shown(hints[name])}")
         if limit := _beyond(kind, name, value):
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {limit}")
-    # Lists of TOML become tuples, because these can't be changed.
+    # Lists become tuples, because the fields of settings must not be changed.
     taken = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
     return kind(**taken)
 
 
 def _beyond(kind: type, name: str, value: Any) -> str | None:
-    """Returns what a number must be if its name does not allow this value; None if it does."""
+    """Returns a description of the allowed values if VALUE is out of range, or else None. The class of
+    settings and the field's name determine the range."""
     if isinstance(value, (bool, str, list)):
         return None
     if kind in (FileSystem, ServerStates, AgentLimits, ConnectionLimits) and value <= 0:
@@ -362,7 +372,7 @@ def _beyond(kind: type, name: str, value: Any) -> str | None:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value of a TOML file has the type of a field."""
+    """Returns whether a value of the TOML file has the type HINT of a field."""
     for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
         if get_origin(kind) is tuple:
             return isinstance(value, list) and all(_fits(one, get_args(kind)[0]) for one in value)
@@ -379,7 +389,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _shown(hint: Any) -> str:
-    """Describes the values that a field accepts."""
+    """Describes the values that a field of type HINT accepts, for messages."""
     if get_origin(hint) is tuple:
         return f"a list, each {_shown(get_args(hint)[0])}"
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

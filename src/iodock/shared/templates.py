@@ -1,14 +1,15 @@
-"""Finds the template of an English text, so that the text can be translated afterwards.
+"""Finds the template from which an English text was made. The text can then be translated.
 
-Errors and notes are built where they arise, and stores keep notes as text: a view has only the finished
-English text. `"{path}: no such folder"` is a template; a `{name}` place stands for any text.
+Errors and notes are formatted where they arise, and stores keep notes as text, so views get only finished
+English texts. An example of a template is `"{path}: no such folder"`. A placeholder `{name}` may stand for
+any text.
 """
 
 from __future__ import annotations
 
 import re
 
-# The same value as typing's, whose import takes as long as Python's own start.
+# This constant equals typing.TYPE_CHECKING. Importing `typing` takes as long as starting Python.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ _LONGEST_NAME = 2
 
 
 class Templates:
-    """Templates, sorted by the length of their fixed text. The longest comes first, because it identifies a
-    text most reliably."""
+    """All templates of a catalogue. Those with more letters outside of placeholders are tried first, because
+    a match with them is more reliable."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         split = [(text, _PLACE.split(text)) for text in texts if "{" in text]
@@ -36,7 +37,8 @@ class Templates:
         self._parts = sorted(telling, key=lambda one: (-_letters(one[1]), one[0]))
 
     def find(self, text: str) -> tuple[str, dict[str, str]] | None:
-        """Returns the template of TEXT and the values of its places; None if no template fits."""
+        """Returns the template of TEXT with the values of its placeholders, or None if no template
+        matches."""
         for template, parts in self._parts:
             values = _values(parts, text)
             if values is not None and (_letters(parts) >= _TELLING_LETTERS or _are_names(values.values())):
@@ -53,7 +55,8 @@ def _are_names(values: Iterable[str]) -> bool:
 
 
 def _values(parts: list[str], text: str) -> dict[str, str] | None:
-    """Returns the values of the places of a split template; None if TEXT does not match it."""
+    """Returns the values of the placeholders, or None if TEXT does not match. PARTS is a template that was
+    split at its placeholders."""
     first, last = parts[0], parts[-1]
     if len(parts) < 3 or not text.startswith(first) or not text.endswith(last):
         return None

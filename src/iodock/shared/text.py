@@ -1,8 +1,9 @@
-"""Makes labels from names. A file name may contain any bytes; a label is safe to draw and short enough to
-read.
+"""Converts names to labels. A file's name may contain any bytes. A label contains only visible characters and
+is short enough to read.
 
-Vega does not parse the data of a chart, so brackets, dots and quotes are safe. This module shows characters
-that are invisible (line breaks, direction marks), shortens names, and keeps different names different.
+Vega does not interpret the data of a chart, so brackets, dots and quotes are safe in labels. This module
+replaces invisible characters (line breaks, direction marks) by escapes, and shortens names in such a way that
+different names get different labels.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ LABEL_CELLS = 44
 TIP_CELLS = 160
 
 
-# Characters that are printable for Python but invisible: Default_Ignorable_Code_Point of Unicode's
-# DerivedCoreProperties.txt, and the empty Braille pattern. Two names that differ only in these would look the
-# same.
+# Characters that Python considers printable but that are invisible: those with the property
+# Default_Ignorable_Code_Point in Unicode's DerivedCoreProperties.txt, and the empty Braille pattern. Names
+# that differ only in these characters would look the same.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u2800\u3164"
@@ -27,31 +28,32 @@ _UNSEEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Returns `text` with control, direction, invisible and other unprintable characters written as
-    escapes."""
+    """Returns TEXT with escapes in place of control characters, direction marks, and other invisible
+    characters."""
     if text.isprintable() and (text.isascii() or not _UNSEEN.search(text)):
         return text
     return "".join(_shown(character) for character in text)
 
 
 def visible_lines(text: str) -> str:
-    """Like `visible`, for texts of several lines, such as the text of a page that contains names."""
+    """Returns TEXT with the same escapes as `visible`, but keeps its line breaks. It is used for texts of
+    several lines that contain names."""
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def _shown(character: str) -> str:
-    # The ideographic space is unprintable for Python, but ordinary in Japanese names.
+    # Python considers the ideographic space (U+3000) unprintable, but it is common in Japanese names.
     if (character.isprintable() and not _UNSEEN.match(character)) or character == "\u3000":
         return character
     if "\udc80" <= character <= "\udcff":
-        # This is how Python represents a byte of a file's name that is not UTF-8.
+        # Python represents a byte that is not valid UTF-8 by a character from this range (surrogateescape).
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape", "replace").decode("ascii")
 
 
 def cells(text: str) -> int:
-    """Returns the width of `text` in character cells. East Asian wide characters take two, combining ones
-    none."""
+    """Returns the width of TEXT in terminal cells. Wide East Asian characters occupy two cells, combining
+    characters none."""
     if text.isascii():
         return len(text)
     return sum(_cell(character) for character in text)
@@ -64,8 +66,8 @@ def _cell(character: str) -> int:
 
 
 def shorten(text: str, limit: int = LABEL_CELLS) -> str:
-    """Shortens `text` to at most `limit` cells. It is cut in the middle, because the ends of a path are the
-    most informative, above all the last one."""
+    """Shortens TEXT to at most LIMIT cells. Its middle is left out, because the beginning and especially the
+    end of a path contain most information."""
     text = visible(text)
     if cells(text) <= limit:
         return text
@@ -85,8 +87,8 @@ def _take(text: Iterable[str], limit: int) -> str:
 
 
 def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
-    """Shortens names so that they stay different: two long paths may look alike once cut, and must not share
-    a bar."""
+    """Shortens names, and keeps different names different. Otherwise, two long paths could get the same
+    label, and a chart would draw them as one bar."""
     alike: dict[str, set[str]] = {}
     for name in names:
         alike.setdefault(shorten(name, limit), set()).add(visible(name))
@@ -100,7 +102,8 @@ def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
 
 
 def _apart(name: str, alike: set[str], limit: int) -> str:
-    """Shortens NAME so that the folder that distinguishes it from those in ALIKE stays visible."""
+    """Shortens NAME. ALIKE contains the names that would get the same short form. The last folders that
+    distinguish NAME from them are kept."""
     if len(alike) == 1:
         return shorten(name, limit)
     parts = name.split("/")
@@ -118,7 +121,7 @@ def _apart(name: str, alike: set[str], limit: int) -> str:
 
 
 def heading(text: str, width: int) -> list[str]:
-    """Breaks a title into up to three lines that fit `width` pixels."""
+    """Breaks a title into at most three lines, each at most WIDTH pixels wide."""
     per_line = max(20, width // 8)
     lines: list[str] = []
     for line in text.split("\n"):
@@ -129,6 +132,6 @@ def heading(text: str, width: int) -> list[str]:
 
 
 def _wrapped(line: str, per_line: int) -> list[str]:
-    # textwrap counts characters. A line that consists mostly of wide characters holds only half as many.
+    # textwrap counts characters, not cells. The limit is reduced for lines with many wide characters.
     stretch = max(1.0, cells(line) / max(1, len(line)))
     return textwrap.wrap(line, max(10, int(per_line / stretch)))

@@ -1,7 +1,8 @@
-"""Formats axes and texts in units that people read: B to EiB, ns to h, and counts with k, M, G.
+"""Formats numbers for axes and texts in readable units: bytes from B to EiB, times from ns to h, and counts
+with k, M and G.
 
-An axis keeps one unit from end to end, which its largest value determines. Ticks are at round numbers of that
-unit (for bytes, powers of two would otherwise get labels such as 976.6 KiB).
+All ticks of an axis have the same unit, which the largest value determines. Ticks are at round numbers of
+this unit. Ticks at powers of ten of bytes would get labels such as 976.6 KiB.
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ _COUNT: tuple[Step, ...] = (
     (1e18, "E"),
 )
 
-# Times stay in seconds up to here, because 7,200 s is easier to compare with other seconds than 2 h.
+# Times below this number of ns are formatted in seconds, because 7,200 s can be compared more easily with
+# other seconds than 2 h.
 _HOURS_FROM_NS = 3.6e13
-# Counts up to here are written with all digits.
+# Counts below this are written with all digits on axes.
 _SHORT_COUNTS_FROM = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One kind of quantity: how to format a value, and how to divide an axis."""
+    """One kind of quantity, which determines how values are formatted and how an axis is divided."""
 
     steps: tuple[Step, ...]
     suffix: str = ""
 
     def step(self, value: float) -> Step:
-        """Returns the largest unit that is not above `value`."""
+        """Returns the largest unit that is not larger than VALUE."""
         chosen = self.steps[0]
         for step in self.steps:
             if self._starts_at(step) <= abs(value):
@@ -47,7 +49,8 @@ class Unit:
         return chosen
 
     def text(self, value: float | None) -> str:
-        """Formats a value with three significant digits; counts have all digits. None means not known."""
+        """Formats a value with three significant digits. Counts are written with all digits. None becomes
+        `not known`."""
         if value is None:
             return "not known"
         if self.steps is _COUNT:
@@ -59,27 +62,29 @@ class Unit:
         return f"{digits} {name}{self.suffix}"
 
     def ticks(self, maximum: float, wanted: int = 5) -> list[float]:
-        """Returns round tick values from 0 to at least `maximum`, in base units."""
+        """Returns round values for the ticks of an axis, from 0 to at least MAXIMUM. They are in base units,
+        such as bytes."""
         if not maximum > 0:
             return [0.0, 1.0]
         size, _ = self._axis_step(maximum)
         top = maximum / size
         stride = _round_up(top / wanted)
         if size == 1.0 and self.suffix == "" and self.steps is not _CLOCK:
-            stride = max(1.0, stride)  # there is no half call and no half byte
+            stride = max(1.0, stride)  # Calls and bytes have no fractions.
         steps = max(1, math.ceil(top / stride - 1e-9))
         return [index * stride * size for index in range(steps + 1)]
 
     def label_expression(self, maximum: float) -> str:
-        """Returns a Vega expression that writes a tick of `ticks(maximum)`. The sign is dropped, because
-        charts may be mirrored."""
+        """Returns a Vega expression that formats the ticks of `ticks(maximum)`. It leaves out the sign,
+        because mirrored charts have negative values on one side."""
         size, name = self._axis_step(maximum)
         unit = f"{name}{self.suffix}".strip()
         space = "" if self.steps is _COUNT else " "
         return f"format(abs(datum.value) / {size!r}, ',.6~g') + (datum.value == 0 ? '' : '{space}{unit}')"
 
     def log_label_expression(self) -> str:
-        """Like `label_expression`, for a logarithmic axis, where each tick has its own unit."""
+        """Returns a Vega expression that formats the ticks of a logarithmic axis. Each tick has a unit of its
+        own."""
         space = "" if self.steps is _COUNT else " "
         parts = [
             f"datum.value >= {self._starts_at(step)!r} ? "
@@ -89,7 +94,8 @@ class Unit:
         return " : ".join(parts) + f" : format(datum.value, '~g') + '{space}{self.steps[0][1]}{self.suffix}'"
 
     def _axis_step(self, maximum: float) -> Step:
-        # At the end of an axis, 1,000 MiB or 1,000k is easier to read in the next unit.
+        # The next larger unit is used already slightly below its start, because a tick of 1,000 MiB or 1,000k
+        # is easier to read in that unit.
         return self.step(maximum * (1.024 if self.steps is _BINARY else 1.25))
 
     def _starts_at(self, step: Step) -> float:
@@ -108,13 +114,13 @@ COUNT_PER_SECOND = Unit(_COUNT, "/s")
 PERCENT = Unit(((1.0, ""),), "%")
 
 
-# Numbers above this have too many digits to read.
+# Numbers above this have too many digits, and are written with an exponent.
 _UNREADABLE = 1e15
 
 
 def number_text(value: float, digits: int = 3) -> str:
-    """Formats a number with DIGITS significant digits, and all digits before its point: `1,643`, `16.4`,
-    `0.000012`."""
+    """Formats a number with DIGITS significant digits. The digits before the decimal point are always
+    complete: `1,643`, `16.4`, `0.000012`."""
     if 10 ** (digits - 1) <= abs(value) < _UNREADABLE:
         return f"{value:,.0f}"
     text = f"{value:,.{digits}g}"
@@ -126,7 +132,8 @@ def number_text(value: float, digits: int = 3) -> str:
 
 
 def unit_of(column: str) -> Unit:
-    """Returns the unit in a column's name (`total_time_ns`, `read_bytes`, ...)."""
+    """Returns the unit that the ending of a column's name indicates, such as `total_time_ns` or
+    `read_bytes`."""
     if column.endswith("_ns") or column in ("ts", "dur"):
         return NANOSECONDS
     if column == "bytes_per_s":
@@ -137,9 +144,9 @@ def unit_of(column: str) -> Unit:
 
 
 def measured(metric: str, kind: str) -> tuple[Unit, float]:
-    """Returns the unit for a sample of the machine, and the factor by which to multiply it. The metric's name
-    contains the metric's own unit. KIND: rate (growth per second) or level. The growth of a time is a share
-    of the time."""
+    """Returns the unit in which a sample of the machine is shown, and the factor by which its value must be
+    multiplied. METRIC ends in the unit of the sample. KIND is `rate` (growth per second) or `level`. The
+    growth of a time per second is shown as a percentage."""
     if metric.endswith("_bytes"):
         return (BYTES_PER_SECOND if kind == "rate" else BYTES), 1.0
     if metric.endswith("_percent"):
@@ -150,8 +157,8 @@ def measured(metric: str, kind: str) -> tuple[Unit, float]:
 
 
 def decades(lowest: float, highest: float) -> list[float]:
-    """Returns powers of ten from at or below `lowest` to at or above `highest`, at most nine. Both must be
-    above 0."""
+    """Returns at most nine powers of ten. The first is not above LOWEST, and the last not below HIGHEST. Both
+    must be above 0."""
     first = math.floor(math.log10(lowest) + 1e-9)
     last = max(first + 1, math.ceil(math.log10(highest) - 1e-9))
     stride = math.ceil((last - first) / 8)
@@ -160,7 +167,7 @@ def decades(lowest: float, highest: float) -> list[float]:
 
 
 def _round_up(value: float) -> float:
-    """Returns the next number that is 1, 2 or 5 times a power of ten."""
+    """Returns the smallest number of the form 1, 2 or 5 times a power of ten that is not below VALUE."""
     power = 10.0 ** math.floor(math.log10(value))
     for factor in (1.0, 2.0, 5.0):
         if value <= factor * power * (1 + 1e-9):
@@ -169,7 +176,7 @@ def _round_up(value: float) -> float:
 
 
 def share_text(share: float) -> str:
-    """Formats a share as a percentage: `37 %`, `4.2 %`, `<0.1 %`."""
+    """Formats a share from 0 to 1 as a percentage, such as `37 %`, `4.2 %` or `<0.1 %`."""
     percent = share * 100
     if 0 < percent < 0.1:
         return "<0.1 %"

@@ -1,2 +1,2 @@
-"""Performance of a file system: measurements, from our own check-up or other benchmarks, and remarks on
-them."""
+"""This package measures the performance of a file system, reads the results of other benchmarks, and writes
+remarks on the measurements."""

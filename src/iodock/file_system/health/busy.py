@@ -1,4 +1,5 @@
-"""Other activity of a machine while a cell was measured, and whether it was large."""
+"""Summarises what other programs did on the machine while a cell was measured, and decides whether their load
+was high."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _NAMED = 3
 
 
 def load_of(several: Sequence[Mapping[str, Any]]) -> Load | None:
-    """Returns the busiest of several repeats, as defined in crates/iodock-load/src/busy.rs; None without
-    repeats."""
+    """Combines the load that crates/iodock-load/src/busy.rs reported for each repeat of a cell. Each number
+    is the largest of any repeat. Returns None if there are no repeats."""
     if not several:
         return None
     return Load(
@@ -49,7 +50,8 @@ def _users(several: Sequence[Mapping[str, Any]], name: str, amount: str) -> tupl
 
 
 def high_io(cell: Cell) -> User | None:
-    """Returns the other program that moved much data during this cell, if there was one."""
+    """Returns the other program that moved most data during the cell, if it moved enough to disturb the
+    measurement. Returns None otherwise."""
     first = next(iter((cell.load and cell.load.by_io) or ()), None)
     if first is None:
         return None
@@ -59,17 +61,19 @@ def high_io(cell: Cell) -> User | None:
 
 
 def high_cpu(cell: Cell) -> float | None:
-    """Returns the share of the processors that other programs used, if it was high."""
+    """Returns the share of all processors' time that other programs used, or None if it was below
+    HIGH_CPU_SHARE or is not known."""
     share = cell.load.others_cpu_share if cell.load else None
     return share if share is not None and share >= HIGH_CPU_SHARE else None
 
 
 def high_steal(cell: Cell) -> float | None:
-    """Returns the share of the processors that other virtual machines used, if it was high."""
+    """Returns the share of all processors' time that other virtual machines used, or None if it was below
+    HIGH_STEAL_SHARE or is not known."""
     share = cell.load.steal_share if cell.load else None
     return share if share is not None and share >= HIGH_STEAL_SHARE else None
 
 
 def is_high(cell: Cell) -> bool:
-    """Whether the machine was busy with other work."""
+    """Returns whether the load of other programs or virtual machines was high while the cell was measured."""
     return high_cpu(cell) is not None or high_steal(cell) is not None or high_io(cell) is not None

@@ -1,5 +1,5 @@
-"""The card of a file system: its properties. This module has data only; calls that may hang are made
-elsewhere."""
+"""Defines the card of a file system, which lists its properties, and computes the card's parts. This module
+reads only /proc and /sys. Calls that may hang, such as statvfs, are made by other modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iodock.shared.units import number_text
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A mount option; `meaning` is None if it is not known."""
+    """A mount option. `meaning` is None if iodock has no explanation of the option."""
 
     name: str
     value: str | None
@@ -29,7 +29,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Space and inodes of a file system, from statvfs."""
+    """The size of a file system and its numbers of inodes, as statvfs returns them."""
 
     size_bytes: int
     free_bytes: int
@@ -45,7 +45,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A cache between programs and disks, and its size."""
+    """The size, or another setting, of one cache or queue between programs and disks."""
 
     name: str
     value: str
@@ -54,7 +54,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The properties of a file system that its users need. None: not known."""
+    """The properties of a file system that its users need. A field is None if its value is not known."""
 
     folder: str
     host: str
@@ -75,13 +75,14 @@ class Card:
 
 
 def options_of(mount: Mount) -> tuple[Option, ...]:
-    """Each mount option with its meaning."""
+    """Returns each mount option with the explanation of its meaning."""
     return tuple(Option(name, value, explanation(mount.fs_type, name)) for name, value in mount.options)
 
 
 def servers_of(mount: Mount) -> tuple[str, ...]:
-    """Names or addresses of the servers. They are found in the source and the options: `host:/path` of NFS
-    and GlusterFS, `host@tcp:host2@tcp:/name` of Lustre, `//host/share` of SMB."""
+    """Returns names or addresses of the servers. They are taken from the mount's source and from the option
+    `addr`. The source has the form `host:/path` for NFS and GlusterFS, `host@tcp:host2@tcp:/name` for Lustre,
+    and `//host/share` for SMB."""
     options = dict(mount.options)
     found: list[str] = []
     if mount.source.startswith("//"):
@@ -111,7 +112,7 @@ _LUSTRE = {
 
 
 def caches_of(mount: Mount, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> tuple[Cache, ...]:
-    """Sizes of this machine's caches and queues that apply to the mount."""
+    """Returns the sizes of those caches and queues of this machine that the mount uses."""
     return (*_device_caches(mount, sys), *_lustre_caches(sys), *_memory_caches(mount, proc))
 
 
@@ -120,7 +121,8 @@ def _device_caches(mount: Mount, sys: Path) -> Iterator[Cache]:
     if ahead is not None:
         yield Cache("read_ahead", f"{ahead} KiB", _READ_AHEAD)
     device = sys / "dev" / "block" / mount.device
-    # A partition has no queue of its own: its device has it.
+    # In /sys, a partition has no folder `queue`. The folder is one level higher, at the disk that contains
+    # the partition.
     queue = next((one for one in (device / "queue", device / ".." / "queue") if one.is_dir()), None)
     if queue is None:
         return
@@ -210,7 +212,8 @@ _QUOTA_OVER: Mapping[str, str] = {
 def remarks_of(
     mount: Mount, space: Space | None, stripes: Stripes | None, quotas: Quotas | None
 ) -> Iterator[Message]:
-    """Warnings for users of the file system."""
+    """Yields warnings about options, free space, stripes and quotas that slow down programs or make them
+    fail."""
     for name, value in mount.options:
         said = _SLOW_OPTIONS.get((name, value))
         if said is not None:
@@ -244,5 +247,6 @@ def _room(space: Space) -> Iterator[Message]:
 
 
 def kind(mount: Mount, typical: FileSystem | None) -> FileSystemKind:
-    """Kind of the file system, from the site's settings, or else from its type."""
+    """Returns the kind of the file system. The site's settings take precedence over the kind that its type
+    implies."""
     return typical.kind if typical is not None and typical.kind is not None else kind_of(mount.fs_type)

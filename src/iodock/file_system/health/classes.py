@@ -1,7 +1,9 @@
-"""The measurements of a check-up: the three tests over I/O size and number of processes, by class.
+"""Defines the measurements of a check-up: three tests, each repeated for several I/O sizes and numbers of
+processes. The class (S, M or L) determines these numbers.
 
 The tests and process counts are those of the file-system health check of the SS research group (file I/O
-analysis report, 2015): large transfer, constant volume divided into more and smaller pieces, metadata.
+analysis report, 2015). The tests are `large transfer`, `constant volume`, which divides one volume into files
+of different sizes, and `metadata`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ TESTS = ("large-transfer", "constant-volume", "metadata")
 
 @dataclass(frozen=True)
 class Class:
-    """Sizes and volumes of a class of check-up. Volumes are those of all processes together."""
+    """Sizes and volumes of one class of check-up. A volume is the number of bytes of all processes
+    together."""
 
     name: str
     sizes: tuple[int, ...]
@@ -82,7 +85,8 @@ CLASSES: Mapping[str, Class] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the grid: the engine's work at this point, and its names in measurements."""
+    """One point of the grid: the work that the engine does there, and the names under which the result is
+    stored."""
 
     test: str
     size_bytes: int | None
@@ -96,7 +100,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Choice:
-    """The user's choices within a class, or instead of its values."""
+    """Options of the user. They select tests, and replace sizes and process counts of the class."""
 
     tests: Sequence[str] = TESTS
     sizes: Sequence[int] = ()
@@ -110,8 +114,8 @@ class Choice:
 
 
 def cells(of: Class, choice: Choice, shrunk: float = 1.0) -> list[Cell]:
-    """Makes the grid of a class, with volumes multiplied by SHRUNK. Process counts are rounded up to a
-    multiple of the ranks."""
+    """Returns the cells of a class. Volumes and numbers of files are multiplied by SHRUNK. Process counts are
+    rounded up to a multiple of the number of ranks."""
     counts = choice.processes or of.processes
     processes = sorted({-(-count // choice.ranks) * choice.ranks for count in counts})
     makers = {"large-transfer": _large, "constant-volume": _constant, "metadata": _metadata}
@@ -131,7 +135,8 @@ def _fits(cell: Cell, choice: Choice) -> bool:
 def _large(of: Class, choice: Choice, processes: int, shrunk: float) -> Iterator[Cell]:
     for size in choice.sizes or of.sizes:
         wanted = int(of.volume_bytes * shrunk) // processes
-        # A file consists of whole requests, at least one.
+        # A file consists of whole requests, so its size is rounded down to a multiple of the request size,
+        # but to no less than one request.
         file_bytes = max(wanted // size, 1) * size
         pattern = {
             "kind": "data",
@@ -175,13 +180,14 @@ def _opened(choice: Choice) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Step:
-    """One repeat of a cell."""
+    """One repeat of a cell, which the engine executes."""
 
     id: int
     cell: Cell
 
     def request(self, ranks: int) -> dict[str, Any]:
-        """The step as a request in the engine's form."""
+        """Returns the step in the JSON form that the engine reads. Each rank executes its share of the
+        processes."""
         return {
             "id": self.id,
             "processes": self.cell.processes // ranks,
@@ -191,8 +197,8 @@ class Step:
 
 
 def shuffled(grid: Sequence[Cell], repeats: int, seed: int) -> list[Step]:
-    """Lists each cell REPEATS times, in rounds that contain every cell once. The order within a round is
-    random, so that it does not coincide with drifts of the machine."""
+    """Returns each cell REPEATS times, in rounds that contain every cell once. The order within a round is
+    random. Otherwise, a slow change of the machine's speed would look like a difference between cells."""
     chance = random.Random(seed)
     steps: list[Step] = []
     for _ in range(repeats):
@@ -203,7 +209,7 @@ def shuffled(grid: Sequence[Cell], repeats: int, seed: int) -> list[Step]:
 
 
 def written_bytes(step: Step) -> int:
-    """Largest volume that a step writes, over all processes."""
+    """Returns the largest number of bytes that a step may write, over all processes."""
     pattern = step.cell.pattern
     if pattern["kind"] == "data":
         return int(pattern["files"]) * int(pattern["file_bytes"]) * step.cell.processes
@@ -214,7 +220,7 @@ def written_bytes(step: Step) -> int:
 
 
 def made_files(step: Step) -> int:
-    """Largest number of files and directories that a step creates."""
+    """Returns the largest number of files and directories that a step may create, over all processes."""
     pattern = step.cell.pattern
     each = {"data": "files", "metadata": "items", "mixed": "operations"}[pattern["kind"]]
     return int(pattern[each]) * step.cell.processes * (2 if pattern["kind"] == "metadata" else 1)

@@ -1,4 +1,4 @@
-"""Runs the file systems' own tools, and parses stripes in their output. A tool that hangs is abandoned."""
+"""Runs the commands of file systems, such as `lfs`, with a time limit, and parses stripes in their output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """Layout that new files in a folder get."""
+    """The layout that new files in a folder get."""
 
     count: int
     """Number of targets of a file; -1: all targets."""
@@ -25,19 +25,21 @@ class Stripes:
 
 
 def asked(command: Sequence[str], limit_s: float = LIMIT_S) -> Answer:
-    """Runs COMMAND for at most LIMIT_S, then kills it and all processes that it started, without waiting for
-    them."""
+    """Runs COMMAND for at most LIMIT_S seconds. After that, COMMAND and all processes that it started are
+    killed, but the function does not wait until they have ended."""
     return answer_of(command, OUTPUT, limit_s)
 
 
 def output_of(command: Sequence[str], limit_s: float = LIMIT_S) -> str | None:
-    """Returns standard output of a command; None if the command is missing, fails, or takes too long."""
+    """Returns the standard output of a command, or None if the command is missing, fails, or exceeds the time
+    limit."""
     answer = asked(command, limit_s)
     return answer.said if answer.status == 0 else None
 
 
 def stripes_of(folder: str, mount: Mount) -> Stripes | None:
-    """Returns the stripes of a Lustre folder, if `lfs` is installed."""
+    """Returns the stripes of new files in a Lustre folder. Returns None if the folder is on another file
+    system, or if `lfs` is missing or fails."""
     if mount.fs_type not in ("lustre", "fefs"):
         return None
     said = output_of(["lfs", "getstripe", "-d", folder])
@@ -45,8 +47,9 @@ def stripes_of(folder: str, mount: Mount) -> Stripes | None:
 
 
 def stripes_in(said: str) -> Stripes | None:
-    """Parses the output of `lfs getstripe -d`: `stripe_count:  1 stripe_size:   1048576 ...`, in one or
-    several lines. For a composite layout, the stripes are those of the first component."""
+    """Parses the output of `lfs getstripe -d`, such as `stripe_count: 1 stripe_size: 1048576 ...`, in one or
+    several lines. A composite layout has several components, and the function returns the stripes of the
+    first one."""
     words = said.replace(":", ": ").split()
     values = {
         name.rstrip(":").removeprefix("lmm_"): value

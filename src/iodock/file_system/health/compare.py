@@ -1,13 +1,14 @@
-"""Compares two check-ups of one file system. Reports changes beyond the spread, and cells that are not
-comparable.
+"""Compares two check-ups of one file system. The comparison reports changes that exceed the spread, and lists
+cells that it can't compare.
 
-Cells with the same test, operation, size, processes, nodes and variant form a pair. Repeats of one run show
-how values vary within minutes, not from day to day; so the error of an operation's change is the larger of
-the spread of repeats and the spread between its cells. Beyond a limit cells do not differ by chance: they
-changed by different amounts.
+Two cells form a pair if they have the same test, operation, unit, size, processes, nodes and variant. Repeats
+of one run show how values vary within minutes, not from day to day. The error of an operation's change is
+therefore the larger of two errors: the one from the spread of repeats, and the one from the differences
+between cells. If the changes of the cells differ by more than a limit, the difference is not due to chance:
+the cells really changed by different amounts. The second error is then computed from the limit instead.
 
-Verdict and interval agree: a change is one whose interval excludes zero. Intervals are wide enough that all
-of a comparison hold together 95 % of the time.
+Verdict and interval agree: an operation has changed if its interval excludes zero. The intervals are so wide
+that, with a probability of 95 %, all intervals of one comparison contain the true changes.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _ALPHA = 0.05
 
 
 class Verdict(StrEnum):
-    """Verdict on an operation, or on a cell."""
+    """What the comparison concludes about an operation or a cell."""
 
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
@@ -54,7 +55,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Pair:
-    """The same cell in both check-ups."""
+    """One cell as measured in both check-ups, and the verdict on its change."""
 
     base: Cell
     now: Cell
@@ -62,14 +63,14 @@ class Pair:
 
     @property
     def change(self) -> float:
-        """Relative change: 0.1 means 10 % better, -0.1 means 10 % worse. Better means larger, or smaller if
-        less is better."""
+        """Returns the relative change: 0.1 means 10 % better, -0.1 means 10 % worse. A larger value is better
+        for a rate, a smaller one for a time."""
         return math.exp(_gain(self.base, self.now)) - 1.0
 
 
 @dataclass(frozen=True)
 class Change:
-    """The change of one operation of a test, over all its cells."""
+    """The mean change of one operation of a test. The mean is taken over all cells of the operation."""
 
     test: str
     operation: str
@@ -85,7 +86,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Incomparable:
-    """Cells that were left out, and the reason."""
+    """Cells that were not compared, and the reason."""
 
     cells: tuple[Cell, ...]
     why: Message
@@ -93,7 +94,7 @@ class Incomparable:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The whole comparison."""
+    """The result of a comparison: all changes, the cells that were not compared, and warnings."""
 
     base: Protocol
     now: Protocol
@@ -104,7 +105,7 @@ class Comparison:
 
     @property
     def regressed(self) -> bool:
-        """Whether any operation or any cell certainly became worse."""
+        """Returns whether the verdict on any operation or cell is a regression."""
         return any(
             change.verdict is Verdict.REGRESSION
             or any(pair.verdict is Verdict.REGRESSION for pair in change.pairs)
@@ -113,7 +114,7 @@ class Comparison:
 
     @property
     def undecided(self) -> tuple[Change, ...]:
-        """Operations for which more repeats would show whether they changed."""
+        """Returns the changes of operations whose verdict needs more repeats."""
         return tuple(change for change in self.changes if change.verdict is Verdict.TOO_FEW)
 
 
@@ -121,7 +122,7 @@ Key = tuple[object, ...]
 
 
 def compare(base: Measurements, now: Measurements) -> Comparison:
-    """Compares NOW with BASE."""
+    """Compares the check-up NOW with the earlier check-up BASE."""
     then, later = _keyed(base.cells), _keyed(now.cells)
     incomparable = [*_unpaired(then, later)]
     both = [(then[key], later[key]) for key in then if key in later]
@@ -140,14 +141,16 @@ def compare(base: Measurements, now: Measurements) -> Comparison:
 
 
 def _same_cache(one: Cell, other: Cell) -> bool:
-    """Earlier versions did not label writes, and did not examine the layers below a file system. Their cells
-    may therefore have another label."""
+    """Returns whether two cells used the cache in the same way. Older versions of iodock did not label writes
+    and did not examine the layers below a file system, so a missing label matches every label, and `uncached`
+    matches `maybe-cached`."""
     labels = {one.cache, other.cache}
     return len(labels) == 1 or None in labels or labels == {Cache.UNCACHED, Cache.MAYBE_CACHED}
 
 
 def _keyed(cells: Sequence[Cell]) -> dict[Key, Cell]:
-    """Cells by the properties that identify them. Of duplicates, the first one is kept."""
+    """Returns the cells by the properties that identify them. If several cells have the same properties, the
+    first one is kept. Cells whose value is 0 are left out."""
     keyed: dict[Key, Cell] = {}
     for cell in cells:
         if cell.value > 0:
@@ -180,7 +183,7 @@ def _grouped(pairs: list[tuple[Cell, Cell]]) -> list[list[tuple[Cell, Cell]]]:
 
 
 def _noise(group: list[tuple[Cell, Cell]]) -> Noise | None:
-    """The common spread of both runs; None if no cell was repeated in both."""
+    """Returns the common spread of the repeats in both runs, or None if no cell was repeated in both."""
     if any(cell.spread is None for pair in group for cell in pair):
         group = [pair for pair in group if all(cell.spread is not None for cell in pair)]
     return noise_of([cell for pair in group for cell in pair], 1e-3) if group else None
@@ -209,7 +212,7 @@ def _named(cell: Cell) -> tuple[str, str, tuple[tuple[str, str], ...]]:
 def _error_of_mean(
     group: Sequence[tuple[Cell, Cell]], gains: Sequence[float], noise: Noise
 ) -> tuple[float, float]:
-    """The standard error of the mean gain, and its degrees of freedom."""
+    """Returns the standard error of the mean gain, and its degrees of freedom."""
     errors = [math.hypot(noise.error(base), noise.error(now)) for base, now in group]
     within = math.sqrt(sum(error**2 for error in errors)) / len(errors)
     if len(gains) < 3:
@@ -231,8 +234,8 @@ def _pair(base: Cell, now: Cell, noise: Noise, cells: int) -> Pair:
 
 
 def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
-    """The change of an operation without repeats. Nothing is certain without a spread, but the change is
-    still shown, so that it is not overlooked."""
+    """Returns the change of an operation that was measured only once. Without repeats its spread is not
+    known, so its verdict is TOO_FEW. The change is still reported, because it may be large."""
     pairs = tuple(Pair(base, now, Verdict.TOO_FEW) for base, now in group)
     mean = fmean(_gain(base, now) for base, now in group)
     return Change(*_named(group[0][0]), pairs, math.exp(mean) - 1.0, None, None, Verdict.TOO_FEW)
@@ -241,14 +244,14 @@ def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
 def _verdict(
     gain: float, reach: float, margin: float, noise: Noise, group: Sequence[tuple[Cell, Cell]]
 ) -> Verdict:
-    """Returns the verdict on a change. REACH: half the width of the interval around GAIN. Both are
-    logarithms."""
+    """Returns the verdict on a change. GAIN is the logarithm of the ratio of the values, and the interval
+    extends from GAIN - REACH to GAIN + REACH."""
     if abs(gain) > reach and abs(gain) > math.log1p(margin):
         return Verdict.REGRESSION if gain < 0 else Verdict.IMPROVEMENT
     if abs(gain) + reach < 2.0 * math.log1p(margin):
         return Verdict.SAME
     if abs(gain) > reach:
-        # The change is certain, but too small to matter.
+        # The interval excludes zero, but the change is smaller than the margin.
         return Verdict.SAME
     fewest = min(cell.repeats or 1 for pair in group for cell in pair)
     is_large = abs(gain) > min(noise.sigma, _LARGE)
@@ -262,7 +265,8 @@ _BUSY = (
 
 
 def _warnings(base: Measurements, now: Measurements) -> Iterator[Message]:
-    """Sentences about differences between the protocols, which may explain a change, and about other load."""
+    """Yields warnings about high load by other programs, and about settings that differ between the two
+    check-ups. Both may explain a change."""
     for text, measured in zip(_BUSY, (base, now), strict=True):
         if high := sum(is_high(cell) for cell in measured.cells):
             yield Message(text, {"busy": high, "cells": len(measured.cells)})

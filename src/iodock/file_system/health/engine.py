@@ -1,9 +1,9 @@
-"""Runs the engine of crates/iodock-load in a separate process. It receives a plan, sends events, and leaves
-nothing behind.
+"""Runs the load engine of crates/iodock-load in a separate process. This module sends a plan to the engine
+and receives its events.
 
-The engine forks its workers, which is safe only in a process with one thread, so it needs its own process. It
-ends, and removes its files, when it receives a signal or its standard input is closed, and therefore also
-when this process is killed.
+The engine forks its workers. A fork is safe only in a process with a single thread, so the engine has a
+process of its own. It removes its files and ends when it receives a signal or when its standard input is
+closed. The kernel closes the input if this process is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from iodock.shared.errors import IodockError
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); from iodock._native import load_engine\n"
-    # The input is empty if the command was interrupted before it sent the plan.
+    # The line is empty if the user interrupted the command before it sent the plan.
     "plan = sys.stdin.readline()\nplan and load_engine(plan)"
 )
 
@@ -33,7 +33,7 @@ Event = Mapping[str, Any]
 
 
 class EngineError(IodockError):
-    """The engine could not continue. Earlier measurements are valid. `kind` is as in
+    """The engine failed. What it measured before remains valid. `kind` has one of the values in
     crates/iodock-load/src/error.rs."""
 
     def __init__(self, message: str, hint: str | None, kind: str) -> None:
@@ -42,11 +42,11 @@ class EngineError(IodockError):
 
 
 def run(plan: Mapping[str, Any], meeting: Meeting | None = None) -> Generator[Event, None, None]:
-    """Executes PLAN and yields the event of each step. MEETING: synchronises the ranks for a plan whose job
-    is `met_outside`. Raises EngineError after everything was removed.
+    """Executes PLAN and yields the event of each step. If several ranks run the plan, MEETING is the barrier
+    at which they wait for each other. Raises EngineError after the engine has removed its files.
 
-    When the iteration has ended, in whatever way, the engine has ended, too. Close the iterator if it may end
-    early.
+    When the iteration ends, for whatever reason, the engine has ended as well. A caller that may stop early
+    must close the iterator.
     """
     failure: EngineError | None = None
     ended = False
@@ -79,8 +79,8 @@ def _left_behind(left: list[str], plan: Mapping[str, Any]) -> EngineError:
 @contextmanager
 def _engine(plan: Mapping[str, Any]) -> Iterator[tuple[subprocess.Popen[str], Iterator[Event]]]:
     package = str(Path(iodock.__file__).parent.parent)
-    # These signals are blocked until the engine has its own handlers: with Python's handlers it would end
-    # with a traceback.
+    # These signals are blocked until the engine has installed its own handlers. Otherwise, a signal during
+    # its start would end the engine with a Python traceback.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         process = subprocess.Popen(
@@ -99,7 +99,7 @@ def _engine(plan: Mapping[str, Any]) -> Iterator[tuple[subprocess.Popen[str], It
     finally:
         with _undisturbed():
             _close(process.stdin)
-            # Further output is ignored. Its end means that everything was removed.
+            # The rest of the output is discarded. The output ends when the engine has removed its files.
             for _ in process.stdout:
                 pass
             process.wait()
@@ -110,7 +110,7 @@ def _send(stdin: IO[str], line: str) -> None:
         stdin.write(line + "\n")
         stdin.flush()
     except BrokenPipeError:
-        # The engine has ended, which shows in its missing events.
+        # The engine has ended. `run` notices this because the event `ended` is missing.
         pass
 
 
@@ -121,8 +121,8 @@ def _close(stdin: IO[str]) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Delays signals that request the end until everything is removed. If the process is ending already, they
-    have no effect."""
+    """Delays signals that would end this process until the engine has removed its files. If an exception is
+    already ending the process, the delayed signals are ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -133,7 +133,7 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            # The handler is None if it was not installed by Python.
+            # The handler is None if it was installed by C code instead of Python.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
     if waiting and not is_ending:
         signal.raise_signal(waiting[0])

@@ -1,10 +1,10 @@
-"""Reads Filebench's `.f` files (its workload model language, WML) as a mixture: operations, their
-frequencies, and files.
+"""Converts Filebench's `.f` files, which are written in its workload model language (WML), to a mixture:
+operations, their relative frequencies, and files.
 
-The following is used: the file set (entries, size), the flow operations as weights, I/O and append size,
-fsync, threads, and the duration. The order is shuffled, and an open and a close belong to the operation
-between them. A random variable is replaced by its mean, and the parts of a composite operation count once for
-each thread.
+The mixture contains the file set (number of entries, size), the flow operations with their weights, the sizes
+of requests and appends, fsync, the number of threads, and the duration. The engine executes the operations in
+random order, and opens and closes the file in each operation. A random variable is replaced by its mean. Each
+part of a composite operation counts once for each thread.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ _MOST_SECONDS = 60
 
 
 class _Script:
-    """Reads one file line by line. It keeps the variables, and gives errors their positions."""
+    """Splits a Filebench file into commands. It replaces variables by their values, and reports errors with
+    file and line."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
@@ -70,7 +71,8 @@ class _Script:
         return RequestError(f"{self.path}:{line}: {what}", hint)
 
     def commands(self) -> Iterator[tuple[int, str, str]]:
-        """Yields line number, first word, and the rest of each command, with variables replaced."""
+        """Yields line number, first word, and the rest of each command, with variables replaced by their
+        values."""
         for number, bare in self._lines():
             word, _, rest = bare.partition(" ")
             if word == "set":
@@ -81,14 +83,15 @@ class _Script:
                 self._set(number, found[1] if found else "", f"randvar({rest})")
             else:
                 if word == "define" and rest.startswith("flowop"):
-                    # The flow operation has parameters, which are names of file sets. They are not variables
-                    # with a value.
+                    # The parameters of a composite flow operation stand for names of file sets, which the
+                    # mixture does not use. An empty value prevents an error about a variable that was not
+                    # set.
                     self.variables.update(dict.fromkeys(re.findall(r"\$(\w+)", rest), ""))
                 yield number, word, rest if word in _IGNORED else self._filled(number, rest)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Yields whole commands, each with the number of its first line. A comma or `=` at the end continues
-        a line."""
+        """Yields whole commands, each with the number of its first line. If a line ends in a comma or `=`,
+        the next line belongs to the same command."""
         begun, parts = 0, list[str]()
         for number, line in enumerate(self.text.splitlines(), 1):
             bare = line.split("#", 1)[0].strip()
@@ -119,7 +122,8 @@ _SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def _mean(variable: str) -> str:
-    """Returns the mean of a random variable: from its table (share, from, to), or else the given value."""
+    """Returns the mean of a random variable. If its definition has a table with rows (share, from, to), the
+    mean is computed from the table. Otherwise, it is the mean that the definition states."""
     rows = [
         (int(share), (int(low) << _SHIFT[low_unit]) + (int(high) << _SHIFT[high_unit]))
         for share, low, low_unit, high, high_unit in _ROW.findall(variable)
@@ -132,14 +136,15 @@ def _mean(variable: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Parses fields by name, as in `name=a,size=cvar(type=x,parameters=mean:1;gamma:2)`. Commas inside
-    brackets do not separate fields."""
+    """Parses text such as `name=a,size=cvar(type=x,parameters=mean:1;gamma:2)` and returns the value of each
+    field. Commas inside brackets do not separate fields."""
     parts = re.findall(r"(\w+)=((?:[^,(]|\([^)]*\))*)", text)
     return {name: value.strip().strip('"') for name, value in parts}
 
 
 def mixture(path: Path, text: str) -> Mapping[str, Any]:
-    """Returns input for workload.py, equivalent to its TOML. Raises RequestError with file and line."""
+    """Converts the text of a Filebench file to the form that workload.py reads from TOML. Raises RequestError
+    with file and line."""
     script = _Script(path, text)
     found = _Mixture(script)
     for line, word, rest in script.commands():
@@ -153,7 +158,7 @@ def mixture(path: Path, text: str) -> Mapping[str, Any]:
 
 
 class _Mixture:
-    """The operations, sizes and files of the commands read so far."""
+    """Collects the operations, sizes and files of the commands read so far."""
 
     def __init__(self, script: _Script) -> None:
         self._script = script
@@ -182,7 +187,8 @@ class _Mixture:
 
     def flowop(self, line: int, rest: str) -> None:
         name = rest.split(maxsplit=1)[0].split(",")[0]
-        # A file gets its content when it is created, so its first write is not counted.
+        # The engine writes a file's content when it creates the file, so a `writewholefile` right after
+        # `createfile` is not counted.
         if name not in self._composites and not (self._created and name == "writewholefile"):
             _count(self._script, line, name, self._threads, self._weights)
         self._created = name == "createfile"
@@ -195,7 +201,8 @@ class _Mixture:
     psrun = run
 
     def taken(self, path: Path) -> Mapping[str, Any]:
-        """Returns the complete mixture. Raises RequestError if there is nothing to do."""
+        """Returns the complete mixture. Raises RequestError if the file contains no operation that can be
+        part of a mixture."""
         if not self._weights:
             known = f"known flow operations: {', '.join(_KINDS)}"
             raise RequestError(f"{path}: no operation was found", known)
@@ -240,7 +247,8 @@ def _number(script: _Script, line: int, text: str) -> int:
 
 
 def _sizes(script: _Script, line: int, text: str) -> list[int]:
-    """Returns one size, or a sample of a gamma distribution that is the same in every run."""
+    """Returns a single size, or 32 sizes drawn from a gamma distribution. The random generator has a fixed
+    seed, so that every run uses the same sizes."""
     mean, gamma = _number(script, line, text), re.search(r"gamma:([0-9.]+)", text)
     if not gamma or not 0 < float(gamma[1]) < 1e6:
         return [mean]

@@ -1,7 +1,8 @@
-"""Measurements of a file system by any tool: cells with their protocol. This module has data only, and its
-JSON.
+"""Defines the data types for measurements of a file system by any tool: cells, and the protocol under which
+they were measured.
 
-The JSON is described by `docs/reference/measurements.schema.json`. `null` means not known.
+Their JSON form is described by `docs/reference/measurements.schema.json`. In JSON, `null` means that a value
+is not known.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 
 
 class MeasurementError(IodockError):
-    """Measurements that can't be read, or that do not suit a request."""
+    """The error that is raised if measurements can't be read, or do not contain what a command needs."""
 
 
 class Unit(StrEnum):
-    """Unit of a cell's value. More is better, except for seconds."""
+    """Unit of a cell's value. A larger value is better in every unit except seconds."""
 
     BYTES_PER_S = "bytes_per_s"
     OPERATIONS_PER_S = "operations_per_s"
@@ -38,7 +39,8 @@ class Unit(StrEnum):
 
 
 class Cache(StrEnum):
-    """Where a read came from, and where a write went, as far as this is known."""
+    """States whether a cell's reads came from a cache, or whether its writes ended in a cache, as far as this
+    is known."""
 
     CACHED = "cached"
     UNCACHED = "uncached"
@@ -50,13 +52,14 @@ class Cache(StrEnum):
 
     @property
     def is_memory(self) -> bool:
-        """Whether the rate says nothing about a disk or server."""
+        """Returns whether a rate with this label is that of memory. Such a rate says nothing about a disk or
+        server."""
         return self in (Cache.CACHED, Cache.PAGE_CACHE)
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Durations of single operations, over all processes and repeats, in nanoseconds."""
+    """Durations of single operations, over all processes and repeats, in ns."""
 
     p50: float | None = None
     p99: float | None = None
@@ -70,7 +73,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Another program that used the machine at the same time."""
+    """Another program that used the machine while a cell was measured."""
 
     name: str
     amount: float
@@ -79,8 +82,8 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Other activity of the machine while a cell was measured: the busiest of its repeats and machines. None:
-    not known."""
+    """What other programs did on the machine while a cell was measured. Each number is the largest of any
+    repeat and machine; None means that it is not known."""
 
     load_average: float | None = None
     """Load average of the last minute, including the check-up's own processes."""
@@ -97,7 +100,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One operation at one size and number of processes, measured `repeats` times."""
+    """One operation at one I/O size and number of processes, measured `repeats` times."""
 
     test: str
     """`large-transfer`, `constant-volume`, `metadata`, `workload`, or the name of the foreign benchmark."""
@@ -138,15 +141,14 @@ class Cell:
 
     @property
     def best(self) -> float:
-        """The best repeat, as far as it is known."""
+        """Returns the value of the best repeat that is known."""
         known = [*self.values, self.value, *(one for one in (self.minimum, self.maximum) if one is not None)]
         return max(known) if self.unit.more_is_better else min(known)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Upper limit of the hardware, such as a link, a server or a controller, as an administrator stated
-    it."""
+    """Upper limit of the bandwidth of a link, a server or a controller, as an administrator stated it."""
 
     name: str
     bytes_per_s: float
@@ -156,7 +158,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The conditions under which cells were measured. Without them a value is meaningless."""
+    """The conditions under which cells were measured. Values can be interpreted only if they are known."""
 
     tool: str | None = None
     version: str | None = None
@@ -184,7 +186,7 @@ PLAIN_FIELDS = ("tool", "version", "started", "finished", "host", "target", "fil
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence that a specialist would write next to the graph."""
+    """A statement about measurements, such as a specialist would write next to a graph."""
 
     kind: str
     """Name of the kind in kebab-case; docs/explanation/remarks.md explains each."""
@@ -205,13 +207,13 @@ class Measurements:
 
 
 def from_memory(cell: Cell) -> bool:
-    """Whether the cell's rate says nothing about a disk or server."""
+    """Returns whether the cell's rate is that of memory. Such a rate says nothing about a disk or server."""
     return cell.cache is not None and cell.cache.is_memory
 
 
 def spread_of(values: Iterable[float]) -> float | None:
-    """Returns the standard deviation (n - 1) as a share of the mean; None for fewer than two values or a mean
-    of 0."""
+    """Returns the standard deviation (n - 1) divided by the mean, or None if there are fewer than two values
+    or the mean is 0."""
     several = tuple(values)
     if len(several) < 2 or fmean(several) == 0:
         return None
@@ -219,7 +221,8 @@ def spread_of(values: Iterable[float]) -> float | None:
 
 
 def repeated(cell: Cell, values: Iterable[float]) -> Cell:
-    """Returns CELL with value, repeats and spread computed from VALUES (one per repeat, at least one)."""
+    """Returns a copy of CELL whose value, repeats and spread are computed from VALUES. VALUES has one number
+    for each repeat, and at least one."""
     several = tuple(values)
     return replace(
         cell, value=median(several), values=several, repeats=len(several), spread=spread_of(several)
@@ -227,8 +230,8 @@ def repeated(cell: Cell, values: Iterable[float]) -> Cell:
 
 
 def joined(several: Iterable[Measurements]) -> Measurements:
-    """Combines measurements of several runs. The common protocol contains what all protocols agree on; each
-    protocol is kept as a part."""
+    """Combines measurements of several runs. A field of the common protocol has a value if it is the same in
+    all protocols. The protocol of each run is kept in `parts`."""
     given = tuple(several)
     if len(given) == 1:
         return given[0]

@@ -1,5 +1,5 @@
-"""Reads and writes measurements as JSON. Raises MeasurementError with the position of an error in the
-file."""
+"""Reads and writes measurements as JSON. If a file is wrong, MeasurementError names the position of the error
+in the file."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ _HINT = "create it with `iodock health run DIR --format json`, or with `iodock b
 
 
 def plain(remark: Remark) -> str:
-    """Returns the remark in English with unformatted numbers."""
+    """Returns the text of a remark in English, with unformatted numbers."""
     return fill(remark.message.text, remark.message.values)
 
 
 def to_json(measurements: Measurements, say: Callable[[Remark], str] = plain) -> dict[str, Json]:
-    """Converts measurements to the form of the schema. SAY turns a remark into text."""
+    """Converts measurements to the form that the JSON schema describes. SAY is the function that converts a
+    remark to text."""
     return {
         "schema": SCHEMA,
         "protocol": _protocol_out(measurements.protocol),
@@ -53,7 +54,8 @@ def to_json(measurements: Measurements, say: Callable[[Remark], str] = plain) ->
 
 
 def text_of(measurements: Measurements, say: Callable[[Remark], str] = plain) -> str:
-    """Formats measurements as a whole file, with one cell a line."""
+    """Returns the text of a JSON file with these measurements. Each cell and each remark has a line of its
+    own."""
     whole = to_json(measurements, say)
     lines = {
         name: ",\n    ".join(_line(one) for one in rows) if isinstance(rows := whole[name], list) else ""
@@ -84,7 +86,7 @@ def _protocol_out(protocol: Protocol) -> dict[str, Json]:
 
 
 def cell_out(cell: Cell) -> dict[str, Json]:
-    """One cell as JSON."""
+    """Converts a cell to its JSON form."""
     out: dict[str, Json] = {}
     for one in fields(Cell):
         value = getattr(cell, one.name)
@@ -116,7 +118,7 @@ def _load_out(load: Load) -> dict[str, Json]:
 
 
 def read(path: Path) -> Measurements:
-    """Reads the measurements in a JSON file. Raises MeasurementError."""
+    """Reads measurements from a JSON file. Raises MeasurementError."""
     try:
         content = documents.from_json(files.content(path, RESULT, MeasurementError))
     except OSError as error:
@@ -127,8 +129,8 @@ def read(path: Path) -> Measurements:
 
 
 def from_json(content: Any, path: str) -> Measurements:
-    """Reads the measurements in CONTENT of the file PATH. Unknown members are ignored. Raises
-    MeasurementError."""
+    """Converts parsed JSON to measurements. PATH names the file in messages. Members that this version does
+    not know are ignored. Raises MeasurementError."""
     whole = _Place(path, "", content)
     schema = whole.member("schema", (str,), True).value
     if schema not in (None, SCHEMA):
@@ -141,7 +143,7 @@ def from_json(content: Any, path: str) -> Measurements:
 
 
 class _Place:
-    """A value within a JSON document, and its position."""
+    """A value within a JSON document, with its file and its position there for messages."""
 
     def __init__(self, path: str, where: str, value: Any) -> None:
         self.path, self.where, self.value = path, where, value

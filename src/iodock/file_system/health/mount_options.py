@@ -1,4 +1,4 @@
-"""Meaning of mount options for users who read and write files there.
+"""Explains mount options to users who read and write files on the file system.
 
 The texts are based on the manual pages mount(8), ext4(5), xfs(5), nfs(5), mount.lustre(8), mount.cifs(8),
 fuse(8), the kernel's Documentation/filesystems (overlayfs, tmpfs, 9p) and IBM's mmchfs and mmmount.
@@ -248,6 +248,7 @@ FAMILIES = {"ext2": "ext4", "ext3": "ext4", "nfs4": "nfs", "smb3": "cifs", "fefs
 
 
 def explanation(fs_type: str, option: str) -> str | None:
-    """Meaning of OPTION for this type, in English for translation; None if it is not known."""
+    """Returns the meaning of OPTION on a file system of type FS_TYPE, in English. The caller translates it.
+    Returns None if the option is not in the table."""
     family = "fuse" if fs_type.startswith("fuse") else FAMILIES.get(fs_type, fs_type)
     return OPTIONS.get(family, {}).get(option) or OPTIONS[ANY].get(option)

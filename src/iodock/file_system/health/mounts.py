@@ -1,4 +1,4 @@
-"""The kernel's list of mounts: proc_pid_mountinfo(5)."""
+"""Reads the kernel's list of mounts, which proc_pid_mountinfo(5) describes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One line of mountinfo."""
+    """One line of the file mountinfo."""
 
     point: str
     fs_type: str
@@ -27,7 +27,8 @@ class Mount:
 
 
 def mounts(path: Path = Path("/proc/self/mountinfo")) -> tuple[Mount, ...]:
-    """All mounts in order. A later mount hides an earlier one at the same place."""
+    """Returns all mounts in the kernel's order. If two mounts have the same mount point, the later one hides
+    the earlier one."""
     lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     return tuple(found for line in lines if (found := _mount(line)) is not None)
 
@@ -51,19 +52,21 @@ def _options(listed: str) -> tuple[tuple[str, str | None], ...]:
         name, equals, value = part.partition("=")
         if name:
             found[name] = _plain(value) if equals else None
-    # A mount is read-only if the option `ro` is set for the mount or for the file system.
+    # A mount is read-only if the option `ro` is set for the mount or for the file system, even if `rw` is set
+    # for the other of the two.
     if "ro" in found:
         found.pop("rw", None)
     return tuple(found.items())
 
 
 def mount_of(folder: str, known: Iterable[Mount], device: int | None = None) -> Mount | None:
-    """Finds the mount of FOLDER, which is an absolute path without links. DEVICE, its st_dev, selects among
-    mounts that match."""
+    """Returns the mount that contains FOLDER, which is an absolute path without symbolic links. If several
+    mounts match the path, those whose device number equals DEVICE (st_dev of the folder) are preferred."""
     fitting = [one for one in known if _lies_below(folder, one.point)]
     if device is not None:
         name = f"{os.major(device)}:{os.minor(device)}"
-        # btrfs and overlay give other device numbers in st_dev, so for them only the path is compared.
+        # On btrfs and overlay, st_dev differs from the device number in mountinfo. If no device number
+        # matches, only the path decides.
         fitting = [one for one in fitting if one.device == name] or fitting
     deepest = max((len(one.point) for one in fitting), default=0)
     return next((one for one in reversed(fitting) if len(one.point) == deepest), None)

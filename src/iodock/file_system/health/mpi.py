@@ -1,5 +1,5 @@
-"""Synchronises ranks through MPI, if mpi4py is installed, without any access to the file system under
-test."""
+"""Synchronises ranks through MPI, if mpi4py is installed. No files are used, so the synchronisation does not
+disturb the file system that is measured."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.0001, 0.005
 
 
 class Meeting(Protocol):
-    """A barrier for all ranks."""
+    """A barrier at which all ranks wait for each other."""
 
     def wait(self, on: Callable[[], bool]) -> bool:
-        """Waits until all ranks are here. Returns False as soon as ON returns that waiting is useless."""
+        """Waits until all ranks have called it, and then returns True. Returns False as soon as ON returns
+        False."""
 
 
 def meeting(size: int) -> Meeting | None:
-    """Returns a barrier over MPI with SIZE ranks. None if mpi4py or its MPI is missing, or is not the MPI
-    that started the ranks, in which case each rank finds itself alone."""
+    """Returns a barrier over MPI for SIZE ranks. Returns None if mpi4py or its MPI library is missing. It
+    also returns None if another MPI started the ranks, because each rank then finds itself alone."""
     try:
         from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
     except (ImportError, RuntimeError):
@@ -36,7 +37,8 @@ class _World:
         atexit.register(self._give_up)
 
     def wait(self, on: Callable[[], bool]) -> bool:
-        """See `Meeting`. MPI_Barrier is not used, because no signal is handled while it waits."""
+        """Implements `Meeting.wait`. It polls MPI_Ibarrier, because Python handles no signals while
+        MPI_Barrier waits."""
         request = self._communicator.Ibarrier()
         self._waits, pause = True, _FIRST_PAUSE_S
         while not request.Test():
@@ -48,6 +50,7 @@ class _World:
         return True
 
     def _give_up(self) -> None:
-        """Exits without MPI's finalisation, which would wait for a rank that will never come."""
+        """Aborts MPI at exit if this rank is still waiting at a barrier. MPI_Finalize would otherwise wait
+        for a rank that never arrives."""
         if self._waits:
             self._communicator.Abort(1)

@@ -1,5 +1,6 @@
-"""Queries quotas with a file system's own tools, as an ordinary user: `lfs quota` of Lustre and FEFS,
-`mmlsquota -Y` of GPFS, and `quota` of the quota tools, which queries NFS servers with rquota.
+"""Queries quotas with the commands of the file systems, as an ordinary user. The commands are `lfs quota` for
+Lustre and FEFS, `mmlsquota -Y` for GPFS, and `quota` of the Linux quota tools, which queries NFS servers
+through the protocol rquota.
 
 Sources: `print_quota` in lustre/utils/lfs.c, the manual page of mmlsquota, `showquotas` in quota.c.
 """
@@ -35,30 +36,32 @@ GPFS_PROGRAMS = "/usr/lpp/mmfs/bin"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """User and group that new files in a folder will have."""
+    """The user and the group that will own new files in a folder, by number."""
 
     user: int
     group: int
 
     @classmethod
     def of(cls, folder: str) -> Owner:
-        """Determines the owners. In a folder with the set-group-ID bit, new files get the folder's group.
-        Raises OSError."""
+        """Returns the owners of files that this process would create in FOLDER. If FOLDER has the
+        set-group-ID bit, new files get the folder's group. Raises OSError."""
         status = Path(folder).stat()
         return cls(os.geteuid(), status.st_gid if status.st_mode & stat.S_ISGID else os.getegid())
 
 
 @dataclass
 class _Asking:
-    """Runs the tools one after the other. If a tool does not respond, no further one is run."""
+    """Runs the quota commands one after the other. If one of them exceeds the time limit, the following ones
+    are not run."""
 
     limit_s: float
     unknown: list[Message] = field(default_factory=list)
     hangs: bool = False
 
     def rows(self, command: Sequence[str], is_of_interest: re.Pattern[str]) -> str:
-        """Returns a command's output if it contains the expected text, even if the command fails: `quota`
-        fails if a limit is exceeded, and `lfs` if a target is missing. Empty otherwise."""
+        """Returns a command's output if IS_OF_INTEREST matches it, and an empty text otherwise. The exit
+        status is ignored, because `quota` fails if a limit is exceeded, and `lfs quota` fails if a target is
+        missing."""
         said = self.said(command)
         if said is None:
             return ""
@@ -68,7 +71,8 @@ class _Asking:
         return said
 
     def said(self, command: Sequence[str], quietly: bool = False) -> str | None:
-        """Returns the output of a command; None without output. The reason is recorded unless QUIETLY."""
+        """Returns the output of a command, or None if it printed nothing. The reason is added to `unknown`.
+        If QUIETLY is set, it is added only for a command that exceeded the time limit."""
         if self.hangs:
             return None
         answer = asked(command, self.limit_s)
@@ -86,8 +90,9 @@ class _Asking:
 
 
 def quotas_of(mount: Mount, folder: str, owner: Owner, limit_s: float = LIMIT_S) -> Quotas:
-    """Returns the limits of OWNER in FOLDER of MOUNT, from the tools of the file system's type. Tools that do
-    not respond take at most LIMIT_S in total."""
+    """Returns the quotas of OWNER in FOLDER, which is on MOUNT. The type of the file system determines the
+    command. LIMIT_S is the time limit of each command in seconds. After a command that exceeds it, no further
+    one is run."""
     asking = _Asking(limit_s)
     if mount.fs_type in ("lustre", "fefs"):
         known = _of_lustre(mount, folder, owner, asking)
@@ -119,18 +124,20 @@ def _of_lustre(mount: Mount, folder: str, owner: Owner, asking: _Asking) -> list
 
 
 def project_in(said: str) -> int | None:
-    """Parses the output of `lfs project -d`: `1001 P /scratch/x`. None if new files do not inherit the
-    project."""
+    """Parses the output of `lfs project -d`, such as `1001 P /scratch/x`, and returns the number of the
+    project. Returns None without the flag `P`, because new files do not inherit the project then."""
     first = re.match(r"\s*(\d+)\s+P\s", said)
     return int(first[1]) or None if first else None
 
 
 def _of_rquota(mount: Mount, owner: Owner, asking: _Asking) -> list[Quota]:
-    # -v also lists owners that use nothing yet; -p prints ends of grace periods as numbers.
+    # The option -v also lists owners that use nothing yet, and -p prints the ends of grace periods as
+    # numbers.
     common = ["-v", "-w", "-p", "-f", mount.point]
     said = asking.rows(["quota", "-u", *common], _ROW_OR_NONE)
     found = list(quotas_in(said, "user", str(owner.user)))[:1]
-    # Of all groups of the user, only the group of new files matters. A server may have no group quotas.
+    # `quota -g` lists all groups of the user, but only the group of new files matters. A server may have no
+    # group quotas, so a failure is not reported.
     said = asking.said(["quota", "-g", *common], quietly=True) or ""
     groups = quotas_in(said, "group", "")
     return found + [one for one in groups if _group_number(said, one.owner) == owner.group][:1]
@@ -151,7 +158,8 @@ _HEADING = re.compile(r"Disk quotas for \w+ (.+?) \(\w?id \d+\):")
 
 
 def quotas_in(said: str, kind: Kind, owner: str) -> Iterator[Quota]:
-    """Parses the output of `lfs quota` and `quota -wp`. OWNER is used if no heading names an owner."""
+    """Parses the output of `lfs quota` and `quota -wp`. OWNER is the owner of the rows before the first
+    heading that names another owner."""
     for line in said.splitlines():
         if heading := _HEADING.match(line):
             owner = heading[1]
@@ -167,15 +175,16 @@ def _allowance(cells: Sequence[str], unit: int) -> Allowance:
     is_over = used.endswith("*") and _has_ended(grace)
     state = Grace.OVER if is_over else Grace.RUNNING if _is_running(grace) else Grace.NONE
     amount = _number(used, unit)
-    # `[0]` means that the servers that count did not respond.
+    # The brackets mean that some servers did not respond. `[0]` means that no server responded that has part
+    # of the amount, so the amount is not known.
     if amount == 0 and "[" in used:
         amount = None
     return Allowance(amount, _number(soft, unit) or None, _number(hard, unit) or None, state, is_exact)
 
 
 def _has_ended(grace: str) -> bool:
-    """Whether the grace period has ended. `none` means that no time is left; a number is the end, seconds
-    since the epoch."""
+    """Returns whether the grace period has ended. GRACE is the text in the output: `none` means that no time
+    is left, and a number is the end in seconds since the epoch."""
     return grace == "none" or (grace.isdigit() and 0 < int(grace) <= time.time())
 
 
@@ -187,8 +196,8 @@ _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{0,20})?)([kKMGTPEkmgtpe]?)")
 
 
 def _number(cell: str, unit: int) -> int | None:
-    """Parses an amount in multiples of UNIT (bytes or files), or with its own unit (`lfs quota -h`); None for
-    `-`."""
+    """Parses an amount. A number without a suffix counts in multiples of UNIT, which is 1024 (bytes) or 1
+    (files). `lfs quota -h` prints suffixes such as `k` and `M`. Returns None for `-`."""
     found = _AMOUNT.fullmatch(cell.strip("[]*"))
     if found is None:
         return None
@@ -221,14 +230,15 @@ def _gpfs(program: str) -> str:
 
 
 def fileset_in(said: str) -> str | None:
-    """Parses the output of `mmlsattr -L`: `fileset name:         scratch`."""
+    """Parses the output of `mmlsattr -L`, such as `fileset name: scratch`, and returns the name of the
+    fileset."""
     found = re.search(r"^fileset name:\s*(\S+)\s*$", said, re.MULTILINE)
     return found[1] if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class GpfsRow:
-    """A line of `mmlsquota -Y`."""
+    """One line of the output of `mmlsquota -Y`."""
 
     kind: Kind
     number: str
@@ -237,7 +247,7 @@ class GpfsRow:
     quota: Quota
 
     def is_of(self, owner: Owner, fileset: str | None) -> bool:
-        """Whether the quota applies to OWNER in this fileset."""
+        """Returns whether the quota limits OWNER or the fileset FILESET."""
         if self.kind == "fileset":
             return fileset is not None and self.quota.owner == fileset
         return self.number == str(owner.user if self.kind == "user" else owner.group)
@@ -247,8 +257,9 @@ _GPFS_KINDS: dict[str, Kind] = {"USR": "user", "GRP": "group", "FILESET": "files
 
 
 def gpfs_rows(said: str) -> Iterator[GpfsRow]:
-    """Parses rows: their fields are separated by colons and escaped as in URLs, and a preceding HEADER line
-    names them. Space that other nodes may have allocated and not yet reported (in doubt) counts as used."""
+    """Parses the output of `mmlsquota -Y`. Colons separate the fields of a row, the fields are escaped as in
+    URLs, and a HEADER line before the rows names the fields. Space that other nodes may have allocated but
+    have not yet reported (in doubt) counts as used."""
     names: list[str] = []
     for line in said.splitlines():
         cells = [unquote(cell) for cell in line.split(":")]

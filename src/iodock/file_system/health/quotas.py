@@ -1,4 +1,5 @@
-"""Quotas: use and limits of a user, group, project or fileset, and whether a check-up fits."""
+"""Defines the data types for quotas of a user, group, project or fileset, and checks whether the quotas have
+enough space for a check-up."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Kind = Literal["user", "group", "project", "fileset"]
 
 
 class Grace(StrEnum):
-    """State of the soft limit and its grace period."""
+    """States whether the soft limit is exceeded, and whether its grace period has ended."""
 
     NONE = "none"
     """The soft limit is not exceeded."""
@@ -26,7 +27,7 @@ class Grace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Limits for bytes, or for files; None: no limit."""
+    """Used amount and limits, either in bytes or in files. A limit is None if there is none."""
 
     used: int | None
     """Amount that is used; None: the tool does not report it."""
@@ -38,13 +39,13 @@ class Allowance:
 
     @property
     def limit(self) -> int | None:
-        """The lower of both limits."""
+        """Returns the lower of the soft and the hard limit, or None if there is no limit."""
         return min((one for one in (self.soft, self.hard) if one is not None), default=None)
 
     @property
     def left(self) -> int | None:
-        """Amount that is still available; None: no limit is known. Exceeding the soft limit alone has no
-        effect until its grace period ends."""
+        """Returns the amount that is still available, or None if it is not known or not limited. The soft
+        limit matters only after its grace period has ended; nothing is available then."""
         if not self.is_exact:
             return None
         if self.grace is Grace.OVER:
@@ -65,7 +66,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """The quotas that the file system's tools reported."""
+    """The quotas that the quota commands reported."""
 
     known: tuple[Quota, ...] = ()
     unknown: tuple[Message, ...] = ()
@@ -91,9 +92,9 @@ _SOFT_FILES = N_(
 
 
 def check_room(quotas: Quotas, place: str, need_bytes: int, need_files: int) -> Iterator[Message]:
-    """Yields warnings before a check-up that needs this space at a time in PLACE, with the margin of
-    crates/iodock-load/src/space.rs. Raises IodockError if a quota does not have enough space; an unknown
-    quota prevents nothing."""
+    """Yields warnings for a check-up that needs at most NEED_BYTES and NEED_FILES at any time in PLACE. Both
+    are increased by the safety margin of crates/iodock-load/src/space.rs. Raises IodockError if a quota does
+    not have enough space. A quota that is not known causes only a warning."""
     wanted_bytes = need_bytes + need_bytes // 20 + (1 << 20)
     wanted_files = need_files + need_files // 20 + 16
     for quota in quotas.known:
@@ -131,8 +132,8 @@ def _below_soft(one: Allowance) -> int | None:
 
 
 def shares_used(quotas: Iterable[Quota]) -> Iterator[tuple[Quota, float]]:
-    """Yields the share of its quota that each owner uses, of bytes or of files, whichever is larger. Owners
-    without a known share are left out."""
+    """Yields each quota with the share of its limit that is used: the larger of the shares of bytes and of
+    files. Quotas that have a limit but no known use are left out."""
     for quota in quotas:
         both = (quota.bytes, quota.files)
         shares = [one.used / one.limit for one in both if one.limit and one.used is not None]

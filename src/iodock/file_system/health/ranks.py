@@ -1,4 +1,5 @@
-"""Finds the rank of this process in a job that mpirun or srun started, from environment variables."""
+"""Finds the rank of this process in a job that mpirun or srun started. The launcher passes it in environment
+variables."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Job:
-    """A job: rank, number of ranks, a name that only the ranks of this job share, ranks on one machine, and
-    whether they synchronise outside the engine."""
+    """The ranks that execute one check-up together: the rank of this process, the number of ranks, a name
+    that only the ranks of this job share, the number of ranks on this machine, and whether a barrier outside
+    the engine synchronises them."""
 
     rank: int
     size: int
@@ -22,7 +24,8 @@ class Job:
 _LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
     ("PMI_RANK", "PMI_SIZE", ("PMI_JOBID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PJM_JOBID")),
-    # The number of tasks is that of a step, because the batch script itself has a SLURM_PROCID, too.
+    # The number of tasks is read from SLURM_STEP_NUM_TASKS, which only a job step has. A batch script has
+    # SLURM_PROCID as well, but it is not a rank.
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ("SLURM_JOB_ID",)),
 )
 """Variables with rank, size, and candidates for the job's name, for each launcher: Open MPI, MPICH and Intel
@@ -30,7 +33,7 @@ MPI, Slurm."""
 
 
 def job_of(environment: Mapping[str, str]) -> Job | None:
-    """Returns the job; None if this is a single process."""
+    """Returns the job of this process, or None if the process does not belong to several ranks."""
     for rank, size, names in _LAUNCHERS:
         if (given := _number(environment, rank)) is None or (many := _number(environment, size)) is None:
             continue
@@ -43,7 +46,8 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
 
 
 def _per_node(environment: Mapping[str, str]) -> int:
-    """Number of ranks on this machine. Open MPI, MPICH and Intel MPI give a number, Slurm gives `4(x8),3`."""
+    """Returns the number of ranks on this machine, or 1 if no variable states it. Open MPI, MPICH and Intel
+    MPI set a number, Slurm sets a text such as `4(x8),3`, of which the first number is used."""
     for name in ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
         if given := _number(environment, name):
             return given

@@ -1,4 +1,4 @@
-"""Results of the engine's steps. They are stored in a file during a check-up, and combined into cells."""
+"""Stores the results of the engine's steps in a file during a check-up, and combines them into cells."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """Decisions that were made before the first step, and that a resumed run needs."""
+    """Everything that was decided before the first step. A resumed run needs it to execute the remaining
+    steps."""
 
     directory: str
     name: str
@@ -45,15 +46,16 @@ class Plan:
 
 
 class Partial:
-    """The file with partial results: the plan in the first line, then a line for each completed step."""
+    """The file with partial results. It has the plan in its first line, and a line for each completed
+    step."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._out: IO[str] | None = None
 
     def begin(self, plan: Plan) -> None:
-        """Creates the file in place of an earlier run's. Raises IodockError if it can't be written, or if
-        another file has its name."""
+        """Creates the file, and replaces that of an earlier run. Raises IodockError if the file can't be
+        written, or if the existing file is not a file with partial results."""
         if os.path.lexists(self.path) and not self._is_own():
             raise IodockError(
                 f"{self.path}: is not the saved state of an interrupted check-up, so it is not replaced",
@@ -74,12 +76,12 @@ class Partial:
         return False
 
     def go_on(self) -> tuple[Plan, list[Result]]:
-        """Reads the plan and the results so far. New results will be appended. Raises RequestError if there
-        are none."""
+        """Reads the plan and the results so far. Results of further steps are then appended. Raises
+        RequestError if there is no file with partial results."""
         plan, results, length = _read(self.path)
         try:
             self._out = self.path.open("r+", encoding="utf-8")
-            # The last line is incomplete if the run was killed, so it is cut off.
+            # If the previous run was killed while it wrote, the last line is incomplete and is cut off.
             self._out.truncate(length)
             self._out.seek(0, 2)
         except OSError as error:
@@ -87,7 +89,8 @@ class Partial:
         return plan, results
 
     def add(self, result: Result) -> None:
-        """Appends the result of one step. Raises OSError; the file is then valid up to the previous step."""
+        """Appends the result of one step. If writing fails, it raises OSError, and the file remains valid up
+        to the previous step."""
         self._line(result)
 
     def _line(self, content: Mapping[str, Any]) -> None:
@@ -96,7 +99,8 @@ class Partial:
         self._out.flush()
 
     def close(self, remove: bool) -> None:
-        """Closes the file. REMOVE: all steps were done and their results are stored elsewhere."""
+        """Closes the file. REMOVE also removes it. The caller sets REMOVE when all steps were completed and
+        their results are stored elsewhere."""
         if self._out is not None:
             self._out.close()
         if remove:
@@ -133,7 +137,8 @@ def _plan_in(first: Mapping[str, Any]) -> Plan:
 
 
 def folded(plan: Plan, results: Iterable[Result]) -> tuple[Measured, ...]:
-    """Combines all repeats into cells, in the order of the grid."""
+    """Combines the repeats of all steps into cells. The cells are sorted by test, variant, operation, size
+    and processes."""
     cells = {step.id: step.cell for step in plan.steps}
     gathered: dict[tuple[Any, ...], list[tuple[Result, Mapping[str, Any]]]] = {}
     grid: dict[tuple[Any, ...], Cell] = {}
@@ -152,7 +157,7 @@ def folded(plan: Plan, results: Iterable[Result]) -> tuple[Measured, ...]:
     keys = sorted(
         gathered, key=lambda key: (_ORDER.index(key[0]), *key[3:-1], _place(key[-1]), key[1] or 0, key[2])
     )
-    # A step that took no measurable time has no rate, so it is left out.
+    # If the clock shows no time for a repeat, it has no rate and is left out.
     timed = {key: [one for one in gathered[key] if one[1]["seconds"] > 0] for key in keys}
     return tuple(_measured(grid[key], timed[key]) for key in keys if timed[key])
 
@@ -193,7 +198,8 @@ def _measured(cell: Cell, several: Sequence[tuple[Result, Mapping[str, Any]]]) -
 
 
 def _most_careful(labels: Iterable[tuple[str | None, str | None]]) -> tuple[str | None, str | None]:
-    """Chooses one label if repeats have different labels."""
+    """Chooses the cache label of a cell whose repeats have different labels. Repeats without a label are
+    ignored. If the others still differ, the label is `unknown`."""
     given = sorted((label, reason) for label, reason in labels if label is not None)
     if not given:
         return None, None

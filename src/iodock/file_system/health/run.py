@@ -1,5 +1,5 @@
-"""A check-up from its plan to its measurements. It makes an estimate, runs the steps, and keeps the results
-if it is interrupted."""
+"""Plans and executes a check-up. The module estimates the time, runs the steps, keeps the results of an
+interrupted run, and makes measurements of all results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OVERHEAD_S = 0.02
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user requested. WORKLOAD: cells that replace those of a class."""
+    """What the user requested. If WORKLOAD contains cells, they replace those of the class."""
 
     directory: Path
     name: str = "S"
@@ -57,7 +57,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated costs of a plan."""
+    """Estimated duration of a plan, and the space and number of files that it needs."""
 
     seconds: float
     written_bytes: int
@@ -72,7 +72,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Speed:
-    """Results of a short trial, in seconds and in bytes per second of one process."""
+    """Speed of one process in a short trial: bytes per second for data, seconds for operations on files."""
 
     write: float
     read: float
@@ -83,7 +83,8 @@ class Speed:
 
 
 def planned(wanted: Wanted) -> tuple[Plan, Estimate]:
-    """Tests the file system for about a second and makes the plan. Raises IodockError."""
+    """Measures the file system for about a second, and makes the plan. If the plan would exceed the time
+    limit of the class, its volumes are reduced. Raises IodockError."""
     speed = _tried(wanted.directory)
     seed = random.randrange(1 << 32) if wanted.seed is None else wanted.seed
     shrunk, notes = 1.0, []
@@ -122,19 +123,19 @@ def _estimate(plan: Plan, job: Job | None, speed: Speed) -> Estimate:
 
 
 def estimated_anew(plan: Plan, job: Job | None) -> Estimate:
-    """Makes a new trial and estimate for an earlier plan, because the file system may perform differently
-    today. Raises IodockError."""
+    """Makes a new estimate for the plan of an interrupted run, with a new trial, because the speed of the
+    file system may have changed. Raises IodockError."""
     return _estimate(plan, job, _tried(Path(plan.directory)))
 
 
 def need_of(plan: Plan, job: Job | None) -> tuple[int, int]:
-    """Returns the largest space, and the largest number of files and folders, that a single step needs."""
+    """Returns the bytes, and the number of files and folders, that the largest step needs."""
     return _native.load_need(json.dumps(_request(plan, job, ())))
 
 
 def quotas_at(directory: Path) -> Quotas:
-    """Returns the quotas of the owners of new files there, if only a tool reports them. The engine queries
-    the kernel's quotas itself."""
+    """Returns the quotas for new files in DIRECTORY if only a command of the file system reports them.
+    Otherwise the result is empty, because the engine itself queries quotas from the kernel."""
     mount = mount_of(str(directory), mounts(), directory.stat().st_dev)
     if mount is None or mount.fs_type not in ONLY_TOOLS_TELL:
         return Quotas()
@@ -142,8 +143,8 @@ def quotas_at(directory: Path) -> Quotas:
 
 
 def _seconds(step: Step, speed: Speed) -> float:
-    """Estimates the duration of a step from the speed of one process. Several processes are assumed to share
-    this speed."""
+    """Estimates the duration of a step in seconds from the speed of one process. The estimate assumes that
+    several processes together are as fast as one."""
     pattern, limit = step.cell.pattern, step.cell.limit_s
     items = made_files(step)
     if pattern["kind"] == "metadata":
@@ -153,7 +154,8 @@ def _seconds(step: Step, speed: Speed) -> float:
     reading = volume / speed.read + items * speed.item_s
     if pattern["kind"] == "mixed":
         return min(writing + reading, limit) + _OVERHEAD_S
-    # Data that was written within the time limit must still be synced.
+    # Writing stops at the time limit, but the data must then still be synced. The estimate for writing may
+    # therefore be twice the limit.
     reads = 2 if pattern.get("reread") else 1
     return min(writing, 2 * limit) + reads * min(reading, limit) + items * speed.item_s / 2 + _OVERHEAD_S
 
@@ -211,8 +213,9 @@ def carried_out(
     note: Callable[[str], None] = lambda text: None,
     meeting: Meeting | None = None,
 ) -> list[Result]:
-    """Runs all steps that are not DONE, and returns all results. Each result is written to PARTIAL
-    immediately. MEETING: for a job that synchronises outside the engine. Raises EngineError."""
+    """Runs all steps that are not in DONE, and returns the results of all steps. Each result is written to
+    PARTIAL as soon as it is complete. MEETING is the barrier for a job whose ranks synchronise outside the
+    engine. Raises EngineError."""
     results = list(done)
     keeps = True
     seconds = sum((estimate.of_step[one["id"]] for one in done), 0.0) if estimate else 0.0
@@ -238,7 +241,8 @@ def _kept(partial: Partial, result: Result) -> bool:
 
 
 def follow(directory: Path, job: Job, meeting: Meeting | None = None) -> None:
-    """Takes part in a check-up as a rank other than 0: it executes the plan of rank 0. Raises EngineError."""
+    """Takes part in a check-up as a rank other than 0. The engine receives its steps from rank 0. Raises
+    EngineError."""
     request = {"directory": str(directory), "steps": [], "job": asdict(job)}
     with closing(engine.run(request, meeting)) as events:
         for _ in events:
@@ -246,7 +250,7 @@ def follow(directory: Path, job: Job, meeting: Meeting | None = None) -> None:
 
 
 def measurements(plan: Plan, results: Sequence[Result], command: str | None = None) -> Measurements:
-    """Makes cells from RESULTS, with the conditions of the measurement."""
+    """Combines RESULTS into cells, and adds the conditions of the measurement."""
     limited = {
         (result["id"], one["operation"]) for result in results for one in result["done"] if one["limited"]
     }
@@ -283,12 +287,13 @@ def measurements(plan: Plan, results: Sequence[Result], command: str | None = No
 
 
 def memory_bytes() -> int:
-    """Memory of this machine."""
+    """Returns the size of this machine's memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def file_system_of(directory: Path) -> str | None:
-    """Type of the file system according to the kernel's list of mounts; None if it is not found there."""
+    """Returns the type of the file system from the kernel's list of mounts, or None if no mount contains
+    DIRECTORY."""
     try:
         folder, device = str(directory.resolve()), directory.stat().st_dev
         found = mount_of(folder, mounts(), device)
@@ -302,8 +307,8 @@ def _now() -> str:
 
 
 def check_directory(directory: Path) -> Path:
-    """Returns the absolute path of DIRECTORY. Raises IodockError if it does not exist, or if nothing can be
-    created there."""
+    """Returns the absolute path of DIRECTORY. Raises IodockError if it does not exist, or if the user may not
+    create files there."""
     if not directory.is_dir():
         raise RequestError(f"{directory}: no such folder", "name a folder on the file system to measure")
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -314,13 +319,13 @@ def check_directory(directory: Path) -> Path:
 
 
 def steps_left(plan: Plan, results: Sequence[Result]) -> Iterator[Step]:
-    """Yields the steps that are not done yet."""
+    """Yields the steps of the plan that have no result yet."""
     over = {result["id"] for result in results}
     return (step for step in plan.steps if step.id not in over)
 
 
 def waited(seconds: float) -> str:
-    """Formats a duration: `40 s`, `3 min`, `1 h 30 min`."""
+    """Formats a duration, such as `40 s`, `3 min` or `1 h 30 min`."""
     if seconds < 100:
         return f"{max(round(seconds), 1)} s"
     minutes = round(seconds / 60)

@@ -1,6 +1,7 @@
-"""Writes typical values into a site's settings file, without changing anything else in it.
+"""Writes typical values to a site's settings file. The rest of the file remains unchanged.
 
-Values from iodock have a comment that says so and names their source; lines of an administrator are kept.
+Lines that iodock writes have a comment that begins with `# iodock:` and names the source of the value. Lines
+that an administrator wrote are kept.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _KEY = re.compile(r"\s*([\w-]+)\s*=")
 
 
 def section(mount: str, values: Sequence[Value], protocol: Protocol) -> str:
-    """Formats the section for a mount point, as in a new file."""
+    """Formats the section for a mount point, with its header and all values."""
     return "".join(f"{line}\n" for line in (_header(mount), _origin(protocol), *map(_line, values)))
 
 
 def _header(mount: str) -> str:
-    # The name becomes a TOML basic string. It is written as JSON, whose escapes are valid in TOML, too.
+    # A TOML basic string is needed here. JSON strings are valid TOML basic strings, including their escapes.
     return f"[file_systems.{json.dumps(mount, ensure_ascii=False)}]"
 
 
@@ -41,7 +42,7 @@ def _origin(protocol: Protocol) -> str:
 
 
 def _comment(text: str) -> str:
-    """Formats a comment on one line, whatever names contain."""
+    """Formats a comment. Control characters are replaced, so that TEXT can't add another line to the file."""
     return MARK + re.sub(r"[\x00-\x1f\x7f]", "?", text)
 
 
@@ -51,8 +52,8 @@ def _line(one: Value) -> str:
 
 
 def merged(content: str, mount: str, values: Sequence[Value], protocol: Protocol) -> str:
-    """Returns CONTENT with the values in the mount's section. Lines that iodock wrote are replaced; an
-    administrator's own line of the same name stays."""
+    """Returns CONTENT with the values in the section of MOUNT. Lines that iodock wrote are replaced. If an
+    administrator wrote a line for one of the values, it is kept and the new value is left out."""
     lines = content.splitlines()
     start = _find(lines, mount)
     if start is None:
@@ -70,7 +71,7 @@ def merged(content: str, mount: str, values: Sequence[Value], protocol: Protocol
 
 
 def _find(lines: Sequence[str], mount: str) -> int | None:
-    """Finds the line of the mount's header, however its name is quoted."""
+    """Returns the number of the section's header line. It recognises MOUNT in single and in double quotes."""
     names = {json.dumps(mount, ensure_ascii=False), f"'{mount}'", json.dumps(mount.rstrip("/") + "/")}
     for at, line in enumerate(lines):
         found = re.fullmatch(r"\s*\[\s*file_systems\s*\.\s*(.+?)\s*\]\s*(#.*)?", line)
@@ -80,9 +81,9 @@ def _find(lines: Sequence[str], mount: str) -> int | None:
 
 
 def write(path: Path, mount: str, values: Sequence[Value], protocol: Protocol) -> None:
-    """Writes the values into the settings file, and creates it if it is missing. It is written as a whole or
-    not at all. Raises IodockError, and RequestError for a file that was invalid before or would be
-    afterwards."""
+    """Writes the values to the settings file, and creates the file if it is missing. A temporary file
+    replaces it, so that it is never incomplete. Raises IodockError if writing fails, and RequestError if the
+    file is invalid before or after the change."""
     if path.exists():
         load(path)
     try:

@@ -1,4 +1,5 @@
-"""Typical values and knees of a file system from measurements, for a site's settings."""
+"""Derives typical values of a file system, and the knees of its curves, from measurements. A site stores them
+in its settings file."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ KNEES = (Kind.LEVELS_OFF, Kind.DEGRADES)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One line of a site's settings."""
+    """One typical value, with its name in the site's settings file."""
 
     name: str
     """Name of a field of `iodock.shared.settings.FileSystem`."""
@@ -31,7 +32,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A value that the measurements do not provide, and the measurement that would provide it."""
+    """A value that can't be derived, and the measurement that is missing for it."""
 
     name: str
     why: str
@@ -50,9 +51,9 @@ _NEEDS = {
 
 
 def typical(measured: Measurements) -> tuple[tuple[Value, ...], tuple[Missing, ...]]:
-    """Returns the values that the measurements provide, and those that they do not provide. Values of one
-    process come from cells with only one process: dividing by processes would hide the effects of
-    contention."""
+    """Returns the values that can be derived from the measurements, and those that can't. Values for one
+    process are taken from cells with a single process. A rate of several processes divided by their number
+    would be lower, because the processes slow each other down."""
     found = [one for one in (make(measured) for make in _MAKERS) if one is not None]
     names = {one.name for one in found}
     return tuple(found), tuple(Missing(name, why) for name, why in _NEEDS.items() if name not in names)
@@ -64,7 +65,7 @@ def _kind(measured: Measurements) -> Value | None:
 
 
 def _link(measured: Measurements) -> Value | None:
-    # One node can't exceed the narrowest limit.
+    # A node can't be faster than the narrowest limit, so the smallest one is the limit of the link.
     least = min(measured.protocol.limits, key=lambda one: one.bytes_per_s, default=None)
     return None if least is None else Value("link_bytes_per_s", round(least.bytes_per_s), least.name)
 
@@ -76,7 +77,7 @@ def _stream(name: str, operation: str) -> Callable[[Measurements], Value | None]
             for one in _alone(measured.cells, operation)
             if one.unit is Unit.BYTES_PER_S and (one.size_bytes or 0) >= LARGE_BYTES
         ]
-        # A result of the dedicated test is preferred.
+        # Cells of the test `large-transfer` are preferred, because it measures nothing but streams.
         best = max(cells, key=lambda one: (one.test == "large-transfer", one.value), default=None)
         return None if best is None else Value(name, round(best.value), _said(best))
 
@@ -103,7 +104,8 @@ def _per_s(cell: Cell) -> float | None:
 
 
 def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | None]:
-    """Takes the size from the remarks that one process is good only above it."""
+    """Makes a function that returns the smallest request size with good performance. The size is taken from
+    the remark on the curve of one process."""
 
     def make(measured: Measurements) -> Value | None:
         uncached = [one for one in measured.cells if not from_memory(one)]
@@ -123,8 +125,8 @@ def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | No
 
 
 def _metadata(measured: Measurements) -> Value | None:
-    """Rate of metadata calls: the harmonic mean of the rates of all kinds, which assumes equal numbers of
-    each."""
+    """Returns the rate of metadata calls. It is the harmonic mean of the rates of all kinds of calls, which
+    is the rate of a program that makes equal numbers of each kind."""
     best: dict[str, Cell] = {}
     for operation in METADATA:
         for cell in _alone(measured.cells, operation):
@@ -140,8 +142,8 @@ def _metadata(measured: Measurements) -> Value | None:
 
 
 def _knee(measured: Measurements) -> Value | None:
-    """Takes the number of processes from the remarks that metadata levels off or degrades: that of stat, else
-    the smallest."""
+    """Returns the number of processes beyond which metadata calls do not become faster. It is taken from the
+    remark on `file-stat`, or else from the remark with the smallest number of processes."""
     known = [one for one in remarks.find(measured) if one.kind in KNEES and _processes(one)]
     of_stat = [one for one in known if one.at.get("operation") == "file-stat"]
     chosen = of_stat or [one for one in known if one.at.get("operation") in METADATA]
@@ -178,7 +180,7 @@ _MAKERS: tuple[Callable[[Measurements], Value | None], ...] = (
 
 
 def _alone(cells: Iterable[Cell], operation: str) -> Iterator[Cell]:
-    """Selects cells of one process that did not come from a cache."""
+    """Selects cells of OPERATION by a single process. Cells whose rate is that of memory are left out."""
     for one in cells:
         is_alone = one.operation == operation and one.processes == 1
         if is_alone and not from_memory(one) and one.value > 0:

@@ -1,21 +1,21 @@
-"""A mixture of operations from a TOML file: what an application does to a file system, without the
-application.
+"""Reads a mixture of operations from a TOML file. It describes what an application does to a file system, so
+that the load engine can do the same without the application.
 
 name = "analysis"
-files = 200                     # of each process, there at the start
+files = 200                     # number of files that each process has at the start
 sizes = ["4k", "100k", "1m"]    # each file has one of these
-operations = 2000               # of each process
-request = "64k"                 # of one read or write; default 1m
-append = "4k"                   # what an append adds; default 4k
-sync = false                    # fsync before the close of what was written; default false
+operations = 2000               # number of operations of each process
+request = "64k"                 # size of one read or write; default 1m
+append = "4k"                   # bytes that an append adds; default 4k
+sync = false                    # whether written files are synced before they are closed; default false
 processes = [1, 4]              # default: those of class S
-seconds = 10                    # at most, each time; default 10
+seconds = 10                    # time limit of each repeat; default 10
 
-[weights]                       # how often each is chosen, relative to the others
+[weights]                       # relative frequency of each operation
 create = 1
-write = 1                       # the whole file anew
+write = 1                       # writes a whole file again
 append = 1
-read = 4                        # the whole file
+read = 4                        # reads a whole file
 delete = 1
 stat = 2
 """
@@ -53,8 +53,8 @@ _MOST = 10_000_000
 
 
 def cells(path: Path, choice: Choice) -> list[Cell]:
-    """Makes a cell for each number of processes. PATH is TOML, or Filebench's format if it ends in `.f`.
-    Raises RequestError with the invalid field."""
+    """Makes a cell for each number of processes. PATH is a TOML file, or a Filebench file if its name ends in
+    `.f`. Raises RequestError, which names the invalid field."""
     try:
         text = files.text(path, PLAN)
         given = mixture(path, text) if path.suffix == ".f" else from_toml(text)
@@ -93,7 +93,7 @@ def _cells(fields: _Fields, path: Path, choice: Choice) -> list[Cell]:
 
 
 class _Fields:
-    """Reads values of a TOML table. Errors contain their position."""
+    """Reads values of a TOML table. If a value is invalid, the error names the file and the field."""
 
     def __init__(self, path: Path, given: Mapping[str, Any], where: str = "") -> None:
         self.path, self.given, self.where = path, given, where

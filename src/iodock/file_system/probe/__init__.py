@@ -1,1 +1,2 @@
-"""Probes: a few small operations on a file system throughout the day, and the analysis of their results."""
+"""Probes a file system: executes a few small operations at fixed intervals throughout the day, and analyses
+how long they took."""

@@ -1,4 +1,4 @@
-"""The daily pattern: hours of the day at which an operation is slower, day after day."""
+"""Finds the daily pattern of an operation: the hours at which it is slower every day."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LEAST_RATIO = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Daily:
-    """Durations of an operation by hour of the day. Each is a median over days of the hour's median, in
-    ns."""
+    """Usual durations of an operation by hour of the day, in ns. The usual duration is computed in two steps:
+    the median of each hour of each day, and the median of these over all days."""
 
     hours: Mapping[int, float]
     """Usual duration by hour of the day, local time."""
@@ -36,13 +36,13 @@ class Daily:
 
 @cache
 def local_hour(hour: int) -> tuple[int, int]:
-    """Converts an hour since the epoch to (day, hour of the day) in local time."""
+    """Converts an hour, counted from the epoch, to (day, hour of the day) in local time."""
     local = time.localtime(hour * 3600)
     return local.tm_year * 366 + local.tm_yday, local.tm_hour
 
 
 def by_hour(series: Series) -> dict[int, dict[int, float]]:
-    """Medians by day and by hour of the day."""
+    """Returns the median duration of each hour, by day and by hour of the day."""
     cells: dict[tuple[int, int], list[int]] = defaultdict(list)
     for ts, ns in zip(series.times, series.spans, strict=True):
         cells[local_hour(ts // HOUR_NS)].append(ns)
@@ -53,7 +53,8 @@ def by_hour(series: Series) -> dict[int, dict[int, float]]:
 
 
 def daily(series: Series) -> Daily | None:
-    """Finds the daily pattern; None if there is none, or if there are too few days."""
+    """Returns the daily pattern, or None if there is none, or if there are data of too few days to find
+    one."""
     days = by_hour(series)
     fullest = max((len(hours) for hours in days.values()), default=0)
     full = [hours for hours in days.values() if len(hours) == fullest]
@@ -77,8 +78,8 @@ def daily(series: Series) -> Daily | None:
 
 
 def _busiest(logs: Mapping[int, float]) -> tuple[int, int]:
-    """Finds the period of the day whose hours are slower than the others and explain most of the variation
-    (least squares). Returns its first hour and its length."""
+    """Finds the period of the day whose hours are slower than the others, and which explains most of the
+    variation (least squares). Returns its first hour and its length in hours."""
     total, count = sum(logs.values()), len(logs)
     gains: dict[tuple[int, int], float] = {}
     for start in range(24):

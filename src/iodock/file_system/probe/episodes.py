@@ -1,5 +1,5 @@
-"""Finds singular points: operations without an answer, with an error, or with a duration far above the
-usual."""
+"""Finds singular points in the results of probes, and joins them to episodes. A point is singular if the
+operation was not answered, failed, or took much longer than usual."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GAP_ROUNDS = 3.0
 
 
 class Sort(Enum):
-    """Kinds of singular points, the least severe first."""
+    """Kinds of singular points, from the least to the most severe."""
 
     SLOW = 0
     FAILED = 1
@@ -37,7 +37,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One operation of one round."""
+    """A singular point: the result of one operation in one round."""
 
     ts: int
     operation: Operation
@@ -57,7 +57,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Points of one kind that belong together."""
+    """Singular points of one kind that are close together in time."""
 
     start_ts: int
     end_ts: int
@@ -79,25 +79,27 @@ class Episode:
 
 
 def episodes(watch: Watch) -> tuple[Episode, ...]:
-    """Returns all episodes, sorted by time."""
+    """Returns all episodes of a watch, sorted by their start."""
     points = list(_troubles(watch))
     for operation, series in watch.series.items():
         points += slow_points(operation, series)
     points.sort(key=lambda one: (one.ts, list(Operation).index(one.operation)))
     gap_ns = int(GAP_ROUNDS * watch.every_s * 1e9)
-    # Kinds are kept apart, so a slow point before an outage is an episode of its own.
+    # Each kind of point has episodes of its own. Otherwise, a slow operation shortly before an outage would
+    # make the outage seem longer.
     sorts = ([one for one in points if one.sort is wanted] for wanted in Sort)
     found = [one for several in sorts for one in _joined(several, gap_ns)]
     return tuple(sorted(found, key=lambda one: one.start_ts))
 
 
 def _troubles(watch: Watch) -> Iterator[Point]:
-    """Yields points with another outcome than a plain answer. If the answer came late, they have its real
-    duration."""
+    """Yields the operations that failed or were not answered in time. If the answer came after the time
+    limit, the point has the real duration."""
     late = {
         one: sorted((answer.ts, answer.ns) for answer in answers) for one, answers in _late(watch).items()
     }
-    # An operation begins at most this long after the begin of its round.
+    # All earlier operations of a round may have waited until the time limit, so an operation may begin this
+    # many ns after its round.
     within = int(watch.limit_s * len(Operation) * 1e9) + 1
     for one in watch.troubles:
         ns = one.outcome.ns
@@ -117,7 +119,7 @@ def _late(watch: Watch) -> dict[Operation, list[Late]]:
 
 
 def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
-    """Yields points whose duration was far above the normal duration at that time."""
+    """Yields the points whose duration was far above the usual duration at that time."""
     for at, (usual, most) in enumerate(_limits(series.spans)):
         for place in range(at * BLOCK, min((at + 1) * BLOCK, len(series.spans))):
             if series.spans[place] > most:
@@ -125,8 +127,8 @@ def slow_points(operation: Operation, series: Series) -> Iterator[Point]:
 
 
 def _limits(spans: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """Yields for each block the usual duration and the limit for singular points. Both are computed from the
-    block and its neighbours."""
+    """Yields the usual duration of each block, and the duration above which a point is singular. Both are
+    computed from the block and its two neighbours."""
     for start in range(0, len(spans), BLOCK):
         around = spans[max(0, start - BLOCK) : start + 2 * BLOCK]
         ordered = sorted(around)
@@ -146,7 +148,7 @@ def _joined(points: Sequence[Point], gap_ns: int) -> Iterator[Episode]:
 
 
 def _episode(points: list[Point]) -> Episode:
-    # A waiting operation ends where waiting was last observed: waiting only means that the same call still
-    # has no answer.
+    # WAITING means that the call of an earlier round still has no answer. Its `ns` counts from the start of
+    # that call, so the episode ends at the time of the point itself.
     ends = (one.ts if one.kind is Kind.WAITING else one.ts + (one.ns or 0) for one in points)
     return Episode(points[0].ts, max(ends), tuple(points))

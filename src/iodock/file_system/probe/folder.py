@@ -1,4 +1,5 @@
-"""Checks the watched folder before the first round. A child process does this, because the check may hang."""
+"""Checks the watched folder before the first round. A child process examines the folder, because its calls
+may hang."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from iodock.shared.errors import RequestError
 
 @dataclass(frozen=True, slots=True)
 class ProbedFolder:
-    """A folder that responded."""
+    """Properties of a folder whose file system responded."""
 
     device: int
     """Device number (st_dev) of the folder."""
@@ -49,8 +50,8 @@ class _Look(Steps):
 
 
 def look(target: str, seconds: float, to_write: bool = True) -> ProbedFolder | None:
-    """Examines a folder; None if it does not respond in time. Raises RequestError if it does not exist, or is
-    not writable although that is required."""
+    """Examines a folder in a child process. Returns None if the child does not reply within SECONDS. Raises
+    RequestError if the folder does not exist, or if TO_WRITE is set and the user may not write there."""
     worker = Worker(_Look(target, "", 0))
     worker.ask(Operation.STAT)
     reply = worker.reply(seconds)

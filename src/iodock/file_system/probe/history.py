@@ -1,5 +1,5 @@
-"""The data of a probe store about each watch. It is kept in columns, because a year has half a million
-rounds."""
+"""Reads the rounds of each watch from a probe store. Durations are kept in arrays instead of objects, because
+a year has half a million rounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from iodock.file_system.probe.store import Losses, ProbeStore, Progress
 
 @dataclass(slots=True)
 class Series:
-    """Durations of an operation in those rounds in which it was answered, by ascending time."""
+    """Durations of an operation, sorted by time. Only rounds in which the operation was answered are
+    included."""
 
     times: array[int] = field(default_factory=lambda: array("q"))
     """Time of each round, ns since the epoch."""
@@ -28,11 +29,12 @@ class Series:
         self.spans.append(ns)
 
     def between(self, since: int, until: int) -> array[int]:
-        """Returns the durations of rounds from SINCE up to UNTIL."""
+        """Returns the durations of rounds from SINCE until before UNTIL."""
         return self.spans[bisect_left(self.times, since) : bisect_left(self.times, until)]
 
     def ordered(self) -> Series:
-        """Sorts by time, because several runs may have written at the same time."""
+        """Returns the series sorted by time. The store is not sorted if several runs wrote to it at the same
+        time."""
         if all(self.times[at] <= self.times[at + 1] for at in range(len(self.times) - 1)):
             return self
         pairs = sorted(zip(self.times, self.spans, strict=True))
@@ -41,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An operation with another outcome than a plain answer."""
+    """An operation that failed, or that was not answered in time."""
 
     ts: int
     operation: Operation
@@ -50,7 +52,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class Watch:
-    """One folder or command, watched from one host."""
+    """The data about one folder or command that was watched from one host."""
 
     host: str
     target: str
@@ -89,7 +91,7 @@ class Watch:
             self.found.update(one.found)
 
     def finish(self) -> None:
-        """Sorts the records of several runs by time."""
+        """Sorts the data by time, because several runs may have written to the store at the same time."""
         self.series = {one: self.series[one].ordered() for one in Operation if one in self.series}
         self.totals = self.totals.ordered()
         self.troubles.sort(key=lambda one: one.ts)
@@ -97,7 +99,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The content of a store, or of a part of its time."""
+    """The content of a probe store, or that of a period."""
 
     watches: tuple[Watch, ...]
     marks: tuple[Mark, ...]
@@ -112,7 +114,7 @@ def history(
     until_ns: int | None = None,
     progress: Progress | None = None,
 ) -> History:
-    """Reads the store's data for the period. Raises StoreError."""
+    """Reads the data of a period from the store. Raises StoreError."""
     losses = Losses()
     records = list(_within(store.records(losses, since_ns, progress), since_ns, until_ns))
     runs = {one.run: one for one in records if isinstance(one, Run)}
@@ -135,7 +137,8 @@ def history(
 
 def _within(records: Iterable[Record], since: int | None, until: int | None) -> Iterator[Record]:
     for one in records:
-        # Rounds can only be interpreted with the record of their run, which may have begun before the period.
+        # A round can be interpreted only with the record of its run, which may have begun before the period.
+        # Records of runs are therefore always kept.
         inside = (since is None or one.ts >= since) and (until is None or one.ts < until)
         if isinstance(one, Run) or (inside and not isinstance(one, End)):
             yield one

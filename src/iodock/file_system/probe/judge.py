@@ -1,4 +1,5 @@
-"""Everything important about a watched file system or command, as data."""
+"""Evaluates the data about each watched folder or command: usual durations, present state, episodes, daily
+pattern, changes, and the effects of marks."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MARK_LEAST, MARK_CHANCE, MARK_RATIO = 8, 1e-3, 1.1
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Usual durations of an operation, ns."""
+    """Usual durations of an operation in ns. `count` is the number of rounds in which it was answered.
+    `failed` and `no_answer` count the rounds in which it failed or was not answered."""
 
     count: int
     p50_ns: float
@@ -41,8 +43,8 @@ class Usual:
 
 @dataclass(frozen=True, slots=True)
 class MarkEffect:
-    """Durations of an operation in the week before a mark and in the week after it. A period ends at the next
-    mark at the latest."""
+    """Median durations of an operation before and after a mark. Each period is a week long, or shorter if
+    another mark is less than a week away."""
 
     mark: Mark
     before_ns: float
@@ -53,13 +55,14 @@ class MarkEffect:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the duration changed by more than chance, and by more than a little."""
+        """Returns whether the durations before and after the mark differ significantly, and by a factor of
+        1.1 or more."""
         ratio = self.after_ns / self.before_ns if self.before_ns else 1.0
         return self.chance < MARK_CHANCE and not 1 / MARK_RATIO < ratio < MARK_RATIO
 
 
 class State(StrEnum):
-    """The present state of a watch."""
+    """The present state of a watched folder or command."""
 
     OK = "ok"
     SLOW = "slow"
@@ -71,7 +74,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The present state, and the latest rounds that show it."""
+    """The present state, and the durations from which it was determined."""
 
     state: State
     ts: int
@@ -83,7 +86,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Results for one watch."""
+    """The evaluation of one watch."""
 
     watch: Watch
     now: Now
@@ -99,7 +102,7 @@ _Found = tuple[Daily | None, tuple[Change, ...], Drift | None]
 
 
 def judge(known: History, now_ns: int, progress: Progress | None = None) -> tuple[Sight, ...]:
-    """Judges every watch of the store. NOW: the current time, or the end of the examined period."""
+    """Evaluates all watches of a store. NOW_NS is the current time, or the end of the examined period."""
     watches = [one for one in known.watches if one.rounds]
     total, done = sum(len(one.series) for one in watches), 0
     sights = []
@@ -152,7 +155,7 @@ def current(watch: Watch, now_ns: int) -> Now:
 def _state(watch: Watch, recent: float | None, usual: float | None, now_ns: int) -> State:
     assert watch.last is not None
     kinds = {one.kind for one in watch.last.outcomes.values()}
-    # A round without any answer takes the sum of all time limits.
+    # In a round without any answer, each operation waits until its time limit.
     allowed = STALE_ROUNDS * watch.every_s + watch.limit_s * len(watch.last.outcomes)
     if now_ns - watch.last.ts > allowed * 1e9:
         return State.STALE

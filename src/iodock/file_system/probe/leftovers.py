@@ -1,5 +1,5 @@
-"""Finds files that killed runs left in a folder. The runs' records name them, so the folder need not be
-listed."""
+"""Removes files that killed runs left in a watched folder. Their names are derived from the records of the
+runs, so the folder is not searched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.file_system.probe.store import Losses, ProbeStore, host_name
 
 @dataclass(slots=True)
 class _Traces:
-    """What the store knows about the rounds of one run."""
+    """What the records of one run say about files that it may have left."""
 
     run: Run
     next_round: int | None = 0
@@ -24,8 +24,8 @@ class _Traces:
 
 
 def clean(store: ProbeStore, target: str, limit_s: float) -> int:
-    """Removes what earlier runs of this host left below TARGET. Child processes with a short time limit do
-    this. Returns the number of rounds whose folders may still be there. Raises StoreError."""
+    """Removes files that earlier runs on this host left below TARGET. Child processes with a short time limit
+    remove them. Returns the number of rounds whose files may still exist. Raises StoreError."""
     remaining = 0
     for traces in _traces(store, target):
         prober = Prober(Plan(traces.run.run, target, False, limit_s, 0))
@@ -35,7 +35,7 @@ def clean(store: ProbeStore, target: str, limit_s: float) -> int:
         store.append(End(time.time_ns(), traces.run.run, left))
         remaining += len(left)
         if left:
-            break  # The folder does not respond, so no further child processes are started.
+            break  # The folder does not respond, and each further child process would hang as well.
     return remaining
 
 
@@ -62,8 +62,8 @@ def _traces(store: ProbeStore, target: str) -> list[_Traces]:
 
 
 def _is_running(run: Run) -> bool:
-    """Whether a run's process still exists. The process with its id must have begun before the run; otherwise
-    it is another process."""
+    """Returns whether the process of a run still exists. Process ids are reused, so a process that started
+    after the run's record was written is another one."""
     try:
         stat = Path(f"/proc/{run.pid}/stat").read_text(encoding="ascii", errors="replace")
         ticks = int(stat.rpartition(")")[2].split()[19])

@@ -1,4 +1,5 @@
-"""Change points and drift: finds when the usual duration of an operation changed suddenly or gradually."""
+"""Finds when the usual duration of an operation changed. A change may be sudden (change point) or gradual
+(drift)."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The usual duration increases or decreases gradually."""
+    """A gradual change of the usual duration. Times are in ns since the epoch, durations in ns."""
 
     since_ts: int
     until_ts: int
@@ -56,8 +57,8 @@ class _Bins:
 
 
 def levels(series: Series, every_s: float, pattern: Daily | None) -> tuple[tuple[Change, ...], Drift | None]:
-    """Returns changes, or a drift, whichever describes the values better for its number of parameters
-    (Schwarz's criterion)."""
+    """Returns either sudden changes or a drift. Schwarz's criterion decides which of the two describes the
+    values better in relation to its number of parameters."""
     bins = _bins(series, every_s, pattern)
     if len(bins.values) < LEAST_BINS:
         return (), None
@@ -86,13 +87,13 @@ def _bins(series: Series, every_s: float, pattern: Daily | None) -> _Bins:
 
 
 def _usual(hour: int, pattern: Daily) -> float:
-    """Factor by which this hour of the day differs from others."""
+    """Returns the factor by which this hour of the day is usually slower than the quiet hours."""
     return pattern.hours.get(local_hour(hour)[1], pattern.quiet_ns) / pattern.quiet_ns
 
 
 def _places(values: Sequence[float], start: int, end: int) -> list[int]:
-    """Finds the positions between START and END where the level changes: the clearest one first, then those
-    on both sides of it."""
+    """Returns the positions between START and END at which the level changes. The most significant one
+    divides the values into two parts, which are then searched in the same way."""
     if end - start < 2 * LEAST_SEGMENT:
         return []
     place, chance = pettitt(values[start:end])
@@ -103,9 +104,9 @@ def _places(values: Sequence[float], start: int, end: int) -> list[int]:
 
 
 def _told(values: Sequence[float], places: Sequence[int]) -> list[int]:
-    """Removes positions at which the level hardly changes, the smallest change first. Each remaining position
-    is then searched again between its neighbours, because the two ends of a hump are found one by one, and
-    the first looks insignificant until the second is known."""
+    """Removes positions at which the level changes by less than LEAST_RATIO, the smallest change first. Each
+    remaining position is then determined again between its neighbours. Its first estimate may be wrong,
+    because the other changes were not known at that time."""
     kept = list(places)
     while kept:
         steps = {place: _step(values, kept, at) for at, place in enumerate(kept)}
@@ -120,8 +121,8 @@ def _told(values: Sequence[float], places: Sequence[int]) -> list[int]:
 
 
 def _cut(values: Sequence[float]) -> int:
-    """Finds the position that divides VALUES into two levels with the smallest sum of squares. Pettitt's test
-    detects that there is a change, but its estimate of the position is biased towards the middle."""
+    """Returns the position that divides VALUES into two levels with the smallest sum of squares. Pettitt's
+    test shows that there is a change, but the position that it estimates is biased towards the middle."""
     count, total, low = len(values), sum(values), 0.0
     gains: dict[int, float] = {}
     for at in range(1, count):
@@ -156,7 +157,8 @@ def _changes(bins: _Bins, places: Sequence[int]) -> list[Change]:
 
 
 def _drift(bins: _Bins) -> tuple[Drift | None, float]:
-    """Fits a steady rise or fall, and returns how well it describes the values."""
+    """Fits a straight line. Returns the drift, if it is significant and large enough, and Schwarz's criterion
+    for it."""
     chance = mann_kendall(bins.values)
     if chance >= CHANCE:
         return None, math.inf
@@ -176,6 +178,7 @@ def _step_errors(values: Sequence[float], places: Sequence[int]) -> list[float]:
 
 
 def _criterion(errors: Sequence[float], parameters: int) -> float:
-    """Computes Schwarz's criterion for Laplace errors, so that single outliers do not decide."""
+    """Returns Schwarz's criterion for errors with a Laplace distribution, in which a single outlier counts
+    less than in a normal distribution."""
     mean = sum(abs(one) for one in errors) / len(errors)
     return 2 * len(errors) * math.log(max(mean, 1e-9)) + parameters * math.log(len(errors))

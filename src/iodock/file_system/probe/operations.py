@@ -1,4 +1,5 @@
-"""The operations of a round on the file system: at most 20 system calls and 1 MiB, in a folder of its own."""
+"""Defines and executes the operations of one round. They make at most 20 system calls on the watched file
+system, write at most 1 MiB, and use a folder that is created for the round."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ PREFIX = ".iodock-probe-"
 
 
 class Operation(StrEnum):
-    """The operations in the order of a round."""
+    """The operations, in the order in which a round executes them."""
 
     MKDIR = "mkdir"
     CREATE = "create"
@@ -56,12 +57,12 @@ them."""
 
 
 class WrongContent(Exception):
-    """The content read back differs from the content written."""
+    """The error that is raised if the content read differs from the content written."""
 
 
 class Steps:
-    """Executes the operations of one round. Only a child process does this, because any of them may never
-    return."""
+    """Executes the operations of one round. Objects of this class are used only in child processes, because
+    any operation may never return."""
 
     keeps_folder = False
     """Whether the operations need the folder in which the run was started."""
@@ -71,17 +72,19 @@ class Steps:
         self.folder = Path(target) / folder
         self.file = self.folder / "probe"
         self.renamed = self.folder / "renamed"
-        # The content must be the same in each process of a round, and not compressible.
+        # The folder's name is the seed, so that each process of a round has the same content. Random content
+        # can't be compressed by the file system.
         self.content = random.Random(folder).randbytes(size_bytes)
         self.descriptor: int | None = None
         self.made = made
 
     def do(self, operation: Operation) -> dict[str, Any]:
-        """Executes an operation, and returns further results. Raises OSError, WrongContent."""
+        """Executes an operation, and returns additional results such as the free space. Raises OSError and
+        WrongContent."""
         return getattr(self, f"_{operation.value}")() or {}
 
     def clean(self) -> None:
-        """Removes the files of this round if they still exist, and nothing else."""
+        """Removes the files and the folder of this round, if they still exist."""
         if not self.made:
             return
         for remove in (self.file.unlink, self.renamed.unlink, self.folder.rmdir):
@@ -115,8 +118,8 @@ class Steps:
     def _read(self) -> None:
         descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            # The data was written back before, so the client can drop it. The next read then goes to the
-            # server.
+            # This call drops the file from the client's page cache, which is possible because the data was
+            # synced before. The next read then has to fetch it from the server.
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             found = b""
             while len(found) < len(self.content) and (
@@ -140,7 +143,8 @@ class Steps:
         self.file.rename(self.renamed)
 
     def _remove(self) -> None:
-        # If renaming got no answer, it is unknown which name the file has, so both are removed.
+        # If the rename was not answered, it is not known which of the two names the file has. The new name is
+        # tried first.
         try:
             self.renamed.unlink()
         except FileNotFoundError:
@@ -161,7 +165,8 @@ class Steps:
 
 
 class CommandSteps(Steps):
-    """Executes a user's command as the only operation, in the folder where it was typed."""
+    """Executes a command of the user as the only operation. The current folder of the command is the one in
+    which the run was started."""
 
     keeps_folder = True
 

@@ -1,4 +1,4 @@
-"""The content of a probe store as data, and its conversion to JSON."""
+"""Defines the records of a probe store, and converts them to and from JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iodock.file_system.probe.operations import Operation
 
 
 class Kind(StrEnum):
-    """Outcome of an operation in a round."""
+    """What became of an operation in a round."""
 
     ANSWERED = "answered"
     FAILED = "failed"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one operation."""
+    """What became of one operation in a round, with its duration and error."""
 
     kind: Kind
     ns: int | None = None
@@ -36,13 +36,13 @@ class Outcome:
     """Name of the error, or of the operation that was not answered."""
 
     def to_json(self) -> Any:
-        """Converts the outcome to JSON: a number if it is an answer, which is the most frequent case; else a
-        list."""
+        """Converts the outcome to JSON. An answered operation, which is the most frequent case, becomes a
+        number to save space. Other outcomes become a list."""
         return self.ns if self.kind is Kind.ANSWERED else [self.kind.value, self.ns, self.detail]
 
     @classmethod
     def from_json(cls, value: Any) -> Outcome:
-        """Parses an outcome. Raises ValueError, TypeError."""
+        """Parses an outcome from JSON. Raises ValueError or TypeError if VALUE has another form."""
         if isinstance(value, int):
             return cls(Kind.ANSWERED, value)
         kind, ns, detail = value
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of the prober, with its target and settings. Times are in ns since the epoch."""
+    """One run of the prober, with its target and settings. Times are in ns since the epoch."""
 
     ts: int
     run: str
@@ -71,7 +71,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The outcomes of one round."""
+    """The outcomes of all operations in one round."""
 
     ts: int
     run: str
@@ -82,12 +82,13 @@ class Round:
 
     @property
     def is_good(self) -> bool:
-        """Whether all operations were answered."""
+        """Returns whether all operations were answered."""
         return all(one.kind is Kind.ANSWERED for one in self.outcomes.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether the round certainly left no files behind."""
+        """Returns whether the round certainly left no files, because its folder was never created, or was
+        removed."""
         made, removed = (self.outcomes.get(one) for one in (Operation.MKDIR, Operation.RMDIR))
         if made is None or made.kind in (Kind.FAILED, Kind.WAITING, Kind.NOT_TRIED):
             return True
@@ -96,7 +97,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An operation that was given up was answered later."""
+    """The answer to an operation that came after the time limit."""
 
     ts: int
     """Time at which the operation began, ns since the epoch."""
@@ -109,7 +110,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A run ended normally. It left nothing in the folder, except for the rounds listed here."""
+    """The normal end of a run. `left` lists the rounds whose files may still exist."""
 
     ts: int
     run: str
@@ -118,7 +119,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A note of a user that something was changed."""
+    """A user's note that something was changed on the file system."""
 
     ts: int
     text: str
@@ -128,7 +129,8 @@ Record = Run | Round | Late | End | Mark
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """Converts a record to JSON. Names are short, because a store contains a year of rounds."""
+    """Converts a record to JSON. The names of members are short, because a store may contain half a million
+    rounds per year."""
     match record:
         case Run():
             return {"k": "run", **{name: getattr(record, name) for name in _RUN}}
@@ -149,14 +151,14 @@ _RUN = {
 }  # fmt: skip
 
 
-# A dictionary is faster: the look-up of an enum takes longer than parsing JSON, and there are half a million
-# rounds per year.
+# Operations are looked up in this dictionary, because calling the enum class takes longer than parsing the
+# JSON.
 _OPERATIONS = {one.value: one for one in Operation}
 
 
 def from_json(said: dict[str, Any]) -> Record | None:
-    """Parses a record; None for a kind of record that only later versions know. Raises KeyError, ValueError,
-    TypeError."""
+    """Converts JSON to a record. Returns None if only later versions of iodock know this kind of record.
+    Raises KeyError, ValueError or TypeError if the JSON has another form."""
     match said["k"]:
         case "run":
             return Run(**{name: kind(said[name]) for name, kind in _RUN.items()})

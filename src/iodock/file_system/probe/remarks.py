@@ -1,4 +1,5 @@
-"""Sentences about a watch, the most urgent first."""
+"""Makes sentences about a watch. The present state comes first, then episodes, daily patterns, changes and
+marks."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ ORPHANS = N_("Rounds whose target is unknown, because its record is damaged: {co
 
 
 def remarks(sight: Sight) -> tuple[Message, ...]:
-    """Returns all remarks on a watch."""
+    """Returns all remarks on a watch, as sentences for translation."""
     return (
         now_remark(sight),
         *_episodes(sight.episodes),
@@ -70,7 +71,7 @@ def remarks(sight: Sight) -> tuple[Message, ...]:
 
 
 def losses(known: History) -> tuple[Message, ...]:
-    """Sentences about data in the store that could not be used."""
+    """Returns sentences about data in the store that could not be used."""
     counts = (
         (DAMAGED, known.losses.damaged), (UNKNOWN, known.losses.unknown), (ORPHANS, known.orphans),
     )  # fmt: skip
@@ -78,7 +79,7 @@ def losses(known: History) -> tuple[Message, ...]:
 
 
 def now_remark(sight: Sight) -> Message:
-    """Describes the present state."""
+    """Describes the present state of the watch."""
     now, last = sight.now, sight.watch.last
     bad = [
         one.value
@@ -95,7 +96,7 @@ def now_remark(sight: Sight) -> Message:
 
 
 def moment(ts: int) -> str:
-    """Formats local date and time, to the minute."""
+    """Formats a time as local date and time, to the minute."""
     return datetime.fromtimestamp(ts / 1e9).strftime("%Y-%m-%d %H:%M")
 
 
@@ -104,7 +105,8 @@ def _day(ts: int) -> str:
 
 
 def _episodes(found: tuple[Episode, ...]) -> Iterator[Message]:
-    """Describes the worst episodes, by time, and gives the number of the others."""
+    """Describes the most severe episodes in the order of time. A last sentence gives the number of the
+    others."""
     worst = sorted(found, key=_weight, reverse=True)[:MOST_EPISODES]
     for one in sorted(worst, key=lambda one: one.start_ts):
         yield episode_remark(one)
@@ -118,7 +120,7 @@ def _weight(one: Episode) -> tuple[int, int, int]:
 
 
 def episode_remark(one: Episode) -> Message:
-    """Describes an episode."""
+    """Describes one episode."""
     worst = one.worst
     values: dict[str, Scalar] = {
         "when": moment(one.start_ts),
@@ -134,7 +136,7 @@ def episode_remark(one: Episode) -> Message:
 
 
 def _dailies(found: Mapping[Operation, Daily]) -> Iterator[Message]:
-    """Describes daily patterns. Operations with the same hours share a sentence."""
+    """Describes daily patterns. Operations that are slow at the same hours are described in one sentence."""
     by_hours = sorted(found.items(), key=lambda one: (one[1].busy, -one[1].busy_ns / one[1].quiet_ns))
     for (start, end), group in groupby(by_hours, key=lambda one: one[1].busy):
         together = list(group)

@@ -1,8 +1,8 @@
-"""Runs one round after the other. Decides which process executes the operations, and what happens if there is
-no answer.
+"""Executes rounds. A child process executes the operations. If it does not answer in time, it is left behind,
+and another child continues the round.
 
-At most one child per operation is ever left behind: while it has not returned, later rounds do not start that
-operation, and record that it still waits.
+At most one child per operation is left behind. While it waits for its call, later rounds do not start this
+operation, and record that it is still waiting.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _RETURNING_SECONDS = 2.0
 
 
 class Stopped(Exception):
-    """The run was stopped while a round waited for an answer."""
+    """Raised if the run was stopped while a round waited for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Target and time limits of a run."""
+    """Target, time limit and size of a run."""
 
     run: str
     """Unique id of the run, which is a part of the names of folders."""
@@ -47,11 +47,12 @@ class Plan:
         return (Operation.COMMAND,) if self.is_command else ROUND
 
     def folder(self, number: int) -> str:
-        """Name of the folder of a round."""
+        """Returns the name of the folder that a round creates."""
         return f"{PREFIX}{self.run}-{number}"
 
     def steps(self, number: int, made: bool = False) -> Steps:
-        """Returns the operations for a child in this round."""
+        """Returns the operations of a round, for a new child. MADE states that the folder of the round
+        already exists."""
         if self.is_command:
             return CommandSteps(self.target)
         return Steps(self.target, self.folder(number), self.size_bytes, made)
@@ -59,7 +60,7 @@ class Plan:
 
 @dataclass(slots=True)
 class _Stuck:
-    """A child process that did not answer within the limit."""
+    """A child process that did not answer within the time limit, or did not end."""
 
     worker: Worker
     since_ns: int
@@ -68,8 +69,8 @@ class _Stuck:
 
 
 class Prober:
-    """Executes the rounds of PLAN. WAKE: a descriptor that becomes readable when the run is stopped. MAKE:
-    starts a child."""
+    """Executes the rounds of PLAN. WAKE is a descriptor that becomes readable when the run is stopped. MAKE
+    is the function that starts a child process."""
 
     def __init__(self, plan: Plan, wake: int | None = None, make: Callable[[Steps], Worker] = Worker) -> None:
         self.plan = plan
@@ -82,7 +83,7 @@ class Prober:
         """Rounds that may have left files in the folder."""
 
     def round(self, number: int) -> Round:
-        """Executes one round. Raises Stopped."""
+        """Executes one round. Raises Stopped if the run is stopped while the round waits for an answer."""
         start = time.time_ns()
         under_way = _Round(self, number)
         try:
@@ -93,7 +94,7 @@ class Prober:
         return Round(start, self.plan.run, number, under_way.outcomes, under_way.found)
 
     def late(self) -> Iterator[Late]:
-        """Yields answers that came after their round, each once. Reaps children that have ended."""
+        """Yields each answer that came after the time limit once. Children that have ended are reaped."""
         for operation, one in list(self.stuck.items()):
             if not one.is_answered and (reply := one.worker.reply(0.0)) is not None:
                 one.is_answered = True
@@ -110,11 +111,12 @@ class Prober:
         return ended
 
     def children(self) -> int:
-        """Number of child processes at present."""
+        """Returns the number of child processes that were left behind and still exist."""
         return len(self.stuck) + len(self.ending)
 
     def end(self) -> tuple[int, ...]:
-        """Kills stuck children and removes their files. Returns the rounds that may have left files."""
+        """Kills the children that were left behind and removes their files. Returns the numbers of rounds
+        whose files may still exist."""
         rest = [*self.stuck.values(), *self.ending]
         until = time.monotonic() + _ENDING_SECONDS
         for one in rest:
@@ -126,7 +128,8 @@ class Prober:
         return tuple(sorted(number for number in left if not self.clean(number)))
 
     def clean(self, number: int) -> bool:
-        """Removes the files of a round. Returns whether this was quick."""
+        """Removes the files of a round in a child process. Returns False if this takes more than two
+        seconds."""
         worker = self.make(self.plan.steps(number, made=True))
         worker.give_up()
         done = worker.has_ended(_RETURNING_SECONDS)
@@ -137,7 +140,7 @@ class Prober:
 
 
 class _Round:
-    """A round in progress. Its child is replaced when it gets stuck."""
+    """A round in progress. If its child does not answer, another child executes the following operations."""
 
     def __init__(self, prober: Prober, number: int) -> None:
         self.prober = prober
@@ -148,7 +151,7 @@ class _Round:
         self.found: dict[str, int] = {}
 
     def outcome(self, operation: Operation) -> Outcome:
-        """Executes an operation; if this is impossible, the outcome says why."""
+        """Executes an operation. If the operation can't be started, the outcome states the reason."""
         needed = NEEDS.get(operation)
         if needed is not None and self.outcomes[needed].kind is not Kind.ANSWERED:
             return Outcome(Kind.NOT_TRIED, None, needed.value)
@@ -159,7 +162,8 @@ class _Round:
         return self._asked(operation)
 
     def _earlier(self, operation: Operation) -> _Stuck | None:
-        # While files of an earlier round are still being removed, nothing new is created.
+        # No folder is created while the child of an earlier round is still removing its files. At most one
+        # child is then waiting to end.
         if operation is Operation.MKDIR and self.prober.ending:
             return self.prober.ending[0]
         return self.prober.stuck.get(operation)
@@ -198,7 +202,8 @@ class _Round:
         self.worker, self.is_first = None, False
 
     def close(self) -> None:
-        """Releases the child. It ends immediately, unless it has a file to remove and that call hangs."""
+        """Tells the child to end. It ends at once, unless it still has to remove files and a call for this
+        hangs."""
         if self.worker is None:
             return
         self.worker.give_up()

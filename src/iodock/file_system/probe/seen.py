@@ -1,4 +1,4 @@
-"""Results of the site's probes while a program ran, compared with their usual results."""
+"""Compares the results of a site's probes while a program ran with their usual results."""
 
 from __future__ import annotations
 
@@ -46,23 +46,24 @@ _BROKEN = N_("{mount}: the results of the probes can't be read: {error}.")
 
 
 def during(stores: Mapping[str, str], since_ns: int, until_ns: int) -> Iterator[Message]:
-    """Yields sentences for each mount point. STORES: folder of the probe store by mount point. If a store
-    can't be read there is a sentence about it, and the others are still reported."""
+    """Yields sentences about each mount point. STORES contains the folder of the probe store for each mount
+    point. If a store can't be read, a sentence says so, and the other stores are still evaluated."""
     for mount, folder in sorted(stores.items()):
         try:
             found = history(ProbeStore.open(folder), since_ns - USUAL_DAYS * DAY_NS, until_ns + DAY_NS)
         except StoreError as error:
             yield Message(_BROKEN, {"mount": mount, "error": str(error)})
             continue
-        # If calls were probed, commands are left out: a command's duration also depends on the file system,
-        # but is not comparable with a round of calls.
+        # A command and a round of calls have different durations, so they are not mixed. Commands are used
+        # only if no calls were probed.
         watches = [one for one in found.watches if not one.is_command] or list(found.watches)
         said = list(chain.from_iterable(_said(mount, one, since_ns, until_ns) for one in watches))
         yield from said or [Message(_NONE, {"mount": mount})]
 
 
 def _said(mount: str, watch: Watch, since: int, until: int) -> Iterator[Message]:
-    # The margin is needed because a round takes a while, and the program's first call may come just after it.
+    # The period of the program is extended by one interval on both sides. Otherwise, a program that ran
+    # between two rounds would have no results.
     margin = int(watch.every_s * 1e9)
     within = [one for one in episodes(watch) if one.end_ts >= since and one.start_ts <= until]
     yield from _troubles(mount, within)
@@ -85,7 +86,7 @@ def _said(mount: str, watch: Watch, since: int, until: int) -> Iterator[Message]
 
 
 def _troubles(mount: str, within: list[Episode]) -> Iterator[Message]:
-    """Describes all outages and errors. Of the slow points it describes the slowest."""
+    """Describes all outages and errors. Of the slow operations, only the slowest one is described."""
     slow = [one for one in within if one.sort is Sort.SLOW]
     for one in within:
         worst = one.worst

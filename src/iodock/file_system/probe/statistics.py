@@ -1,4 +1,5 @@
-"""Statistical tests that assume nothing about the distribution of durations. All use ranks or medians."""
+"""Contains statistical tests that make no assumptions about the distribution of durations. All of them use
+ranks or medians."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from statistics import median
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """Returns the rank of each value, from 1 on. Equal values share their mean rank."""
+    """Returns the rank of each value, starting with 1. Equal values get the mean of their ranks."""
     order = sorted(range(len(values)), key=values.__getitem__)
     found = [0.0] * len(values)
     at = 0
@@ -24,20 +25,21 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def normal_tail(z: float) -> float:
-    """Probability that a normal value lies beyond Z on either side."""
+    """Returns the probability that the absolute value of a standard normal variable exceeds |Z|."""
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def chi_square_tail(value: float, freedom: int) -> float:
-    """Probability of a chi-square value above VALUE (Wilson and Hilferty, 1931)."""
+    """Returns the probability that a chi-square variable exceeds VALUE (approximation of Wilson and Hilferty,
+    1931). FREEDOM is the number of degrees of freedom."""
     spread = 2 / (9 * freedom)
     z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
 def pettitt(values: Sequence[float]) -> tuple[int, float]:
-    """Finds the most likely position of a change in level: the first value after it. Also returns the
-    probability that values of one level show such a clear change (Pettitt 1979, doi:10.2307/2346729)."""
+    """Pettitt's test (1979, doi:10.2307/2346729). Returns the index of the first value after the most likely
+    change in level, and the probability that values without a change look like this."""
     count = len(values)
     sums = list(accumulate(ranks(values)))[:-1]
     scores = [abs(2 * total - (at + 1) * (count + 1)) for at, total in enumerate(sums)]
@@ -47,7 +49,8 @@ def pettitt(values: Sequence[float]) -> tuple[int, float]:
 
 
 def mann_kendall(values: Sequence[float]) -> float:
-    """Probability that values without a trend rise or fall this steadily (Mann 1945, Kendall 1975)."""
+    """The test of Mann (1945) and Kendall (1975). Returns the probability that values without a trend rise or
+    fall this steadily."""
     count = len(values)
     score = sum(
         (values[after] > values[at]) - (values[after] < values[at])
@@ -59,8 +62,8 @@ def mann_kendall(values: Sequence[float]) -> float:
 
 
 def theil_sen(times: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
-    """Returns slope, and value at time 0, of the line through the middle: the slope is the median of all
-    slopes (Sen, 1968)."""
+    """Fits a straight line. Returns its slope and its value at time 0. The slope is the median of the slopes
+    between all pairs of points (Sen, 1968)."""
     slopes = [
         (values[after] - values[at]) / (times[after] - times[at])
         for at in range(len(values))
@@ -72,8 +75,8 @@ def theil_sen(times: Sequence[float], values: Sequence[float]) -> tuple[float, f
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
-    """Probability that two groups from one distribution differ this much, for eight or more values each
-    (normal approximation)."""
+    """The test of Mann and Whitney (normal approximation). Returns the probability that two groups from one
+    distribution differ this much. Each group needs at least eight values."""
     here, there = len(first), len(second)
     total = sum(ranks([*first, *second])[:here])
     expected = here * (here + there + 1) / 2
@@ -81,8 +84,8 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def friedman(blocks: Sequence[Sequence[float]]) -> float:
-    """Probability that columns differ this much in all of the blocks by chance (Friedman, 1937). Each block
-    has a value for each column; levels may differ between blocks."""
+    """Friedman's test (1937). Returns the probability that the columns differ this much by chance. Each block
+    has one value per column, and only the ranks within a block count, so blocks may have different levels."""
     count, width = len(blocks), len(blocks[0])
     sums = [sum(column) for column in zip(*(ranks(block) for block in blocks), strict=True)]
     score = 12 / (count * width * (width + 1)) * sum(one**2 for one in sums) - 3 * count * (width + 1)

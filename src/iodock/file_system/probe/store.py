@@ -1,8 +1,9 @@
-"""The probe store: a folder with a log for each host and month, to which records are only appended.
+"""Reads and writes the probe store: a folder with one log file for each host and month. Records are only
+appended.
 
-A record is one line between a record separator (0x1E) and a line feed, as in RFC 7464, with a CRC-32 of its
-JSON in front. Damage affects only the records concerned: the reader continues at the next separator, and
-counts what it could not read. Hosts never share a file, and writers on one host append under a lock.
+A record is one line between a record separator (0x1E) and a line feed, as in RFC 7464. The CRC-32 of its JSON
+precedes the JSON. If a record is damaged, the reader counts it and continues at the next separator, so that
+other records remain readable. Each host has files of its own, and writers on the same host lock the file.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ _ROUND = re.compile(rb'[0-9a-f]{8} \{"k":"round","ts":([0-9]{1,19}),')
 
 
 def host_name() -> str:
-    """Name of this machine, in a form for file names."""
+    """Returns the name of this machine. Characters that are unsuitable for file names are replaced."""
     return re.sub(r"[^\w.-]", "_", socket.gethostname())[:100] or "unknown"
 
 
 @dataclass(slots=True)
 class Losses:
-    """Number of records that could not be read."""
+    """Counts records that could not be read, by reason."""
 
     damaged: int = 0
     """Number of pieces that are not complete records: cut by a crash or a full disk, or overwritten."""
@@ -52,7 +53,7 @@ class Losses:
 
 
 class ProbeStore:
-    """A probe store in a folder."""
+    """A probe store, which is a folder. Its methods append and read records."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -87,8 +88,8 @@ class ProbeStore:
             strange = [one for one in store.folder.iterdir() if not one.name.startswith(MARKER)]
             if strange and not (store.folder / MARKER).exists():
                 raise StoreError(f"{folder}: exists and is not a probe store", "name a new folder with -o")
-            # The marker is created as a whole or not at all, even if two processes create it at the same
-            # time.
+            # The marker is written under another name and then renamed. Other processes therefore never see
+            # an incomplete marker, even if two of them create the store at the same time.
             part = store.folder / f"{MARKER}.{host_name()}.{os.getpid()}"
             part.write_bytes(VERSION)
             part.replace(store.folder / MARKER)
@@ -99,7 +100,8 @@ class ProbeStore:
         return store
 
     def append(self, record: Record) -> None:
-        """Appends a record. Several writers may do this at the same time. Raises StoreError."""
+        """Appends a record to the log of this host and month. Several processes may append at the same time.
+        Raises StoreError."""
         month = datetime.fromtimestamp(record.ts / 1e9, UTC).strftime("%Y-%m")
         path = self.folder / f"{host_name()}-{month}.log"
         content = framed(record)
@@ -118,8 +120,9 @@ class ProbeStore:
     def records(
         self, losses: Losses, since_ns: int | None = None, progress: Progress | None = None
     ) -> Iterator[Record]:
-        """Yields all records by host, in the order of writing. SINCE: only from that month on. Counts LOSSES,
-        and calls PROGRESS. Raises StoreError."""
+        """Yields the records of all hosts, in the order in which they were written to each file. With
+        SINCE_NS, files of earlier months and earlier rounds are left out. Unreadable records are counted in
+        LOSSES. Raises StoreError."""
         first = datetime.fromtimestamp(since_ns / 1e9, UTC).strftime("%Y-%m") if since_ns else ""
         paths = [path for path in sorted(self.folder.glob("*.log")) if path.stem[-7:] >= first]
         done = count = 0
@@ -141,13 +144,14 @@ class ProbeStore:
 
 
 def framed(record: Record) -> bytes:
-    """Returns the bytes of a record as they are in the file."""
+    """Returns a record in the form in which it is written to the file."""
     said = json.dumps(to_json(record), separators=(",", ":")).encode()
     return b"%b%08x %b\n" % (SEPARATOR, zlib.crc32(said), said)
 
 
 def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record]:
-    """Yields the complete records in CONTENT, whatever is between them. Rounds before SINCE are skipped."""
+    """Yields the complete records in CONTENT. Damaged parts are counted in LOSSES. Rounds before SINCE_NS are
+    skipped."""
     head, *pieces = content.split(SEPARATOR)
     losses.damaged += bool(head)
     for piece in pieces:
@@ -157,7 +161,8 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
         if line is None or zlib.crc32(line[2]) != int(line[1], 16):
             losses.damaged += 1
             continue
-        # If an incomplete record follows a complete one, it has no separator of its own.
+        # Bytes after the line feed of a record belong to another record whose separator is damaged. They
+        # count as one damaged record.
         losses.damaged += line.end() != len(piece)
         try:
             record = from_json(documents.from_json(line[2]))
@@ -171,8 +176,8 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
 
 
 def _lock(descriptor: int) -> None:
-    """Locks the file. It waits for other writers of this host, but not forever: appending without a lock is
-    safe on every local file system, and an incomplete record affects only itself."""
+    """Locks the file. After two seconds the function returns without the lock, because appending without it
+    is safe on local file systems, and a record that is damaged elsewhere affects no other record."""
     until = time.monotonic() + _LOCK_SECONDS
     while time.monotonic() < until:
         with suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""Executes rounds on schedule until it is stopped, and writes each round to the store."""
+"""Executes rounds at fixed intervals until the run is stopped, and writes each round to the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The user's request."""
+    """The target and the settings that the user requested."""
 
     target: str
     is_command: bool
@@ -38,7 +38,8 @@ Tell = Callable[[Round | Late | StoreError], None]
 
 
 class _Log:
-    """Writes to the store; records that fail are kept and tried again."""
+    """Writes records to the store. If writing fails, up to 10,000 records are kept and written with the next
+    one."""
 
     def __init__(self, store: ProbeStore, tell: Tell) -> None:
         self.store, self.tell = store, tell
@@ -61,8 +62,9 @@ class _Log:
 
 
 def watch(wish: Wish, store: ProbeStore, wake: int, tell: Tell) -> int:
-    """Executes rounds until WAKE becomes readable or all are done. Returns the number of records that were
-    lost because the store was not writable. Raises StoreError if the very first record can't be written."""
+    """Executes rounds until WAKE becomes readable, or until the requested number of rounds is reached.
+    Returns the number of records that could not be written. Raises StoreError if the very first record can't
+    be written."""
     plan = Plan(
         f"{host_name()[:40]}-{token_hex(4)}", wish.target, wish.is_command, wish.limit_s, wish.size_bytes
     )
@@ -93,8 +95,8 @@ def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> 
         _late(prober, log)
         done = prober.round(number)
         if _day(done.ts) != day:
-            # The run's record is repeated every day. A reader of only a part of the time, or of a damaged
-            # store, can then still interpret the rounds.
+            # The record of the run is repeated every day. Otherwise, the rounds could not be interpreted if
+            # the first record is damaged.
             log.add(begin())
             day = _day(done.ts)
         log.add(done)
@@ -103,7 +105,8 @@ def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> 
         number += 1
         if wish.rounds is not None and number >= wish.rounds:
             return
-        # Rounds that were due while a round waited for answers are skipped.
+        # A round may take longer than the interval. The rounds that should have started in the meantime are
+        # skipped.
         turn = max(turn + 1, int((time.monotonic() - first) // wish.every_s) + 1)
 
 
@@ -118,19 +121,19 @@ def _late(prober: Prober, log: _Log) -> None:
 
 
 def _pause(until: float, wake: int | None) -> bool:
-    """Waits until a time; returns whether the run was stopped."""
+    """Waits until UNTIL, a time of the monotonic clock. Returns True if the run was stopped."""
     waiting = select.poll()
     if wake is not None:
         waiting.register(wake, select.POLLIN)
     while (rest := until - time.monotonic()) > 0:
-        # The wait is at most an hour, so that no number is too large for the system.
+        # The wait is at most an hour, because poll() accepts only a limited number of milliseconds.
         if waiting.poll(min(rest, 3600.0) * 1e3):
             return True
     return bool(waiting.poll(0))
 
 
 def mark(store: ProbeStore, text: str, ts: int | None = None) -> Mark:
-    """Records a change that a user noted. Raises StoreError."""
+    """Writes a user's note about a change to the store. Raises StoreError."""
     made = Mark(time.time_ns() if ts is None else ts, text)
     store.append(made)
     return made

@@ -1,8 +1,8 @@
-"""The child process that executes operations, so that a call which never returns blocks no other process.
+"""Executes operations in a child process. If a call of the child never returns, the parent is not blocked.
 
-Parent and child communicate over a socket pair: the parent sends the name of an operation, the child its
-outcome as JSON. A child whose parent gave it up completes its call whenever the server responds, reports the
-duration, removes its files, and ends.
+Parent and child communicate over a socket pair. The parent sends the name of an operation, and the child
+replies with its outcome as JSON. If the parent gives up waiting, the child still completes its call when the
+server responds, reports the duration, removes its files, and ends.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reply:
 
 
 class Worker:
-    """A child as its parent sees it. The parent never waits for it without a limit."""
+    """The child process, from the parent's point of view. Every method returns within a time limit."""
 
     def __init__(self, steps: Steps) -> None:
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -53,15 +53,16 @@ class Worker:
         self.ended = False
 
     def ask(self, operation: Operation) -> None:
-        """Tells the child to execute an operation. If the child has died, `reply` notices it."""
+        """Requests the child to execute an operation. Errors are ignored here, because `reply` detects a dead
+        child."""
         try:
             self.channel.send(operation.value.encode())
         except OSError:
             return
 
     def reply(self, seconds: float, wake: int | None = None) -> Reply | None:
-        """Returns the child's reply; None if there is none within SECONDS, or if WAKE became readable
-        first."""
+        """Returns the child's reply. Returns None if it does not come within SECONDS, or if WAKE becomes
+        readable before it."""
         until = time.monotonic() + seconds
         waiting = select.poll()
         waiting.register(self.channel, select.POLLIN)
@@ -85,15 +86,16 @@ class Worker:
         return Reply(Operation(said["op"]), said["start"], said["ns"], said["error"], said["found"])
 
     def give_up(self) -> None:
-        """Tells the child that no more requests follow. It ends when its call is done, and its last answer
-        can still be read."""
+        """Informs the child that no more requests will follow. The child ends after its present call. Its
+        last reply can still be received."""
         try:
             self.channel.shutdown(socket.SHUT_WR)
         except OSError:
             return
 
     def has_ended(self, seconds: float = 0.0) -> bool:
-        """Waits at most SECONDS and returns whether the process has ended. If so, it is reaped."""
+        """Returns whether the child has ended. It waits for the end for at most SECONDS, and then reaps the
+        child."""
         until = time.monotonic() + seconds
         while not self.ended:
             try:
@@ -106,8 +108,8 @@ class Worker:
         return self.ended
 
     def kill(self) -> None:
-        """Kills the child and the processes that it started. A process that is blocked inside a file system
-        dies when its call returns."""
+        """Kills the child and the processes that it started. If a process is blocked in a call of a file
+        system, it dies only when the call returns."""
         if not self.has_ended():
             for ending in (os.killpg, os.kill):
                 try:
@@ -117,25 +119,26 @@ class Worker:
 
 
 def _serve(channel: socket.socket, steps: Steps) -> None:
-    """Everything that the child does. It does not return."""
+    """Executes everything that the child does, and then ends the process."""
     status = 1
     try:
         _stand_alone(channel.fileno())
         if not steps.keeps_folder:
-            # If a call is stuck, the child must not keep a folder busy that an administrator wants to
-            # unmount.
+            # A file system can't be unmounted while it contains the current folder of a process. If a call
+            # hangs, the child must not prevent an administrator from unmounting another file system.
             os.chdir("/")
         _answer(channel, steps)
         steps.clean()
         status = 0
     finally:
-        # The cleanup at exit is skipped: buffers, exit functions and files belong to the parent.
+        # The exit functions and buffered output belong to the parent, so the child ends without running and
+        # writing them.
         os._exit(status)
 
 
 def _stand_alone(channel: int) -> None:
-    """Closes everything that the parent has open, so that no process waits for this child on the parent's
-    terminal, pipes, locks or sockets."""
+    """Detaches the child from the parent's session, terminal and open files. Otherwise, a child that hangs
+    would keep the parent's pipes, locks and sockets open, and other processes would wait for it."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -143,7 +146,8 @@ def _stand_alone(channel: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    # Only open descriptors are closed: the limit may be a thousand million.
+    # /proc lists only descriptors that are open. A loop up to the limit could take very long, because the
+    # limit may be 10^9.
     for descriptor in [int(one.name) for one in Path("/proc/self/fd").iterdir()]:
         if descriptor >= 3 and descriptor != channel:
             with suppress(OSError):

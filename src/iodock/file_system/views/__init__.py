@@ -1,1 +1,1 @@
-"""A file system and its measurements as text, JSON, CSV, pages and charts."""
+"""Formats a file system's card, measurements and probes as text, JSON, CSV, HTML pages and charts."""

@@ -1,4 +1,4 @@
-"""A file system's card as one self-contained HTML page, for a centre's web site."""
+"""Formats a file system's card as one self-contained HTML page, for the web site of a computing centre."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iodock.shared.text import visible
 
 
 def card_html(card: Card, text: Language) -> str:
-    """Renders the document."""
+    """Renders the HTML page of a card."""
     style = joined("css") + (resources.files(__package__) / "card_page.css").read_text(encoding="utf-8")
     made = text.gettext(
         N_("Created by {writer} on {host}, {when}."),

@@ -1,4 +1,4 @@
-"""A file system's card as JSON. `null` means not known."""
+"""Formats a file system's card as JSON. `null` means that a value is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file system's card as text: in the terminal, and in a few lines for /etc/motd."""
+"""Formats a file system's card as text: in full for the terminal, and in a few lines for /etc/motd."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOT_KNOWN_OPTION = N_("not known to iodock")
 
 
 def card_text(card: Card, text: Language, on_terminal: bool) -> str:
-    """Formats the whole card."""
+    """Formats the whole card as text."""
     from rich.console import Console
 
     shape = Console()
@@ -69,7 +69,7 @@ def card_text(card: Card, text: Language, on_terminal: bool) -> str:
 
 
 def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yields the parts after the first, each with its pairs of name and text."""
+    """Yields the name of each section after the first one, with its pairs of name and description."""
     yield (
         "options",
         [
@@ -88,7 +88,8 @@ def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, 
 
 
 def facts(card: Card, text: Language) -> Iterator[tuple[str, str]]:
-    """Yields type and mount of the file system, in pairs of label and value."""
+    """Yields the first section, which describes the type, mount, space and quotas, as pairs of label and
+    value."""
     mount = card.mount
     yield text.gettext(N_("mounted at")), visible(mount.point)
     yield text.gettext(N_("type")), f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"
@@ -125,7 +126,7 @@ def _space(card: Card, text: Language) -> Iterator[tuple[str, str]]:
 
 
 def stripes_words(stripes: Stripes, text: Language) -> str:
-    """Describes stripes: `4 targets, 1 MiB each in turn`."""
+    """Describes stripes, such as `targets: 4, with 1 MiB on each in turn`."""
     size = BYTES.text(stripes.size_bytes)
     if stripes.count == -1:
         return text.gettext(N_("all targets, with {size} on each in turn"), size=size)
@@ -133,7 +134,7 @@ def stripes_words(stripes: Stripes, text: Language) -> str:
 
 
 def quota_words(quota: Quota, text: Language) -> str:
-    """Formats the used and the total amount."""
+    """Describes a quota: the used amount and the limit, of bytes and of files."""
     return text.gettext(
         N_("{kind} {owner}: {used} used, {limit}; files: {files}, {files_limit}"),
         kind=text.gettext(OWNERS[quota.kind]),
@@ -167,11 +168,11 @@ def _limit(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
 
 
 def typical_pairs(typical: FileSystem, text: Language) -> Iterator[tuple[str, str]]:
-    """Yields each value from the site's settings."""
+    """Yields a pair (value, description) for each value in the site's settings."""
     for name, words in TYPICAL.items():
         value = getattr(typical, name)
         if value is not None:
-            # A count with `_per_s` in its name is not a number of seconds.
+            # Names with `_per_s` and without `bytes` are counts. `value_text` would format them as durations.
             said = value_text(name, value) if "bytes" in name else COUNT.text(value)
             yield said, text.gettext(words)
 
@@ -199,8 +200,8 @@ def _print_pairs(pairs: list[tuple[str, str]], console: Console) -> None:
 
 
 def card_motd(card: Card, text: Language) -> str:
-    """Text that users see at login: one line for the type, one for the performance, and one for each
-    warning."""
+    """Returns the text that users see at login. It has a line about the type and space, a line for each
+    typical value of the site, and a line for each warning."""
     mount, space = card.mount, card.space
     parts = [f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"]
     if space is not None and space.size_bytes:

@@ -1,4 +1,5 @@
-"""A comparison of two check-ups, as text and as JSON (docs/reference/health-comparison.schema.json)."""
+"""Formats a comparison of two check-ups as text, and as JSON
+(docs/reference/health-comparison.schema.json)."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def _table(changes: Iterable[Change], text: Language) -> Table:
 
 
 def percent(change: float) -> str:
-    """Formats a relative change: `+12 %`, `-3.1 %`."""
+    """Formats a relative change, such as `+12 %` or `-3.1 %`."""
     return f"{change * 100:+.0f} %" if abs(change) >= 0.0995 else f"{change * 100:+.1f} %"
 
 
@@ -120,7 +121,7 @@ def _cell(pair: Pair, text: Language) -> str:
 
 
 def place(cell: Cell, text: Language) -> str:
-    """Describes a cell: `metadata access, file creation, 1 MiB, 8 processes`."""
+    """Describes a cell in words, such as `metadata access, file creation, 1 MiB, processes 8`."""
     parts = [test_text(cell.test, text), operation_text(cell.operation, text), size_text(cell.size_bytes)]
     if cell.processes is not None:
         parts.append(text.gettext(N_("processes {processes}"), processes=f"{cell.processes:,}"))
@@ -142,7 +143,7 @@ def _left_out(incomparable: Iterable[Incomparable], text: Language) -> list[str]
 
 
 def to_json(comparison: Comparison, text: Language) -> str:
-    """Formats the comparison in the form of the schema."""
+    """Formats the comparison as JSON, in the form that the schema describes."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "regression": comparison.regressed,

@@ -1,4 +1,5 @@
-"""A check-up as a PDF for printing: all graphs below each other, with the remarks on each."""
+"""Formats a check-up as a PDF for printing. It shows all graphs below each other, with the remarks on
+each."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _WRAP = int(WIDTH * 1.15)
 
 
 def render(measurements: Measurements, text: Language) -> bytes:
-    """Renders one page that is as high as its graphs."""
+    """Renders the PDF. It has a single page that is as high as all graphs together."""
     return pdf_of(sheet(measurements, text))
 
 
@@ -27,10 +28,12 @@ def sheet(measurements: Measurements, text: Language) -> dict[str, Any]:
     """Makes the Vega-Lite specification of the page."""
     drawn = figures(measurements.cells, measurements.remarks, text)
     config = vega_config(THEMES["light"])
-    # Each graph has its own title. Titles must not be centred over the whole page.
+    # The title of a graph is centred over the graph itself. By default, Vega would centre it over the whole
+    # page.
     config["title"] = {**config["title"], "frame": "bounds"}
     views = [_view(one, measurements, text) for one in drawn] or [_nothing(text)]
-    # Vega-Lite accepts data sets only at the top level, but every graph has its own lines.
+    # Vega-Lite accepts named data sets only at the top level of a specification, so those of all graphs are
+    # moved there.
     datasets = {name: rows for view in views for name, rows in view.pop("datasets", {}).items()}
     return {
         "vconcat": views,

@@ -1,5 +1,5 @@
-"""A check-up as one self-contained HTML page without script: remarks, graphs, conditions, all cells. The page
-looks like the report of a run."""
+"""Formats a check-up as one self-contained HTML page without scripts. The page contains remarks, graphs,
+conditions and all cells, in the style of the report of a run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Row = tuple[str, str, bool]
 
 
 def render(measurements: Measurements, text: Language) -> str:
-    """Renders the document in UTF-8."""
+    """Renders the HTML page of a check-up."""
     style = joined("css") + (resources.files(__package__) / "health_page.css").read_text(encoding="utf-8")
     target = measurements.protocol.target or measurements.protocol.file_system or ""
     title = text.gettext(N_("Check-up of a file system: {target}"), target=visible(target)).rstrip(": ")

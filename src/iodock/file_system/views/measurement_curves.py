@@ -1,4 +1,4 @@
-"""The graphs of a check-up and their points. `measurement_lines` draws them."""
+"""Selects the graphs of a check-up and computes their points. `measurement_lines` draws them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _FILES, _DIRECTORIES = "file-", "directory-"
 
 @dataclass(frozen=True)
 class Figure:
-    """One graph: its cells, the meaning of its lines, and its remarks, in the order of their numbers."""
+    """One graph, with its cells and the remarks on them. The position of a remark in the list, counted from
+    1, is its number in the graph."""
 
     title: str
     cells: tuple[Cell, ...]
@@ -36,8 +37,9 @@ class Figure:
 
 
 def figures(cells: Sequence[Cell], remarks: Sequence[Remark], text: Language) -> list[Figure]:
-    """Makes the graphs of a result. A test that moves data has one per operation; metadata has one for files
-    and one for directories."""
+    """Returns the graphs of a check-up. A test that transfers data has one graph per operation. The metadata
+    test has one for files and one for directories. If both the number of processes and the size vary, there
+    is a graph over each of them."""
     found = []
     for group in split(usable(cells), lambda cell: (cell.test, cell.unit, _panel(cell))):
         processes = {cell.processes for cell in group if cell.processes}
@@ -90,8 +92,8 @@ def _title(group: Sequence[Cell], text: Language) -> str:
 
 
 def rows_of(figure: Figure, text: Language) -> list[dict[str, Any]]:
-    """Makes one row per point: its position and rank on the horizontal axis, its line, value, spread, and the
-    numbers of the remarks about it."""
+    """Returns one row per point with its position on the horizontal axis, the name of its line, its value and
+    spread, and the numbers of the remarks about it."""
     common = in_common(figure.cells)
     by_nodes = not figure.by_size and _same_processes_on_other_nodes(figure.cells)
     series = _series(figure, text, common)
@@ -138,9 +140,9 @@ def _place(cell: Cell, by_size: bool, by_nodes: bool) -> tuple[str, float]:
 
 
 def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int, str | None]:
-    """Assigns a line to each cell: by size (or processes) or by operation, and by other properties. If there
-    are more than twelve lines, they could not be distinguished, so only some of them are kept at equal
-    distances."""
+    """Assigns each cell to a line of the graph. Lines are distinguished by size (or by processes), by
+    operation, and by other properties. More than twelve lines would be hard to distinguish, so sizes are then
+    left out at regular intervals: their cells get None."""
     transfers = figure.cells[0].unit is Unit.BYTES_PER_S
     lines = sorted({line for cell in figure.cells if (line := _line(cell, figure.by_size))})
     variants = len({json.dumps(dict(cell.variant), sort_keys=True) for cell in figure.cells})
@@ -162,7 +164,8 @@ def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int,
 
 
 def _line(cell: Cell, by_size: bool) -> int | None:
-    """Returns the number that distinguishes lines: the one that the horizontal axis does not show."""
+    """Returns the value that distinguishes the lines of a graph: the number of processes if the horizontal
+    axis shows sizes, and the size in bytes otherwise."""
     return cell.processes if by_size else cell.size_bytes
 
 
@@ -173,7 +176,7 @@ def _spread_out(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def _numbers(cell: Cell, remarks: Iterable[Remark]) -> str:
-    """The numbers of the remarks about this point."""
+    """Returns the numbers of the remarks about this point."""
     return ",".join(str(number) for number, one in enumerate(remarks, 1) if _is_point(cell, one))
 
 
@@ -192,7 +195,7 @@ def _is_point(cell: Cell, remark: Remark) -> bool:
 
 def _agrees(value: int | None, said: Any) -> bool:
     if isinstance(said, list):
-        # If a remark concerns several points, only the largest is marked. Marks on all of them would hide the
-        # graph.
+        # A remark may be about several points. Only the largest one is marked, because marks at all of them
+        # would hide the lines.
         return bool(value == max(said))
     return bool(said is None or value == said)

@@ -1,5 +1,5 @@
-"""Draws the graphs of a check-up: rates over processes or sizes. Numbers in circles mark the points of
-remarks."""
+"""Draws the graphs of a check-up, which show rates over processes or sizes. Points with remarks have a circle
+and the number of the remark."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _DASHES = ((1, 0), (6, 3), (2, 2))
 
 
 def svg(figure: Figure, text: Language, theme_name: str = "light") -> str:
-    """Draws the graph as an SVG picture. Needs vl-convert."""
+    """Draws the graph as an SVG picture. The package vl-convert is needed for this."""
     return svg_of(specification(figure, text, theme_name))
 
 
 def specification(figure: Figure, text: Language, theme_name: str = "light") -> dict[str, Any]:
-    """Makes the Vega-Lite specification of the chart. It contains the data."""
+    """Returns the Vega-Lite specification of the graph, including its data."""
     import altair
 
     theme = THEMES[theme_name]
@@ -64,7 +64,7 @@ def specification(figure: Figure, text: Language, theme_name: str = "light") -> 
 
 
 def _marks(rows: Sequence[dict[str, Any]], x: Any, theme: Theme) -> list[Any]:
-    """Draws circles with the numbers of remarks, above their points."""
+    """Draws a circle around each point with remarks, and the numbers of the remarks above it."""
     import altair
 
     marked = _gathered([row for row in rows if row["numbers"]])
@@ -78,7 +78,8 @@ def _marks(rows: Sequence[dict[str, Any]], x: Any, theme: Theme) -> list[Any]:
 
 
 def _gathered(marked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """If several circles would overlap, they become one circle with all numbers."""
+    """Combines points at the same position whose circles would overlap. The combined circle has the numbers
+    of all their remarks."""
     kept: list[dict[str, Any]] = []
     for row in marked:
         near = next(
@@ -122,14 +123,16 @@ def _y(figure: Figure, rows: Sequence[dict[str, Any]], text: Language) -> Any:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Returns powers of two from LOW to HIGH, at most nine of them."""
+    """Returns powers of two from LOW to HIGH. If there are more than nine, some are left out at regular
+    intervals."""
     first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
     stride = max(1, math.ceil((last - first + 1) / 9))
     return [2.0**power for power in range(first, last + 1, stride)]
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Returns powers of ten. If there are few of them, 2 and 5 times these are added."""
+    """Returns the powers of ten between LOW and HIGH. In a range of at most four decades, the values 2 and 5
+    times each power are added."""
     powers = decades(low, high)
     return powers if high / low > 1e4 else [factor * power for power in powers for factor in (1.0, 2.0, 5.0)]
 

@@ -1,4 +1,5 @@
-"""Measurements as CSV: one row per cell, with plain numbers in base units. An empty field means not known."""
+"""Formats measurements as CSV, with one row per cell. Numbers are plain and in base units. An empty field
+means that a value is not known."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _LATENCY = ("p50", "p99", "p99_9", "max", "min", "mean", "count")
 
 
 def render(measurements: Measurements) -> str:
-    """Formats the whole table. Latencies are columns of their own; lists and maps are JSON."""
+    """Formats the whole table. Each latency has a column of its own. Lists and mappings are written as
+    JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for at, cell in enumerate(measurements.cells):

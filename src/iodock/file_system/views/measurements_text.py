@@ -1,4 +1,4 @@
-"""Measurements in the terminal: their conditions, one row per cell, and remarks."""
+"""Formats measurements for the terminal: the conditions, a table with one row per cell, and the remarks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def render(
     width: int | None = None,
     colour: bool = False,
 ) -> str:
-    """Formats the whole text. REMARKS: include them. WIDTH: in cells; None without a terminal."""
+    """Formats the whole text. REMARKS states whether it contains the remarks. WIDTH is the width of the
+    terminal in columns, or None if the output is not a terminal."""
     out = io.StringIO()
     console = Console(
         file=out,
@@ -98,7 +99,8 @@ def _table(measurements: Measurements, text: Language, width: int) -> Table:
     used = [column for column in _columns(text, common, several) if any(map(column.text, shown))]
     columns = _fitting(used, shown, width)
     for column in columns:
-        # Names are cut so that they stay distinct. Numbers are never cut.
+        # Long names continue on the next line, because truncated names might look the same. Numbers are never
+        # truncated.
         table.add_column(
             column.heading,
             justify="right" if column.right else "left",
@@ -113,7 +115,7 @@ def _table(measurements: Measurements, text: Language, width: int) -> Table:
 
 
 def _fitting(columns: list[_Column], cells: Sequence[Cell], width: int) -> list[_Column]:
-    """Omits the least important columns if all of them together are wider than the terminal."""
+    """Leaves out the least important columns until the table is no wider than the terminal."""
     widths = {
         column.heading: max(cell_len(text) for text in (column.heading, *map(column.text, cells)))
         for column in columns

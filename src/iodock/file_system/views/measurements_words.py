@@ -1,4 +1,4 @@
-"""Formats values of cells as text: rates, sizes, spreads, variants."""
+"""Formats the values of cells as text: rates, sizes, spreads and variants."""
 
 from __future__ import annotations
 
@@ -51,12 +51,13 @@ CACHES = {
 
 
 def cache_text(cache: Cache | None, text: Language) -> str:
-    """Text for the source of a read or the destination of a write; empty if it is not known."""
+    """Describes a cell's cache label. The text is empty if the cell has none."""
     return "" if cache is None else text.gettext(CACHES[cache])
 
 
 def busy_text(cell: Cell, text: Language) -> str:
-    """Text for the other activity of the machine at that time; empty if it was low, or not known."""
+    """Describes the load of other programs and virtual machines while the cell was measured. The text is
+    empty if the load was low or is not known."""
     parts = []
     load = cell.load
     if load is not None and (share := busy.high_cpu(cell)) is not None:
@@ -72,17 +73,17 @@ def busy_text(cell: Cell, text: Language) -> str:
 
 
 def operation_text(operation: str, text: Language) -> str:
-    """Name of an operation in the language of TEXT."""
+    """Returns the name of an operation in the user's language."""
     return text.gettext(OPERATIONS[operation]) if operation in OPERATIONS else visible(operation)
 
 
 def test_text(test: str, text: Language) -> str:
-    """Name of a test in the language of TEXT."""
+    """Returns the name of a test in the user's language."""
     return text.gettext(TESTS[test]) if test in TESTS else visible(test)
 
 
 def value_text(value: float | None, unit: Unit) -> str:
-    """Formats a value: `1.2 GiB/s`, `35,000/s`, `3.1 ms`, `14.3`."""
+    """Formats a value with its unit, such as `1.2 GiB/s`, `35,000/s`, `3.1 ms` or `14.3`."""
     if value is None:
         return ""
     if unit is Unit.BYTES_PER_S:
@@ -93,7 +94,7 @@ def value_text(value: float | None, unit: Unit) -> str:
 
 
 def size_text(size: int | None) -> str:
-    """Formats a size: `4 KiB`; empty if there is none."""
+    """Formats a size, such as `4 KiB`. The text is empty for None."""
     return "" if size is None else BYTES.text(size)
 
 
@@ -102,15 +103,15 @@ def time_text(nanoseconds: float | None) -> str:
 
 
 def spread_text(spread: float | None) -> str:
-    """Formats a spread: `±4 %`; empty if it is not known."""
+    """Formats a spread, such as `±4 %`. The text is empty for None."""
     if spread is None:
         return ""
     return f"±{spread:.0%}".replace("%", " %") if spread >= 0.0095 else f"±{spread * 100:.1f} %"
 
 
 def variant_text(variant: Mapping[str, str], same: Iterable[str] = ()) -> str:
-    """Formats a variant: `api POSIX, access shared-file`. Properties in SAME, which all cells share, are left
-    out."""
+    """Formats a variant, such as `api POSIX, access shared-file`. Properties whose names are in SAME are left
+    out, because all cells share them."""
     left_out = set(same)
     parts = (_part(name, value) for name, value in variant.items() if name not in left_out)
     return visible(", ".join(parts))
@@ -123,7 +124,7 @@ def _part(name: str, value: str) -> str:
 
 
 def in_common(cells: Iterable[Cell]) -> dict[str, str]:
-    """Returns the properties that have the same value in all variants."""
+    """Returns the properties that have the same value in the variants of all cells."""
     given = [cell.variant for cell in cells]
     if not given:
         return {}

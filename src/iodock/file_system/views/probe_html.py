@@ -1,4 +1,4 @@
-"""The status page of a probe store: one self-contained HTML page without script."""
+"""Formats the results in a probe store as a status page: one self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_PATTERNS = 4
 
 
 def probe_html(sights: Sequence[Sight], losses: Sequence[Message], text: Language) -> str:
-    """Renders the document."""
+    """Renders the HTML page with a section for each watch."""
     style = joined("css") + (resources.files(__package__) / "probe_page.css").read_text(encoding="utf-8")
     made = text.gettext(N_("Created by {writer}."), writer=f"iodock {metadata.version('iodock')}")
     heading = text.gettext(N_("File systems under observation"))
@@ -65,7 +65,8 @@ def _section(number: int, sight: Sight, text: Language) -> Markup:
 
 
 def _strongest(sight: Sight) -> list[tuple[Operation, Daily]]:
-    """Selects the clearest daily patterns. The remarks mention all of them."""
+    """Selects the daily patterns with the largest differences for drawing. The remarks mention all
+    patterns."""
     found = sorted(sight.daily.items(), key=lambda one: one[1].busy_ns / one[1].quiet_ns, reverse=True)
     return found[:MOST_PATTERNS]
 
@@ -79,7 +80,8 @@ def _table(sight: Sight, text: Language) -> Markup:
 
 
 def _timeline(sight: Sight, text: Language) -> Markup | None:
-    """Draws the duration of rounds over the days on a logarithmic axis, with singular points."""
+    """Draws the durations of rounds over the whole period on a logarithmic axis, and the times of episodes as
+    bars."""
     totals = sight.watch.totals
     if len(totals.times) < 2:
         return None
@@ -97,7 +99,7 @@ def _timeline(sight: Sight, text: Language) -> Markup | None:
 
 
 def _marks(sight: Sight, start: int, end: int) -> Iterator[Markup]:
-    """Draws a line at each change that a user noted."""
+    """Draws a vertical line at the time of each mark."""
     texts = {one.mark.ts: one.mark.text for several in sight.marks.values() for one in several}
     for ts, said in texts.items():
         at = f"{_x(ts, start, end):.1f}"
@@ -113,7 +115,7 @@ def _picture(said: str, *shapes: Markup) -> Markup:
 
 
 def _binned(times: Sequence[int], spans: Sequence[int], start: int, end: int) -> Iterator[tuple[int, float]]:
-    """Divides the time into equal parts and yields the median of each part."""
+    """Divides the period into 300 equal parts, and yields the middle and the median of each part."""
     cells: dict[int, list[int]] = {}
     for ts, ns in zip(times, spans, strict=True):
         cells.setdefault((ts - start) * BINS // (end - start + 1), []).append(ns)
@@ -139,7 +141,7 @@ def _bar(one: Episode, start: int, end: int) -> Markup:
 
 
 def _daily(name: str, found: Daily, text: Language) -> Markup:
-    """Draws a bar for each hour of the day."""
+    """Draws a bar for each hour of the day, whose height is the usual duration."""
     most = max(found.hours.values())
     step = WIDTH / _HOURS
     tall = {hour: HEIGHT * span / most for hour, span in found.hours.items()}

@@ -1,4 +1,5 @@
-"""Results of probes as JSON. Times are in ns since the epoch, durations in ns. `null` means not known."""
+"""Formats the results of probes as JSON. Times are in ns since the epoch, durations in ns. `null` means that
+a value is not known."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ SCHEMA = "iodock-probe-1"
 
 
 def probe_json(known: History, sights: Sequence[Sight], text: Language) -> str:
-    """Formats the document, which ends with a line break."""
+    """Formats the JSON document, which ends with a line break."""
     lost = known.losses
     document = {
         "schema": SCHEMA,

@@ -1,4 +1,5 @@
-"""Results of probes as text: in the terminal, and in one line for /etc/motd."""
+"""Formats the results of probes as text: in full for the terminal, and in one line per watch for
+/etc/motd."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ _DAY_NS = 86_400_000_000_000
 
 
 def probe_text(sights: Sequence[Sight], losses: Sequence[Message], text: Language, on_terminal: bool) -> str:
-    """Formats all watches: a table and remarks for each."""
+    """Formats all watches, each with a table and remarks."""
     from rich.console import Console
 
     shape = Console()
@@ -63,20 +64,20 @@ def probe_text(sights: Sequence[Sight], losses: Sequence[Message], text: Languag
 
 
 def title(sight: Sight, text: Language) -> str:
-    """Title of a watch: `/scratch as seen from node1: ok`."""
+    """Returns the title of a watch, such as `/scratch as seen from node1: ok`."""
     watch, state = sight.watch, text.gettext(STATES[sight.now.state])
     return text.gettext(TITLE, target=visible(watch.target), host=visible(watch.host), state=state)
 
 
 def rounds_line(sight: Sight, text: Language) -> str:
-    """Describes the number of rounds, and the time in which they were made."""
+    """Describes the number of rounds, and the period in which they were executed."""
     watch = sight.watch
     since, until = moment(watch.first_ts), moment(sight.now.ts)
     return text.gettext(ROUNDS, rounds=f"{watch.rounds:,}", since=since, until=until)
 
 
 def free_line(sight: Sight, text: Language) -> str | None:
-    """Describes the free space according to the latest `df`."""
+    """Describes the free space that the latest `df` reported. Returns None if it is not known."""
     found = sight.watch.found
     if not found.get("size_bytes"):
         return None
@@ -86,7 +87,7 @@ def free_line(sight: Sight, text: Language) -> str | None:
 
 
 def rows(sight: Sight) -> list[list[str]]:
-    """Texts of the table's cells, by row."""
+    """Returns the texts of the table, by row."""
     return [
         [
             operation.value,
@@ -127,7 +128,7 @@ def _table(sight: Sight, text: Language) -> Table:
 
 
 def probe_motd(sights: Sequence[Sight], text: Language) -> str:
-    """Formats one line per watch."""
+    """Formats one line per watch, for /etc/motd."""
     return "".join(f"{_line(one, text)}\n" for one in sights)
 
 

@@ -1,4 +1,4 @@
-"""Formats a remark as a line: its subject, then the sentence."""
+"""Formats a remark as a line of text, which consists of its subject and its sentence."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LISTED = 4
 
 
 def none_text(measurements: Measurements, text: Language) -> str:
-    """Text that is shown if there is no remark. It says what was compared and what was not tested, and claims
-    nothing else."""
+    """Returns the text that is shown if there are no remarks. It lists what was compared and what was not
+    tested, so that users do not take the absence of remarks for a good result."""
     known = tested(measurements)
     left_out = text.gettext(N_("; ")).join(say(one, text) for one in known.untested)
     if not known.operations:
@@ -46,17 +46,18 @@ def none_text(measurements: Measurements, text: Language) -> str:
 
 
 def remark_text(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
-    """Formats a remark: `large transfer, write, 1 MiB: levels off at 100 processes: ...`. Properties in
-    COMMON, which all cells share, are left out."""
+    """Formats a remark, such as `large transfer, write, 1 MiB: levels off at 100 processes: ...`. Properties
+    in COMMON are left out, because all cells share them."""
     sentence = say(remark.message, text)
     if "test" not in remark.at or "operation" not in remark.at or not remark.message.values:
-        # A remark that was read from a file is a whole line already.
+        # The remark was read from a JSON file, in which its text is already complete.
         return sentence
     return text.gettext(N_("{subject}: {sentence}"), subject=subject(remark, text, common), sentence=sentence)
 
 
 def subject(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
-    """Describes the subject of a remark, without the numbers that its sentence contains."""
+    """Describes which cells a remark is about. Sizes and processes that its sentence mentions are left
+    out."""
     at, values = remark.at, remark.message.values
     parts = [test_text(str(at["test"]), text), operation_text(str(at["operation"]), text)]
     if at.get("cache") is not None:

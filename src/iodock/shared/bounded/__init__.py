@@ -1,7 +1,7 @@
-"""Reads input that iodock did not write: files, compressed files, outputs of commands and documents, each
-with a limit.
+"""Reads files, compressed files, documents and the output of commands, each up to a size limit.
 
-All input from users, programs or the network is read through this package. A device or a line without an end,
-a compressed file that expands without an end, or a document that is nested without an end becomes an error of
-one line. Files of the kernel (/proc, /sys) and of the package itself are read where they are needed.
+All input that comes from users, programs or the network is read through this package. Without limits, an
+endless device or line, a compressed file that expands to many times its size, or a deeply nested document
+could use up all memory. With them, it causes an error message of one line. Files of the kernel (/proc, /sys)
+and of iodock itself are read without this package.
 """

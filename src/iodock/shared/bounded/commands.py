@@ -1,4 +1,4 @@
-"""Runs commands and reads their outputs, up to a limit of size and time."""
+"""Runs commands and reads their output. Both the size of the output and the time are limited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CANNOT_RUN = 126
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Result of a command."""
+    """The result of running a command."""
 
     outcome: Literal["answered", "missing", "silent", "endless"]
     """What happened. `silent`: the command did not end in time and may hang for long. `endless`: it wrote
@@ -35,13 +35,13 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """Output on stdout as text."""
+        """The standard output of the command as text."""
         return self.content.decode("utf-8", "replace")
 
 
 def answer_of(command: Sequence[str], limit: Limit, limit_s: float) -> Answer:
-    """Runs COMMAND for at most LIMIT_S, then kills it and all processes that it started, without waiting for
-    them."""
+    """Runs COMMAND for at most LIMIT_S seconds. After that, COMMAND and all processes that it started are
+    killed, but the function does not wait until they have ended."""
     if shutil.which(command[0]) is None:
         return Answer("missing")
     with TemporaryFile() as complaints:
@@ -64,7 +64,8 @@ def answer_of(command: Sequence[str], limit: Limit, limit_s: float) -> Answer:
         while (status := process.poll()) is None and time.monotonic() < until:
             time.sleep(0.01)
         if status is None:
-            # A process that waits inside a file system can't be killed, so its end is not waited for.
+            # A process that is blocked in a call of a file system ends only when the call returns, so its end
+            # is not awaited.
             _kill(process)
             return Answer("silent")
         complaints.seek(0)

@@ -1,4 +1,5 @@
-"""Reads JSON and TOML, with limits on the number of values and levels. Real documents stay below them."""
+"""Parses JSON and TOML. The number of values and of nested levels is limited; the limits are far above those
+of real documents."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ character."""
 
 
 class DocumentError(ValueError):
-    """A document that is not valid JSON or TOML, or exceeds a limit. `str()` says what is wrong."""
+    """The error that is raised if a document is not valid JSON or TOML, or exceeds a limit."""
 
     def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(reason if column is None else f"{reason} (column {column})")
@@ -32,7 +33,7 @@ class DocumentError(ValueError):
 
     @property
     def at(self) -> str:
-        """Text to append to the file's name: `:LINE`, or empty."""
+        """The text `:LINE`, to be appended to the name of the file. It is empty if the line is not known."""
         return "" if self.line is None else f":{self.line}"
 
 
@@ -48,16 +49,16 @@ def from_json(document: bytes | str) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        # Python refuses integers with thousands of digits.
+        # Python raises ValueError for integers with thousands of digits.
         raise DocumentError(f"is not JSON: {error}") from None
 
 
 def next_json(text: str, start: int) -> tuple[Any, int]:
-    """Parses the JSON document at START of a text that has several, and returns it with the offset of its
-    end. The caller calls `check_values` for the whole text. Raises DocumentError, whose line counts from
-    START (line 1 is that of START)."""
-    # The time for raising an error grows with the text before it, so a part of the text is tried first, then
-    # more.
+    """Parses one JSON document, which begins at START of TEXT. Returns it with the offset of its end. The
+    text may contain further documents. The caller must call `check_values` for the whole text before. Raises
+    DocumentError, whose line numbers count from START (1 is the line of START)."""
+    # For an error, the parser computes a line number, which takes time in proportion to the text. A small
+    # part of the text is therefore parsed first, and a larger one only if the document does not end in it.
     size = _FIRST_PART
     while True:
         part = text[start : start + size]
@@ -76,13 +77,14 @@ def next_json(text: str, start: int) -> tuple[Any, int]:
 
 
 def _may_be_cut(error: json.JSONDecodeError, size: int) -> bool:
-    """Whether a part of SIZE characters may be invalid only because it was cut at its end."""
+    """Returns whether the parser may have failed only because the text was cut off after SIZE characters."""
     return error.msg.startswith("Unterminated string") or error.pos >= size - _LONGEST_WORD
 
 
 def from_toml(document: str) -> dict[str, Any]:
     """Parses a TOML document. Raises DocumentError, which is a ValueError."""
-    # The time of Python's parser grows with the square of a dotted key's length.
+    # Python's TOML parser needs time in proportion to the square of the number of parts of a dotted key, so
+    # long keys are refused before parsing.
     if any(len(_KEY_PART.findall(one[0])) > MOST_DEPTH for one in _DOTTED.finditer(document)):
         raise _too_deep()
     try:
@@ -97,9 +99,10 @@ def from_toml(document: str) -> dict[str, Any]:
 
 
 def check_values(document: bytes | str) -> None:
-    """Raises DocumentError if there are more values than MOST_VALUES."""
+    """Raises DocumentError if the document has more than MOST_VALUES values."""
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(document, bytes) else (",", "[", "{")
-    # Signs inside strings are counted, too. This gives an upper bound, which is sufficient here.
+    # Characters inside strings are counted as well, so the count may be too high. It is only compared with a
+    # limit that is far above the values of real documents.
     if sum(map(document.count, signs)) > MOST_VALUES:
         raise DocumentError(f"has more than {MOST_VALUES:,} values, the limit for one document")
 

@@ -1,6 +1,6 @@
-"""Limits for numbers that no machine can have reached, and counts of numbers beyond them.
+"""Defines limits for measured numbers, and counts the numbers that exceed them.
 
-The limits are far above any real machine, so that no measured value is taken for an error.
+The limits are far above what any machine can reach, so that no real measurement is rejected.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ TOO_FAST = "more than any file system reaches"
 
 @dataclass
 class Doubts:
-    """Counts values that were left out: the number for each reason, and the first of them."""
+    """Counts values that were left out. For each reason it keeps the number of values and a description of
+    the first one."""
 
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def count(self, why: str, what: str, where: str | None) -> None:
-        """Counts one more value WHAT at WHERE (`FILE:LINE`) that was left out because of WHY."""
+        """Counts a value that was left out. WHY is the reason, WHAT describes the value, and WHERE is its
+        position (`FILE:LINE`)."""
         self.counts[why] = self.counts.get(why, 0) + 1
         self.first.setdefault(why, f"{what} in {where}" if where else what)
 

@@ -1,4 +1,4 @@
-"""Reads files as a whole up to a limit, or line by line."""
+"""Reads files up to a size limit, either as a whole or line by line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PIECE = MIB
 
 
 def opened(path: Path) -> BinaryIO:
-    """Opens a file for reading. If it is a named pipe, the first byte is awaited only while a program has the
-    pipe open for writing, or may open it soon. Raises OSError."""
+    """Opens a file for reading. For a named pipe, it waits up to ten seconds for a program that opens the
+    pipe for writing, and then for its first byte. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -40,7 +40,7 @@ def _first_byte(descriptor: int, path: Path) -> bytes:
     until = time.monotonic() + WRITER_PATIENCE_S
     while time.monotonic() < until:
         try:
-            # The end of the file means that no program has the pipe open for writing.
+            # If read() returns no bytes, no program has opened the pipe for writing yet.
             if head := os.read(descriptor, 1):
                 return head
         except BlockingIOError:
@@ -51,7 +51,7 @@ def _first_byte(descriptor: int, path: Path) -> bytes:
 
 
 class _After(io.RawIOBase):
-    """A stream with the bytes that were already read from a pipe, followed by the rest of the pipe."""
+    """A stream that returns the byte that was already read from a pipe, and then the rest of the pipe."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head, self._rest = head, rest
@@ -71,13 +71,15 @@ class _After(io.RawIOBase):
 
 
 def content(path: Path, limit: Limit, error: type[IodockError] = RequestError) -> bytes:
-    """Reads the whole file. Raises OSError, and ERROR if the file is larger than LIMIT."""
+    """Reads a whole file. Raises OSError, and an exception of the type ERROR if the file is larger than
+    LIMIT."""
     with opened(path) as file:
         return whole(file, path, limit, error)
 
 
 def whole(file: BinaryIO, where: object, limit: Limit, error: type[IodockError] = RequestError) -> bytes:
-    """Reads the rest of FILE. Raises the errors of reading, and ERROR if the rest is larger than LIMIT."""
+    """Reads the rest of FILE. WHERE names the file in messages. Raises the exceptions of reading, and one of
+    the type ERROR if the rest is larger than LIMIT."""
     found = bytearray()
     while piece := file.read(min(_PIECE, limit.size_bytes + 1 - len(found))):
         found += piece
@@ -87,13 +89,14 @@ def whole(file: BinaryIO, where: object, limit: Limit, error: type[IodockError] 
 
 
 def text(path: Path, limit: Limit, error: type[IodockError] = RequestError, errors: str = "strict") -> str:
-    """Reads the whole file as text. Raises OSError, UnicodeDecodeError, and ERROR if it is too large."""
+    """Reads a whole file as text. Raises OSError, UnicodeDecodeError, and an exception of the type ERROR if
+    the file is larger than LIMIT."""
     return content(path, limit, error).decode("utf-8", errors).replace("\r\n", "\n")
 
 
 def lines(file: BinaryIO, where: object, error: type[IodockError] = RequestError) -> Iterator[bytes]:
-    """Yields the lines one by one, each with its line end. Raises the errors of reading, and ERROR for a line
-    that is too long."""
+    """Yields the lines of FILE with their line ends. Raises the exceptions of reading, and one of the type
+    ERROR if a line is longer than 16 MiB."""
     for number, line in enumerate(iter(partial(file.readline, MOST_LINE_BYTES + 1), b""), 1):
         if len(line) > MOST_LINE_BYTES:
             what = f"a line of more than {MOST_LINE_BYTES // MIB} MiB"

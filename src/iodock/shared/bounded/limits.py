@@ -1,4 +1,4 @@
-"""Size limits of each kind of input. Every limit that users may reach is listed here."""
+"""Lists the size limits of all kinds of input. Limits that users may reach are defined only here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITER_PATIENCE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Size limit of one kind of input."""
+    """The size limit of one kind of input."""
 
     what: str
     """Name of the input in messages, such as `a settings file`."""
@@ -31,7 +31,7 @@ class Limit:
     hint: str = "give the right file"
 
     def exceeded(self, where: object, error: type[IodockError]) -> IodockError:
-        """Makes the error for input that is larger."""
+        """Returns the error for input that exceeds the limit. WHERE names the input."""
         return error(f"{where}: larger than {_size(self.size_bytes)}, the limit for {self.what}", self.hint)
 
 

@@ -1,4 +1,4 @@
-"""Decompresses gzip, xz and bzip2 files while they are read, within a memory limit."""
+"""Decompresses gzip, xz and bzip2 files while they are read. The memory for decompression is limited."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PIECE = MIB
 
 
 def unpacked(raw: BinaryIO) -> BinaryIO:
-    """Returns a stream of the content of RAW (which must be seekable). It is decompressed if it begins like
-    gzip, xz or bzip2. Reading from it raises UNPACK_ERRORS."""
+    """Returns a stream with the content of RAW, which must be seekable. If RAW begins with the signature of
+    gzip, xz or bzip2, the stream decompresses it. Reading from the stream raises UNPACK_ERRORS."""
     magic = raw.read(6)
     raw.seek(0)
     if magic.startswith(b"\x1f\x8b"):
@@ -31,7 +31,8 @@ def unpacked(raw: BinaryIO) -> BinaryIO:
 
 
 class _Xz(io.RawIOBase):
-    """Decompresses xz within MOST_UNPACKING_BYTES: a file's header may request 4 GiB."""
+    """Decompresses xz with at most 128 MiB of memory. Without a limit, the header of a file could demand up
+    to 4 GiB."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -60,7 +61,8 @@ class _Xz(io.RawIOBase):
                 return len(found)
 
     def _has_next(self) -> bool:
-        """Whether another part follows. Compressed files may be concatenated, with zero bytes in between."""
+        """Returns whether another compressed part follows. A file may consist of several concatenated parts,
+        with zero bytes between them."""
         while not (rest := self._rest.lstrip(b"\0")):
             self._rest = self._packed.read(_PIECE)
             if not self._rest:

@@ -1,4 +1,4 @@
-"""Writes files so that they appear as a whole or not at all."""
+"""Writes files in such a way that other programs never see an incomplete file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ELSEWHERE = "name another file"
 
 @contextmanager
 def whole_file(path: Path, elsewhere: str = ELSEWHERE) -> Iterator[BinaryIO]:
-    """Opens a file for writing. An earlier file stays until the new one is complete. ELSEWHERE: hint if the
-    file can't be written. Raises IodockError."""
+    """Opens a file for writing. The content goes to a temporary file, which replaces the file at PATH when it
+    is complete. ELSEWHERE is the hint in the error message if writing fails. Raises IodockError."""
     if path.is_dir():
         raise IodockError(f"{path}: is a folder", elsewhere)
     if path.exists() and not path.is_file():
-        # A pipe or a device can't be replaced, so it is written directly.
+        # A pipe or a device can't be replaced by a file, so it is written directly.
         with path.open("wb") as out:
             yield out
         return
@@ -32,7 +32,8 @@ def whole_file(path: Path, elsewhere: str = ELSEWHERE) -> Iterator[BinaryIO]:
     except FileNotFoundError as error:
         raise IodockError(f"{path}: no such folder", f"mkdir -p {path.parent}") from error
     except OSError as error:
-        # If the error is about another file, the error names that file.
+        # The caller's own code raised the error, and it is about another file, whose name it already
+        # contains.
         if error.errno is None or error.filename not in (None, str(part)):
             raise
         raise IodockError(f"{path}: can't be written: {error.strerror}", elsewhere) from error

@@ -1,3 +1,3 @@
-"""The look and the rendering of charts, whatever they show: theme, options, frame, renderer."""
+"""Contains what all charts share: themes, options, frames, and the renderer."""
 
 CHART_FORMATS = ("png", "svg", "pdf", "html")

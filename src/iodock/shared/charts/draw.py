@@ -1,5 +1,5 @@
-"""Renders specifications with vl-convert, a renderer in this process that needs no browser and no network.
-Raises IodockError if a memory limit prevents rendering."""
+"""Renders Vega-Lite specifications with vl-convert. It runs inside this process and needs neither a browser
+nor a network. Raises IodockError if the limit of virtual memory prevents rendering."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 from iodock.shared.charts.theme import CJK_FONT, THEMES
 from iodock.shared.errors import IodockError
 
-# Nothing may be loaded while rendering, because the data is in the specification. An empty list denies every
-# address.
+# The specification contains all data, so the renderer must not load anything. An empty list denies all
+# addresses.
 _NO_ADDRESS: list[str] = []
 
 _ADDRESS_SPACE_BYTES = 66 << 30
@@ -24,7 +24,8 @@ _EAST_ASIAN = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0
 
 
 def png_of(spec: dict[str, Any], scale: float) -> bytes:
-    """Renders any specification as a PNG picture, with SCALE pixels for each pixel of the chart."""
+    """Renders a specification as a PNG picture. SCALE is the number of pixels of the picture for each pixel
+    of the chart."""
     drawn: bytes = _renderer().vegalite_to_png(
         _with_letters(spec), scale=scale, allowed_base_urls=_NO_ADDRESS
     )
@@ -32,20 +33,21 @@ def png_of(spec: dict[str, Any], scale: float) -> bytes:
 
 
 def svg_of(spec: dict[str, Any]) -> str:
-    """Renders any specification as an SVG picture, with text as text."""
+    """Renders a specification as an SVG picture. Its texts remain texts, and do not become curves."""
     drawn: str = _renderer().vegalite_to_svg(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
 def pdf_of(spec: dict[str, Any]) -> bytes:
-    """Renders any specification as a PDF of one page with the size of the chart and embedded fonts."""
+    """Renders a specification as a PDF with one page, which has the size of the chart. Fonts are embedded."""
     drawn: bytes = _renderer().vegalite_to_pdf(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
 def html_of(spec: dict[str, Any], theme: str, is_sized: bool) -> bytes:
-    """Makes a page that works offline: it contains libraries and data, and its policy forbids loading
-    anything. IS_SIZED: the chart has its own width."""
+    """Makes an HTML page with the chart. It works offline, because it contains the drawing libraries and all
+    data. Its security policy forbids loading anything. IS_SIZED states that the user chose the width of the
+    chart."""
     from iodock.shared.charts.page import page
 
     return page(spec, _libraries(), THEMES[theme], is_sized).encode()
@@ -53,12 +55,13 @@ def html_of(spec: dict[str, Any], theme: str, is_sized: bool) -> bytes:
 
 @functools.cache
 def _renderer() -> Any:
-    """Returns vl-convert. Raises IodockError if it could not start, because it would then abort the process,
-    including a notebook's kernel."""
+    """Returns the module vl_convert. Raises IodockError if its engine could not reserve enough address space.
+    The engine would otherwise abort the process, for example the kernel of a notebook."""
     import vl_convert
 
     try:
-        # The test maps memory without access rights, which takes no memory but counts for `ulimit -v`.
+        # This mapping has no access rights, so it takes no memory, but it counts for the limit of `ulimit -v`
+        # as that of the engine does.
         mmap.mmap(-1, _ADDRESS_SPACE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
     except OSError:
         raise IodockError(
@@ -71,18 +74,18 @@ def _renderer() -> Any:
 
 @functools.cache
 def _libraries() -> str:
-    """Returns the drawing libraries as one script (0.9 MB) that sets only `vegaEmbed`. Building it takes a
-    second."""
+    """Returns the drawing libraries as one script (0.9 MB), which defines only `vegaEmbed`. Building the
+    script takes a second."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _with_letters(spec: dict[str, Any]) -> str:
-    """Returns a specification as JSON, for a renderer that does not choose fonts letter by letter.
+    """Returns a specification as JSON. Texts with East Asian letters get a font that has these letters.
 
-    If a letter is missing, the renderer switches the whole text to the first font that has it, whatever its
-    style. So texts with East Asian letters request families that have those letters first.
+    The renderer does not choose fonts letter by letter. If its font lacks a letter, it draws the whole text
+    in the first font that has this letter, even if that font has another style.
     """
     if _EAST_ASIAN.search(json.dumps(spec, ensure_ascii=False)):
         spec["config"]["font"] = f"{CJK_FONT}, {spec['config']['font']}"

@@ -1,4 +1,5 @@
-"""Turns a drawn chart into a finished picture: heading, notes, colours, size, and the empty picture."""
+"""Completes a chart with its heading, notes, colours and size, and makes the picture that is shown if there
+is no data."""
 
 from __future__ import annotations
 
@@ -15,19 +16,19 @@ from iodock.shared.units import Unit
 if TYPE_CHECKING:
     import altair
 
-# Width of the plot in pixels unless the user chose one: a column of an A4 page at 96 dots per inch.
+# The default width of the plot in pixels. It is the width of a column on A4 paper at 96 dots per inch.
 WIDTH = 680
 HEIGHT = 320
 _BAR_PIXELS = 19
-# Limit for the width of names, in pixels. Without a limit, an axis draws its title over names that are wider
-# than 200 pixels.
+# Maximum width of the names on an axis in pixels. Without this setting, Vega would draw the title of the axis
+# over names that are wider than 200 pixels.
 _WIDEST_NAMES = 420
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The marks of a chart, without a frame. `chart` is a single or layered altair view, so that a page may
-    stretch it."""
+    """The marks of a chart without a frame. `chart` is a single or layered altair view, whose width a page
+    can change."""
 
     chart: Any
     title: str
@@ -36,25 +37,25 @@ class Picture:
 
 
 def theme_of(options: ChartOptions) -> Theme:
-    """Returns the chosen colours."""
+    """Returns the colours of the theme that the user chose."""
     return THEMES[options.theme]
 
 
 def bars_height(bars: int) -> int:
-    """Returns the height in pixels of a plot with this number of horizontal bars."""
+    """Returns the height in pixels of a plot with BARS horizontal bars."""
     return max(60, bars * _BAR_PIXELS)
 
 
 def values(rows: Iterable[dict[str, Any]]) -> Any:
-    """Returns rows as chart data that is kept in the specification itself, without a file, an address, or
-    altair's limit on rows."""
+    """Returns rows as chart data that is embedded in the specification. Altair's other ways of passing data
+    would need a file or an address, or limit the number of rows."""
     import altair
 
     return altair.InlineData(values=list(rows))
 
 
 def x_measure(field_name: str, title: str, unit: Unit, maximum: float) -> Any:
-    """Makes a horizontal linear axis from 0, with ticks at round numbers of the unit."""
+    """Makes a horizontal linear axis that starts at 0. It has ticks at round numbers of the unit."""
     import altair
 
     ticks = unit.ticks(maximum)
@@ -88,8 +89,8 @@ def colour(
     title: str | None = None,
     of_several: bool = False,
 ) -> Any:
-    """Makes a colour by series, with a legend. A single series has no legend, unless it is one OF_SEVERAL
-    that could be drawn."""
+    """Makes the colours of series and their legend. A single series gets a legend only if OF_SEVERAL states
+    that there could be others."""
     import altair
 
     return altair.Color(
@@ -103,8 +104,8 @@ def colour(
 
 
 def _legend_columns(names: Sequence[str]) -> Any:
-    """Returns the number of entries in each line of a legend, so that long names stay inside the picture.
-    Without entries the legend has one line."""
+    """Returns the number of entries per line of a legend. All entries are in one line if they fit into the
+    width of the picture."""
     widest = max(cells(name) for name in names) * 6.5 + 34
     import altair
 
@@ -113,14 +114,15 @@ def _legend_columns(names: Sequence[str]) -> Any:
 
 
 def tips(*fields: tuple[str, str]) -> list[Any]:
-    """Makes the lines of a tooltip from (field, title) pairs of formatted texts."""
+    """Makes the lines of a tooltip. Each pair consists of a field that contains formatted text, and its
+    title."""
     import altair
 
     return [altair.Tooltip(field=name, type="nominal", title=title) for name, title in fields]
 
 
 def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Chart | altair.LayerChart:
-    """Returns the picture with heading, notes, size and colours."""
+    """Returns the chart with its heading, notes, size and colours."""
     import altair
 
     width = options.width or WIDTH
@@ -129,7 +131,7 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
     notes = [line for note in said for line in heading(note, int(width * 1.2))]
     chart = picture.chart
     if not isinstance(chart, altair.VConcatChart):
-        # Panels have their own sizes, so only other charts get one here.
+        # A chart of several panels has a size for each panel, so the size is not set here.
         chart = chart.properties(width=width, height=options.height or picture.height)
     if title or notes:
         lines = heading(title, width) if title else [""]
@@ -140,7 +142,8 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
 
 
 def _about(answer: Answer) -> list[str]:
-    """Returns the store's name and the filters, so that a picture on its own says what it shows."""
+    """Returns the name of the store and the filters. A picture that is copied elsewhere then still shows what
+    it is about."""
     chosen = [
         f"--{name.replace('_', '-')} {value if isinstance(value, str) else ','.join(value)}"
         for name, value in answer.options.items()
@@ -155,7 +158,7 @@ def _is_names(value: Any) -> bool:
 
 
 def _cut(answer: Answer, picture: Picture) -> list[str]:
-    """Describes the rows that `--top` left out, unless the picture itself shows them."""
+    """Returns the number of rows that `--top` left out, unless a note of the picture already mentions it."""
     totals = answer.totals
     if totals is None or totals.shown >= totals.of or any(f"{totals.of:,}" in note for note in picture.notes):
         return []
@@ -163,7 +166,7 @@ def _cut(answer: Answer, picture: Picture) -> list[str]:
 
 
 def _incomplete(answer: Answer) -> list[str]:
-    """Names the losses, because a picture must not look more complete than its data."""
+    """Returns a note about losses, so that readers know that the data is incomplete."""
     if not answer.losses:
         return []
     lost = ", ".join(f"{loss.name} {loss.count:,}" for loss in answer.losses)
@@ -171,7 +174,7 @@ def _incomplete(answer: Answer) -> list[str]:
 
 
 def empty(reason: str, title: str, options: ChartOptions) -> Picture:
-    """Makes a picture that says that there is nothing to show, and why."""
+    """Makes a picture without data, which states that there is nothing to show, and the reason."""
     import altair
 
     theme = theme_of(options)

@@ -1,4 +1,5 @@
-"""Options of a chart. This module has only data, and imports no drawing library."""
+"""Defines the options of a chart. This module does not import the drawing library, because importing it is
+slow."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class ChartOptions:
             raise ValueError(f"chart only must be names of series, not {self.only!r}")
 
     def keeps(self, series: str) -> bool:
-        """Whether a series of this name is drawn."""
+        """Returns whether the user wants the series with this name to be drawn."""
         return not self.only or series in self.only
 
 

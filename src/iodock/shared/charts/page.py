@@ -1,7 +1,7 @@
-"""The HTML page around one chart. Heading and notes are text of the page, and the chart is as wide as the
-window.
+"""Makes an HTML page for a chart. The heading and the notes are text of the page, and the chart is as wide as
+the window.
 
-The page contains everything it needs, and its policy forbids loading anything.
+The page contains all scripts and data, and its security policy forbids loading anything.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iodock.shared.charts.frame import WIDTH
 from iodock.shared.charts.theme import FONT, Theme
 from iodock.shared.text import visible
 
-# If the window is narrower than this (in pixels), the chart gets short labels and a vertical legend.
+# Width of the window in pixels below which the chart gets short labels and a vertical legend.
 _NARROW = 620
 
 _PAGE = """<!DOCTYPE html>
@@ -79,8 +79,8 @@ window.addEventListener("resize", draw);
 
 
 def page(spec: dict[str, Any], bundle: str, theme: Theme, fixed_width: bool) -> str:
-    """Makes the page that draws `spec` with the libraries in `bundle`. The chart is as wide as the window, or
-    as `fixed_width`."""
+    """Makes the page that draws SPEC with the drawing libraries in BUNDLE. If FIXED_WIDTH is set, the chart
+    keeps its own width. Otherwise it is as wide as the window."""
     title, notes = _lines(spec, "text"), _lines(spec, "subtitle")
     heading = "\n".join(
         [f"<h1>{'<br>'.join(map(_escaped, title))}</h1>"] * bool(any(title))
@@ -110,8 +110,8 @@ def _escaped(line: str) -> str:
 
 
 def in_script(value: Any) -> str:
-    """Formats a value as JSON that is safe inside a `<script>` element: nothing in it ends the element or
-    opens a comment."""
+    """Formats a value as JSON that is safe inside a `<script>` element. Characters that could end the element
+    or start a comment are replaced by escapes."""
     text = json.dumps(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,7 +1,8 @@
-"""Colours and fonts of the charts.
+"""Defines the colours and fonts of charts.
 
-The hues are those of Okabe and Ito (2008), which people with any common colour blindness can distinguish. Two
-hues in one chart also differ in lightness, so that they remain distinct in a grey print.
+The hues are those of Okabe and Ito (2008), which people with common forms of colour blindness can
+distinguish. Two hues in one chart also differ in lightness, so that they can be distinguished in a grey
+print.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-# Font families, of which the first installed one is used. Japanese letters fall back to the CJK families,
-# glyph by glyph.
+# Font families, of which the first installed one is used. For letters that it lacks, such as Japanese ones,
+# browsers use the following families.
 FONT = "Noto Sans, DejaVu Sans, Noto Sans CJK JP, Noto Sans JP, Hiragino Sans, Yu Gothic, sans-serif"
-# Font families with Latin and Japanese letters, for renderers that have no fallback glyph by glyph.
+# Font families with Latin and Japanese letters, for renderers that draw each text in a single font.
 CJK_FONT = "Noto Sans CJK JP, Noto Sans JP, IPAexGothic, TakaoGothic"
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours that are named by what they stand for, never by their hue."""
+    """The colours of a chart. Their names state their meaning, such as `read`, instead of their hue."""
 
     background: str
     ink: str
@@ -80,14 +81,15 @@ THEMES: dict[str, Theme] = {
         failed="#111111",
         no_result="#dedede",
         categories=("#111111", "#999999", "#555555", "#bbbbbb", "#333333", "#777777", "#d5d5d5"),
-        # The range is narrow, so that the palest read stays darker than the strongest write.
+        # The range of opacities is narrow, so that the lightest cell of reads is still darker than the
+        # darkest cell of writes.
         shades=(0.65, 0.77, 0.89, 1.0),
     ),
 }
 
 
 def vega_config(theme: Theme) -> dict[str, Any]:
-    """Returns the Vega-Lite `config` of a theme."""
+    """Returns the `config` of a Vega-Lite specification for a theme."""
     text = {"labelColor": theme.ink, "titleColor": theme.ink}
     return {
         "background": theme.background,

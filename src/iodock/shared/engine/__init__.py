@@ -1,2 +1,2 @@
-"""The SQL engine: a connection for each thread, the parts of tables that a query needs, and checksums of its
-files."""
+"""Accesses DuckDB, the SQL engine: opens connections, converts answers to Arrow, describes which rows a query
+needs, and verifies checksums of files."""

@@ -1,4 +1,5 @@
-"""Returns small answers as Arrow without the package `duckdb`. That package plans each query twice."""
+"""Converts small answers to Arrow without the Python package `duckdb`, because that package would plan each
+query twice."""
 
 from __future__ import annotations
 
@@ -30,12 +31,13 @@ _TYPES = {
 """Maps the engine's types to Arrow's."""
 
 
-# The engine recommends another function, which would run the query again.
+# DuckDB warns that another function should be used for Arrow. That function would run the query a second
+# time.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", module=__name__)
 
 
 def arrow_table(connection: bare.DuckDBPyConnection, sql: str) -> pa.Table:
-    """Returns the whole answer to a SELECT. Raises duckdb.Error."""
+    """Returns all rows of a SELECT. Raises duckdb.Error."""
     answer = connection.execute(sql)
     columns = [(str(column[0]), _TYPES.get(str(column[1]))) for column in answer.description or ()]
     if None in [kind for _, kind in columns]:

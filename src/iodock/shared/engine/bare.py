@@ -1,8 +1,8 @@
-"""The part of DuckDB that SQL and Python's own values need.
+"""Imports only the part of DuckDB that executes SQL and returns Python values.
 
-The package `duckdb` consists of an extension (`_duckdb`) and relations written in Python. A command that runs
-a few queries needs no relations, and loading them takes longer than its answer. `whole` loads them, for data
-that is exchanged as Arrow.
+The package `duckdb` consists of an extension module (`_duckdb`) and of relations that are written in Python.
+A command that runs only a few queries does not need relations, and importing them takes longer than the
+queries. `whole` imports them for answers in Arrow's format.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ __all__ = ["bare", "whole"]
 
 
 def whole() -> None:
-    """Loads the rest of DuckDB. Existing connections can use it from then on."""
+    """Imports the rest of DuckDB. Connections that are already open can use it as well."""
     import duckdb  # noqa: F401

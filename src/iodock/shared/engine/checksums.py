@@ -1,5 +1,5 @@
-"""Checksums of a store's files. The manifest contains them, and a file is compared with its checksum before
-it is read."""
+"""Computes and verifies checksums of a store's files. The checksums are in the manifest, and a file is
+verified before it is read."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST_KNOWN = 4096
 
 
 class _Computed:
-    """Checksums that this process computed. A file is read only once for its checksum, even if its store is
-    opened several times."""
+    """Stores the checksums that this process computed. If a store is opened several times, its files are then
+    read only once for this."""
 
     def __init__(self) -> None:
         self._sums: dict[_Stamp, str] = {}
@@ -39,7 +39,8 @@ class _Computed:
             with self._lock:
                 if len(self._sums) >= _MOST_KNOWN:
                     self._sums.clear()
-                # The key contains the file's time and size, so a file that changed is read again.
+                # The key contains the file's size and times. If the file changes, the key changes as well,
+                # and the checksum is computed again.
                 self._sums[stamp] = found
         return found
 
@@ -53,7 +54,8 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def is_as_written(path: Path, checksum: str) -> bool:
-    """Whether the file still has the bytes that were written; False if it can't be read."""
+    """Returns whether the file has the checksum that was computed when it was written. Returns False if the
+    file can't be read."""
     try:
         return _computed.of(path) == checksum
     except OSError:
@@ -61,8 +63,8 @@ def is_as_written(path: Path, checksum: str) -> bool:
 
 
 def is_damaged(path: Path, checksum: str | None) -> bool:
-    """Whether the file's bytes differ from those that were written; False if it can't be read, or was written
-    without a checksum."""
+    """Returns whether the file's checksum differs from CHECKSUM. Returns False if CHECKSUM is None, or if the
+    file can't be read."""
     try:
         return checksum is not None and _computed.of(path) != checksum
     except OSError:
@@ -70,7 +72,8 @@ def is_damaged(path: Path, checksum: str | None) -> bool:
 
 
 def with_checksums(manifest: Mapping[str, Any], store: Path) -> str:
-    """Formats a manifest for the tables of a store, with their checksums and its own. Raises OSError."""
+    """Returns the text of a store's manifest, with the checksums of all tables and of the manifest itself.
+    Raises OSError."""
     tables = sorted(store.glob("**/*.parquet"))
     checksums = {os.fspath(path.relative_to(store)): _native.file_checksum(path) for path in tables}
     return _native.sealed_document(json.dumps({**manifest, "checksums": checksums}, indent=1))

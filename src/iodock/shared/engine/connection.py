@@ -1,5 +1,4 @@
-"""Opens connections to the SQL engine in memory, with limits on the memory and threads that a query may
-use."""
+"""Opens connections to the SQL engine, with limits on memory and threads."""
 
 from __future__ import annotations
 
@@ -13,15 +12,17 @@ THREADS = 2
 
 
 def connected() -> bare.DuckDBPyConnection:
-    """Starts a separate engine. Data that exceeds its memory limit goes to the temporary folder."""
+    """Starts an engine of its own for this connection. If a query needs more memory than the limit, the
+    engine writes data to temporary files."""
     return bare.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
             "threads": THREADS,
             "temp_directory": f"{tempfile.gettempdir()}/iodock-{os.getpid()}",
-            # The engine must not fetch anything from the network. Parquet is built in.
+            # The engine must not download extensions. The one for Parquet is built in.
             "autoinstall_known_extensions": False,
-            # Most queries read the same footers. If a file changed, the engine reads its footer again.
+            # Most queries read the metadata (footers) of the same files, so the engine caches it. It reads
+            # the metadata again if a file has changed.
             "parquet_metadata_cache": True,
             "preserve_insertion_order": True,
         }

@@ -1,4 +1,5 @@
-"""The parts of the tables that an answer needs. A store that fetches its rows remotely fetches only these."""
+"""Describes which rows of the tables an answer needs. If a store is on another machine, only these rows are
+transferred."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ OTHERS = "(others)"
 
 @dataclass(frozen=True)
 class Need:
-    """The required rows: at least those that match these fields. An empty field means all."""
+    """The rows that are needed: those that match all fields. An empty field matches all rows. A store may
+    return more rows."""
 
     sources: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
@@ -27,5 +29,5 @@ EVERYTHING = Need()
 
 
 def literally(text: str) -> str:
-    """Returns a regular expression that matches only this text."""
+    """Returns a regular expression that matches only TEXT itself."""
     return "".join(f"\\{letter}" if letter in r"\.+*?()|[]{}^$" else letter for letter in text)

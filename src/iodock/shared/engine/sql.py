@@ -1,8 +1,8 @@
-"""Quotes texts for SQL."""
+"""Contains the function that quotes texts for SQL."""
 
 from __future__ import annotations
 
 
 def quoted(text: str) -> str:
-    """Quotes a text as an SQL string literal."""
+    """Returns TEXT as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

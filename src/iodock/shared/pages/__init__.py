@@ -1,1 +1,1 @@
-"""Self-contained HTML pages: markup, style sheets, and the assembly of a page."""
+"""Makes self-contained HTML pages: builds markup, and combines it with style sheets and scripts."""

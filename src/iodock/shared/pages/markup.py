@@ -1,4 +1,4 @@
-"""Builds HTML in Python and escapes everything by default."""
+"""Builds HTML in Python. All text is escaped unless it is of the class Markup."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from iodock.shared.text import shorten, visible, visible_lines
 
 
 class Markup(str):
-    """Text that is HTML already. Only this module creates it; any other string is escaped when it is
-    inserted."""
+    """Text that is already HTML. Only this module creates objects of this class. All other strings are
+    escaped when they are inserted."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup:
-    """Makes an element. `class_` writes `class`, `data_open` writes `data-open`; an attribute that is None is
-    left out."""
+    """Makes an HTML element. An attribute `class_` becomes `class`, and `data_open` becomes `data-open`.
+    Attributes that are None are left out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(visible_lines(value))}"'
         for key, value in attributes.items()
@@ -26,8 +26,10 @@ def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup
 
 
 def frame(page: str, title: str, style: str) -> Markup:
-    """Puts a whole page into a frame. Its scripts run inside the frame and can't access anything outside."""
-    # The page is not escaped as text, because scripts and styles contain characters that text may not.
+    """Embeds a whole HTML page as a frame. Scripts in the page run inside the frame and can't access anything
+    outside of it."""
+    # `visible` is not applied to the page, because scripts and styles may contain control characters, which
+    # it would replace.
     return Markup(
         f'<iframe sandbox="allow-scripts" title="{html.escape(visible(title))}" style="{html.escape(style)}"'
         f' srcdoc="{html.escape(page)}"></iframe>'
@@ -35,14 +37,14 @@ def frame(page: str, title: str, style: str) -> Markup:
 
 
 def join(*children: str | None) -> Markup:
-    """Joins pieces, escaped unless they are markup. Direction marks and invisible characters in names are
-    made visible."""
+    """Joins pieces of HTML. Pieces that are not Markup are escaped, and invisible characters and direction
+    marks in them are made visible."""
     return Markup("".join(_escaped(child) for child in children if child is not None))
 
 
 def file_name(name: str, limit: int = 90) -> Markup:
-    """Formats a file's name: it is isolated from the text direction around it, and unusual characters are
-    made visible."""
+    """Formats the name of a file. The name may be in a script that is written from right to left; `<bdi>`
+    prevents it from changing the order of the text around it."""
     return tag("bdi", shorten(name, limit), class_="name", title=visible(name), translate="no")
 
 

@@ -1,4 +1,4 @@
-"""The style sheet of all pages, and the assembly of a page."""
+"""Combines markup, style sheets and scripts to a complete HTML page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from iodock.shared.pages.markup import join
 
 @cache
 def joined(kind: str) -> str:
-    """Returns all style sheets (`css`) or scripts (`js`) of the report, sorted by name."""
+    """Returns all style sheets (`css`) or scripts (`js`) of the pages as one text. The files are sorted by
+    name."""
     folder = resources.files(__package__) / "assets" / kind
     files = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(f".{kind}")), key=lambda entry: entry.name
@@ -25,13 +26,14 @@ def joined(kind: str) -> str:
 
 @cache
 def asset(kind: str, name: str) -> str:
-    """Returns one style sheet or script of the report."""
+    """Returns the text of one style sheet or script."""
     return (resources.files(__package__) / "assets" / kind / name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The parts that differ between pages. All except style, data and script are markup."""
+    """The parts of a page that differ from page to page. All except `style`, `data` and `script` are
+    markup."""
 
     title: str
     header: str
@@ -48,8 +50,8 @@ class Page:
 
 
 def document(page: Page, text: Language) -> str:
-    """Makes the whole HTML document. It loads and sends nothing: its security policy allows its style sheet
-    and script by their hashes, and nothing else."""
+    """Returns the whole HTML document. Its security policy allows only its own style sheet and script, which
+    it identifies by their hashes, so that the page can neither load nor send anything."""
     sources = [f"style-src '{_hash(page.style)}'"]
     if page.images:
         sources.insert(0, "img-src data:")
@@ -80,12 +82,13 @@ def _scripts(page: Page) -> str:
 
 
 def _hash(content: str) -> str:
-    """Hash of a script or style in the form that a content security policy needs."""
+    """Returns the hash of a script or style sheet in the form that a content security policy needs."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _filled(template: str, pieces: Mapping[str, str]) -> str:
-    """Fills each `@PLACE@` of the template. Raises KeyError for a place without a piece."""
+    """Replaces each `@PLACE@` of the template by its piece. Raises KeyError if there is no piece for a
+    place."""
     parts = template.split("@")
-    # The template is split only once, so that the content of a place is never searched for places.
+    # The template is split before the pieces are inserted, so an `@` inside a piece is not taken for a place.
     return "".join(pieces[part] if index % 2 else part for index, part in enumerate(parts))

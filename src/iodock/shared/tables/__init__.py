@@ -1,5 +1,5 @@
-"""Writes the table of an answer in each format for display or export. A data format is a module with
-`write`."""
+"""Writes the table of an answer in several formats, for display or export. Each data format is a module with
+a function `write`."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ DATA_FORMATS = ("csv", "json", "parquet")
 
 
 def write_data(answer: Answer, form: str, out: BinaryIO) -> None:
-    """Writes the whole answer in one of `DATA_FORMATS`."""
+    """Writes the whole answer to OUT. FORM is one of DATA_FORMATS."""
     import_module(f"{__name__}.{form}").write(answer, out)

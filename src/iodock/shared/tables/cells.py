@@ -1,5 +1,5 @@
-"""Protects cells of CSV that a spreadsheet would take for formulas: a file's name may be
-`=HYPERLINK(...)`."""
+"""Protects cells of CSV files against being taken for formulas by a spreadsheet. A file's name, for example,
+may be `=HYPERLINK(...)`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ Injection."""
 
 
 def guarded(value: Any) -> Any:
-    """Returns one cell. A text that starts like a formula gets an apostrophe; everything else is
-    unchanged."""
+    """Returns the value of a cell. A text that begins like a formula gets an apostrophe in front. Other
+    values remain unchanged."""
     return f"'{value}" if isinstance(value, str) and value[:1] and value[0] in STARTS else value
 
 
 def guarded_row(values: Iterable[Any]) -> list[Any]:
-    """Returns a row of cells."""
+    """Returns the values of a row, each protected by `guarded`."""
     return [guarded(value) for value in values]
 
 
 def guarded_column(column: pa.Array) -> pa.Array:
-    """Returns a column. Texts are as in `guarded`, other types are unchanged."""
+    """Returns an Arrow column whose texts are protected in the same way as by `guarded`. Columns of other
+    types remain unchanged."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):

@@ -1,5 +1,5 @@
-"""Writes an answer as CSV: a header and plain numbers, for spreadsheets and scripts. Null is an empty field.
-Texts are protected against formulas: see cells.py."""
+"""Writes an answer as CSV for spreadsheets and scripts. It has a header, and numbers without units. Null
+becomes an empty field. Texts that look like formulas are protected (see cells.py)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from iodock.shared.tables.rows import with_other
 
 
 def write(answer: Answer, out: BinaryIO) -> None:
-    """Writes the whole answer, with the row 'other' of a top list."""
+    """Writes the whole answer. In a top list, the last row `other` has the sums of the rows that were left
+    out."""
     table = with_other(answer)
     write_batches(table.schema, table.to_batches(), out)
 
 
 def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> None:
-    """Writes rows batch by batch."""
+    """Writes the header and all rows, one batch after the other."""
     flat = pa.schema([pa.field(field.name, _flat_type(field.type)) for field in schema])
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(guarded_row(flat.names))
@@ -47,7 +48,8 @@ def _flat_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _flat(column: pa.Array) -> pa.Array:
-    """Writes maps and lists as JSON in one field. Only analyses with few rows have them."""
+    """Converts maps and lists to JSON texts. Conversion is slow, but only answers with few rows have such
+    columns."""
     if not _is_nested(column.type):
         return column
     is_map = pa.types.is_map(column.type)

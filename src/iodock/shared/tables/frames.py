@@ -1,4 +1,5 @@
-"""Tables of answers for Python programs: Arrow times, and data frames of pandas and polars."""
+"""Converts tables of answers for Python programs: to Arrow tables with time types, and to data frames of
+pandas and polars."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ _NS_IN = {"ns": 1, "s": 1_000_000_000}
 
 
 def with_times(answer: Answer) -> pa.Table:
-    """Returns the answer's table with Arrow's time types, all in ns. Moments are timestamps (UTC) if the
-    source has dates, or else durations since the run's start. All other times are durations."""
+    """Returns the answer's table, in which times have Arrow's time types, in ns. Points in time become
+    timestamps (UTC) if the source has dates, and otherwise durations since the start of the run. Lengths of
+    time become durations."""
     table = answer.table
     for at, column in enumerate(answer.columns):
         if column.unit in _NS_IN and (times := _times(answer, column)) is not None:
@@ -30,7 +32,8 @@ def with_times(answer: Answer) -> pa.Table:
 
 
 def _times(answer: Answer, column: Column) -> pa.ChunkedArray | None:
-    """Returns a column as times; None if a value from damaged input does not fit into 64 bits of ns."""
+    """Returns a column with a time type. Returns None if a value does not fit into 64 bits of ns, which
+    happens only with damaged input."""
     numbers = answer.table.column(column.name)
     try:
         whole = _whole_ns(numbers, _NS_IN[column.unit or ""])
@@ -51,21 +54,22 @@ def _whole_ns(numbers: pa.ChunkedArray, ns: int) -> pa.ChunkedArray:
 
 
 def to_pandas(table: pa.Table) -> pandas.DataFrame:
-    """Makes a pandas data frame. Integer columns with unknown values have the type Int64 and NA for these.
-    Raises MissingPackage."""
+    """Converts a table to a pandas data frame. Integer columns with missing values get a nullable type such
+    as Int64. Raises MissingPackage if pandas is not installed."""
     pd = _package("pandas", "to_pandas()")
     with_unknown = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
     frame: pandas.DataFrame = table.to_pandas()
     for name in table.column_names:
         column = table.column(name)
-        # pandas would convert these columns to floats, in which times of 19 digits lose their last three.
+        # By default, pandas would convert these columns to floats. A time in ns since the epoch has 19
+        # digits, of which a float keeps only 16.
         if column.type in with_unknown and column.null_count:
             frame[name] = column.to_pandas(types_mapper=with_unknown.get)
     return frame
 
 
 def to_polars(table: pa.Table) -> polars.DataFrame:
-    """Makes a polars data frame. Raises MissingPackage."""
+    """Converts a table to a polars data frame. Raises MissingPackage if polars is not installed."""
     pl = _package("polars", "to_polars()")
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)

@@ -1,4 +1,4 @@
-"""Writes an answer as JSON: one object with the rows, notes and losses."""
+"""Writes an answer as JSON: one object with the columns, rows, notes and losses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from iodock.shared.tables.rows import with_other
 
 
 def write(answer: Answer, out: BinaryIO) -> None:
-    """Writes the whole answer, with the row 'other' of a top list."""
+    """Writes the whole answer. In a top list, the last row `other` has the sums of the rows that were left
+    out."""
     head, tail = _around(answer)
     out.write(head)
     table = with_other(answer)
@@ -31,8 +32,9 @@ def write(answer: Answer, out: BinaryIO) -> None:
 
 
 def write_texts(answer: Answer, texts: Iterable[pa.RecordBatch], out: BinaryIO) -> None:
-    """Writes rows that are JSON already: one column of text, each after a comma and a line break. The text
-    buffers of the column are written directly, so that no row becomes a Python object."""
+    """Writes rows that the SQL engine has already formatted as JSON. They are in a column of text, each with
+    a comma and a line break in front. The buffer of the column is written directly, because converting each
+    row to a Python object would be slow."""
     head, tail = _around(answer)
     out.write(head)
     skip = 1
@@ -44,7 +46,7 @@ def write_texts(answer: Answer, texts: Iterable[pa.RecordBatch], out: BinaryIO) 
 
 
 def _around(answer: Answer) -> tuple[bytes, bytes]:
-    """Returns the text before and after the rows."""
+    """Returns the JSON text before and after the rows."""
     before = {
         "analysis": answer.analysis,
         "clock": answer.clock,
@@ -76,7 +78,8 @@ def _text(value: object) -> str:
 
 
 def _other(value: object) -> object:
-    """Converts types that Python's JSON does not support: decimals become numbers, all others text."""
+    """Converts values that Python's JSON module does not support: decimals become numbers, all others become
+    text."""
     if isinstance(value, Decimal) and value.is_finite():
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)
@@ -90,7 +93,7 @@ def _characters(texts: pa.Array) -> memoryview:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Converts values to those that JSON allows: maps become objects, and there is no infinity and no NaN."""
+    """Converts a value to one that JSON supports. Maps become objects. Infinity and NaN become null."""
     if pa.types.is_map(kind):
         return dict(value or ())
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Writes an answer as a Parquet file. The meaning of its columns is in the file's metadata."""
+"""Writes an answer as a Parquet file. The file's metadata contains the meaning of its columns."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from iodock.shared.answer import Answer
 
 
 def write(answer: Answer, out: BinaryIO) -> None:
-    """Writes the whole answer."""
+    """Writes the whole answer to OUT."""
     write_batches(answer, answer.table.schema, answer.table.to_batches(), out)
 
 
 def write_batches(
     answer: Answer, schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO
 ) -> None:
-    """Writes rows batch by batch."""
+    """Writes all rows, one batch after the other."""
     described = schema.with_metadata({"iodock": json.dumps(_meaning(answer), ensure_ascii=False)})
     rows: list[pa.RecordBatch] = []
     with pyarrow.parquet.ParquetWriter(out, described, compression="zstd", compression_level=1) as writer:
         for batch in batches:
             rows.append(batch)
-            # Row groups have about a million rows, because many small groups make files large and slow to
-            # read.
+            # Batches are collected until a row group has about a million rows. Many small row groups would
+            # make the file larger and slower to read.
             if sum(one.num_rows for one in rows) >= 1_000_000:
                 writer.write_table(pa.Table.from_batches(rows).cast(described))
                 rows = []

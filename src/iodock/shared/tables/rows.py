@@ -1,4 +1,5 @@
-"""Returns the rows of an answer for data formats, with the row 'other' for those that a top list left out."""
+"""Returns the rows of an answer for data formats. A top list gets an additional row `other` for the rows that
+were left out."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from iodock.shared.answer import Answer
 
 
 def with_other(answer: Answer) -> pa.Table:
-    """Returns the table, followed by a row for the rows that `--top` left out. The first text key of this row
-    is `other`; numeric keys are null."""
+    """Returns the table of an answer. If `--top` left rows out, a row with their sums follows. Its first key
+    with texts is `other`, and its numeric keys are null."""
     if answer.totals is None or answer.totals.other is None:
         return answer.table
     row = other_row(answer)
@@ -20,7 +21,7 @@ def with_other(answer: Answer) -> pa.Table:
 
 
 def other_row(answer: Answer) -> dict[str, Any]:
-    """Returns the row 'other', with a value (perhaps None) for every column."""
+    """Returns the row `other`. Columns without a sum have the value None."""
     totals = answer.totals
     assert totals is not None and totals.other is not None
     row: dict[str, Any] = dict.fromkeys(answer.table.column_names)

@@ -1,5 +1,5 @@
-"""Formats an answer as a table for people: readable units, and in a terminal the most important columns that
-fit."""
+"""Formats an answer as a table for people. Values have readable units. In a terminal, the least important
+columns are left out if the table is too wide."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNITS = {"ns": NANOSECONDS, "bytes": BYTES, "bytes/s": BYTES_PER_SECOND}
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The texts of one column."""
+    """One column with its formatted texts."""
 
     column: Column
     heading: str
@@ -41,7 +41,9 @@ class Shown:
 
     @property
     def is_name(self) -> bool:
-        """Whether texts are names, whose middle may be cut, down to NARROWEST_NAME."""
+        """Returns whether the texts are names, such as paths. Long names are shortened in their middle, to at
+        least
+        NARROWEST_NAME cells."""
         return self.column.role == "key" and not self.right
 
     @property
@@ -56,8 +58,9 @@ def render(
     empty_columns: bool = False,
     text: Language = ENGLISH,
 ) -> str:
-    """Formats the table with its heading and totals, and ends each line. WIDTH is in cells; with None nothing
-    is cut or left out. EMPTY_COLUMNS: keep columns without values, which a query has named."""
+    """Formats the table with its title and totals. WIDTH is the width of the terminal in cells. If it is
+    None, all columns and texts are shown in full. EMPTY_COLUMNS keeps columns without values, because the
+    user's query selected them."""
     rows = answer.table.slice(0, MOST_ROWS)
     extra = _extra_rows(answer, text)
     shown = [_shown(column, rows, answer, extra, text) for column in answer.columns]
@@ -80,22 +83,23 @@ def render(
 
 
 def first_columns(answer: Answer, most: int) -> list[Shown]:
-    """Returns the first MOST rows with readable units, under the columns' own names, for users who continue
-    with the table in Python."""
+    """Returns the first MOST rows by column, formatted with units. The headings are the names of the columns
+    in the Arrow table, because users of the Python API need these names."""
     rows = answer.table.slice(0, most)
     shown = ((one, _shown(one, rows, answer, (), ENGLISH)) for one in answer.columns)
     return [replace(each, heading=visible(one.name)) for one, each in shown]
 
 
 def first_lines(answer: Answer, most: int, width: int) -> list[str]:
-    """Formats `first_columns` as lines of a table, with as many columns as fit into WIDTH cells. Empty
-    without rows."""
+    """Formats `first_columns` as the lines of a table, with the columns that fit into WIDTH cells. The result
+    is empty if the table has no rows."""
     telling = [one for one in first_columns(answer, most) if _says_something(one)]
     return list(_lines(_fitting(telling, width), 0, False)) if answer.table.num_rows else []
 
 
 def terminal_width() -> int | None:
-    """Returns the terminal's width; None if stdout is not a terminal, or if its width is not known."""
+    """Returns the width of the terminal in cells. Returns None if stdout is not a terminal, or if the width
+    is not known."""
     try:
         columns = os.get_terminal_size(1).columns
     except OSError:
@@ -107,7 +111,8 @@ def terminal_width() -> int | None:
 
 
 def column_named(word: str, columns: Iterable[Column], text: Language = ENGLISH) -> str:
-    """Returns the column with the heading WORD if there is exactly one, or else WORD itself."""
+    """Returns the name of the column whose name or heading is WORD. Returns WORD itself if there is no such
+    column, or more than one."""
     named = [
         column.name
         for column in columns
@@ -117,7 +122,7 @@ def column_named(word: str, columns: Iterable[Column], text: Language = ENGLISH)
 
 
 def headings(columns: Iterable[Column]) -> list[str]:
-    """Returns the headings above the columns in a terminal."""
+    """Returns the English headings of the columns."""
     return [_heading(column, ENGLISH) for column in columns]
 
 
@@ -149,7 +154,8 @@ def _shown(
 
 
 def _heading(column: Column, text: Language) -> str:
-    # Columns that iodock does not define keep the names that the query gave them.
+    # Only columns that iodock defines have documentation. Others come from the user's query, and keep the
+    # names that the query gave them.
     if not column.doc:
         return visible(column.name)
     return text.gettext(column.heading)
@@ -181,7 +187,7 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
 
 
 def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int, text: Language) -> Iterable[str]:
-    """Yields a line that names the columns that did not fit."""
+    """Yields a line with the headings of the columns that did not fit."""
     seen = {one.column.name for one in kept}
     names = [one.heading for one in telling if one.column.name not in seen]
     if names and width < _NARROWEST_LIST:
@@ -197,7 +203,8 @@ def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int, text: L
 
 
 def _without_day(shown: Sequence[Shown]) -> tuple[list[Shown], str]:
-    """Returns times without the day, and the day if all have the same one."""
+    """If all times are on the same day, returns the columns with times without the day, and the day.
+    Otherwise returns the columns unchanged, and an empty text."""
     times = [cell for one in shown if one.column.role == "time" for cell in one.cells if cell]
     days = {cell.split(" ")[0] for cell in times if " " in cell}
     if len(days) != 1 or not all(" " in cell for cell in times):
@@ -215,14 +222,17 @@ def _says_something(shown: Shown) -> bool:
 
 
 def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
-    """Chooses the most important columns that fit. Names of files take the remaining width."""
+    """Returns the most important columns that fit into WIDTH. Columns with names share the remaining
+    width."""
     kept: list[Shown] = []
     last = 2
     for one in sorted(shown, key=lambda one: one.column.place):
         if one.column.place > last:
-            # If there is no room for a more important column, less important ones are left out, too.
+            # A column of this importance did not fit. Less important ones are not tried, even if they are
+            # narrower.
             break
-        # Names are cut to their narrowest only to make room for the most important column.
+        # The names are shortened to NARROWEST_NAME only for columns of the highest importance. For others,
+        # names keep at least a third of the width.
         name = NARROWEST_NAME if one.column.place == 0 else max(NARROWEST_NAME, width // 3)
         needed = sum(_narrowest(each, name) + 2 for each in (*kept, one)) - 2
         if not kept or needed <= width:
@@ -237,12 +247,14 @@ def _narrowest(one: Shown, name: int) -> int:
 
 
 def _most(one: Shown) -> int:
-    """Returns the largest width of a column. Times and numbers are never cut."""
+    """Returns the maximum width of a column. Only texts, lists and maps may be shortened; times and numbers
+    are always shown in full."""
     return WIDEST_TEXT if one.column.type in ("str", "list", "map") else one.width
 
 
 def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
-    """Cuts the texts of the columns to fit. Names share the width that the others leave."""
+    """Shortens texts so that the table fits into WIDTH. Columns with names share the width that the other
+    columns leave."""
     names = sorted((one for one in shown if one.is_name), key=lambda one: one.width)
     rest = [one for one in shown if not one.is_name]
     spare = width - sum(_narrowest(one, width) for one in rest) - 2 * (len(shown) - 1)
@@ -257,8 +269,8 @@ def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
 
 
 def elided(text: str, width: int) -> str:
-    """Shortens a text to at most WIDTH cells. The middle is cut, because the ends of a path are the most
-    informative."""
+    """Shortens a text to at most WIDTH cells. Its middle is left out, because the beginning and the end of a
+    path contain most information."""
     if cell_len(text) <= width:
         return text
     tail = (width - 1) * 2 // 3
@@ -269,7 +281,7 @@ def elided(text: str, width: int) -> str:
 
 
 def _last_cells(text: str, width: int) -> str:
-    """Returns as much of the text's end as fits into WIDTH cells."""
+    """Returns the longest end of TEXT that fits into WIDTH cells."""
     at, used = len(text), 0
     while at > 0 and (used := used + cell_len(text[at - 1])) <= width:
         at -= 1
@@ -302,7 +314,8 @@ def _strong(text: str, colour: bool) -> str:
 def _below(answer: Answer, shown: int, text: Language) -> Iterable[str]:
     if answer.totals is not None and answer.totals.shown < answer.totals.of:
         kept = answer.totals
-        # The nouns are names of keys, which have no counting words in other languages.
+        # The nouns are English names of keys, such as `files`, and are not translated, so other languages get
+        # a sentence without a noun.
         n_of = text.gettext(N_("{n} of {of}"), n=f"{kept.shown:,}", of=f"{kept.of:,}")
         yield kept.sentence if text.code == "en" else n_of
     if shown < answer.table.num_rows:

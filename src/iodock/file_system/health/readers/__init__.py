@@ -1,4 +1,4 @@
-"""Readers of other benchmarks' results, and the choice of the reader for a file."""
+"""Lists the readers for results of other benchmarks, and chooses the reader for a file."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _NOTHING_LEFT = (
 
 
 def names() -> tuple[str, ...]:
-    """Names of the readers, which are the values of `--from`."""
+    """Returns the names of the readers, which are the values of the option `--from`."""
     return tuple(reader.name for reader in READERS)
 
 
 def read(path: Path, name: str | None = None) -> Measurements:
-    """Reads a file or a result folder, with the reader NAME or the one that fits. Raises MeasurementError;
-    RequestError for an unknown name."""
+    """Reads a file or a result folder. NAME selects the reader; without NAME, the reader that recognises the
+    file is used. Raises MeasurementError if the file can't be read, and RequestError for an unknown name."""
     source = Source(path)
     reader = recognise(source) if name is None else next((one for one in READERS if one.name == name), None)
     if reader is None:
@@ -58,14 +58,14 @@ def read(path: Path, name: str | None = None) -> Measurements:
     except MeasurementError as error:
         if not source.doubts.counts:
             raise
-        # Invalid values explain why there is no result, which is more useful than only saying that there is
-        # none.
+        # The reader found values but left all of them out as invalid. The message lists the invalid values,
+        # because it helps more than the statement that there is no result.
         raise MeasurementError(f"{source.path}: {'; '.join(source.doubts.notes())}", _NOTHING_LEFT) from error
 
 
 def _credible(measured: Measurements, source: Source) -> Measurements:
-    """Removes impossible values from MEASURED and lists them in notes. Raises MeasurementError if nothing is
-    left."""
+    """Removes impossible values from MEASURED and describes them in the notes of its protocol. Raises
+    MeasurementError if no value remains."""
     cells = credible_cells(measured.cells, source.doubts)
     if measured.cells and not cells:
         raise MeasurementError(f"{source.path}: none of its values can have been measured", _NOTHING_LEFT)
@@ -74,8 +74,8 @@ def _credible(measured: Measurements, source: Source) -> Measurements:
 
 
 def recognise(source: Source) -> Reader:
-    """Finds the reader that fits a file best. Raises MeasurementError if none does, or if two fit equally
-    well."""
+    """Returns the reader that recognises the file with the highest certainty. Raises MeasurementError if no
+    reader recognises it, or if two are about equally certain."""
     sure = sorted(((reader.sniff(source), reader) for reader in READERS), key=lambda one: -one[0])
     (best, first), (second, other) = sure[0], sure[1]
     if best < _LEAST:

@@ -1,4 +1,5 @@
-"""The interface of a reader and its input, and the combination of rows that are repeats into one cell."""
+"""Defines the interface of a reader and of its input, combines rows that are repeats into one cell, and
+parses numbers, sizes and options."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _POWERS = {letter: 1 << (10 * power) for power, letter in enumerate(" kmgtpe")}
 
 @dataclass(frozen=True)
 class Source:
-    """The input of a reader: one file, or the folder of a whole result."""
+    """The input of a reader: a file, or a folder with all files of a result."""
 
     path: Path
     doubts: Doubts = field(default_factory=Doubts, compare=False)
@@ -41,8 +42,8 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """Text of the whole file, decompressed; empty for a folder or if the file is not text. Raises
-        MeasurementError."""
+        """The decompressed text of the file. It is empty for a folder, and for a file that is not text.
+        Raises MeasurementError."""
         if self.path.is_dir():
             return ""
         try:
@@ -60,12 +61,13 @@ class Source:
 
     @cached_property
     def whole_lines(self) -> list[str]:
-        """Lines in full length. Do not use regular expressions on them, which may take quadratic time."""
+        """The lines in full length. Regular expressions must not be applied to them, because they may take
+        quadratic time on very long lines."""
         return self.text.split("\n")
 
     @cached_property
     def lines(self) -> list[str]:
-        """Lines, of which those that are too long are cut and counted."""
+        """The lines, cut to at most 8,192 characters. Each line that was cut is counted in `doubts`."""
         lines = list(self.whole_lines)
         for at, line in enumerate(lines):
             if len(line) > _LONGEST_LINE:
@@ -76,25 +78,25 @@ class Source:
         return lines
 
     def first_lines(self, count: int) -> list[str]:
-        """The first lines, from which a reader recognises its format. Lines that are too long are cut but not
-        counted, because another reader may accept them."""
+        """Returns the first lines, in which a reader looks for marks of its format. Long lines are cut, but
+        not counted in `doubts`, because another reader may read the file and need the whole line."""
         return [line[:_LONGEST_LINE] for line in self.text.split("\n", count)[:count]]
 
     @property
     def start(self) -> str:
-        """The beginning of the text, as much as is needed to recognise the format."""
+        """The first 65,536 characters of the text, in which a reader looks for marks of its format."""
         return self.text[: 64 << 10]
 
     def at(self, line: int) -> str:
-        """Formats a position as file and line."""
+        """Formats a position as file and line number."""
         return f"{self.path}:{line}"
 
     def wrong(self, line: int, what: str, hint: str) -> MeasurementError:
         return MeasurementError(f"{self.at(line)}: {what}", hint)
 
     def rate(self, text: object, line: int, what: str) -> float | None:
-        """Parses a rate of a result for WHAT. None if there is none. A text that is not a valid number
-        (`nan`, `-1`, `inf`) is counted as an error."""
+        """Parses a rate. Returns None if TEXT is empty or no valid number. Invalid numbers, such as `nan`,
+        `-1` and `inf`, are counted in `doubts` under the name WHAT."""
         if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
             return None
         value = number(text)
@@ -103,7 +105,7 @@ class Source:
         return value
 
     def line_of(self, offset: int) -> int:
-        """Number of the line with a position in `text`."""
+        """Returns the number of the line that contains the character at OFFSET of `text`."""
         return self.text.count("\n", 0, offset) + 1
 
 
@@ -130,8 +132,8 @@ class Reader:
 
 
 class Repeats:
-    """Collects cells. Rows that differ only in the value are repeats of one cell. Cells are in the order of
-    their first repeat. Impossible values are left out, and counted in DOUBTS."""
+    """Collects cells. Rows that differ only in their values are repeats of the same cell. The cells keep the
+    order of their first repeats. Impossible values are left out, and counted in DOUBTS."""
 
     def __init__(self, doubts: Doubts) -> None:
         self._doubts = doubts
@@ -140,7 +142,7 @@ class Repeats:
         self._latencies: dict[tuple[object, ...], list[Latency]] = {}
 
     def add(self, cell: Cell) -> None:
-        """Adds one repeat of a cell, with its value, latency and seconds."""
+        """Adds one repeat, whose measured values are in CELL."""
         credible = credible_cell(cell, self._doubts)
         if credible is None:
             return
@@ -153,7 +155,7 @@ class Repeats:
             self._latencies.setdefault(key, []).append(cell.latency_ns)
 
     def cells(self) -> tuple[Cell, ...]:
-        """Returns the cells, each with all its repeats."""
+        """Returns the cells. The value of each is the median of its repeats."""
         return tuple(
             replace(repeated(cell, self._values[key]), latency_ns=together(self._latencies.get(key, ())))
             for key, cell in self._templates.items()
@@ -161,8 +163,8 @@ class Repeats:
 
 
 def together(several: Iterable[Latency]) -> Latency | None:
-    """Combines latencies of repeats. Extremes are the extremes of all; percentiles are the median of the
-    repeats, because the data allows nothing better."""
+    """Combines the latencies of several repeats. Minimum and maximum are those of all repeats. A percentile
+    is the median of the repeats' percentiles, because the exact one can't be computed from them."""
     given = tuple(several)
     if len(given) < 2:
         return given[0] if given else None
@@ -184,7 +186,8 @@ def _over(function: Callable[[list[float]], float], values: list[float | None]) 
 
 
 def number(text: object) -> float | None:
-    """Returns a finite number of at least 0, or None. Benchmarks print no other numbers."""
+    """Converts TEXT to a number. Returns None unless it is finite and at least 0, because benchmarks print no
+    other valid numbers."""
     if isinstance(text, bool):
         return None
     try:
@@ -195,8 +198,9 @@ def number(text: object) -> float | None:
 
 
 def duration(text: object) -> float | None:
-    """Parses a time in the tool's unit; None if there is none. An impossible time, such as -5 or `nan`, is
-    kept: the rate computed from it is wrong, too, and both are left out later."""
+    """Parses a time in the unit of the benchmark, or returns None if TEXT is empty or not a number. An
+    impossible time, such as -5 or `nan`, is returned nevertheless: the rate that the benchmark computed from
+    it is wrong as well, and `credible_cell` needs the time to reject the rate."""
     if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
         return None
     try:
@@ -206,14 +210,14 @@ def duration(text: object) -> float | None:
 
 
 def whole(text: object) -> int | None:
-    """Returns an integer of at least 0, or None."""
+    """Converts TEXT to an integer of at least 0, or returns None."""
     value = number(text)
     return None if value is None else int(value)
 
 
 def size(text: str | None) -> int | None:
-    """Parses a size such as `1 MiB`, `47008 bytes`, `16m`, `4k` into bytes. In benchmarks all prefixes are
-    powers of 1024."""
+    """Parses a size such as `1 MiB`, `47008 bytes`, `16m` or `4k`, and returns bytes. Benchmarks use all
+    prefixes as powers of 1024."""
     found = _SIZE.match((text or "").strip())
     amount = number(found[1]) if found else None
     if found is None or amount is None:
@@ -222,8 +226,8 @@ def size(text: str | None) -> int | None:
 
 
 def words(command: str | None) -> list[str]:
-    """Splits a command line into words. If its quotes are unbalanced, or if it is too long, it is split at
-    blanks."""
+    """Splits a command line into words, as a shell does. If its quotes are unbalanced or the line is very
+    long, it is split at blanks instead."""
     text = command or ""
     try:
         return shlex.split(text) if len(text) <= _LONGEST_COMMAND else text.split()
@@ -232,7 +236,7 @@ def words(command: str | None) -> list[str]:
 
 
 def option(command: list[str], *names: str) -> str | None:
-    """Returns the value of an option that is given as `-t 1m`, `-t1m`, `-t=1m` or `--name=1m`."""
+    """Returns the value of an option. Options are written as `-t 1m`, `-t1m`, `-t=1m` or `--name=1m`."""
     for at, word in enumerate(command):
         for name in names:
             if word == name and at + 1 < len(command):
@@ -249,7 +253,8 @@ def option(command: list[str], *names: str) -> str | None:
 
 
 def several_commands(commands: Iterable[str | None]) -> list[str]:
-    """A note if a file contains runs of several commands, because the protocol shows only one."""
+    """Returns a note if the runs in a file have different command lines, because the protocol shows only the
+    first one."""
     count = len({one for one in commands if one is not None})
     if count < 2:
         return []
@@ -257,8 +262,8 @@ def several_commands(commands: Iterable[str | None]) -> list[str]:
 
 
 def date(text: str | None, *forms: str) -> str | None:
-    """Converts a date in one of the formats to ISO 8601; None if it has another format. Benchmarks write
-    dates without a time zone."""
+    """Converts a date to ISO 8601. FORMS are the possible formats for strptime. Returns None if no format
+    matches. Benchmarks write dates without a time zone."""
     for form in forms:
         try:
             return datetime.strptime((text or "").strip(), form).isoformat()
@@ -271,7 +276,8 @@ CTIME = "%a %b %d %H:%M:%S %Y"
 
 
 def sample_spread(population: float | None, mean: float, count: int | None) -> float | None:
-    """Converts the population standard deviation of `count` values, which older tools print, to a spread."""
+    """Returns the spread (standard deviation with n - 1, divided by the mean) of COUNT values. POPULATION is
+    their standard deviation with n, which older benchmarks print."""
     if population is None or not count or count < 2 or mean == 0:
         return None
     return population * math.sqrt(count / (count - 1)) / abs(mean)

@@ -1,8 +1,8 @@
-"""Determines from a benchmark's options whether it reached a device or server, or only memory.
+"""Determines from a benchmark's options whether its I/O reached a device or server, or only memory.
 
-A write is labelled `page-cache` if nothing in the measured time waits for it: no fsync, O_SYNC or O_DIRECT.
-If the output does not show this, it is `unknown`. Sources: the lists of options of IOR (parse_options.c) and
-iozone.c, fio's HOWTO, and elbencho's help.
+A write is labelled `page-cache` if the benchmark used neither fsync nor O_SYNC nor O_DIRECT, so that the
+measured time ends before the data is on a device. If the output does not show the options, the label is
+`unknown`. Sources: the options of IOR (parse_options.c) and iozone.c, fio's HOWTO, and elbencho's help.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _FIO_REMOTE = frozenset(
 
 
 def flags(command: Iterable[str], with_values: str) -> set[str]:
-    """Returns the letters of the short options in a command, including several in one word (`-eI`).
-    WITH_VALUES: letters whose value may follow in the same word."""
+    """Returns the letters of all short options in a command. One word may contain several, such as `-eI`.
+    WITH_VALUES lists the letters that take a value, which may follow in the same word."""
     found: set[str] = set()
     for word in command:
         if not word.startswith("-") or word.startswith("--"):
@@ -47,8 +47,8 @@ def flags(command: Iterable[str], with_values: str) -> set[str]:
 
 
 def of_ior_write(command: list[str], settings: Mapping[str, str]) -> Label:
-    """Label of a write of IOR. COMMAND: IOR's command line; SETTINGS: the settings that it prints. Both may
-    be empty."""
+    """Returns the cache label of a write of IOR. COMMAND is IOR's command line, and SETTINGS are the settings
+    that IOR prints. Each may be empty."""
     api = _api(settings)
     given = flags(command, _IOR_WITH_VALUES)
     named = {part for word in command for part in word.replace("-O", "").split(",")}
@@ -62,14 +62,14 @@ def of_ior_write(command: list[str], settings: Mapping[str, str]) -> Label:
         return None, "fsync within the measured time"
     if ior_is_direct(command, settings):
         return None, "O_DIRECT"
-    # The output shows the options in a script (-f) only if it is JSON.
+    # With -f, IOR reads options from a script. Only IOR's JSON output shows these options.
     if not said and (not command or "f" in given):
         return Cache.UNKNOWN, NOT_SAID
     return Cache.PAGE_CACHE, NO_SYNC
 
 
 def ior_is_direct(command: list[str], settings: Mapping[str, str]) -> bool:
-    """Whether IOR opened files with O_DIRECT, which only its POSIX interface does."""
+    """Returns whether IOR opened its files with O_DIRECT. Only the interfaces POSIX and BEEGFS do so."""
     if _api(settings) not in ("", "POSIX", "BEEGFS"):
         return False
     named = {part for word in command for part in word.replace("-O", "").split(",")}
@@ -78,14 +78,16 @@ def ior_is_direct(command: list[str], settings: Mapping[str, str]) -> bool:
 
 
 def _api(settings: Mapping[str, str]) -> str:
-    """Name of the interface: `HDF5` from `HDF5-1.10.4 (Parallel)`."""
+    """Returns the name of IOR's interface without version, such as `HDF5` for the setting `HDF5-1.10.4
+    (Parallel)`."""
     found = re.match(r"[A-Za-z0-9]+", settings.get("api", ""))
     return found[0].upper() if found else ""
 
 
 def of_fio(operation: str, options: Mapping[str, str], requests: float | None = None) -> Label:
-    """Label of an operation of fio. OPTIONS: those of the job and of all jobs; empty if the output has none.
-    REQUESTS: number that each process makes, if it is known."""
+    """Returns the cache label of an operation of fio. OPTIONS combines the options of the job with those of
+    all jobs, and is empty if the output has none. REQUESTS is the number of requests of each process, or None
+    if it is not known."""
     direct = options.get("direct") == "1" or options.get("buffered") == "0"
     if operation == "read":
         return _DIRECT if direct else (Cache.UNKNOWN, None)
@@ -108,20 +110,22 @@ def _is_synced(name: str, options: Mapping[str, str], requests: float | None) ->
     given = options.get(name, "0").lower()
     if given in _FIO_OFF:
         return False
-    # The option is the number of writes between two syncs. A process that writes less does not sync.
+    # The values of fsync and fdatasync are the number of writes between two syncs. A process that makes fewer
+    # writes never syncs.
     every = int(given) if name in _FIO_EVERY and given.isdecimal() else 1
     return requests is None or every <= requests
 
 
 def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str | None) -> Label:
-    """Label of an operation of elbencho. PATH_TYPE: elbencho's name for its target."""
+    """Returns the cache label of an operation of elbencho. PATH_TYPE is elbencho's name for the type of its
+    target, such as `bucket`."""
     if operation in ("read", "file-read"):
         return _DIRECT if direct else (Cache.UNKNOWN, None)
     if operation != "write":
         return None, None
     if direct:
         return None, "O_DIRECT"
-    # The --sync of elbencho is a separate phase, so its time is not included in the write.
+    # elbencho executes --sync as a separate phase, so the time of the sync is not part of the write phase.
     remote = any(word.startswith(("--s3", "--hdfs", "s3://", "hdfs://")) for word in command)
     if remote or path_type in ("bucket", "hdfs", "s3"):
         return Cache.UNKNOWN, "an object store has its own cache"
@@ -129,7 +133,8 @@ def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str
 
 
 def of_iozone(operation: str, command: list[str]) -> Label:
-    """Label of an operation of IOzone. COMMAND is empty if the output does not contain it."""
+    """Returns the cache label of an operation of IOzone. COMMAND is empty if the output does not contain the
+    command line."""
     given = flags(command, _IOZONE_WITH_VALUES)
     direct = "I" in given
     if operation == "read":

@@ -1,8 +1,8 @@
-"""Rejects numbers that no benchmark can have measured, with one check for all readers.
+"""Rejects numbers that no benchmark can have measured. All readers use this check.
 
-A faulty benchmark prints a date as a duration, 0 as a rate, `nan`, or an overflowed counter. Such a value
-counts as unknown: it is left out, and counted with its reason and first position. The limits are far above
-any file system, so that no measured value is taken for an error.
+A faulty benchmark may print a date as a duration, 0 as a rate, `nan`, or an overflowed counter. Such a value
+is left out, and counted with its reason and first position. The limits are far above those of any file
+system, so that no real measurement is rejected.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ _RATES = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
 
 
 class Fault(NamedTuple):
-    """The reason why a value is impossible."""
+    """An impossible value and the reason why it is impossible."""
 
     value: str
     why: str
 
 
 def _as_there(value: float, digits: int = 3) -> str:
-    """Formats a number without separators, as in the file, so that a search finds it there."""
+    """Formats a number without thousands separators. The message then shows it as the file does, and users
+    can search for it there."""
     return number_text(value, digits).replace(",", "")
 
 
 def credible_cells(cells: Iterable[Cell], doubts: Doubts) -> tuple[Cell, ...]:
-    """Returns the cells that have possible values."""
+    """Returns the cells whose values are possible."""
     return tuple(one for cell in cells if (one := credible_cell(cell, doubts)) is not None)
 
 
 def credible_cell(cell: Cell, doubts: Doubts) -> Cell | None:
-    """Returns CELL without impossible fields; None if its value is impossible."""
+    """Returns CELL with impossible fields set to None. Returns None if the value itself is impossible."""
     fault = fault_of(cell.value, cell.unit, cell.seconds)
     if fault is not None:
         doubts.count(fault.why, f"{cell.test} {cell.operation} {fault.value}", cell.source)
@@ -57,7 +58,8 @@ def credible_cell(cell: Cell, doubts: Doubts) -> Cell | None:
 
 
 def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | None:
-    """Returns the reason why a value in UNIT, taken over SECONDS, is impossible; None if it is possible."""
+    """Returns the reason why a value is impossible, or None if it is possible. SECONDS is the time that the
+    measurement took."""
     if seconds is not None and not 0 <= seconds < MOST_SECONDS:
         why = DATE if seconds >= MOST_SECONDS else "a duration below 0, or not a number"
         return Fault(f"{_as_there(seconds, 12)} s", f"{why}, so its rate is wrong too")
@@ -74,7 +76,7 @@ def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | 
 
 
 def _trimmed(cell: Cell, doubts: Doubts) -> Cell:
-    """Returns CELL without impossible fields. Its value was checked before."""
+    """Returns CELL with impossible fields set to None. The caller has already checked the value itself."""
     wrong = [name for name in ("minimum", "maximum") if _is_wrong_rate(getattr(cell, name), cell.unit)]
     wrong += [name for name in ("volume_bytes", "size_bytes") if (getattr(cell, name) or 0) > MOST_WHOLE]
     wrong += [name for name in ("processes", "nodes") if (getattr(cell, name) or 0) > MOST_PROCESSES]
@@ -90,7 +92,7 @@ def _trimmed(cell: Cell, doubts: Doubts) -> Cell:
 
 
 def _is_wrong_rate(value: float | None, unit: Unit) -> bool:
-    # A smallest rate of 0 means that nothing was measured in one repeat.
+    # A minimum of 0 is possible: it means that a repeat ended without a result.
     return value is not None and value != 0 and fault_of(value, unit) is not None
 
 

@@ -1,9 +1,11 @@
-"""elbencho: its `--jsonfile` and `--csvfile`, and the table that it prints and writes to `--resfile`.
+"""Reads results of elbencho: the files of `--jsonfile` and `--csvfile`, and the table that it prints and
+writes to `--resfile`.
 
-Source: elbencho's documentation (docs/csv-docs.md, docs/result-columns-explanation.md), its Statistics.cpp of
-1.0 to 3.1, and runs. The result is that of `last done`, when the slowest thread was done. All numbers in its
-JSON are texts. MiB/s and MB/s are cut to integers, so bytes/s are computed from the rate of blocks if the two
-agree. A mix of reads and writes is one phase; its reads and its writes become a cell each.
+Sources: elbencho's documentation (docs/csv-docs.md, docs/result-columns-explanation.md), its Statistics.cpp
+of versions 1.0 to 3.1, and own runs. Of elbencho's two results, this reader takes `last done`, which was
+computed when the slowest thread had finished. All numbers in its JSON are strings. elbencho truncates MiB/s
+and MB/s to integers. The rate is therefore computed from the number of blocks per second, if it agrees with
+the truncated one. A phase that mixes reads and writes becomes two cells.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ _CSV |= {f"read_{ours}": f"rwmix read {theirs}" for ours, theirs in _CSV.items()
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has the header of its CSV, the members of its JSON, or the head of its table."""
+    """Returns a high certainty if the file begins with the header of elbencho's CSV or the first member of
+    its JSON, or contains the heading of its table."""
     start = source.start
     if _is_head(start.split("\n", 1)[0].split(",")) or start.startswith('{"phase_type":'):
         return 0.95
@@ -93,7 +96,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Makes a cell for each phase and rate. If a phase is repeated, these are repeats of one cell. Raises
+    """Makes a cell for each rate of each phase. Repetitions of a phase become repeats of one cell. Raises
     MeasurementError."""
     if _LIVE.match(source.start):
         what = "live statistics of elbencho: momentary rates, not those of phases"
@@ -144,8 +147,8 @@ def _protocol(phases: list[Phase], without: list[str]) -> Protocol:
 def _from_csv(source: Source) -> Iterator[Phase]:
     columns: list[str] = []
     for line, text in enumerate(source.whole_lines, 1):
-        # A comma always separates fields: elbencho replaces commas inside fields, and only the command, the
-        # last field, has quotes.
+        # Every comma separates two fields: elbencho replaces commas inside fields, and only the command,
+        # which is the last field, has quotes.
         fields = [one.strip() for one in text.split(",")]
         if _is_head(fields):
             columns = fields
@@ -210,14 +213,15 @@ def _inner(one: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _text(value: object) -> str | None:
-    """In elbencho's JSON all values are texts."""
+    """Converts a JSON value to a string. elbencho writes all values as strings, but a damaged file may
+    contain others."""
     if value is None or isinstance(value, (dict, list)):
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _cells(phase: Phase, source: Source) -> Iterator[Cell]:
-    """Makes cells for the bytes written and read. A mix has both."""
+    """Yields the cells of one phase. A phase that mixes reads and writes has cells for both."""
     name, *inline = (phase["operation"] or "").split("+")
     is_mix = _MIX.match(name) is not None
     extra = {"mix": name if is_mix else "", "inline": "+".join(_INLINE.get(one, one) for one in inline)}

@@ -1,7 +1,9 @@
-"""The table that elbencho prints and appends to its `--resfile`: one phase after another.
+"""Parses the table that elbencho prints and appends to its `--resfile`. The table lists one phase after
+another.
 
-Source: `printPhaseResultsToStream` of elbencho's Statistics.cpp, 1.0 to 3.1. Up to 1.2 each row names its
-phase; later only the first one. `--base10` gives MB/s in place of MiB/s, but the volume stays in MiB.
+Source: `printPhaseResultsToStream` in elbencho's Statistics.cpp, versions 1.0 to 3.1. Up to version 1.2 each
+row names its phase, in later versions only the first row does. With `--base10` rates are in MB/s instead of
+MiB/s, but volumes remain in MiB.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ Phase = Mapping[str, str | None]
 marks values for the reads of a mix."""
 
 HEAD = re.compile(r"^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE", re.MULTILINE)
-# elbencho prints live statistics before a row: control sequences, and lines that the next line overwrites.
+# elbencho prints live statistics before a row. They contain control sequences of the terminal, and lines that
+# the next line overwrites.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _ROW = re.compile(r"^(\S*)\s+([A-Za-z][\w/% .]*?)\s*:(?:\s+(.*))?$")
 _PHASE = re.compile(r"[A-Z][A-Z0-9_-]*(?:\+[a-z])*$")
@@ -34,14 +37,15 @@ _TIME = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?
 
 
 def from_table(source: Source) -> Iterator[Phase]:
-    """Yields the phases in the table. `--resfile` writes a command line before each run."""
+    """Yields the phases in the table. elbencho writes its command line before each run to the file of
+    `--resfile`."""
     common: dict[str, str | None] = _of_command(None)
     phase: dict[str, str | None] = {}
     has_own_command = False
     for line, raw in enumerate(source.lines, 1):
         text = _CONTROL.sub("", raw).rstrip("\r").rsplit("\r", 1)[-1]
         if date := _DATE.match(text):
-            # Version 3.1 has two dates, of which the second is the end.
+            # Version 3.1 writes two dates, start and end. Only the start is used.
             if date[1] != "end":
                 common, has_own_command = {**_of_command(None), "date": date[2].strip() or None}, True
         elif text.startswith("COMMAND LINE:"):
@@ -58,8 +62,8 @@ def from_table(source: Source) -> Iterator[Phase]:
                     yield phase
                 phase = {**common, "operation": found[1], "line": str(line)}
             if phase:
-                # If a kind of row appears twice, the first one is used: `--dirstats` adds directories to a
-                # phase of files.
+                # If a phase has two rows of the same kind, the first one is used. With `--dirstats`, for
+                # example, a phase on files has a second row about directories.
                 phase = {**_value(found[2], (found[3] or "").split(), source, line), **phase}
     if phase:
         yield phase
@@ -81,7 +85,7 @@ def _of_command(command: str | None) -> dict[str, str | None]:
 
 
 def host_count(hosts: str | None) -> int | None:
-    """Counts the hosts in a text such as `node[01-16],login`. None if it can't be determined."""
+    """Counts the hosts in a text such as `node[01-16],login`. Returns None if the text can't be parsed."""
     total = 0
     for one in re.findall(r"(?:\[[^\]]*\]|[^,\s\[])+", hosts or ""):
         count = 1
@@ -103,7 +107,8 @@ def _range(part: str) -> int | None:
 
 
 def _value(name: str, columns: list[str], source: Source, line: int) -> dict[str, str | None]:
-    """Returns the values of a row: `first done`, `last done`. The sums of a mix are left out."""
+    """Returns the value of a row. COLUMNS contains the columns `first done` and `last done`, of which the
+    last one is used. Rows with the sum of reads and writes are left out."""
     if (found := _LATENCY_ROW.match(name)) and any("=" in one for one in columns):
         which = "io" if found[1] == "IO" else "entry"
         times = _LATENCY.findall(" ".join(columns))
@@ -144,7 +149,8 @@ def _us(value: str, unit: str) -> str | None:
 
 
 def _milliseconds(text: str | None) -> str | None:
-    """Converts `2m5.755s`, `1h2m3s` or `17ms` to milliseconds; a number without a unit is in milliseconds."""
+    """Converts a time such as `2m5.755s`, `1h2m3s` or `17ms` to milliseconds. A number without a unit is
+    already in milliseconds."""
     if text is None or text.isdecimal():
         return text
     found = _TIME.match(text)

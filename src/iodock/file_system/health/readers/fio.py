@@ -1,9 +1,10 @@
-"""fio 2 and 3: `--output-format=json` or `json+`, its text, and its terse lines.
+"""Reads results of fio 2 and 3: the output of `--output-format=json` and `json+`, fio's text, and its terse
+lines.
 
-Source: fio's manual (`fio_doc`, JSON output), stat.c and runs. Jobs of one name in one group ran at the same
-time, on one host or on several (`fio --client`), so their rates add up. Version 2 gives rates in KiB/s and
-latencies in microseconds; since 3.0 they are in bytes/s and ns. If a run is written several times
-(`--status-interval`), its last document counts.
+Sources: fio's manual (`fio_doc`, JSON output), stat.c and own runs. Jobs with the same name and group ran at
+the same time, on one host or on several (`fio --client`), so the reader adds their rates. Version 2 writes
+rates in KiB/s and latencies in microseconds; since version 3.0 they are in bytes/s and ns. With
+`--status-interval` fio writes the state of a run several times, and the reader uses the last document.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _LOOKED_AT = 1 << 20
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has the member with fio's version next to jobs, the heads of its jobs, or its terse
-    lines."""
+    """Returns a high certainty if the text contains the JSON members `fio version` and `jobs` (or
+    `client_stats`), the first line of a job in fio's text, or a terse line."""
     if '"fio version"' in source.text and ('"jobs"' in source.text or '"client_stats"' in source.text):
         return 0.95
     text = source.text[:_LOOKED_AT]
@@ -44,7 +45,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Reads rates in bytes/s for each job name and direction, with the latencies. Raises MeasurementError."""
+    """Reads a rate in bytes/s and the latencies for each job name and direction. Raises MeasurementError."""
     documents, notes = _documents(source)
     runs = fio_runs.runs(documents, source)
     several: list[list[Cell]] = []
@@ -69,7 +70,7 @@ def read(source: Source) -> Measurements:
 
 
 def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
-    """Combines runs that were appended to one file. Equal cells are repeats."""
+    """Combines the cells of several runs in one file. Equal cells are repeats of each other."""
     repeats = Repeats(source.doubts)
     for cell in (cell for cells in several for cell in cells):
         repeats.add(cell)
@@ -77,7 +78,8 @@ def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
 
 
 def _documents(source: Source) -> tuple[list[Document], list[str]]:
-    """Reads the documents from the JSON if there is any, else from the text. Raises MeasurementError."""
+    """Reads documents from the file's JSON, or from its text if it contains no JSON of fio. Raises
+    MeasurementError."""
     found = fio_json.documents(source)
     notes = [
         f"{source.at(line)}: a JSON document of fio is damaged or cut, so left out" for line in found.damaged
@@ -101,14 +103,15 @@ def _documents(source: Source) -> tuple[list[Document], list[str]]:
 
 def _of_text(source: Source) -> list[Document]:
     if fio_text.HEAD.search(source.text) is None and fio_text.TERSE.search(source.text) is None:
-        # Damaged JSON may have lines of any length, so it is not parsed as text.
+        # The file may be damaged JSON, which has lines of any length. Regular expressions on such lines may
+        # take very long.
         return []
     return fio_text.documents(source) or list(fio_text.terse(source))
 
 
 def _refuse_unclear(documents: list[Document], source: Source) -> None:
-    """Raises MeasurementError if terse lines have the same job name: they are processes of the job or
-    successive states of it, which can't be distinguished."""
+    """Raises MeasurementError if several terse lines have the same job name. They may be processes of the
+    job, whose rates add up, or successive states of one run, of which only the last counts."""
     if "pid" in documents[0]["jobs"][0]:
         return
     names = [(job["jobname"], job["groupid"]) for job in documents[0]["jobs"]]
@@ -120,7 +123,8 @@ def _refuse_unclear(documents: list[Document], source: Source) -> None:
 
 
 def _cut(source: Source) -> list[str]:
-    """Notes if the text is cut: it must end with `Run status group`. The terse format has no end mark."""
+    """Returns a note if fio's text is truncated. Complete text ends with `Run status group`. Terse output has
+    no such end mark, so nothing is noted for it."""
     heads = list(fio_text.HEAD.finditer(source.text))
     if not heads or "Run status group" in source.text[heads[-1].start() :] or SUM in heads[-1][0]:
         return []
@@ -136,7 +140,8 @@ def _failures(document: Document) -> list[str]:
 
 
 def _hosts(document: Document) -> list[str]:
-    """Notes the servers of a run, and whether all of them are present."""
+    """Returns notes about the hosts of a run. One note warns if the sum over all clients differs from the sum
+    of the listed hosts."""
     jobs = [one for one in jobs_of(document) if one.get("hostname")]
     own = [one for one in jobs if one.get("jobname") != SUM]
     names = dict.fromkeys(
@@ -158,10 +163,12 @@ def _hosts(document: Document) -> list[str]:
 
 
 def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str]]:
-    """Combines processes that ran at the same time into one cell each, and adds notes."""
+    """Makes the cells of one run. Processes that ran at the same time are combined into one cell. Returns the
+    cells and notes about them."""
     common = options_of(document.get("global options"))
     jobs = jobs_of(document)
-    # The document also has an entry with the sum of all hosts. It is only used if there are no other entries.
+    # With several hosts, fio adds an entry `All clients` with their sum. It is used only if there are no
+    # entries of single hosts.
     jobs = [one for one in jobs if one.get("jobname") != SUM] or jobs
     cells: dict[tuple[object, ...], Cell] = {}
     hosts: dict[tuple[object, ...], set[str]] = {}
@@ -183,7 +190,7 @@ def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str
 
 
 def _text(job: dict[str, Any], name: str) -> str:
-    """Returns a member as text. In a damaged file it may have any type."""
+    """Returns a member of a job as text. In a damaged file the member may have any type."""
     return str(job.get(name, ""))
 
 
@@ -208,7 +215,7 @@ def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iter
     engine = shape.options.get("ioengine", "")
     for operation in DIRECTIONS:
         done = job.get(operation)
-        # A direction that was not used has zeros.
+        # fio writes zeros for a direction that was not used.
         if not isinstance(done, dict) or done.get("io_bytes") in (0, None):
             continue
         what = f"fio {_text(job, 'jobname')} {operation}"
@@ -230,7 +237,8 @@ def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iter
 
 
 def _of_files(cell: Cell, engine: str) -> Cell:
-    """Converts CELL to operations on files, which an engine of this kind counts."""
+    """Converts a cell with a rate in bytes/s to one with a rate of operations on files. CELL's value already
+    is the number of operations per second."""
     return replace(
         cell,
         operation=_FILE_ENGINES[engine],
@@ -250,7 +258,7 @@ def _cell(
     moved, milliseconds = bytes_moved(done), duration(done.get("runtime"))
     requests = number(done.get("total_ios"))
     each = requests / shape.processes if requests and shape.processes else None
-    # fio's text shows only three options, so the label of the cache is not certain.
+    # fio's text shows only some of the options, so they are not used to determine the cache label.
     cached, reason = of_fio(operation, {} if "block_bytes" in job else options, each)
     if "block_bytes" in job:
         request: int | None = job["block_bytes"].get(operation)
@@ -288,7 +296,8 @@ def _variant(job: dict[str, Any], options: dict[str, str]) -> dict[str, str]:
 
 
 def _latency(done: dict[str, Any]) -> Latency | None:
-    """Reads completion latencies. Percentiles belong to these, unless an option of fio selects others."""
+    """Reads completion latencies. fio's percentiles are those of the completion latencies, or of the total
+    latencies if the user set the option lat_percentiles."""
     factor = 1.0
     times = done.get("clat_ns")
     if not isinstance(times, dict):
@@ -316,7 +325,8 @@ def _latency(done: dict[str, Any]) -> Latency | None:
 
 
 def _added(one: Cell, other: Cell) -> Cell:
-    """Combines jobs that ran at the same time. Percentiles can't be added, so their median is used."""
+    """Combines two jobs that ran at the same time: rates and volumes are added. The percentiles of both
+    together can't be computed, so their median is used."""
     latencies = [latency for latency in (one.latency_ns, other.latency_ns) if latency is not None]
     return replace(
         one,
@@ -329,8 +339,8 @@ def _added(one: Cell, other: Cell) -> Cell:
 
 
 def _longest(one: float | None, other: float | None) -> float | None:
-    """Returns the longer of two times. An impossible time is kept, because the sum of their rates is wrong
-    then."""
+    """Returns the longer of two times. If one of them is negative or NaN, it is returned instead, so that the
+    sum of the rates is rejected as well."""
     if one is None or other is None:
         return None
     return next((time for time in (one, other) if not time >= 0), max(one, other))

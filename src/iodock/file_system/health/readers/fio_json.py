@@ -1,8 +1,8 @@
-"""Finds the JSON documents of fio in a file, with any text around them.
+"""Finds the JSON documents of fio in a file that may contain other text as well.
 
-`--status-interval=N` writes one document per interval, each of which includes everything since the run's
-begin. Some users append run after run to one file. Warnings, logs, and with `--output-format=normal,json`
-fio's text, may be in between.
+With `--status-interval=N` fio writes one document per interval, each with the results since the start of the
+run. Some users append the output of several runs to one file. Warnings, logs, and fio's text (with
+`--output-format=normal,json`) may be between the documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_DAMAGED = 10_000
 
 @dataclass
 class Found:
-    """What a file contains."""
+    """The JSON documents that were found in a file, and the damaged ones among them."""
 
     documents: list[Document] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
@@ -36,8 +36,8 @@ class Found:
 
 
 def documents(source: Source) -> Found:
-    """Reads all documents of fio in order. Raises MeasurementError for too many values or damaged
-    documents."""
+    """Reads all documents of fio in the order of the file. Raises MeasurementError if the file contains too
+    many JSON values or too many damaged documents."""
     found, text, at = Found(), source.text, 0
     if '"fio version"' not in text:
         return found
@@ -68,13 +68,14 @@ def documents(source: Source) -> Found:
 
 
 def _behind(text: str, begin: int) -> int:
-    """Position where the document after a damaged one may begin: at the start of a line."""
+    """Returns the position at which the document after a damaged one may begin: the next line that starts
+    with a brace."""
     following = _LINE_START.search(text, begin + 1)
     return following.start() if following else len(text)
 
 
 def jobs_of(document: Document) -> list[dict[str, Any]]:
-    """All jobs, including those of other hosts (`fio --client`)."""
+    """Returns all jobs of a document, including those of other hosts (`fio --client`)."""
     return [
         one
         for name in ("jobs", "client_stats")
@@ -85,8 +86,9 @@ def jobs_of(document: Document) -> list[dict[str, Any]]:
 
 
 def bytes_moved(done: Any) -> float | None:
-    """Returns the bytes of one direction; None if they are not a number. `io_bytes` has been in bytes since
-    2.21, which introduced `io_kbytes` (fio's commit c12d597a); before, it was in KiB."""
+    """Returns the number of bytes transferred in one direction, or None if it is not a number. Before fio
+    2.21 `io_bytes` was in KiB. Version 2.21 introduced `io_kbytes` (commit c12d597a), and `io_bytes` has been
+    in bytes since then."""
     if not isinstance(done, dict):
         return None
     moved = number(done.get("io_bytes"))

@@ -1,8 +1,8 @@
-"""Determines how several documents of fio in one file are related: as states of one run, successive runs, or
-simultaneous runs.
+"""Determines how several documents of fio in one file are related: they may be states of one run, successive
+runs, or simultaneous runs.
 
-Only the last state of a run counts, and successive runs are repeats. Simultaneous runs, such as those of two
-hosts, are refused, because their relation is unknown.
+Of the states of a run only the last one counts, and successive runs are repeats. Simultaneous runs, for
+example on two hosts, are refused, because the file does not show whether their rates should be added.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SKEW_S = 0.01
 
 
 def runs(given: list[Document], source: Source) -> list[list[Document]]:
-    """Groups documents that are states of one run, in order. Raises MeasurementError if runs of the same jobs
-    were simultaneous."""
+    """Groups the documents in such a way that each group contains the successive states of one run. Raises
+    MeasurementError if runs of the same jobs overlapped in time."""
     found: list[list[Document]] = []
     for one in given:
         if found and _continues(found[-1], one):
@@ -59,8 +59,8 @@ def _place(job: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _continues(run: list[Document], other: Document) -> bool:
-    """Whether OTHER is a later state of a run. This requires the same jobs, the same begin, no decreased
-    value, and a plausible number of bytes for the elapsed time."""
+    """Returns whether OTHER is a later state of RUN. This requires the same jobs, the same start time, no
+    smaller value, and a number of bytes that is possible in the time between the states."""
     one = run[-1]
     before, after = _by_name(one), _by_name(other)
     if list(before) != list(after):
@@ -80,8 +80,8 @@ def _continues(run: list[Document], other: Document) -> bool:
 
 
 def _since(one: Document, other: Document) -> float | None:
-    """Returns the seconds from ONE to OTHER, with milliseconds if both have them. None if they have no
-    time."""
+    """Returns the seconds between two documents, or None if they have no time stamps. Milliseconds are used
+    if both documents have them."""
     for name, factor in (("timestamp_ms", 1e3), ("timestamp", 1.0)):
         begin, end = number(one.get(name)), number(other.get(name))
         if begin is not None and end is not None:
@@ -92,25 +92,27 @@ def _since(one: Document, other: Document) -> float | None:
 def _fits(
     before: list[dict[str, Any]], after: list[dict[str, Any]], direction: str, since: float | None
 ) -> bool:
-    """Whether the I/O in one direction may have continued like this during SINCE."""
+    """Returns whether AFTER can be a later state of the jobs BEFORE, judged by the I/O in one direction.
+    SINCE is the time between the states in seconds."""
     moved, took = _state(before, direction)
     moved_then, took_then = _state(after, direction)
     grown, seconds = moved_then - moved, took_then - took
     if grown < 0 or seconds < 0:
         return False
-    # The I/O of this direction may have begun or ended in between.
+    # Without a time or without I/O in the first state, the rate can't be checked. I/O in this direction may
+    # also have started or ended between the states.
     if since is None or grown == 0 or moved == 0 or took == 0:
         return True
-    # Intervals of fio are at least a second. A shorter interval, or activity in only a part of it, may belong
-    # to another run.
+    # fio's intervals are at least one second long. After a shorter interval, or if the jobs were active for
+    # less than half of it, the document may belong to another run, so the rate is checked as well.
     if since >= 1 and seconds >= since / 2:
         return True
     return grown <= _MOST_FASTER * moved / took * (seconds + _SKEW_S)
 
 
 def _stood_still(one: Document, other: Document) -> bool:
-    """Whether nothing was moved although time passed. This happens with runs of the same size on two
-    hosts."""
+    """Returns whether the running time grew while the number of bytes remained the same in all directions.
+    This happens if the documents are runs of the same size on two hosts."""
     states = [[_state(jobs_of(each), direction) for direction in DIRECTIONS] for each in (one, other)]
     pairs = list(zip(*states, strict=True))
     return all(then[0] == now[0] for then, now in pairs) and any(now[1] > then[1] for then, now in pairs)
@@ -125,7 +127,8 @@ def _by_name(document: Document) -> dict[tuple[object, ...], list[dict[str, Any]
 
 
 def _ended(document: Document) -> float | None:
-    """Time at which fio wrote the document, in seconds. For fio's text it is in fio's own clock."""
+    """Returns the time at which fio wrote the document, in seconds. For JSON it is the time since the epoch,
+    for fio's text the time of fio's own clock."""
     return number(document.get("timestamp", document.get("written_s")))
 
 
@@ -135,14 +138,15 @@ def _began(document: Document) -> float | None:
 
 
 def _elapsed(document: Document) -> float | None:
-    """Seconds since fio began. Each job has this value."""
+    """Returns the time since fio started, in seconds. It is the largest value of the jobs."""
     known = [value for job in jobs_of(document) if (value := number(job.get("elapsed"))) is not None]
     return max(known) if known else None
 
 
 def _state(jobs: list[dict[str, Any]], direction: str) -> tuple[float, float]:
-    """Returns bytes and seconds of all jobs. Both can only grow during a run."""
+    """Returns the number of bytes and the seconds of all jobs together. Neither value can decrease during a
+    run."""
     parts = [job[direction] for job in jobs if isinstance(job.get(direction), dict)]
     moved = sum(bytes_moved(part) or 0.0 for part in parts)
-    # Jobs run at the same time, so the longest time counts.
+    # The jobs run at the same time, so the time of all jobs is that of the longest one.
     return moved, max((number(part.get("runtime")) or 0.0 for part in parts), default=0.0) / 1e3

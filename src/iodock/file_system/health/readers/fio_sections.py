@@ -1,8 +1,8 @@
-"""Determines the sections of a job file to which an entry of fio's output belongs, and its number of
-processes.
+"""Determines to which sections of a job file an entry of fio's output belongs, and how many processes it had.
 
-With `group_reporting` all processes of a group are one entry (fio's stat.c, __show_run_stats): it has the
-name of the first section and the options of the last, and the flag itself is often not among them.
+With `group_reporting` fio combines all processes of a group into one entry (__show_run_stats in stat.c). The
+entry has the name of the first section but the options of the last one, and often lacks the option
+group_reporting itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DECIMAL = str.maketrans("", "", "iI")
 
 @dataclass(frozen=True)
 class Shape:
-    """Options and number of processes of one entry of the output."""
+    """Options and number of processes of one entry in fio's output, as far as they can be determined."""
 
     options: dict[str, str]
     """Options of the job and of all jobs. Empty if the output has none, or if it has the options of only one
@@ -47,12 +47,12 @@ class Shape:
 
 
 def options_of(value: Any) -> dict[str, str]:
-    """Returns the options in fio's JSON; empty if the member has another type."""
+    """Returns the options in fio's JSON as text, or an empty mapping if VALUE is not an object."""
     return {str(name): str(said) for name, said in value.items()} if isinstance(value, dict) else {}
 
 
 def shapes(jobs: Iterable[Job], common: dict[str, str]) -> list[Shape]:
-    """Returns the shape of each entry in one document. COMMON: the options of all jobs."""
+    """Returns the shape of each entry in one document. COMMON contains the options that apply to all jobs."""
     given = list(jobs)
     named = [_name(job) for job in given]
     entries = Counter(named)
@@ -72,11 +72,11 @@ def _own(job: Job) -> str:
 
 
 def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
-    """Returns the shape of one entry. ENTRIES: number of entries with the same name; ALIKE: number of those
-    that have the same options, too."""
+    """Returns the shape of one entry. ENTRIES is the number of entries with the same name, and ALIKE is the
+    number of those that also have the same options."""
     options = {**common, **options_of(job.get("job options"))}
     if "processes" in job:
-        # fio's text contains the number of processes. Its terse lines do not.
+        # JOB was read from fio's text, which contains the number of processes. Terse lines do not contain it.
         return Shape(options, job["processes"], bool(job.get("is_merged")))
     if job.get("jobname") == SUM:
         return Shape(options, None)
@@ -91,8 +91,8 @@ def _shape(job: Job, common: dict[str, str], entries: int, alike: int) -> Shape:
 
 
 def _has_done_more(job: Job, options: dict[str, str]) -> bool:
-    """Whether the job did I/O that its options do not request, which shows that they are the options of
-    another section."""
+    """Returns whether the job's name, I/O directions or request sizes contradict its options. If they do,
+    group_reporting has combined several sections, and the options are those of another section."""
     name = options.get("name")
     if name is not None and not name.startswith(str(job.get("jobname"))):
         return True
@@ -114,7 +114,8 @@ def _is_of_another_size(done: dict[str, Any], options: dict[str, str], operation
 
 
 def request_bytes(done: dict[str, Any], options: dict[str, str], operation: str) -> int | None:
-    """Parses the size in `bs=4k` or `bs=4k,64k` (read, write). A range (`bsrange`) has no single size."""
+    """Returns the request size of an operation in bytes, from options such as `bs=4k` or `bs=4k,64k` (read,
+    write). Returns None if the requests have no single size, as with `bsrange`."""
     if any(name in options for name in _NO_SINGLE_SIZE):
         return None
     given = (options.get("bs") or options.get("blocksize") or "4k").split(",")
@@ -125,8 +126,9 @@ def request_bytes(done: dict[str, Any], options: dict[str, str], operation: str)
 
 
 def _size(text: str, done: dict[str, Any], options: dict[str, str]) -> int | None:
-    """Converts a size to bytes. According to fio's manual, `k` is 1024 and `ki` 1000, but `kb_base=1000`
-    swaps them for all options after it. Only the moved bytes show which applies."""
+    """Converts a size to bytes. According to fio's manual `k` is 1024 and `ki` is 1000. The option
+    `kb_base=1000` swaps them, but only for the options after it. With that option, the meaning is the one
+    that agrees with the number of bytes per request."""
     binary, decimal = size(text.translate(_DECIMAL)), _thousands(text)
     if "kb_base" not in options:
         return decimal if "i" in text.lower() else binary
@@ -145,8 +147,8 @@ def _thousands(text: str) -> int | None:
 
 @dataclass
 class Setups:
-    """The first lines of fio's text. They have one line per section, by host and group, in order. With
-    `--output`, the lines of the first sections on the command line are missing in the file."""
+    """Collects the lines at the beginning of fio's text, which describe the sections, by host and group. With
+    `--output`, the file lacks the lines of the first sections on the command line."""
 
     of_group: dict[tuple[str | None, str], list[Setup]] = field(default_factory=dict)
     last: Setup | None = None
@@ -156,21 +158,22 @@ class Setups:
         self.of_group.setdefault((host, group), []).append(self.last)
 
     def more(self) -> None:
-        """Processes a line `...`, which means that the last section has several processes."""
+        """Processes a line `...`, which means that the section of the previous line has several processes."""
         if self.last is not None:
             self.last.has_several = True
 
     def of(self, job: Job) -> list[Setup]:
-        """Returns the sections of the job's group."""
+        """Returns the sections of the job's host and group."""
         group = str(job["groupid"])
         own = self.of_group.get((job.get("hostname"), group)) or self.of_group.get((None, group))
-        # fio may use another name for the host in these lines.
+        # The host may have another name in these lines than in the results, so sections of the group on all
+        # hosts are returned.
         return own or [one for (_, of), found in self.of_group.items() if of == group for one in found]
 
 
 @dataclass
 class Setup:
-    """One section as given at the beginning of fio's text."""
+    """One section, as described at the beginning of fio's text."""
 
     name: str
     said: dict[str, Any]
@@ -179,7 +182,8 @@ class Setup:
 
 
 def set_up(jobs: list[Job]) -> None:
-    """Adds to results of fio's text the information about their sections, which is in its first lines."""
+    """Adds to each result of fio's text the options of its section. They are in the lines at the beginning of
+    the text."""
     groups: dict[tuple[str, ...], list[Job]] = {}
     for job in jobs:
         groups.setdefault((str(job.get("hostname")), str(job["groupid"])), []).append(job)
@@ -194,7 +198,8 @@ def _set_up_group(jobs: list[Job], setups: list[Setup]) -> None:
     name = ""
     for one in setups:
         own.setdefault(one.name, []).append(one)
-        # If results of a group are combined, a section without a result belongs to the section before it.
+        # If fio combines the results of a group, only the first section has a result. A section without a
+        # result therefore belongs to the section before it.
         name = one.name if one.name in names else name
         merged.setdefault(name, []).append(one)
     said = {(False, name): _common(found) for name, found in own.items()}
@@ -213,10 +218,11 @@ def _set_up_group(jobs: list[Job], setups: list[Setup]) -> None:
 
 
 def _common(setups: list[Setup]) -> dict[str, Any] | None:
-    """The options that all of them have in common."""
+    """Returns the options of the sections if all sections have the same ones, and None otherwise."""
     return setups[0].said if all(one.said == setups[0].said for one in setups) else None
 
 
 def _is_one_each(setups: list[Setup], results: int) -> bool:
-    """Whether each section of one name has its own result, in the same order."""
+    """Returns whether each section of one name has exactly one result. The results are then in the order of
+    the sections."""
     return len(setups) == results and not any(one.has_several for one in setups)

@@ -1,9 +1,9 @@
-"""Converts fio's text to documents like its JSON: its usual output (`normal`) of 1, 2 and 3, and its terse
-output.
+"""Converts fio's text to documents that have the form of its JSON. It reads the usual output (`normal`) of
+fio 1, 2 and 3, and the terse output.
 
 Source: fio's stat.c (show_thread_status_normal, show_ddir_status, show_thread_status_terse_all) of several
-versions. Before 2.17 `KB` is 1024 bytes; later `KiB` is 1024 and `kB` is 1000. Lines of other hosts (`fio
---client`) follow a line `<host>`, and the sum of `All clients` lacks the unit `B/s`.
+versions. Before 2.17 `KB` is 1024 bytes; later `KiB` is 1024 bytes and `kB` is 1000. With `fio --client`, the
+results of a host follow a line `<host>`, and the rates of `All clients` lack the unit `B/s`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t",
 
 
 def amount(text: str, always_binary: bool) -> float | None:
-    """Converts `66.1MiB/s`, `69.3MB/s`, `529Mibit/s`, `133Mi`, `1024KB/s` to bytes. ALWAYS_BINARY: all
-    prefixes are powers of 1024, as in fio 2."""
+    """Converts amounts such as `66.1MiB/s`, `69.3MB/s`, `529Mibit/s`, `133Mi` and `1024KB/s` to bytes (per
+    second). If ALWAYS_BINARY is set, all prefixes are powers of 1024, as in fio 2. Returns None if TEXT has
+    another form."""
     found = _AMOUNT.match(text)
     if found is None or found[1].count(".") > 1 or found[1] == ".":
         return None
@@ -65,7 +66,8 @@ def amount(text: str, always_binary: bool) -> float | None:
 
 
 def _seconds(date: str | None) -> float | None:
-    """Converts a date in fio's own clock to seconds, which are only compared with its other dates."""
+    """Converts a date of fio's text to seconds. The date has no time zone, so the result is compared only
+    with other dates of the same output."""
     try:
         return (datetime.strptime((date or "").strip(), CTIME) - datetime(1970, 1, 1)).total_seconds()
     except ValueError:
@@ -73,7 +75,8 @@ def _seconds(date: str | None) -> float | None:
 
 
 def documents(source: Source) -> list[Document]:
-    """Makes a document for each run in a file, or for each state of a run (`--status-interval`)."""
+    """Makes a document for each run in a file. With `--status-interval`, each state of a run becomes a
+    document."""
     reading = _Reading(source)
     for line, text in enumerate(source.lines, 1):
         reading.take(line, text)
@@ -84,7 +87,8 @@ def documents(source: Source) -> list[Document]:
 
 
 class _Reading:
-    """Processes line after line, and keeps track of the run, host and job that each line belongs to."""
+    """Processes lines one after the other. It keeps the current run, host and job, to which the next lines
+    belong."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -106,7 +110,7 @@ class _Reading:
             self.host = host[1]
         elif setup := _SETUP.match(text):
             if self.has_results:
-                # These lines belong to the next run. Its version comes only after them.
+                # These lines describe sections of the next run. fio prints its version only after them.
                 self.setups, self.has_results = Setups(), False
             self.setups.add(setup["host"] or self.host, setup["group"], setup["name"], _setup(setup))
         elif _MORE.match(text):
@@ -151,7 +155,8 @@ class _Reading:
             self.done, self.unit = self._done(found, line), None
             if self.done is not None:
                 self.job[found["what"]] = self.done
-                # The time is a lower bound, because other groups may have run before.
+                # The running time of the job is a lower bound of the time since fio started, because other
+                # groups may have run before.
                 elapsed = (duration(found["run"]) or 0.0) / 1e3
                 self.job["elapsed"] = max(self.job.get("elapsed", 0.0), elapsed)
         elif _RESULT.match(text):
@@ -190,7 +195,7 @@ class _Reading:
 
 
 def _scaled(text: str) -> float | None:
-    """Parses a count such as `3782` or `12.1k`. Counts use powers of 1000."""
+    """Parses a number such as `3782` or `12.1k`, whose prefixes are powers of 1000."""
     found = _AMOUNT.match(text)
     return None if found is None or found[1].count(".") > 1 else amount(text, False)
 
@@ -207,9 +212,9 @@ def _setup(found: re.Match[str]) -> dict[str, Any]:
 
 
 def _request_bytes(text: str) -> int | None:
-    """Returns the exact request size. `64.0KiB`, and `4K` of fio 2, are exact. With --kb_base=1000 a size
-    such as `65.5kB` is rounded: the result is the power of two, or the only multiple of 512, that is printed
-    like this. None if there is none."""
+    """Returns the exact request size in bytes, or None if it is not known. Sizes such as `64.0KiB`, and `4K`
+    of fio 2, are exact. With --kb_base=1000 fio rounds a size to a text such as `65.5kB`. The result is then
+    the power of two that fio prints in this way, or else the multiple of 512, if there is only one."""
     found = _AMOUNT.match(text)
     if found is None or found[1].count(".") > 1:
         return None
@@ -231,8 +236,8 @@ _TERSE_WIDTH = {"2": 41, "3": 41, "4": 41, "5": 47}
 
 
 def terse(source: Source) -> Iterator[Document]:
-    """Reads `--minimal` and `--output-format=terse`, versions 2 to 5, which have one line per job or group of
-    jobs."""
+    """Reads terse output (`--minimal`, `--output-format=terse`) in its versions 2 to 5. It has one line per
+    job or group of jobs."""
     jobs: list[dict[str, Any]] = []
     version = None
     for line, text in enumerate(source.lines, 1):
@@ -246,7 +251,7 @@ def terse(source: Source) -> Iterator[Document]:
             "groupid": int(fields[at + 1]),
             "error": int(fields[at + 2]),
             "block_bytes": {},
-            # A line does not say whether it is for one process or a whole group.
+            # The line does not state whether it is the result of one process or of a whole group.
             "processes": None,
             "line": line,
         }

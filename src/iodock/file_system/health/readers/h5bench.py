@@ -1,10 +1,11 @@
-"""h5bench 1.0 to 1.6: the output of `h5bench_write`, `_read`, `_append` and `_overwrite`, and their CSV.
+"""Reads results of h5bench 1.0 to 1.6: the output of `h5bench_write`, `_read`, `_append` and `_overwrite`,
+and their CSV.
 
-Source: h5bench_write.c, h5bench_read.c, h5bench_append.c, h5bench_overwrite.c of each version. Its prefixes
-are powers of 1024, even in MB or GB. `Raw` is over the time inside the calls, `Observed` over the whole run
-without the emulated computation; both become cells. Up to 1.2 it writes `Raw write rate = 1.1 GB/sec`, and
-the CSV has the same names; later `Raw write rate: 1.1 GB/s` and `raw rate, 1.1, GB/s`. Append and overwrite
-both print `modify`.
+Source: h5bench_write.c, h5bench_read.c, h5bench_append.c and h5bench_overwrite.c of each version. All
+prefixes are powers of 1024, even in MB or GB. The `Raw` rate counts only the time inside the I/O calls, the
+`Observed` rate the whole run without the emulated computation. Each becomes a cell. Up to version 1.2 the
+text has the form `Raw write rate = 1.1 GB/sec`, and the CSV has the same names. Later versions write `Raw
+write rate: 1.1 GB/s` and `raw rate, 1.1, GB/s`. Append and overwrite both print `modify`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _HINT = "h5bench prints `Performance Results` at its end: let it run, and keep i
 
 @dataclass
 class _Run:
-    """The content of one `Performance Results` section, or of one CSV."""
+    """Values of one section `Performance Results`, or of one CSV."""
 
     ranks: int | None = None
     volume: int | None = None
@@ -61,7 +62,8 @@ class _Run:
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has both rates, or the names of the CSV."""
+    """Returns a high certainty if the file begins like h5bench's CSV, or contains the observed rate and the
+    heading `Performance Results`."""
     if _is_csv(source):
         return 0.95
     text = source.text
@@ -76,7 +78,7 @@ def _is_csv(source: Source) -> bool:
 
 
 def read(source: Source) -> Measurements:
-    """Makes a cell for each rate. Raises MeasurementError if there is none."""
+    """Makes a cell for each rate. Raises MeasurementError if the file contains no rate."""
     runs = list(_from_csv(source)) if _is_csv(source) else _from_text(source)
     repeats = Repeats(source.doubts)
     for run in runs:
@@ -96,7 +98,8 @@ def _from_text(source: Source) -> list[_Run]:
         if found := _COLLECTIVE.match(text):
             collective = found[1].lower()
         ranks = _RANKS.match(text)
-        # Either of the two lines may come first, and the reads of 1.2 do not print the number of ranks.
+        # The number of ranks and the heading may come in either order, and h5bench_read of version 1.2 does
+        # not print the number of ranks. Whichever comes first after a rate starts a new run.
         if (ranks or _RESULTS.match(text)) and (not runs or runs[-1].rates):
             runs.append(_Run(collective=collective))
         if ranks:
@@ -150,8 +153,8 @@ def _from_csv(source: Source) -> Iterator[_Run]:
 
 
 def _has_setting(run: _Run, name: str, value: str, unit: str) -> bool:
-    """Adds the values in a line of a CSV that are not rates. Returns False for lines that h5bench does not
-    write there."""
+    """Stores the values of a line of the CSV that is not a rate. Returns False if h5bench does not write such
+    a line."""
     if name in ("ranks", "num ranks"):
         run.ranks = whole(value) or None
         return run.ranks is not None

@@ -1,9 +1,10 @@
-"""IO500: the folder of a result, or its `result_summary.txt` or `result.txt` alone.
+"""Reads results of the IO500: the folder of a result, or one of its files `result_summary.txt` and
+`result.txt`.
 
-Source: the IO500 benchmark's output (io500/src/main.c) and submissions. Phases with `ior` are in GiB/s,
-others in kIOPS, and the scores are geometric means of them. Phases that the rules call invalid are kept with
-a note, and so are phases of the extended mode (`[      ]`), which are not part of the score. `[SCOREX]` is
-the score that includes them.
+Sources: the output functions of the benchmark (io500/src/main.c), and published results. Phases with `ior` in
+their names are in GiB/s, others in kIOPS, and the scores are geometric means of the phases. Two kinds of
+phases are kept with a note: those that are invalid by the rules of the IO500, and those of the extended mode
+(`[ ]`), which do not count in the usual score. `[SCOREX]` is the score that includes them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _HINT = "give the folder that contains result_summary.txt, as written by io500"
 
 
 def sniff(source: Source) -> float:
-    """High for a folder with a result, and for either of its two files."""
+    """Returns a high certainty for a folder that contains a result, and for each of the two files."""
     if source.path.is_dir():
         return 0.95 if _inside(source.path) else 0.0
     start = source.start
@@ -51,7 +52,8 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Makes a cell for each phase, and for the three scores. Raises MeasurementError if there is no phase."""
+    """Makes a cell for each phase and for each of the three scores. Raises MeasurementError if there is no
+    phase."""
     folder = source.path if source.path.is_dir() else source.path.parent
     summary = _inside(folder) if source.path.is_dir() else source.path
     if summary is None:
@@ -66,7 +68,8 @@ def read(source: Source) -> Measurements:
 
 
 def _inside(folder: Path) -> Path | None:
-    """Finds the file with the phases. Results are often in a subfolder named by date."""
+    """Returns the file with the phases, or None if there is none. It is in FOLDER, or in a subfolder, because
+    io500 writes each result to a subfolder that is named by date."""
     for place in (folder, *sorted(one for one in folder.iterdir() if one.is_dir())[:50]):
         for name in ("result_summary.txt", "result.txt"):
             if (place / name).is_file():
@@ -101,7 +104,7 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
     for line, text in enumerate(said.lines, 1):
         if phase := _PHASE.match(text):
             if phase[2] == "timestamp":
-                # This phase is a pause between phases, and measures nothing.
+                # The phase `timestamp` is only a pause between other phases.
                 continue
             if phase[1] == "RESULT-invalid" or phase[6]:
                 invalid.append(phase[2])
@@ -125,7 +128,7 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
 
 
 def _sections(said: Source) -> tuple[list[Cell], list[str]]:
-    """Reads the phases of result.txt, which is used if there is no summary."""
+    """Reads the phases in result.txt. This file is used if result_summary.txt is missing."""
     cells: list[Cell] = []
     name, members = "", dict[str, str]()
     for line, text in enumerate([*said.lines, "[end]"], 1):
@@ -166,7 +169,8 @@ def _cell(phase: str, value: float, transfer: bool, seconds: float | None, sourc
 
 
 def _scores(texts: tuple[str, str, str], said: Source, line: int, kind: str | None = None) -> list[Cell]:
-    """Makes cells for the scores. KIND: `extended` for the score of the extended mode."""
+    """Makes a cell for each of the three scores (bandwidth, metadata, total). KIND is `extended` if they
+    include the phases of the extended mode."""
     variant = {"score": kind} if kind else {}
     names = ("bandwidth", "metadata", "total")
     units = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S, Unit.SCORE)
@@ -191,7 +195,8 @@ def _scores(texts: tuple[str, str, str], said: Source, line: int, kind: str | No
 
 
 def _detailed(cell: Cell, folder: Path) -> Cell:
-    """Adds processes, nodes, size and variant to CELL. They are in the output of the phase itself."""
+    """Adds processes, nodes, size and variant to CELL. They are read from the output of IOR or mdtest, which
+    io500 stores in a file for each phase."""
     what = {"file-create": "write", "file-stat": "stat", "file-read": "read", "file-remove": "delete"}
     name = f"{cell.test.removeprefix('io500-')}-{what.get(cell.operation, cell.operation)}.txt"
     own = next(

@@ -1,4 +1,4 @@
-"""iodock's own measurements, as `iodock health run` writes them."""
+"""Reads iodock's own measurements, which `iodock health run` writes as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from iodock.shared.bounded.documents import DocumentError, from_json
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has the schema's name, half certain if it has cells with a protocol."""
+    """Returns a high certainty if the file contains the name of the schema, and a lower one if it contains
+    the members `protocol` and `cells`."""
     start = source.start
     if f'"{SCHEMA}"' in start:
         return 0.95
@@ -17,7 +18,7 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Reads the file. Raises MeasurementError."""
+    """Reads the measurements in the file. Raises MeasurementError."""
     try:
         content = from_json(source.text)
     except DocumentError as error:

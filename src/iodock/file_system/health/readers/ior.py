@@ -1,7 +1,7 @@
-"""IOR 2.10 to 4.1: its text, its JSON and its CSV.
+"""Reads results of IOR 2.10 to 4.1: its text, its JSON and its CSV.
 
-Source: IOR's own output code and runs of each version. Bandwidth is in MiB/s of 2^20 bytes. Its OPs of 2.10
-and its latencies change their meaning between versions, so they are left out.
+Sources: IOR's own output functions, and runs of each version. Rates are in MiB/s, where a MiB is 2^20 bytes.
+Latencies, and the column OPs of 2.10, are not read, because their meaning differs between versions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _ERROR = re.compile(
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has the banner, or members that only IOR's JSON has."""
+    """Returns a high certainty if the file begins with IOR's banner, the members of IOR's JSON, or the header
+    of its CSV."""
     start = source.start
     if _BANNER.search(start):
         return 0.95
@@ -47,7 +48,8 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Reads all tests in a file. Raises MeasurementError with IOR's own message if IOR measured nothing."""
+    """Reads all tests in a file. If IOR measured nothing, MeasurementError contains IOR's own error
+    message."""
     if source.start.startswith("access,bw(MiB/s),"):
         result = ior_text.read_csv(source)
     elif '"tests"' in source.start:
@@ -65,7 +67,7 @@ def read(source: Source) -> Measurements:
 
 def _first_error(source: Source) -> tuple[int, str] | None:
     first = _ERROR.search(source.text)
-    # IOR's own messages explain more than those of MPI around them.
+    # An error message of IOR is more helpful than the message of MPI_ABORT that surrounds it.
     own = next((one for one in _ERROR.finditer(source.text) if not one["abort"]), first)
     if own is None:
         return None
@@ -115,7 +117,8 @@ def _protocol(result: Result, source: Source, error: tuple[int, str] | None) -> 
 
 
 def _cells(run: Run, source: Source) -> list[Cell]:
-    """Makes one cell per operation, from the rows of all iterations, or from the one row for all of them."""
+    """Makes one cell per operation. Its repeats are the rows of the single iterations. If IOR printed only
+    one row for all iterations, the cell has its mean."""
     cells = []
     credible = [row for row in run.rows if _is_credible(row, source)]
     for operation in dict.fromkeys(row.operation for row in credible):
@@ -130,7 +133,8 @@ def _cells(run: Run, source: Source) -> list[Cell]:
 
 
 def _is_credible(row: Row, source: Source) -> bool:
-    """Whether an iteration's values are possible. If they are not, the other iterations are kept."""
+    """Returns whether the values of an iteration are possible. The other iterations of the test are used even
+    if this one is rejected."""
     if row.operation == "remove":
         fault = None if row.seconds is None else fault_of(row.seconds, Unit.SECONDS)
     else:
@@ -204,7 +208,8 @@ def _variant(run: Run) -> dict[str, str]:
 
 
 def _exact(rounded: str | None, run: Run, name: str) -> int | None:
-    """Returns the exact size from the command line, if IOR prints a rounded one (`45.91 KiB`)."""
+    """Returns a size in bytes. IOR may print a rounded size such as `45.91 KiB`. The size in the command line
+    (option NAME) is then returned, if it differs by no more than 1 %."""
     shown, asked = size(rounded), size(option(words(run.command), name))
     if shown is None or asked is None:
         return shown

@@ -1,8 +1,8 @@
-"""IOR's JSON (`-O summaryFormat=JSON`, from 3.2 on).
+"""Reads IOR's JSON (`-O summaryFormat=JSON`), which IOR writes since version 3.2.
 
-Version 3.2.1 prints a banner before it and closes its brackets wrongly, and a cut file has no end. Therefore
-the file is not parsed as one document: every object that contains no other object is parsed separately, in
-order.
+Version 3.2.1 prints a banner before the JSON and nests its brackets wrongly, and a truncated file lacks the
+closing brackets. The file is therefore not parsed as a whole. Instead, every object that contains no other
+object is parsed separately, in the order of the file.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from iodock.file_system.health.readers.base import Source, duration
 from iodock.file_system.health.readers.ior_rows import MIB, Result, Row
 from iodock.shared.bounded.documents import DocumentError, from_json
 
-# The quantifiers are possessive. With others, an object without an end would need memory for each of its
-# characters.
+# The quantifiers are possessive, so that the expression does not backtrack. Otherwise, an object without a
+# closing brace would need memory for each of its characters.
 _INNERMOST = re.compile(r'\{(?:[^{}"]++|"(?:\\.|[^"\\])*+")*+\}')
 _MEMBER = re.compile(r'"(Version|Began|Finished|Command line|Machine)"\s*:\s*("(?:\\.|[^"\\])*+")')
 _NAMES = {
@@ -27,7 +27,7 @@ _NAMES = {
 
 
 def read(source: Source) -> Result:
-    """Reads all tests. Damaged objects are left out, and counted if they are results."""
+    """Reads all tests. A damaged object is left out; if it is a result, it is counted as such."""
     result = Result()
     commands: list[tuple[int, str | None]] = []
     for found in _MEMBER.finditer(source.text):
@@ -35,7 +35,7 @@ def read(source: Source) -> Result:
             commands.append((found.start(), _text(found[2])))
             continue
         if found[1] == "Began":
-            # The output of another command begins. It may lack the command line.
+            # The member `Began` starts the output of another command. Its command line may be missing.
             commands.append((found.start(), None))
         if getattr(result, _NAMES[found[1]]) is None:
             setattr(result, _NAMES[found[1]], _text(found[2]))
@@ -68,7 +68,7 @@ def _take(one: dict[str, Any], line: int, result: Result, source: Source) -> Non
         result.test(_parameters(one))
     elif "xfersize" in one and result.runs:
         said = {name: str(value) for name, value in one.items()}
-        # The exact values are in the parameters; here they are rounded.
+        # Sizes in these members are rounded. The exact sizes from the test's parameters take precedence.
         result.runs[-1].settings = {**said, **result.runs[-1].settings}
     elif "access" in one and result.runs:
         result.runs[-1].rows.append(_row(one, line, source))

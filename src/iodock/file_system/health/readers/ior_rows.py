@@ -1,4 +1,4 @@
-"""The content of IOR's output before it becomes measurements. It is the same for text, JSON and CSV."""
+"""Defines the rows and settings in IOR's output. The readers of text, JSON and CSV fill the same types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ MIB = 1 << 20
 
 @dataclass
 class Row:
-    """One line of a result: an operation of one iteration, or of all of them."""
+    """One row of a result: an operation of one iteration, or the summary of an operation over all
+    iterations."""
 
     operation: str
     line: int
@@ -28,7 +29,7 @@ class Row:
 
 @dataclass
 class Run:
-    """One test: its settings under IOR's names, and its rows."""
+    """One test of IOR: its settings under IOR's names, and its rows."""
 
     settings: dict[str, str] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
@@ -37,8 +38,8 @@ class Run:
 
 @dataclass
 class Result:
-    """The content of a whole file. If several outputs were appended, the general information is that of the
-    first."""
+    """All tests in a file. If the file contains the output of several commands, version, times, command and
+    machine are those of the first one."""
 
     version: str | None = None
     began: str | None = None
@@ -50,16 +51,16 @@ class Result:
     """Command line of the output to which the following tests belong."""
 
     def commanded(self, command: str | None) -> None:
-        """Notes the command line of the following tests, if it is known."""
+        """Stores the command line to which the following tests belong, or None if it is not known."""
         self.command = self.command or command
         self.last_command = command
 
     def test(self, settings: dict[str, str]) -> None:
-        """Begins a test."""
+        """Starts a test with these settings."""
         self.runs.append(Run(settings, command=self.last_command))
 
 
 def spread_of_population(deviation: float | None, mean: float, count: int | None) -> float | None:
-    """Converts the population standard deviation that IOR prints (of 2 runs: half their distance) to a
-    spread."""
+    """Converts the standard deviation that IOR prints, which is that of a population (n), to a spread (n - 1,
+    divided by the mean)."""
     return sample_spread(deviation, mean, count)

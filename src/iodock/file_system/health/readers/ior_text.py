@@ -1,7 +1,7 @@
-"""IOR's text and CSV.
+"""Reads IOR's text and CSV.
 
-The versions differ: rows of 2.10 end in `EXCEL`; from 3.0 on each iteration has a row; `Max Write:` was
-removed in 4.1.
+The versions differ: in 2.10, rows end in `EXCEL`. Since 3.0 each iteration has a row. Version 4.1 no longer
+prints `Max Write:`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPERATIONS = ("write", "read", "remove")
 
 
 def read_text(source: Source) -> Result:
-    """Reads all tests, including those of several outputs in one file."""
+    """Reads all tests in a file. The file may contain the output of several commands."""
     result = Result()
     columns: list[str] = []
     for at, line in enumerate(source.lines, 1):
@@ -45,7 +45,7 @@ def read_text(source: Source) -> Result:
         elif fields and fields[0] in _OPERATIONS and columns and result.runs:
             _row(fields, columns, at, result.runs[-1], source)
         elif len(fields) >= _ROW_FIELDS and fields[0] in _OPERATIONS and number(fields[1]) is not None:
-            # A row without a test before it means that the header of the test is damaged.
+            # The header of the test to which this row belongs is damaged or missing.
             source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(at))
         elif found := _MEMBER.match(line):
             _member(found[1], found[2], result)
@@ -61,11 +61,11 @@ def _member(name: str, value: str, result: Result) -> None:
         result.commanded(value)
     elif name in _HEAD:
         if _HEAD[name] == "began":
-            # The output of another command begins. It may lack the command line.
+            # This line starts the output of another command. Its command line may be missing.
             result.last_command = None
         setattr(result, _HEAD[name], getattr(result, _HEAD[name]) or value)
     elif name == "api":
-        # This setting is the first line of a test.
+        # Each test begins with the setting `api`.
         result.test({name: value})
     elif name in _SETTINGS and result.runs:
         result.runs[-1].settings.setdefault(name, value)
@@ -78,7 +78,8 @@ def _row(fields: list[str], columns: list[str], line: int, run: Run, source: Sou
         elif len(fields) == 1 or number(fields[1]) is not None:
             source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(line))
         return
-    # The summary at the end repeats rows of iterations, so it is only used if there are no such rows.
+    # The summary at the end repeats the values of the iterations. It is used only if there are no rows of
+    # iterations, as in old versions.
     if any(not row.of_all for row in run.rows):
         return
     most, least, _, deviation = (number(one) for one in (*fields[1:5], *(4 * [None]))[:4])
@@ -113,7 +114,7 @@ def _iteration(row: dict[str, str], line: int, source: Source) -> Row:
 
 
 def read_csv(source: Source) -> Result:
-    """Reads the rows of `-O summaryFormat=CSV`, which contain nothing about the conditions."""
+    """Reads the rows of `-O summaryFormat=CSV`. They do not contain the settings of the test."""
     columns = source.lines[0].split(",")
     run = Run()
     for line, text in enumerate(source.lines[1:], 2):
@@ -126,7 +127,8 @@ def read_csv(source: Source) -> Result:
 
 
 def _by_size(run: Run) -> list[Run]:
-    """Separates the rows of several tests in one CSV. They differ only in size and tasks."""
+    """Separates the rows of several tests in one CSV. The tests are distinguished by transfer size and number
+    of tasks."""
     runs: dict[tuple[int | None, int | None], Run] = {}
     for row in run.rows:
         runs.setdefault((row.size_bytes, row.processes), Run()).rows.append(row)

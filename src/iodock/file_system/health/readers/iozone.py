@@ -1,7 +1,9 @@
-"""IOzone 3: the table of its automatic mode, the sums of its throughput mode (`-t`), its reports (`-R`).
+"""Reads results of IOzone 3: the table of its automatic mode, the sums of its throughput mode (`-t`), and its
+reports (`-R`).
 
-Source: iozone.c. `kB` is 1024 bytes; with `-O` all numbers are operations per second. In throughput mode the
-children's sum is used, each over its own time. A result that IOzone itself marks as wrong is not a rate.
+Source: iozone.c. `kB` is 1024 bytes, and with `-O` all numbers are operations per second. In throughput mode
+the sum of the children's rates is used, in which each child counts its own time. Results that IOzone itself
+reports as wrong are left out.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ _HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep its complete
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has IOzone's name with a table or sums."""
+    """Returns a high certainty if the file contains IOzone's banner, the heading of its table, the heading of
+    a report, or a sum over children."""
     start = source.start
     if _BANNER in start:
         return 0.95
@@ -81,7 +84,8 @@ def sniff(source: Source) -> float:
 
 
 def read(source: Source) -> Measurements:
-    """Makes a cell for each test, file size and record size. Raises MeasurementError if there is no rate."""
+    """Makes a cell for each test, file size and record size. Raises MeasurementError if the file contains no
+    rate."""
     if found := _MICROSECONDS.search(source.text):
         line = source.line_of(found.start())
         what = "contains whole microseconds per operation (-N), from which no rate can be computed"
@@ -102,8 +106,8 @@ def read(source: Source) -> Measurements:
 
 
 def _runs(source: Source) -> list[Run]:
-    """Splits a file into runs. Each run begins with IOzone's name, or with its command if the name is
-    missing."""
+    """Splits a file into runs. Each run begins with IOzone's banner, or with its command line if the banner
+    is missing."""
     found = [Run()]
     for line, text in enumerate(source.lines, 1):
         command = _COMMAND.match(text)
@@ -119,7 +123,7 @@ def _runs(source: Source) -> list[Run]:
 
 
 def _errors(source: Source) -> dict[int, str]:
-    """Returns error messages of IOzone and the system, by line."""
+    """Returns error messages of IOzone and of the system, by line number."""
     found: dict[int, str] = {}
     for line, text in enumerate(source.lines, 1):
         if len(text) < 1000 and (error := _ERROR.match(text)):
@@ -130,8 +134,8 @@ def _errors(source: Source) -> dict[int, str]:
 
 
 def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
-    """Returns the lines of results that are invalid: the row before an error, the sum after errors of
-    children, and a row that is cut."""
+    """Returns the line numbers of invalid results: a row before an error message, a sum after error messages
+    of children, and a row at the end of a file without a final line break, because it may be truncated."""
     found: set[int] = set()
     failed: str | None = None
     last = 0
@@ -161,7 +165,8 @@ def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
 
 def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
     for line, said in errors.items():
-        # Messages of IOzone itself explain more than the number of rows that were left out.
+        # The reader reports IOzone's own error message. Without this line, the caller would report the rows
+        # that were left out instead.
         source.doubts.counts.clear()
         return source.wrong(
             line, f"iozone stopped: {said}", "correct the reported problem, and run the benchmark again"
@@ -263,7 +268,8 @@ def _cell(
     unit: Unit,
     command: list[str],
 ) -> Cell:
-    """Makes a cell. VALUE is in KiB/s or operations/s; SHAPE is volume, record and processes."""
+    """Makes a cell. VALUE is in KiB/s or operations/s. SHAPE consists of the volume in bytes, the record size
+    in bytes, and the number of processes."""
     pattern, operation = kind
     volume, record, processes = shape
     cached, reason = of_iozone(operation, command)
@@ -272,7 +278,7 @@ def _cell(
         operation=operation,
         size_bytes=record,
         processes=processes,
-        # A cluster run (-+m) uses several nodes, and the output does not say how many.
+        # With -+m the children run on several nodes, but the output does not contain their number.
         nodes=None if "-+m" in command else 1,
         value=value * 1024 if unit is Unit.BYTES_PER_S else value,
         unit=unit,

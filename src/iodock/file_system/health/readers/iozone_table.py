@@ -1,8 +1,9 @@
-"""IOzone's tables: the rows of its automatic mode, and its reports for a spreadsheet (`-R`).
+"""Parses IOzone's tables: the rows of its automatic mode, and its reports for a spreadsheet (`-R`).
 
-Source: iozone.c of 3.414, 3.430, 3.471 and 3.489, and runs of 3.489. A column's width depends on the version,
-its head is not always above it, and a test that was not requested leaves blanks. A number as wide as its
-column touches the one before it; a wider one shifts all that follow.
+Source: iozone.c of 3.414, 3.430, 3.471 and 3.489, and runs of 3.489. The width of a column depends on the
+version, and its heading is not always above it. A test that was not requested leaves blanks in its column. A
+number that is as wide as its column touches the number before it. A wider number shifts all following ones to
+the right.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ class Run:
 
     @cached_property
     def command(self) -> list[str]:
-        """Words of the command line; empty if the output does not contain it."""
+        """The words of the command line, or an empty list if the output does not contain it."""
         return words(self.command_line)
 
 
 class Rate(NamedTuple):
-    """A number of a table, in the unit of the run."""
+    """One number of a table, in the unit of the run."""
 
     line: int
     column: int
@@ -73,18 +74,18 @@ class Rate(NamedTuple):
 
 
 def is_head(line: str) -> bool:
-    """Whether the line is the head of a table."""
+    """Returns whether the line is the heading of a table."""
     return _HEAD.match(line) is not None
 
 
 def is_row(line: str) -> bool:
-    """Whether the line begins like a row, with file size and record size."""
+    """Returns whether the line begins with a file size and a record size, as rows do."""
     return _START.match(line) is not None
 
 
 def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
-    """Yields all numbers of all rows except those in the lines INVALID. A row that can't be split is
-    counted."""
+    """Yields the numbers of all rows, except the rows in the lines INVALID. Rows that can't be split into
+    columns are counted in the source's `doubts`."""
     widths, base, most = _NEW, 0, 0
     for line, text in run.lines:
         if head := _HEAD.match(text):
@@ -108,8 +109,9 @@ def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
 
 
 def _start(text: str, base: int) -> tuple[int, int, int] | None:
-    """Returns the position where a row's numbers begin, its file size and its record size. There may be no
-    blank between the record size and the first number."""
+    """Returns the position at which the numbers of a row begin, its file size and its record size (both in
+    bytes). The first number may touch the record size, so the two are separated at BASE, the position where
+    the heading's numbers begin. Returns None if the line is not a row."""
     words = text[:base].split()
     if base >= _SIZES_WIDTH and len(words) == 2 and all(re.fullmatch(r"[0-9]{1,15}", one) for one in words):
         return base, int(words[0]) << 10, int(words[1]) << 10
@@ -118,8 +120,8 @@ def _start(text: str, base: int) -> tuple[int, int, int] | None:
 
 
 def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[tuple[int, str]] | None:
-    """Assigns numbers to columns by position: every number must end where a column ends. Returns (column,
-    number), or None if this is not so."""
+    """Assigns numbers to columns by their positions. Every number must end where a column ends. Returns pairs
+    (column, number), or None if a number ends elsewhere."""
     ends = [base + sum(widths[: at + 1]) for at in range(len(widths))]
     found: list[tuple[int, str]] = []
     for word in re.finditer(r"\S+", text[start:]):
@@ -128,7 +130,7 @@ def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[t
             return None
         for column in range(len(ends)):
             left = max(begin, ends[column] - widths[column])
-            # A word that is longer than a column consists of several numbers without a blank between them.
+            # A word that is longer than a column consists of several numbers that touch each other.
             if left < ends[column] <= end:
                 found.append((column, text[left : ends[column]]))
         if begin < base:
@@ -137,8 +139,8 @@ def _placed(text: str, start: int, base: int, widths: tuple[int, ...]) -> list[t
 
 
 def _in_order(rest: str, command: list[str], most: int) -> list[tuple[int, str]] | None:
-    """Assigns numbers to columns by order. This is possible only if there is one number for each requested
-    column."""
+    """Assigns numbers to columns by their order. Returns None unless the row has exactly one number for each
+    column that the command requested."""
     words = rest.split()
     asked = [column for test in _tests(command) for column in _OF_TEST.get(test, ())]
     columns = sorted(set(asked)) if asked else list(range(min(most, len(COLUMNS))))
@@ -146,7 +148,7 @@ def _in_order(rest: str, command: list[str], most: int) -> list[tuple[int, str]]
 
 
 def _tests(command: list[str]) -> list[str]:
-    """Returns the values of all options `-i`."""
+    """Returns the values of all options `-i`, which select tests."""
     found = []
     for at, word in enumerate(command):
         if word == "-i" and at + 1 < len(command):
@@ -157,8 +159,8 @@ def _tests(command: list[str]) -> list[str]:
 
 
 def reports(source: Source, run: Run) -> Iterator[Rate]:
-    """Yields the numbers in the reports of `-R`, for a run that has nothing else. There is one report per
-    test, with a row per file size."""
+    """Yields the numbers in the reports of `-R`. They are used for runs without a table. There is one report
+    per test, with a row per file size."""
     column: int | None = None
     records: list[int] = []
     for line, text in run.lines:
@@ -183,6 +185,7 @@ def reports(source: Source, run: Run) -> Iterator[Rate]:
 
 
 def record_size(command: list[str]) -> int | None:
-    """Record size that `-r` gives. Without a letter it is in KiB."""
+    """Returns the record size in bytes from the option `-r`, or None without this option. A number without a
+    letter is in KiB."""
     given = option(command, "-r")
     return None if given is None else size(f"{given}k" if given.isdigit() else given)

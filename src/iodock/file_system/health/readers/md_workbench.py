@@ -1,8 +1,9 @@
-"""md-workbench: one line per phase, with the latencies of each kind of operation.
+"""Reads results of md-workbench: one line per phase, with the latencies of each kind of operation.
 
-Source: md-workbench.c of the IOR repository. A phase's `obj/s` is the rate of each kind of operation in it:
-every object is read, stat'ed, created and deleted once. Quantiles are in brackets: minimum, 25, 50, 75, 90,
-99 %, maximum. `Nodemap` has one digit per task: 1 for a task on the first node.
+Source: md-workbench.c in the repository of IOR. Each object is read, queried with stat, created and deleted
+once, so the rate `obj/s` of a phase is the rate of each kind of operation in it. The brackets contain
+quantiles: minimum, 25, 50, 75, 90 and 99 %, and maximum. `Nodemap` has one digit per task, which is 1 for a
+task on the first node.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _USUAL_BYTES = 3901
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has the line with the total number of objects."""
+    """Returns a high certainty if the file contains the line with the total number of objects."""
     return 0.95 if _TOTAL.search(source.start) else 0.0
 
 
 def read(source: Source) -> Measurements:
-    """Makes a cell for each phase and kind of operation. Iterations of the benchmark phase are repeats.
-    Raises MeasurementError if there is no phase."""
+    """Makes a cell for each phase and kind of operation. Repetitions of the phase `benchmark` are repeats of
+    one cell. Raises MeasurementError if the file contains no phase."""
     repeats = Repeats(source.doubts)
     commands: list[str | None] = []
     given: list[str] = []
@@ -48,7 +49,7 @@ def read(source: Source) -> Measurements:
         phase = _PHASE.match(text)
         if phase is None:
             if said := _MEMBER.match(text):
-                # The head of a run. A file may contain several runs.
+                # The line belongs to the header of a run. A file may contain several runs.
                 if said[1] == "Args":
                     commands.append(said[2].strip())
                     given, nodemap = words(said[2]), ""

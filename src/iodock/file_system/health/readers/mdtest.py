@@ -1,10 +1,11 @@
-"""mdtest 1.9 to 4.1: its text, which is its only format.
+"""Reads the text of mdtest 1.9 to 4.1. mdtest has no other format.
 
-Source: `summarize_results` of mdtest.c in the versions of IOR's repository, and runs. The colon after an
-operation is attached, separate or missing. Version 4 can print a table of times after the table of rates. An
-operation that was not requested has a row of zeros. From 3.4 on a table may have statistics over ranks before
-those over iterations: the head names its columns, and only iterations count. Up to 3.3 the deviation is the
-population's, over iterations and processes; over iterations it is that of a sample.
+Sources: `summarize_results` in mdtest.c of the versions in IOR's repository, and own runs. The colon after an
+operation is attached, separated by blanks, or missing. Version 4 can print a table of times after the table
+of rates. An operation that was not requested has a row of zeros. Since 3.4 a table may have statistics over
+ranks before those over iterations. Its heading names the columns, and only the statistics over iterations are
+used. Up to 3.3 the standard deviation is that of a population (n) over iterations and processes; the one over
+iterations is that of a sample (n - 1).
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ _HINT = "mdtest ends with a table `SUMMARY rate`: let it run to its end, and cop
 
 
 def sniff(source: Source) -> float:
-    """Certain if the file has the line that says how mdtest was launched."""
+    """Returns a high certainty if the file contains the line `mdtest-... was launched with`."""
     return (
         0.95 if re.search(r"^(?:V-\d+: )?mdtest-\S+ was launched with", source.start, re.MULTILINE) else 0.0
     )
 
 
 def read(source: Source) -> Measurements:
-    """Makes a cell for each operation that was measured. Raises MeasurementError if there is no table of
-    rates."""
+    """Makes a cell for each operation that was measured. Raises MeasurementError if the file contains no
+    table of rates."""
     version = _launch(source)
     command = _member(source, "Command line used")
     protocol = Protocol(
@@ -111,7 +112,8 @@ def _settings(command: str | None) -> dict[str, Json]:
 
 
 def _variant(command: str | None) -> dict[str, str]:
-    """Properties that change rates, other than the number of processes."""
+    """Returns properties of a run that affect its rates: whether processes share a directory, and the size of
+    the files."""
     given = words(command)
     short = "".join(word[1:] for word in given if re.match(r"-[A-Za-z]+$", word))
     variant = {"directories": "one-per-process" if "u" in short else "shared"}
@@ -121,7 +123,7 @@ def _variant(command: str | None) -> dict[str, str]:
 
 @dataclass
 class _Table:
-    """Keeps the text before a row, which says what the row means."""
+    """Keeps the values of header lines, which apply to the rows after them."""
 
     version: str = ""
     launched: int | None = None
@@ -134,8 +136,8 @@ class _Table:
     """Names of the columns: `Max` and so on; columns over ranks are `rank Max` and so on."""
 
     def head(self, text: str) -> bool:
-        """Processes a line that belongs to the text before rows; it then applies to the rows that follow.
-        Returns whether it was such a line."""
+        """Processes a header line, whose values apply to the rows that follow. Returns False if TEXT is not a
+        header line."""
         if found := _LAUNCHED.match(text):
             self.version, self.variant = found[1], {}
             self.launched = self.processes = int(found[2]) or None
@@ -172,7 +174,7 @@ def _cells(source: Source) -> tuple[list[Cell], list[str]]:
         if (row := _ROW.match(text)) is None:
             other = _OTHER_ROW.match(text)
             if other and len(other[2].split()) == len(table.columns):
-                # The operation in this row is damaged.
+                # The line has as many numbers as a row, but the name of its operation is damaged.
                 source.doubts.count(CUT_ROW, other[1], source.at(line))
             continue
         fields = row[3].split()
@@ -197,7 +199,7 @@ def _cell(table: _Table, row: re.Match[str], values: dict[str, str], mean: float
         operation=_operation(row[1]),
         size_bytes=None,
         processes=table.processes,
-        # If fewer tasks ran than were launched, mdtest does not print the number of their nodes.
+        # If fewer tasks ran than were launched, mdtest does not print on how many nodes they ran.
         nodes=table.nodes if table.processes == table.launched else None,
         value=mean,
         unit=Unit.OPERATIONS_PER_S,

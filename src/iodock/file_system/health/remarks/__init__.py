@@ -1,9 +1,10 @@
-"""Remarks: the sentences that a specialist would write next to the graphs, found by statistics.
+"""Finds remarks by statistics: the sentences that a specialist would write next to the graphs.
 
-`find` compares cells along processes, I/O size, nodes and settings. Changes smaller than the spread get no
-remark, and without repeats the spread is unknown, so no change is reported. `whole.tested` says what was
-compared; without it the absence of remarks would look like an all-clear. One remark stands for all sizes (or
-numbers of processes) for which it is true at the same point.
+`find` compares cells with different numbers of processes, I/O sizes, nodes and settings. A change that is
+smaller than the spread gets no remark. Without repeats the spread is not known, so no change is reported at
+all. A missing remark could then be mistaken for a good result; `whole.tested` therefore lists what was
+compared. If the same statement is true for several sizes (or numbers of processes), a single remark is made
+for all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _OTHER = {PROCESSES: SIZE, SIZE: PROCESSES}
 
 
 def find(measurements: Measurements) -> tuple[Remark, ...]:
-    """Returns all remarks on a result, by test and operation in the order of its cells."""
+    """Returns all remarks on the measurements, in the order of the cells that they are about."""
     cells = measurements.cells
     by_processes, by_size = curves_of(cells, PROCESSES), curves_of(cells, SIZE)
     pairs = list(across.write_falls_read_grows(by_processes))
@@ -47,8 +48,8 @@ def find(measurements: Measurements) -> tuple[Remark, ...]:
 
 
 def _on_curves(curves: Sequence[Curve], told: set[int]) -> Iterable[Remark]:
-    """Yields remarks on each curve. TOLD: writes whose fall was reported already because reading grew at the
-    same time."""
+    """Yields remarks on each curve. TOLD contains the `id` of curves whose fall was already reported, because
+    the write rate fell while the read rate grew."""
     remarks = [
         remark
         for curve in curves
@@ -59,7 +60,7 @@ def _on_curves(curves: Sequence[Curve], told: set[int]) -> Iterable[Remark]:
 
 
 def _trends(cells: Sequence[Cell]) -> Iterable[Remark]:
-    """Yields remarks that need only two points, and remarks on other settings."""
+    """Yields remarks on curves with only two points, and remarks on the effect of settings."""
     for axis in (SIZE, PROCESSES, *settings_of(cells)):
         curves = [
             curve for curve in curves_of(cells, axis, least=2) if axis not in _OTHER or len(curve.points) == 2
@@ -69,11 +70,11 @@ def _trends(cells: Sequence[Cell]) -> Iterable[Remark]:
 
 
 def _merged(remarks: Sequence[Remark], other: str, curves: Sequence[Curve]) -> list[Remark]:
-    """Combines remarks that differ only in the OTHER axis."""
+    """Combines remarks that differ only in their position on the axis OTHER."""
     groups: dict[str, list[Remark]] = {}
     for remark in remarks:
         at = {name: value for name, value in remark.at.items() if name != other}
-        # Differences are not merged, because each curve has its own points.
+        # Remarks about differences are not combined, because each curve has its own points.
         own = remark.at.get(other) if remark.kind == Kind.VARIES else None
         groups.setdefault(json.dumps([remark.kind, at, own], sort_keys=True), []).append(remark)
     return [_one(group, other, curves) for group in groups.values()]
@@ -82,8 +83,8 @@ def _merged(remarks: Sequence[Remark], other: str, curves: Sequence[Curve]) -> l
 def _one(group: Sequence[Remark], other: str, curves: Sequence[Curve]) -> Remark:
     first = group[len(group) // 2]
     if first.kind == Kind.PEAKS_ONLY_AT and 2 * len(group) < _alike(first.at, curves):
-        # If the peak appears at only one of many sizes, a single cell deviates, and the number of processes
-        # has no effect.
+        # The peak appears at fewer than half of the sizes. It is then a property of one cell, and not an
+        # effect of the number of processes.
         values = {PROCESSES: first.message.values[PROCESSES], "off_share": _factor(first) - 1.0}
         message = replace(first.message, text=sentences.ABOVE, values=values)
         first = replace(first, kind=Kind.APART.value, message=message)
@@ -105,12 +106,13 @@ def _factor(remark: Remark) -> float:
 
 
 def _alike(at: Mapping[str, Json], curves: Sequence[Curve]) -> int:
-    """Number of curves of the operation that a remark is about."""
+    """Returns the number of curves with the test and operation that a remark is about."""
     return sum((curve.cell.test, curve.cell.operation) == (at["test"], at["operation"]) for curve in curves)
 
 
 def _once(remarks: Sequence[Remark]) -> list[Remark]:
-    """Removes duplicates: a cell that deviates along both axes is reported once."""
+    """Removes duplicates. A cell that deviates in both the curve over sizes and the curve over processes
+    would be reported twice."""
     seen: set[str] = set()
     kept = []
     for remark in remarks:

@@ -1,5 +1,5 @@
-"""Remarks about more than one curve: sizes without effect, writing compared with reading, limits, unstable
-cells."""
+"""Finds remarks that compare several curves or cells: sizes without an effect, writing compared with reading,
+limits of the hardware, and unstable cells."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _SURE_OF_LIMIT = 0.15
 
 
 def independent_of_size(by_size: Sequence[Curve], by_processes: Sequence[Curve]) -> Iterator[Remark]:
-    """Reports that the size makes no difference, if something else does: the number of processes for the same
-    operation, or the size for another operation. If nothing has an effect there is no remark."""
+    """Reports that the I/O size has no effect on an operation. This is worth a remark only if other values do
+    change: with the number of processes for the same operation, or with the size for another operation."""
     for several in split_curves(by_size):
         curve = several[0]
         changes = any(_changes(one) for one in by_processes if _same_operation(one, curve))
@@ -75,7 +75,8 @@ def independent_of_size(by_size: Sequence[Curve], by_processes: Sequence[Curve])
 
 
 def split_curves(curves: Sequence[Curve]) -> list[list[Curve]]:
-    """Groups curves by operation. The curves of a group are at different processes (or sizes)."""
+    """Groups curves by operation. The curves of one group have different numbers of processes (or different
+    sizes)."""
     parts: dict[object, list[Curve]] = {}
     for curve in curves:
         cell = curve.cell
@@ -102,8 +103,9 @@ def _changes(curve: Curve) -> bool:
 
 
 def _size_effect(several: Sequence[Curve]) -> float | None:
-    """Returns the largest difference between sizes, over all numbers of processes. None if it may be large
-    enough to mention, or if there are too few sizes."""
+    """Returns the largest difference between two sizes, averaged over all numbers of processes, as a
+    logarithm. Returns None if the sizes differ significantly, if the difference may be larger than _SAME, or
+    if the curves have different sizes."""
     sizes = {tuple(curve.at(point) for point in curve.points) for curve in several}
     if len(sizes) != 1 or not all(shape.constant(curve) for curve in several):
         return None
@@ -119,7 +121,8 @@ def _size_effect(several: Sequence[Curve]) -> float | None:
 
 
 def write_falls_read_grows(curves: Sequence[Curve]) -> Iterator[tuple[Curve, Remark]]:
-    """Yields write curves that fall while the read curve of the same test grows, with the remark."""
+    """Yields each write curve that falls while the read curve of the same test grows, with the remark about
+    it."""
     for write in curves:
         if write.cell.operation != "write" or from_memory(write.cell):
             continue
@@ -143,15 +146,16 @@ def _pair(write: Curve, read: Curve) -> bool:
 
 
 def _change(curve: Curve) -> float | None:
-    """Returns the fall or growth of a fitted straight line from end to end, if it is not due to chance."""
+    """Returns the change from the first to the last point as a logarithm, or None if it may be due to chance.
+    It is the smaller of two estimates: the difference of the two points, and the fitted straight line."""
     _, slope, error = line(curve.points)
     span = curve.points[-1].x - curve.points[0].x
     ends = curve.points[-1].y - curve.points[0].y
     sure = curve.sure(slope, error) and curve.sure(
         ends, math.hypot(curve.points[0].error, curve.points[-1].error)
     )
-    # Both the line and the ends must show the trend, because one point at an end, or a bend in between, makes
-    # no trend.
+    # Both estimates must show the change. Otherwise, a single deviating point at an end, or a bend in the
+    # curve, would be reported as a trend.
     return math.copysign(min(abs(slope * span), abs(ends)), ends) if sure and slope * ends > 0 else None
 
 
@@ -171,7 +175,7 @@ def _write_read(write: Curve, read: Curve, down: float, up: float) -> Remark:
 
 
 def of_limits(cells: Sequence[Cell], protocol: Protocol) -> Iterator[Remark]:
-    """Reports the share of each limit in the protocol that the best cell of each operation reaches."""
+    """Reports for each operation which share of each limit of the hardware its best cell reached."""
     moving = [cell for cell in usable(cells) if cell.unit is Unit.BYTES_PER_S and not from_memory(cell)]
     for group in split(moving, lambda cell: (cell.test, cell.operation, tuple(sorted(cell.variant.items())))):
         noise = noise_of(group, FALSE_ALARMS)
@@ -197,7 +201,8 @@ def _of_limit(best: Cell, limit: Limit, share: float) -> Remark:
 
 
 def unstable(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """Reports cells whose repeats vary far more than those of similar cells; or all cells of an operation."""
+    """Reports cells whose repeats vary much more than those of similar cells. If the repeats of all cells of
+    an operation vary widely, this is reported as well."""
     measured_cells = usable(cells)
     alpha = _UNSTABLE_ALARMS / max(len(measured_cells), 1)
     for group in split(

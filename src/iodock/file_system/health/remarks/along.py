@@ -1,4 +1,5 @@
-"""Remarks on single curves: along processes, and along I/O size."""
+"""Finds remarks on a single curve: how values change with the number of processes, with the I/O size, or with
+another setting."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _BAD = math.log(0.75)
 
 
 def remarks_on(curve: Curve) -> Iterator[Remark]:
-    """Yields remarks on a curve. Points that stand out come first, because the rest is judged without
-    them."""
+    """Yields remarks on a curve. Points that deviate from the curve are reported first and then removed, so
+    that they do not affect the remarks on the shape of the rest."""
     rest = curve
     if curve.axis == PROCESSES and (top := shape.peak(curve)) is not None:
         rest = curve.without(top)
@@ -31,7 +32,7 @@ def remarks_on(curve: Curve) -> Iterator[Remark]:
         yield _apart(curve, point)
     if len(rest.points) >= 3:
         shaped = [] if shape.constant(rest) else list(_shape(rest))
-        # If no particular shape is found, a change is still reported.
+        # A curve without a recognised shape may still rise or fall, which `trends` reports.
         yield from shaped or trends(rest)
 
 
@@ -102,7 +103,8 @@ _VARIES = {PROCESSES: sentences.VARIES_BY_PROCESSES, SIZE: sentences.VARIES_BY_S
 
 
 def trends(curve: Curve) -> Iterator[Remark]:
-    """Reports that values grow or fall from end to end, or else that they differ at all."""
+    """Reports that values grow or fall from the first to the last point. If they do neither, it reports the
+    lowest and the highest value, if these certainly differ."""
     if (found := shape.trend(curve)) is not None:
         kind = Kind.GROWS_THROUGHOUT if found.grows else Kind.FALLS_THROUGHOUT
         template = _TRENDS.get(
@@ -175,7 +177,7 @@ def _apart(curve: Curve, point: Point) -> Remark:
 
 
 def measured(curve: Curve) -> dict[str, Json]:
-    """The curve and its spread, which a reader needs to check a remark."""
+    """Returns the values of the curve and their spread, with which a reader can check a remark."""
     return {
         "at": [curve.at(point) for point in curve.points],
         "values": [point.cell.value for point in curve.points],
@@ -191,5 +193,5 @@ def remark(
     evidence: Mapping[str, Json],
     at: Mapping[str, Json],
 ) -> Remark:
-    """Makes a remark on a curve."""
+    """Makes a remark on a curve. The position of the curve is added to AT."""
     return Remark(kind.value, {**curve.place(), **at}, Message(template, values), evidence)

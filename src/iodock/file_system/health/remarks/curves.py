@@ -1,4 +1,5 @@
-"""Curves: cells along one axis. All other properties are the same for all points of a curve."""
+"""Defines curves. A curve consists of cells that differ in one property, the axis, and are the same in all
+others."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _UNITS = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
 
 @dataclass(frozen=True)
 class Point:
-    """One cell on a curve."""
+    """One cell on a curve, with the logarithms of its position and value."""
 
     x: float
     """Logarithm of the processes or of the size."""
@@ -34,7 +35,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Cells of one operation, sorted by processes or size."""
+    """Cells of one operation, sorted by their position on the axis."""
 
     axis: str
     points: tuple[Point, ...]
@@ -44,7 +45,7 @@ class Curve:
 
     @property
     def cell(self) -> Cell:
-        """The first cell. Test, operation and other properties are the same for all cells."""
+        """The first cell of the curve. Test, operation and other properties are the same for all cells."""
         return self.points[0].cell
 
     def without(self, point: Point) -> Curve:
@@ -53,20 +54,21 @@ class Curve:
 
     @cached_property
     def limit(self) -> float:
-        """Number of standard errors beyond which chance is excluded."""
+        """The number of standard errors that a difference must exceed to be significant on this curve."""
         return t_limit(self.alpha, self.noise.degrees)
 
     def at(self, point: Point) -> int:
-        """Processes or bytes of a point."""
+        """Returns the position of a point on the axis: its number of processes, bytes or nodes, or the value
+        of a setting."""
         return position(point.cell, self.axis) or 0
 
     def sure(self, difference: float, error: float, choices: int = 1) -> bool:
-        """Whether a difference exceeds the spread. CHOICES: the number of differences of which this one was
-        the largest."""
+        """Returns whether a difference is significant. ERROR is its standard error. If it was chosen as the
+        largest of several differences, CHOICES is their number."""
         return error > 0 and t_tails(difference / error, self.noise.degrees) * choices < self.alpha
 
     def place(self) -> dict[str, Json]:
-        """Identifies the curve, for a remark's `at`."""
+        """Returns the properties that identify the curve, in the form of a remark's field `at`."""
         cell = self.cell
         said: dict[str, Json] = {"test": cell.test, "operation": cell.operation}
         if from_memory(cell) and cell.cache:
@@ -81,15 +83,16 @@ class Curve:
 
 
 def mean(points: Sequence[Point]) -> tuple[float, float]:
-    """Returns the weighted mean of y, and its standard error."""
+    """Returns the mean of y over the points, weighted by their errors, and the standard error of this
+    mean."""
     weights = [1.0 / point.error**2 for point in points]
     total = sum(weights)
     return sum(w * point.y for w, point in zip(weights, points, strict=True)) / total, 1.0 / math.sqrt(total)
 
 
 def line(points: Sequence[Point]) -> tuple[float, float, float]:
-    """Fits a line by weighted least squares: level at x = 0, slope, and the slope's standard error. There
-    must be two different x."""
+    """Fits a straight line by weighted least squares. Returns its value at x = 0, its slope, and the standard
+    error of the slope. At least two points must have different x."""
     weights = [1.0 / point.error**2 for point in points]
     total = sum(weights)
     x = sum(w * point.x for w, point in zip(weights, points, strict=True)) / total
@@ -101,12 +104,12 @@ def line(points: Sequence[Point]) -> tuple[float, float, float]:
 
 
 def usable(cells: Iterable[Cell]) -> list[Cell]:
-    """Selects rates above zero. Seconds and scores do not form curves."""
+    """Selects cells with rates above zero. Durations and scores are not compared along curves."""
     return [cell for cell in cells if cell.unit in _UNITS and cell.value > 0]
 
 
 def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
-    """Returns every curve with at least LEAST points along AXIS whose noise is known."""
+    """Returns the curves along AXIS that have at least LEAST points and a known spread."""
     operations = _operations(cells, axis)
     comparisons = sum(len(group) for operation in operations for group in _groups(operation, axis, least))
     alpha = FALSE_ALARMS / max(comparisons, 1)
@@ -114,8 +117,8 @@ def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
 
 
 def settings_of(cells: Iterable[Cell]) -> list[str]:
-    """Names of axes other than processes and size: nodes, and each numeric setting (threads, files,
-    io_depth)."""
+    """Returns the names of all axes other than processes and size: the nodes, and each setting with numeric
+    values, such as threads, files or io_depth."""
     names = {
         name: None
         for cell in cells
@@ -126,7 +129,7 @@ def settings_of(cells: Iterable[Cell]) -> list[str]:
 
 
 def position(cell: Cell, axis: str) -> int | None:
-    """Position of a cell on an axis; None if the cell has none."""
+    """Returns the position of a cell on an axis, or None if the cell has no value there."""
     if axis in (PROCESSES, SIZE, NODES):
         value = getattr(cell, axis)
         return int(value) if value else None
@@ -141,7 +144,7 @@ def _operations(cells: Sequence[Cell], axis: str) -> list[list[Cell]]:
 
 
 def split(cells: Iterable[Cell], key: Callable[[Cell], object]) -> list[list[Cell]]:
-    """Groups cells by key, in order of appearance."""
+    """Groups cells for which KEY returns the same value. Groups and cells keep their order."""
     parts: dict[object, list[Cell]] = {}
     for cell in cells:
         parts.setdefault(key(cell), []).append(cell)
@@ -153,12 +156,13 @@ def _variant(cell: Cell, axis: str) -> tuple[tuple[str, str], ...]:
 
 
 def _groups(cells: Sequence[Cell], axis: str, least: int) -> list[list[Cell]]:
-    """Groups the cells of each operation into curves. They are split by further properties if x would appear
-    twice on a curve."""
+    """Groups the cells of one operation into curves. If two cells of a group have the same position on the
+    axis, the group is split by nodes, and then by block size."""
     known = [cell for cell in cells if position(cell, axis)]
     others = [other for other in (PROCESSES, SIZE) if other != axis]
     if axis == NODES:
-        # Processes usually grow with the nodes, so the number per node is held constant.
+        # The number of processes usually grows with the number of nodes, so the cells of a curve have the
+        # same number of processes per node.
         others = [SIZE]
         groups = split(known, lambda cell: (cell.size_bytes, (cell.processes or 0) / (cell.nodes or 1)))
     else:

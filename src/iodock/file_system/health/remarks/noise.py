@@ -1,7 +1,8 @@
-"""The size of chance effects: tail probabilities of t and F, and the common spread of a group of cells.
+"""Estimates how large differences by chance are: the common spread of a group of cells, and tail
+probabilities of the t and F distributions.
 
-Values are compared as logarithms, because rates vary by factors. Formulas: Abramowitz and Stegun, Handbook of
-Mathematical Functions, 26.5.8 (incomplete beta function), 26.6.2, 26.7.1.
+Values are compared as logarithms, because rates differ by factors. Formulas: Abramowitz and Stegun, Handbook
+of Mathematical Functions, 26.5.8 (incomplete beta function), 26.6.2, 26.7.1.
 """
 
 from __future__ import annotations
@@ -51,18 +52,20 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def t_tails(t: float, degrees: float) -> float:
-    """Probability that |t| is at least this large by chance."""
+    """Returns the probability that the absolute value of Student's t, with DEGREES degrees of freedom, is at
+    least |T|."""
     return incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t))
 
 
 def f_tail(f: float, upper: float, lower: float) -> float:
-    """Probability that F is at least this large by chance."""
+    """Returns the probability that a value of the F distribution is at least F. UPPER and LOWER are the
+    degrees of freedom of the numerator and the denominator."""
     return incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * f)) if f > 0 else 1.0
 
 
 @lru_cache(maxsize=1024)
 def t_limit(alpha: float, degrees: float) -> float:
-    """Returns the |t| that is exceeded by chance with probability ALPHA. It is found by bisection."""
+    """Returns the value of |t| that is exceeded with probability ALPHA. It is found by bisection."""
     low, high = 0.0, 1e4
     for _ in range(60):
         middle = (low + high) / 2.0
@@ -71,7 +74,8 @@ def t_limit(alpha: float, degrees: float) -> float:
 
 
 def log_spread(cell: Cell) -> float | None:
-    """Estimates the standard deviation of the logarithm of one repeat."""
+    """Estimates the standard deviation of the logarithm of one repeat. Returns None if the cell's spread is
+    not known."""
     return None if cell.spread is None else math.sqrt(math.log1p(cell.spread**2))
 
 
@@ -87,19 +91,21 @@ class Noise:
     """The `id` of cells whose own spread is far above that of the others."""
 
     def error(self, cell: Cell) -> float:
-        """The standard error of the logarithm of a cell's value."""
+        """Returns the standard error of the logarithm of a cell's value."""
         own = log_spread(cell)
         variance = self.sigma**2
         if own is not None:
-            # The spread of a few repeats is a bad estimate, so the common spread is used unless the cell is
-            # unstable.
+            # A few repeats give a poor estimate of the spread, so the cell's own spread counts only a
+            # quarter, and the common spread three quarters. For an unstable cell its own spread is used if it
+            # is larger.
             variance = max(own**2, variance) if id(cell) in self.unstable else (3.0 * variance + own**2) / 4.0
         factor = _MEDIAN_ERROR if len(cell.values) > 2 else _UNKNOWN_ERROR
         return factor * math.sqrt(max(variance, 1e-8) / (cell.repeats or 1))
 
 
 def noise_of(cells: Sequence[Cell], alpha: float) -> Noise | None:
-    """Estimates the noise of CELLS, leaving out unstable ones; None if too few cells were repeated."""
+    """Estimates the common spread of CELLS. Unstable cells are left out. Returns None if there are fewer than
+    three degrees of freedom."""
     measured = [
         (cell, spread, (cell.repeats or 1) - 1)
         for cell in cells
@@ -123,8 +129,8 @@ def _pooled(measured: Sequence[tuple[Cell, float, int]]) -> tuple[float, float]:
 
 
 def _stands_out(one: tuple[Cell, float, int], whole: tuple[float, float], alpha: float) -> bool:
-    """Whether a cell's spread is far above that of the others. WHOLE: variance and degrees of freedom of all
-    cells."""
+    """Returns whether a cell's spread is far above that of the others. WHOLE contains the variance and
+    degrees of freedom of all cells together, including this one."""
     _, spread, degrees = one
     lower = whole[1] - degrees
     if lower < 3:

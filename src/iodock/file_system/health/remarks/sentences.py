@@ -1,5 +1,4 @@
-"""The sentences of each kind of remark, for translation. They are in one place, so that their style is the
-same."""
+"""Contains the sentences of each kind of remark, which are marked for translation."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from iodock.shared.units import number_text
 
 
 class Kind(StrEnum):
-    """The kinds of remarks; docs/explanation/remarks.md explains each."""
+    """The kinds of remarks, which docs/explanation/remarks.md explains."""
 
     LEVELS_OFF = "levels-off"
     DEGRADES = "degrades"
@@ -34,7 +33,7 @@ _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
 def rate(cell: Cell) -> str:
-    """Formats a rate: `64 MiB/s`, `12,000/s`. It is the same in all languages."""
+    """Formats a rate, such as `64 MiB/s` or `12,000/s`. The format does not depend on the language."""
     if cell.unit is not Unit.BYTES_PER_S:
         return f"{number_text(float(f'{cell.value:.3g}'), 6)}/s"
     power = min(max(int(cell.value).bit_length() - 1, 0) // 10, len(_PREFIXES) - 1)

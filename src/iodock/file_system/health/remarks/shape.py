@@ -1,7 +1,9 @@
-"""The shape of one curve: where it levels off, degrades, peaks, or grows in proportion.
+"""Recognises the shape of one curve: where it levels off, falls or has a peak, and whether it grows in
+proportion.
 
-Each function receives a curve and returns the important points, or None if the change is within the spread.
-Margins say which changes are too small for a remark, however certain they are.
+Each function takes a curve and returns the points that describe the shape, or None if the change may be due
+to chance. A change that is smaller than the margins below is not reported even if it is certain, because it
+does not matter to users.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _WIDEST = math.log(1.25)
 
 @dataclass(frozen=True)
 class Plateau:
-    """Values that are constant from `start` on."""
+    """Values that grow up to the point `start` and are constant from there on."""
 
     start: Point
     before: Point
@@ -57,20 +59,21 @@ class Fall:
 
 
 def same(curve: Curve, point: Point, others: tuple[Point, ...]) -> bool:
-    """Whether a point may have the same value as the others."""
+    """Returns whether a point may have the same value as the others, within the spread or the margin
+    _SAME."""
     level, error = mean(others)
     difference = abs(point.y - level)
     return difference < _SAME or not curve.sure(difference, math.hypot(point.error, error))
 
 
 def constant(curve: Curve) -> bool:
-    """Whether all points may have the same value."""
+    """Returns whether all points may have the same value."""
     return all(same(curve, point, curve.without(point).points) for point in curve.points)
 
 
 def _misfit(points: Sequence[Point], outside: float) -> float:
-    """Chi-square for a single common value. Differences that are too small to mention contribute almost
-    nothing."""
+    """Returns chi-square for the assumption that all points have the same value. The errors are enlarged by
+    the margin _SAME, so that differences too small to report contribute little."""
     errors = [math.hypot(point.error, _SAME / outside) for point in points]
     weights = [1.0 / error**2 for error in errors]
     level = sum(w * point.y for w, point in zip(weights, points, strict=True)) / sum(weights)
@@ -80,8 +83,9 @@ def _misfit(points: Sequence[Point], outside: float) -> float:
 def _level_part(
     points: Sequence[Point], held: int, to_the_end: bool, off: float = _OUTSIDE
 ) -> tuple[int, int]:
-    """Returns first and last point of the run around HELD that one level describes best. Each point outside
-    costs as much as a point at a distance of OFF errors, so a single outlier does not end the run."""
+    """Returns the first and the last point of that part of the curve around the point HELD which is closest
+    to constant. Each point outside the part costs as much as a point inside that is OFF errors away from the
+    constant value. A single deviating point therefore does not end the part."""
     best, found = math.inf, (held, held)
     for first in range(held + 1):
         for last in range(len(points) - 1 if to_the_end else held, len(points)):
@@ -93,7 +97,8 @@ def _level_part(
 
 
 def plateau(curve: Curve) -> Plateau | None:
-    """Finds the end of the growth. At least two points after it must be level."""
+    """Returns the constant part at the end of the curve, if values grew before it. The part must have at
+    least two points."""
     points = curve.points
     start, _ = _level_part(points, len(points) - 1, to_the_end=True)
     level, error = mean(points[start:])
@@ -107,8 +112,8 @@ def plateau(curve: Curve) -> Plateau | None:
 
 
 def _stops_growing(curve: Curve, found: Plateau) -> bool:
-    """Whether growth really stops. Values that keep growing by small steps are not a plateau: it must be
-    flat, and below the extrapolated growth."""
+    """Returns whether growth really stops at the plateau. The values there must not keep growing in small
+    steps, and must be below the continued growth."""
     points = found.points
     _, slope, error = line(points)
     span = points[-1].x - points[0].x
@@ -120,7 +125,7 @@ def _stops_growing(curve: Curve, found: Plateau) -> bool:
 
 
 def jump(curve: Curve) -> Point | None:
-    """Finds the last point, if only it is far above all previous ones, which are equal."""
+    """Returns the last point if it is far above all previous points and these are equal."""
     points = curve.points
     if len(points) < 4:
         return None
@@ -132,7 +137,7 @@ def jump(curve: Curve) -> Point | None:
 
 
 def fall(curve: Curve) -> Fall | None:
-    """Finds the point from which values fall until the end."""
+    """Returns the point of the maximum, and the fall from there to the end of the curve."""
     points = curve.points
     best = max(range(len(points)), key=lambda at: points[at].y)
     first, last = _level_part(points, best, to_the_end=False, off=_FALLING)
@@ -148,13 +153,13 @@ def fall(curve: Curve) -> Fall | None:
 
 @dataclass(frozen=True)
 class Trend:
-    """Values that grow, or fall, from end to end."""
+    """Values that grow, or fall, from the first to the last point."""
 
     grows: bool
 
 
 def trend(curve: Curve) -> Trend | None:
-    """Finds a change in one direction up to the last point, which must be beyond all others."""
+    """Returns a change in one direction along the whole curve. The last point must be beyond all others."""
     points = curve.points
     whole = points[-1].y - points[0].y
     error = math.hypot(points[0].error, points[-1].error)
@@ -165,13 +170,14 @@ def trend(curve: Curve) -> Trend | None:
         sign * (one.y - later.y) > max(_SAME, _SUSPECT * math.hypot(one.error, later.error))
         for one, later in combinations(points, 2)
     )
-    # If the last step is level, more processes or a larger size would change nothing, so there is no trend.
+    # If the last point is about as high as another one, more processes or a larger size would no longer
+    # change the value, so no trend is reported.
     last = sign * points[-1].y - max(sign * one.y for one in points[:-1])
     return Trend(sign > 0) if not back and last > _SAME else None
 
 
 def differs(curve: Curve) -> tuple[Point, Point] | None:
-    """Returns the lowest and the highest point, if they certainly differ."""
+    """Returns the lowest and the highest point if they differ significantly."""
     low, high = (choose(curve.points, key=lambda point: point.y) for choose in (min, max))
     difference, error = high.y - low.y, math.hypot(low.error, high.error)
     sure = difference > _GROWN and curve.sure(difference, error, len(curve.points) ** 2)
@@ -179,7 +185,8 @@ def differs(curve: Curve) -> tuple[Point, Point] | None:
 
 
 def peak(curve: Curve) -> Point | None:
-    """Finds the one point that stands out above a curve that continues without it."""
+    """Returns a single point that is far above all others, if the other points never fall or lie on a
+    straight line."""
     points = curve.points
     if len(points) < 4:
         return None
@@ -198,7 +205,8 @@ def peak(curve: Curve) -> Point | None:
 
 
 def _never_falls(curve: Curve) -> bool:
-    """Whether no fall follows. If there may be a fall, the peak may be the maximum of a wide hump."""
+    """Returns whether no point is clearly below an earlier one. If one is, a peak before it may be the
+    maximum of a curve that really falls, and not a single deviating point."""
     return not any(
         one.y - later.y > max(_FALLEN, _SUSPECT * math.hypot(one.error, later.error))
         for one, later in combinations(curve.points, 2)
@@ -206,7 +214,7 @@ def _never_falls(curve: Curve) -> bool:
 
 
 def straight(curve: Curve) -> bool:
-    """Whether all points lie on a straight line, as logarithms."""
+    """Returns whether the logarithms of all points lie on a straight line."""
     level, slope, _ = line(curve.points)
     return all(
         abs(point.y - level - slope * point.x) < max(_SAME, min(curve.limit * point.error, _WIDEST))
@@ -215,7 +223,8 @@ def straight(curve: Curve) -> bool:
 
 
 def apart(curve: Curve) -> list[Point]:
-    """Finds points that are below both neighbours, or above both without being the maximum of the curve."""
+    """Returns the points that are clearly below both neighbours, or above both without being the maximum of
+    the curve."""
     points = curve.points
     if len(points) < 4:
         return []
@@ -232,7 +241,8 @@ def apart(curve: Curve) -> list[Point]:
 
 
 def proportional(curve: Curve) -> float | None:
-    """Returns the slope, if values are proportional to processes over at least a factor of four."""
+    """Returns the slope if values are proportional to the number of processes. The largest number must be at
+    least four times the smallest."""
     points = curve.points
     if len(points) < 3 or points[-1].x - points[0].x < math.log(4.0):
         return None

@@ -1,4 +1,5 @@
-"""Remarks on the measurement as a whole: writes into memory, other load, and what was compared."""
+"""Finds remarks on the measurements as a whole: writes that end in memory, and other load. It also lists what
+was compared."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from iodock.shared.message import Message
 
 
 def into_page_cache(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """Reports, once for each operation, that writes without sync say nothing about the disk."""
+    """Reports for each operation that writes without sync do not show the performance of the disk or
+    server."""
     found = [cell for cell in cells if cell.cache is Cache.PAGE_CACHE and cell.unit is Unit.BYTES_PER_S]
     for group in split(found, lambda cell: (cell.test, cell.operation)):
         first = group[0]
@@ -40,7 +42,7 @@ def into_page_cache(cells: Sequence[Cell]) -> Iterator[Remark]:
 
 
 def other_load(cells: Sequence[Cell]) -> Iterator[Remark]:
-    """Reports that the machine did other work while cells were measured."""
+    """Reports that other programs or virtual machines used the machine while cells were measured."""
     high = [cell for cell in cells if is_high(cell)]
     if not high:
         return
@@ -58,7 +60,7 @@ def other_load(cells: Sequence[Cell]) -> Iterator[Remark]:
 
 @dataclass(frozen=True)
 class Tested:
-    """Which comparisons were made, and which were impossible."""
+    """The comparisons that were made, and the reasons why others were not possible."""
 
     operations: tuple[tuple[str, str], ...]
     """Test and operation for which at least one comparison was made."""
@@ -81,7 +83,8 @@ _LIMITS = N_("the limit of a link: none was given")
 
 
 def tested(measurements: Measurements) -> Tested:
-    """Lists the comparisons that were made. If there are no remarks, this shows what that means."""
+    """Lists the comparisons that were made. Without remarks, users can see from the list whether there was
+    nothing to report or nothing to compare."""
     cells = measurements.cells
     curves = [
         curve for axis in (SIZE, PROCESSES, *settings_of(cells)) for curve in curves_of(cells, axis, least=2)

@@ -1,1 +1,2 @@
-"""Sweeps of IOR and mdtest: matrices of settings, each cell run several times in shuffled order."""
+"""Sweeps of IOR and mdtest. A sweep runs a benchmark with many combinations of settings, each several times
+and in shuffled order."""

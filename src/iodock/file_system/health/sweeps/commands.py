@@ -1,4 +1,5 @@
-"""The command line, environment and preparation of one run of IOR or mdtest."""
+"""Makes the command line and the environment of one run of IOR or mdtest, and the command that prepares its
+folder."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _LOAD = 'load its module, or say where it is: program = "/path/to/{name}" in the
 
 
 def find_program(sweep: Sweep, name: str) -> str:
-    """Path of the program. Raises SweepError if it is not installed."""
+    """Returns the path of the benchmark. Raises SweepError if the benchmark, the launcher, or `lfs` (if
+    stripes are set) is not installed."""
     found = shutil.which(sweep.program or name)
     if found is None:
         raise SweepError(f"{sweep.program or name}: not found", _LOAD.replace("{name}", name))
@@ -31,12 +33,12 @@ def find_program(sweep: Sweep, name: str) -> str:
 
 
 def sweep_needs_lfs(sweep: Sweep) -> bool:
-    """Whether any cell sets stripes."""
+    """Returns whether any cell sets stripes, for which `lfs` is needed."""
     return isinstance(sweep, IorSweep) and (any(sweep.stripe_count) or any(sweep.stripe_bytes))
 
 
 def command(sweep: Sweep, cell: RunCell, program: str, folder: Path) -> list[str]:
-    """The command line of a run. FOLDER: the folder for its files."""
+    """Returns the command line of a run. The run creates its files in FOLDER."""
     places = {"processes": cell.processes, "nodes": cell.nodes, "per_node": cell.per_node}
     launcher = shlex.split(sweep.launcher)
     for name, value in places.items():
@@ -61,7 +63,7 @@ def _mdtest(sweep: Sweep, cell: RunCell, folder: Path) -> list[str]:
 
 
 def environment(sweep: Sweep, cell: RunCell) -> Mapping[str, str]:
-    """Environment of a run: MPI-IO hints, which IOR reads from its own variables."""
+    """Returns environment variables of a run. They contain MPI-IO hints in the form that IOR reads."""
     forced = cell.settings.get("collective_buffering", "default")
     if forced == "default" or not isinstance(sweep, IorSweep):
         return {}
@@ -69,7 +71,8 @@ def environment(sweep: Sweep, cell: RunCell) -> Mapping[str, str]:
 
 
 def stripes(cell: RunCell, folder: Path) -> list[str] | None:
-    """The command that sets the stripes of FOLDER before the run; None: the default is kept."""
+    """Returns the command that sets the stripes of FOLDER before the run, or None if the default stripes are
+    used."""
     count, width = cell.settings.get("stripe_count", 0), cell.settings.get("stripe_bytes", "")
     if not count and not width:
         return None
@@ -79,7 +82,7 @@ def stripes(cell: RunCell, folder: Path) -> list[str] | None:
 
 
 def needed(sweep: Sweep, cell: RunCell) -> tuple[int, int]:
-    """Number of bytes and inodes that a run needs."""
+    """Returns the number of bytes and inodes that a run needs."""
     if isinstance(sweep, IorSweep):
         each = (size(cell.settings["block"]) or 0) * sweep.segments
         files = cell.processes if cell.settings["access"] == "file-per-process" else 1

@@ -1,4 +1,4 @@
-"""What a sweep is to run: a TOML file, read strictly, and the matrix that follows from it.
+"""Reads the TOML file that describes a sweep, and makes the matrix of its cells. Unknown keys are errors.
 
     folder = "/scratch/me"                  # test files go below it, and are removed
     launcher = "mpirun -n {processes} --map-by ppr:{per_node}:node"
@@ -8,7 +8,8 @@
     transfer = ["64k", "1m"]                # ior; the rest has one value each unless it is said
     access = ["file-per-process", "shared-file"]
 
-Every combination is a cell. What can't be (a collective call of POSIX) is left out and counted.
+Every combination of values is a cell. Impossible combinations, such as collective calls of POSIX, are left
+out and counted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MOST_RUNS = 100_000
 
 
 class SweepError(IodockError):
-    """The sweep can't be run as described."""
+    """The error that is raised if a sweep can't be run as described."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Common:
 
 @dataclass(frozen=True)
 class IorSweep(Common):
-    """A sweep of IOR."""
+    """Settings of a sweep of IOR."""
 
     transfer: tuple[str, ...] = ("1m",)
     block: tuple[str, ...] = ("64m",)
@@ -79,7 +80,7 @@ class IorSweep(Common):
 
 @dataclass(frozen=True)
 class MdtestSweep(Common):
-    """A sweep of mdtest."""
+    """Settings of a sweep of mdtest."""
 
     items: int = 1000
     """Number of files and of directories per process."""
@@ -114,14 +115,14 @@ class RunCell:
         return self.nodes * self.per_node
 
     def name(self) -> str:
-        """File name that identifies the cell."""
+        """Returns a name for files that identifies the cell."""
         usual = ("", "default", 0, False)
         said = [f"{name}={value}" for name, value in self.settings.items() if value not in usual]
         return "_".join([f"n{self.nodes}", f"p{self.per_node}", *said]).replace("/", "-").replace(" ", "")
 
 
 def load(path: Path, program: str) -> Sweep:
-    """Reads a sweep of `ior` or `mdtest` from a file. Raises SweepError with file and key."""
+    """Reads a sweep from a TOML file. PROGRAM is `ior` or `mdtest`. Raises SweepError with file and key."""
     try:
         content = from_toml(files.text(path, PLAN, SweepError))
     except OSError as error:
@@ -141,7 +142,8 @@ def load(path: Path, program: str) -> Sweep:
 
 
 def _value(path: Path, name: str, said: Any, known: Mapping[str, Any]) -> Any:
-    """Converts one value for its field. A single value counts as a list of one."""
+    """Checks the value of a key, and converts it to the type of the field. If the field is a list, a single
+    value becomes a list with one element."""
     if name not in known:
         raise SweepError(f"{path}: no such key: {name}", meant(name, known, "see the how-to"))
     usual = known[name]
@@ -178,8 +180,8 @@ def _is(said: Any, kind: type) -> bool:
 
 
 def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
-    """Returns every possible combination, and the number of impossible ones. Raises SweepError if there are
-    too many."""
+    """Returns all combinations that can be run, and the number of those that can't. Raises SweepError if
+    there are too many runs, or if no combination can be run."""
     axes = [one.name for one in fields(sweep) if isinstance(one.default, tuple) and one.name not in _NO_AXES]
     cells, left_out = [], 0
     for nodes, per_node, *several in product(
@@ -200,8 +202,8 @@ def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
 
 
 def possible(settings: Mapping[str, Any]) -> bool:
-    """Whether IOR can run the combination: blocks must be multiples of transfers, and POSIX has no collective
-    calls."""
+    """Returns whether IOR can run the combination. A block must be a multiple of the transfer size, and POSIX
+    has no collective calls."""
     posix = settings.get("api") == "POSIX"
     if posix and (settings.get("collective") or settings.get("collective_buffering", "default") != "default"):
         return False
@@ -210,7 +212,7 @@ def possible(settings: Mapping[str, Any]) -> bool:
 
 
 def swept(sweep: Sweep, names: Sequence[str]) -> list[str]:
-    """Fields that do not have their default value. Cells must show them."""
+    """Returns those NAMES whose fields in the sweep do not have their default values."""
     usual = {one.name: one.default for one in fields(sweep)}
     return [
         name

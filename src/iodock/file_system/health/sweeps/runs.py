@@ -1,7 +1,8 @@
-"""Runs a sweep in shuffled order. Each output is kept, so that the sweep can resume after an interruption.
+"""Runs a sweep in shuffled order. The output of each run is kept, so that an interrupted sweep can be
+resumed.
 
-The files of a run are in a separate folder below the sweep's, which is removed after it, also after Ctrl-C:
-IOR and mdtest leave their files behind when they fail. Nothing else is touched.
+The files of a run are in a temporary folder below the folder of the sweep. It is removed after the run, even
+after Ctrl-C, because IOR and mdtest leave their files behind when they fail. Other files are not changed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _PREFIX = ".iodock-bench-"
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a cell."""
+    """One run of a cell. Each cell is run several times."""
 
     cell: RunCell
     repeat: int
@@ -48,7 +49,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a sweep."""
+    """The measurements of a sweep, and the runs that failed."""
 
     measurements: Measurements
     failed: tuple[str, ...]
@@ -56,8 +57,9 @@ class Outcome:
 
 
 def planned(sweep: Sweep) -> tuple[list[Run], int]:
-    """Returns all runs in their order, and the number of impossible combinations. Repeats of a cell are
-    spread out, so that a slow minute does not affect a whole cell."""
+    """Returns all runs in random order, and the number of impossible combinations. All cells are run once
+    before any is repeated. If the file system is slow for a minute, this then affects single repeats instead
+    of all repeats of one cell."""
     cells, left_out = matrix(sweep)
     chance = random.Random(sweep.seed)
     order: list[Run] = []
@@ -69,7 +71,7 @@ def planned(sweep: Sweep) -> tuple[list[Run], int]:
 
 
 def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
-    """Checks that there is space for the largest run, in bytes and inodes. Raises SweepError."""
+    """Checks that the file system has enough free bytes and inodes for the largest run. Raises SweepError."""
     folder = Path(sweep.folder)
     try:
         free = os.statvfs(folder)
@@ -91,9 +93,9 @@ def check_space(sweep: Sweep, runs: Sequence[Run]) -> None:
 
 
 def carry_out(sweep: Sweep, name: str, kept: Path, progress: Progress) -> Outcome:
-    """Executes all runs whose output is not in KEPT yet, and combines all outputs. A run that fails is listed
-    in the outcome, and tried again when the sweep resumes. Raises SweepError before the first run if
-    something is impossible."""
+    """Executes all runs whose output is not yet in the folder KEPT, and combines all outputs. A run that
+    fails is listed in the result, and is executed again when the sweep is resumed. Raises SweepError before
+    the first run if the sweep can't be executed."""
     program = commands.find_program(sweep, name)
     runs, left_out = planned(sweep)
     check_space(sweep, runs)
@@ -107,8 +109,8 @@ def carry_out(sweep: Sweep, name: str, kept: Path, progress: Progress) -> Outcom
 
 
 def _same_sweep(sweep: Sweep, kept: Path) -> None:
-    """Checks that the kept outputs belong to the same sweep. Only the number of repeats may have grown.
-    Raises SweepError."""
+    """Checks that the outputs in KEPT are those of the same sweep. Only the number of repeats, the time limit
+    and the seed may differ. Raises SweepError."""
     said = {
         name: value for name, value in vars(sweep).items() if name not in ("repeats", "limit_seconds", "seed")
     }
@@ -130,8 +132,8 @@ def _own_folder(sweep: Sweep) -> Iterator[Path]:
 
 
 def _make(sweep: Sweep, run: Run, program: str, kept: Path) -> None:
-    """Executes one run. Its output gets its final name only if it succeeded; else the name ends in
-    `.failed`."""
+    """Executes one run. Its output is written to a file that ends in `.part`. After the run the file is
+    renamed to its final name, or to a name that ends in `.failed` if the run failed."""
     output = run.output(kept)
     failed = output.with_suffix(".failed")
     failed.unlink(missing_ok=True)
@@ -168,8 +170,8 @@ def _ended(status: int | None, sweep: Sweep) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
-    """Returns the exit status; None if the process had to be killed. In every case no process of its group
-    survives."""
+    """Returns the exit status, or None if the process exceeded the time limit. Remaining processes of its
+    group are terminated in either case."""
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -184,7 +186,7 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
 
 
 def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Outcome:
-    """Combines all outputs into one result. Repeats of a cell are combined. Raises SweepError if no run
+    """Combines the outputs of all runs. Runs of the same cell are its repeats. Raises SweepError if no run
     succeeded."""
     repeats, failed = Repeats(Doubts()), []
     first: Protocol | None = None
@@ -211,8 +213,9 @@ def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Ou
 
 
 def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
-    """Labels cells that were measured with O_DIRECT. The layers below the folder's file system are examined
-    for this, which is only possible where the program ran."""
+    """Corrects the cache labels of cells that were measured with O_DIRECT. The layers below the file system
+    (such as a RAM disk) may have a cache. They can be examined only on the machine on which the benchmark
+    ran."""
     kind, why = _native.load_under(folder)
     label = {"perhaps": Cache.MAYBE_CACHED, "memory": Cache.CACHED}.get(kind)
     for cell in cells:
@@ -221,14 +224,15 @@ def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
 
 
 def _order(cell: Cell) -> tuple[object, ...]:
-    """Sort key for a table: operation, variant, nodes, size and processes. The runs were shuffled."""
+    """Returns the sort key of a cell for the table: operation, variant, nodes, size and processes. Without
+    sorting, cells would be in the random order of the runs."""
     variant = tuple(sorted(cell.variant.items()))
     return (cell.operation, variant, cell.nodes or 0, cell.size_bytes or 0, cell.processes or 0)
 
 
 def _carrying(cell: Cell, run: RunCell, sweep: Sweep) -> Cell:
-    """Adds to CELL the settings that its output does not contain, and the nodes, which a launcher may hide
-    from the program."""
+    """Adds to CELL the settings that the benchmark's output does not contain. It also sets the numbers of
+    nodes and processes, because the launcher may hide the real nodes from the benchmark."""
     said = {name: str(run.settings[name]) for name in swept(sweep, _CARRIED) if run.settings.get(name)}
     return replace(cell, nodes=run.nodes, processes=run.processes, variant={**cell.variant, **said})
 
