@@ -30,7 +30,7 @@ EXAMPLES = (
 @click.option(
     "--unsafe",
     is_flag=True,
-    help="length of a stripe, in bytes",
+    help="allow the query to read and write any file, attach databases and load extensions",
 )
 @tables
 @quiet
