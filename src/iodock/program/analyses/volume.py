@@ -26,8 +26,8 @@ _MOST_REDUNDANT = (
 
 
 def run(store: Store, asked: Request) -> Answer:
-    """Returns one row per file from or to which bytes were moved. The files with most redundant bytes come
-    first."""
+    """Returns an answer with one row per file whose bytes were read or written. The files with most redundant
+    bytes come first."""
     selection = select(store, asked.filters)
     store.keep(
         "volumes",
