@@ -28,7 +28,7 @@ STORED: Mapping[str, str] = {
 }
 """Maps a view to the table with the same rows that an import creates. Short runs and older stores have no
 such table."""
-# If events are in iodock's own format, Rust folds them faster than SQL.
+# Rust aggregates events faster than SQL. It can do so if they are stored in iodock's own format.
 FOLDS: Mapping[str, EventFold] = {
     "uses": EventFold(
         "uses",
@@ -62,7 +62,8 @@ _SOURCE = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 
 @dataclass
 class Profile:
-    """The views of one store. Each is computed on first use, by any thread."""
+    """Creates the views of one store. Each view is computed on first use, by whichever thread needs it
+    first."""
 
     store: Store
     settings: Settings | None = None
@@ -72,18 +73,18 @@ class Profile:
 
     @cached_property
     def facts(self) -> RunFacts:
-        """Values that replace the `{name}` fields in views."""
+        """Returns the values that replace the placeholders `{name}` in the SQL of views."""
         return run_facts_of(self.store, self.settings)
 
     def need(self, names: Iterable[str]) -> None:
-        """Computes the views of these names, unless they exist. Raises KeyError for an unknown name."""
+        """Computes the views of these names that do not exist yet. Raises KeyError for an unknown name."""
         for name in names:
             if name not in self._made:
                 with self._making:
                     self._make(name)
 
     def need_for(self, sql: str) -> None:
-        """Computes the views that a SELECT uses."""
+        """Computes the views whose names occur as sources in the SELECT."""
         self.need(name for name in _SOURCE.findall(sql) if name in DERIVED)
 
     def _make(self, name: str) -> None:
@@ -99,6 +100,6 @@ class Profile:
 
 
 def tables_in(sql: str) -> tuple[str, ...]:
-    """Returns the views that a query may use: those whose names occur in it as words."""
+    """Returns the views that a query may use, which are those whose names occur in it as words."""
     words = set(re.findall(r"\w+", sql.lower()))
     return tuple(name for name in names() if name in words)

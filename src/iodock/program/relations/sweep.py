@@ -31,8 +31,8 @@ def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
 
 
 def _by_falling_end(batches: list[pa.RecordBatch]) -> Iterable[pa.Table]:
-    """Yields the rows by descending `to_ts`, in pieces. Each piece is the part of a batch that no earlier
-    batch overlaps."""
+    """Yields the rows by descending `to_ts`, in several tables. No interval in a table ends later than one in
+    a table that was yielded before."""
     reached: list[int | None] = [None]
     for batch in batches:
         latest = pc.max(batch["to_ts"]).as_py()
@@ -66,14 +66,15 @@ def _sorted(rows: pa.Table) -> pa.Table:
 
 
 class _Backwards:
-    """Sums the time that each interval adds, and keeps the earliest start so far."""
+    """Adds up the union of intervals that arrive by descending end. It keeps the earliest start of the
+    intervals so far."""
 
     def __init__(self) -> None:
         self.total_ns = 0
         self.earliest: int | None = None
 
     def add(self, starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> None:
-        """Processes intervals by descending end."""
+        """Adds intervals, which must be sorted by descending end and end no later than those added before."""
         for start, end in zip(starts.chunks, ends.chunks, strict=True):
             if len(start):
                 self._add(start, end)
