@@ -17,7 +17,8 @@ _UNITS = {"time": "nanoseconds", "bytes": "bytes", "calls": "none"}
 
 
 def write_speedscope(paths: Paths, out: BinaryIO) -> None:
-    """Writes all profiles. speedscope shows the profile of the chosen weight first."""
+    """Writes a file with one profile for each weight. speedscope shows the profile of the chosen weight
+    first."""
     places = {number: place for place, number in enumerate(paths.frames)}
     profiles = []
     for weight in paths.weights:

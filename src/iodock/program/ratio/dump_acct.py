@@ -22,7 +22,7 @@ _LOOKED_AT = 200
 
 
 def sniff(sample: Sample) -> float:
-    """The certainty is the share of lines that have this form."""
+    """Returns a certainty that depends on the share of lines with this form."""
     lines = [line for line in sample.lines[:_LOOKED_AT] if line.strip()]
     if not lines:
         return 0.0

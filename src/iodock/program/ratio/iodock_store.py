@@ -1,5 +1,5 @@
-"""Reads an iodock store: CPU times of the tasks that a live recording followed, divided by the run's wall
-time."""
+"""Reads an iodock store. The record has the CPU times of the tasks in a live recording, and the wall time of
+the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAST(sum(cpu_system_ns) AS BIGINT) AS system FROM processes"""
 
 
 def sniff(sample: Sample) -> float:
-    """Certain if the folder has a manifest."""
+    """Returns 1.0 if the path is a folder with a manifest, and otherwise 0."""
     return 1.0 if sample.is_folder and (Path(sample.path) / "manifest.json").exists() else 0.0
 
 
