@@ -99,7 +99,8 @@ class Result(Table):
             options["only"] = (options["only"],)
         try:
             chart = Chart(self.answer, name, ChartOptions(**options))
-            # The chart is drawn immediately, so that a wrong name raises its error here.
+            # The chart is drawn here and not on first use, so that a wrong name raises its error in this
+            # call.
             chart.altair  # noqa: B018
         except (UnknownChart, ValueError) as error:
             raise RequestError(str(error)) from None

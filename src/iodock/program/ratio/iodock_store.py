@@ -23,7 +23,7 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """Yields one record for the run. Raises RatioError if no CPU time was recorded, and StoreError."""
+    """Yields one record for the run. Raises RatioError if the store has no CPU times, and StoreError."""
     from iodock.program.store import Store
 
     path = reading.source.path
@@ -53,7 +53,8 @@ def read(reading: Reading) -> Iterator[Record]:
 
 
 def _io_share(io: Mapping[str, int] | None, wall_ns: int) -> float | None:
-    """Returns the share of I/O that `iodock diagnose` reports; None if calls have no durations."""
+    """Returns the share of the elapsed time that `iodock diagnose` reports as I/O. Returns None if the calls
+    have no durations."""
     spent = io.get("file_ns") if io else None
     return None if spent is None or not wall_ns else spent / wall_ns
 
