@@ -125,7 +125,7 @@ def _identity(log: str) -> tuple[int, int] | str:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """The difference between the clock of one host and the clock of the first host of a run."""
+    """Holds the difference between the clock of one host and the clock of the first host of a run."""
 
     host: str
     offset_ns: int | None
@@ -138,7 +138,7 @@ class HostClock:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of merging the parts of a run."""
+    """Holds the result of merging the parts of a run."""
 
     found: Imported
     ranks: int

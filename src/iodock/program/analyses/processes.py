@@ -1,5 +1,5 @@
-"""The process tree: which process started which, the programs they ran, how they ended, and their shares of
-the I/O."""
+"""Lists the processes of a run as a tree: which process started which other, the programs that they executed,
+how they ended, and their shares of the I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Follows the lines of a program from one version to the next, and determines which of them changed.
 
-A line that moved is the same line: it is in the same function and makes the same calls, in the same order as
-the function's other lines. The text of a line is not stored, so a line that makes other calls counts as a new
-line.
+A line counts as the same line after it moved, if it is in the same function, makes the same calls, and has
+the same order among the function's other lines. The store does not contain the text of lines, so a line that
+makes other calls counts as a new line.
 """
 
 from __future__ import annotations

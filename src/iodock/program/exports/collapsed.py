@@ -1,4 +1,4 @@
-"""Collapsed stacks, with a line for each path: `program;function;call;file weight`.
+"""Writes collapsed stacks, with a line for each path: `program;function;call;file weight`.
 
 flamegraph.pl, inferno and speedscope read this format (https://github.com/brendangregg/FlameGraph).
 """

@@ -1,6 +1,8 @@
-"""A flame graph as an SVG file, with one box for each frame. The width of a box shows the frame's weight.
+"""Writes a flame graph as an SVG file, with one box for each frame. The width of a box shows the frame's
+weight.
 
-In a browser a click zooms, `/` searches and Escape shows all again. A viewer without scripts shows the whole.
+In a browser, a click on a box zooms in, `/` searches, and Escape returns to the whole graph. A viewer that
+does not run scripts shows the whole graph.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A Perfetto trace. Each call is on the track of its thread and on a track of its file, with its stack.
+"""Writes a Perfetto trace. Each call is on the track of its thread and on the track of its file, with its
+stack.
 
 The format and the numbers of fields are those of
-https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto. Names and tracks are
-written here, calls in crates/iodock-perfetto.
+https://github.com/google/perfetto/blob/main/protos/perfetto/trace/perfetto_trace.proto. This module writes
+names and tracks, and crates/iodock-perfetto writes the calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A profile for pprof, compressed by gzip, with time, bytes and calls of each path.
+"""Writes a profile for pprof, compressed by gzip, with the time, bytes and calls of each path.
 
 The format and the numbers of fields are those of
 https://github.com/google/pprof/blob/main/proto/profile.proto.

@@ -1,4 +1,4 @@
-"""A file for speedscope, with one profile for each weight.
+"""Writes a file for speedscope, with one profile for each weight.
 
 The format is described in https://www.speedscope.app/file-format-schema.json.
 """

@@ -1,8 +1,9 @@
-"""Process accounting as the kernel writes it (pacct): records of 64 bytes, version 3 and version 2.
+"""Reads process accounting as the kernel writes it (pacct): records of 64 bytes in version 3 or version 2.
 
 Source: Linux include/uapi/linux/acct.h (struct acct_v3, struct acct) and kernel/acct.c; acct(5). Times are in
-1/100 s (AHZ); comp_t is a base-8 exponent of 3 bits and a fraction of 13. Both byte orders are supported: bit
-7 of the version tells them apart. Versions 0 and 1, of kernels before 2.6.8, are refused with a message.
+1/100 s (AHZ). A comp_t has an exponent to the base of 8 in 3 bits and a fraction in 13 bits. Both byte orders
+are supported, and bit 7 of the version shows which one a record has. Versions 0 and 1, which kernels before
+2.6.8 wrote, are not supported and raise an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The output of `time` in csh, tcsh and zsh, which is one line.
+"""Reads the output of `time` in csh, tcsh and zsh, which is one line.
 
-0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w ./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total
+0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w ./a.out (csh, tcsh)
+./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total (zsh)
 
-Fractions may also be written with the locale's comma.
+In some locales the fractions are written with a comma.
 """
 
 from __future__ import annotations

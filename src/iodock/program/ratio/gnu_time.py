@@ -1,8 +1,8 @@
-"""GNU `time -v` and GNU `time` without options.
+"""Reads the output of GNU `time -v`, and of GNU `time` without options.
 
-Source: the manual of GNU time 1.9, and real outputs. The program's own output may come before the lines,
-between them and, without a line break, directly in front of one. Tabs may have become blanks, or be missing
-in pasted text.
+Source: the manual of GNU time 1.9, and real outputs. Output of the measured program may come before these
+lines, between them, and directly in front of a line without a line break. In pasted text, tabs may be blanks
+or missing.
 """
 
 from __future__ import annotations

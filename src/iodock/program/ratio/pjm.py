@@ -1,9 +1,10 @@
-"""Job statistics of Fujitsu's job operation software (PJM): `KEY : VALUE` lines of a job and of its nodes.
+"""Reads job statistics of Fujitsu's job operation software (PJM): `KEY : VALUE` lines about a job and its
+nodes.
 
-The reader is based on the form published in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9, and was not
-tried on a machine with PJM. real = JOB END DATE - JOB START DATE; cores = CPU NUM (USE) minus the node's
-assistant cores; a job is the sum of its nodes. The job's own part has FILE I/O SIZE, too (figure 2.20), which
-is used if the part of a node is cut off.
+The reader is based on the format in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9. It was not tested
+on a machine with PJM. The elapsed time is JOB END DATE - JOB START DATE. The number of cores is CPU NUM (USE)
+minus the assistant cores of the node. A job is the sum of its nodes. The part about the whole job also has
+FILE I/O SIZE (figure 2.20), which is used if the part about a node is cut off.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""`sacct -P` or `-p` (Slurm), with its header. Records are runs of jobs, which include their steps.
+"""Reads the output of `sacct -P` or `-p` (Slurm) with its header. A record is a run of a job, including its
+steps.
 
-Source: sacct(1). A job's row (`123`) has the sum of its steps' CPU time; if that is zero or the row is
-missing, the steps (`123.batch`, `123.0`) are summed instead, never both. A job that was requeued has one
-record for each run (`sacct -D`).
+Source: sacct(1). The row of a job (`123`) has the sum of its steps' CPU times. If that is zero or the row is
+missing, the rows of the steps (`123.batch`, `123.0`) are summed instead. Job and steps are never added to
+each other. A job that was requeued has one record for each run (`sacct -D`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""`real`, `user` and `sys`, below each other or in one line: bash, ksh and POSIX `time`, `time -p`, macOS,
-BSD, and formats of GNU time with these labels, such as its manual's `%E real,%U user,%S sys`.
+"""Reads times with the labels `real`, `user` and `sys`, in three lines or in one. Such times are written by
+bash, ksh and POSIX `time`, `time -p`, macOS, BSD, and by GNU time with such a format (in its manual: `%E
+real,%U user,%S sys`).
 
-A time is written as `0m1.002s`, as `1.00`, with a comma if the locale has one, or as `26:27.30` (GNU time's
-%E).
+A time has the form `0m1.002s`, `1.00`, or `26:27.30` (GNU time's %E). The fraction has a comma if the locale
+does.
 """
 
 from __future__ import annotations

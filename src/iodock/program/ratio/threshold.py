@@ -1,13 +1,15 @@
-"""Finds a threshold for 'I/O-heavy' in a histogram of CPU utilisation.
+"""Proposes a threshold below which a job is called I/O-heavy, from a histogram of CPU utilisation.
 
 Jobs that wait for I/O and jobs that compute form two peaks with a valley between them. A valley is a place
-where the smoothed histogram falls to less than half of the lower of the two peaks next to it, each of which
-contains at least a hundredth of the jobs. The lowest valley counts, because half-used nodes form peaks at
-higher values. The threshold is at the end of the peak below the valley, not in the middle of the valley,
-because the jobs in the valley are not known to be I/O-heavy.
+where the smoothed histogram falls to less than half of the lower of the two peaks next to it. Each of these
+peaks must contain at least a hundredth of the jobs. If there are several valleys, the one at the lowest
+utilisation counts, because half-used nodes form peaks at higher values. The threshold is at the end of the
+peak below the valley, and not in the middle of the valley, because the jobs in the valley are not known to be
+I/O-heavy.
 
-Otsu's method (1979), the usual way to divide a histogram, divides by the variance within the parts. Usually
-few jobs wait for I/O, and then the peak of computing jobs outweighs the valley.
+Otsu's method (1979), which is often used to divide a histogram, chooses the division by the variance of the
+two parts. It is not used here: usually few jobs wait for I/O, and the large peak of computing jobs would then
+determine the division.
 """
 
 from __future__ import annotations

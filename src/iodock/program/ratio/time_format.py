@@ -1,7 +1,7 @@
-"""Output of GNU `time -f FORMAT`, read with the same FORMAT (`--time-format`).
+"""Reads the output of GNU `time -f FORMAT`. The user gives the same FORMAT with `--time-format`.
 
-The format becomes a regular expression: literal text must match, and each `%x` is a group. Source: the manual
-of GNU time 1.9.
+The format is converted to a regular expression, in which literal text must match and each `%x` is a group.
+Source: the manual of GNU time 1.9.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Page faults in mapped files, and the accesses that follow from them.
+"""Queries page faults in mapped files, and derives the accesses that caused them.
 
-Only the first access of a process to a page is a fault. If neighbouring pages are in memory already, the
+Only the first access of a process to a page causes a fault. If neighbouring pages are in memory already, the
 kernel maps them, too: up to FAULT_AROUND_BYTES around the fault, or a whole large folio. A process that reads
-a file sequentially therefore has one fault in 16 pages, or fewer. So in an ascending run of faults of one
-task, the gaps count as accessed; after the last fault the same length as before it counts, up to the end of
-the file. (A page that is read and then written has two faults.)
+a file sequentially therefore has one fault in 16 pages, or fewer. The gaps between the faults of one task
+count as accessed if the faults are in ascending order. After the last of them, a piece counts that is as long
+as the gap before it, up to the end of the file. A page that is first read and then written has two faults.
 """
 
 from __future__ import annotations

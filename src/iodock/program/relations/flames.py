@@ -1,8 +1,8 @@
-"""Time, bytes and calls by the path that leads to them: program, functions, call, files.
+"""Sums time, bytes and calls by the path that leads to a call: program, functions, call, files.
 
-A path begins with the program that ran. The functions of the call's stack follow, outermost first, then the
-call and the file or the pattern of files. In a store without stacks the file comes before the call. A frame
-has a number, so that a path is a list of numbers.
+A path begins with the program that made the call. The functions of the call's stack follow, outermost first,
+then the call, and then the file or the pattern of files. In a store without stacks, the file comes before the
+call. Each frame has a number, and a path is stored as a list of these numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The one SELECT that counts calls. It is built from keys and a selection.
+"""Builds the SELECT that counts calls, from grouping keys and a selection.
 
-Events are first summed by ids alone (`cells`: file, call, task and error numbers, as far as the keys need
-them). Names are joined only to the few rows that remain. A call with two ends has two rows: bytes belong to
-each end, but counts and times to the call, so a second end is counted only if the first one is not in the
-same group (docs/explanation/store.md).
+Events are first summed by ids alone into the table `cells`. The ids are those of files, calls, tasks and
+error numbers, as far as the keys need them. Names are then joined only to the few rows of this table. A call
+on two files (such as rename) has two rows in `events`. The bytes of each row count for its file. The count
+and time belong to the call, so the second row is counted only if the first one is not in the same group
+(docs/explanation/store.md).
 """
 
 from __future__ import annotations

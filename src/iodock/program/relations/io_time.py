@@ -1,7 +1,9 @@
-"""Defines I/O time and waiting time, and computes the wall time of each as the union over all tasks.
+"""Defines I/O time and waiting time. Computes the wall time of each as the union of the calls' intervals over
+all tasks.
 
-The import of a log computes the sums, too, in Rust (`iodock-tracker`, `io_time`). This module is for filtered
-requests and for stores without these sums. tests/program/store/test_io_time.py compares both.
+The import of a log computes the same sums in Rust (`iodock-tracker`, `io_time`) and stores them in the
+manifest. This module is for requests with filters, and for stores without these sums.
+tests/program/store/test_io_time.py checks that both give the same result.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Combines many files with similar names into one line: the pattern of their names, which is a glob that
 matches them all.
 
-The store has a pattern for each file (docs/explanation/store.md). A pattern is used here only if it covers
-several files and still has enough fixed text. It gets no stars for parts that do not vary. A file without a
-pattern has a line of its own.
+The store has a pattern for each file (docs/explanation/store.md). This module uses a pattern only if it
+covers several files and still has enough fixed text. It removes stars for parts that are equal in all of
+these files. A file whose pattern is not used keeps a line of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The derived views of one store. Events are folded once, so that no rule reads all of them.
+"""Creates the views that rules use, for one store. Events are aggregated once, so that no rule needs to read
+all of them.
 
-Each view is computed on first use. Tables that would have a row per event, file or process of a large run are
-folded by *place*: the costliest files are separate, all others are grouped by the pattern of their names.
+Each view is computed on first use. Some tables would have a row for each event, file or process of a large
+run. They have a row for each *place* instead: the costliest files are places of their own, and all other
+files are grouped by the pattern of their names.
 """
 
 from __future__ import annotations

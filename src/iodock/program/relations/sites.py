@@ -1,8 +1,9 @@
 """Finds the places from which calls were made: the line of each site, and the frames of each stack, with
 names instead of numbers.
 
-A site is an address in code. The site of an inlined function is in the function that it was compiled into, so
-a site may have several functions and lines. The innermost one outside of libraries is used.
+A site is an address in code. If a function was inlined there, the site has several functions and lines: those
+of the inlined function, and those of the function that it was compiled into. The innermost line outside of
+libraries is used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Computes the time in which at least one thread was in a call: the union of the calls' intervals, on whole
-Arrow columns.
+"""Computes the time in which at least one thread was in a call, which is the union of the calls' intervals,
+from Arrow columns.
 
-SQL would need to sort all calls by their start. A store's events are in the order in which calls ended, or
-nearly so (stamps of several threads may be some µs off), and this order is sufficient here.
+SQL would need to sort all calls by their start. The events of a store are sorted by the end of calls, except
+that the times of different threads may be out of order by some µs. The algorithm here needs no other order.
 """
 
 from __future__ import annotations
