@@ -1,4 +1,5 @@
-"""Results of a store in Python: tables, charts and pages. They display themselves in a notebook."""
+"""Defines the results that Python users get from a store: tables, charts and pages. A notebook displays
+them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def export(
     store: Store, form: str, filters: Filters, weight: str | None, out: BinaryIO, text: Language
 ) -> tuple[str, ...]:
     """Writes the chosen calls to OUT, and returns notes about them. WEIGHT is one of WEIGHTS; by default it
-    is the time if that is known. Raises RequestError for a store without calls."""
+    is the time if that is known. Raises RequestError if the store has no calls, or if it does not know the
+    weight or the times that the format needs."""
     store.need_calls()
     if form == "perfetto":
         return write_perfetto(store, filters, out)

@@ -95,8 +95,8 @@ def _record(data: bytes, at: int, path: str, losses: Losses) -> Record | None:
 
 @cache
 def _ticks(compressed: int) -> int:
-    """Decodes the kernel's type comp_t to ticks: 3 bits are an exponent to the base of 8, and 13 bits are the
-    value that it multiplies."""
+    """Decodes the kernel's type comp_t and returns ticks. The upper 3 bits are an exponent, and the lower 13
+    bits are a value that is multiplied by 8 to the power of the exponent."""
     return (compressed & 0x1FFF) << (3 * (compressed >> 13))
 
 

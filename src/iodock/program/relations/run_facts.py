@@ -77,7 +77,8 @@ def run_facts_of(store: Store, settings: Settings | None) -> RunFacts:
 
 
 def _kind(mount_point: str, fs_type: str | None, settings: Settings | None) -> FileSystemKind:
-    # This module is imported only here, because it is slow to import and lists of files do not need it.
+    # The settings module is imported only here, because it is slow to import and lists of files do not need
+    # it.
     from iodock.shared.settings import kind_of
 
     known = None if settings is None else settings.file_system(mount_point)

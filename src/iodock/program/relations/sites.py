@@ -68,6 +68,7 @@ def keep_frames(store: Store) -> None:
 
 
 def keep_callers(store: Store) -> None:
-    """Creates the table `stack_callers`. For each stack it has the innermost line in the program's caller of
-    the function that made the call, if that is known: `line`, `function`, `file` and `source_line`."""
+    """Creates the table `stack_callers`. For each stack it has the line of the program that calls the
+    function in which the call was made: `line`, `function`, `file` and `source_line`. Stacks without such a
+    line have no row."""
     store.keep(CALLERS, _CALLERS)

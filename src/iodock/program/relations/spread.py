@@ -100,7 +100,8 @@ SELECT key, slot, {_each("sum({n}) AS {n}")} FROM both_parts GROUP BY key, slot"
 
 
 def _columns(value: str, before: str = "") -> str:
-    """Returns the SQL for one sum for each of SUMS, over the rows with its direction."""
+    """Returns the SQL for the columns SUMS. Each is a sum over the rows with the direction that _OF declares
+    for it."""
     parts = []
     for name, (of, direction) in _OF.items():
         parts.append(

@@ -6,7 +6,8 @@
 -- several: whether `pattern` is a glob for several files
 
 -- If a file name contains a character that is a wildcard in globs, the pattern contains it in brackets, such
--- as `[*]`. All names that sort between two names have the beginning that these two share.
+-- as `[*]`. All names that sort between the first and the last name have the beginning that these two share.
+-- It is therefore sufficient to compare the first and the last name.
 WITH s AS (SELECT {side} file_id, name, CASE
     WHEN kind NOT IN ('file', 'regular', 'directory', 'symlink', 'device', 'fifo') THEN name
     WHEN regexp_matches(name, '[*?\[]')
