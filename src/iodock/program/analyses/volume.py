@@ -1,4 +1,5 @@
-"""Compares the expected with the actual volume: the size of each file, and how many times it was moved."""
+"""Compares the number of bytes that a run moved with the sizes of its files, and so shows how many times each
+file was read or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the distribution of a site's jobs over CPU utilisation, and the threshold that follows from it."""
+"""Computes the distribution of a site's jobs over CPU utilisation, and proposes a threshold for it."""
 
 from __future__ import annotations
 

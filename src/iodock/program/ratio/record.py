@@ -12,10 +12,10 @@ from iodock.shared.bounded.doubts import MOST_SECONDS
 
 
 class Record(NamedTuple):
-    """Times of one program, process or job, in seconds. None means not known.
+    """Holds the times of one program, process or job, in seconds. None means that a value is not known.
 
-    This is a tuple and no dataclass, because a year of accounting has millions of records, and tuples are
-    created in half the time.
+    This is a tuple instead of a dataclass, because a year of accounting has millions of records, and Python
+    creates tuples in half the time.
     """
 
     name: str

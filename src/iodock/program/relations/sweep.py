@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 
 def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
-    """Returns the union of all intervals (from_ts, to_ts, in_subset) and the union of those in the subset,
-    ns. Any order of intervals is possible; the closer it is to the order of their ends, the faster.
+    """Returns the length in ns of the union of all intervals (columns from_ts, to_ts, in_subset), and of the
+    union of the intervals in the subset. The intervals may be in any order. The function is faster if this
+    order is close to the order of their ends.
 
-    The intervals are processed by descending end. Each adds its part before the earliest start so far:
-    intervals processed earlier cover the time from that start at least to this interval's end. The earliest
-    start is a running minimum.
+    The intervals are processed by descending end. The intervals processed so far cover all time from the
+    earliest of their starts to the end of the current interval. So the current interval adds only its part
+    before that earliest start.
     """
     kept = [batch for batch in batches if batch.num_rows]
     every, subset = _Backwards(), _Backwards()
